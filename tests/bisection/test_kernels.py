@@ -7,8 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from counted_boots import QUESTION, with_symbols
 
-from iodelta.errors import RequestError
+from iodelta.bisect.counted import charge, exact, metric_of
+from iodelta.errors import MeasureError, RequestError
+from iodelta.experiment import parse
+from iodelta.path.output import read
 
 from .toy import Toy, bisect, log
 
@@ -119,6 +123,25 @@ def test_times_are_not_taken_in_guests_by_a_search(tmp_path: Path) -> None:
     done = bisect("--item", "6.1", "--item", "6.12", "--set", "kernel={item}", "--machine", "vm", *READ)
     assert isinstance(done.error, RequestError)
     assert "--clock instructions" in done.error.remedy
+
+
+@pytest.mark.parametrize(("executed", "value"), [("2 1 0 4 0", 4.0), ("2 1 0 0 0", 0.25)], ids=["four", "none"])
+def test_the_bill_of_a_boot_is_a_value_and_none_of_a_class_is_a_quarter(executed: str, value: float) -> None:
+    lines = [f"{phase} ffffffff81000104 10 {4000 * phase} {executed}" for phase in (1, 2)]
+    output = read(with_symbols(8000), "boot")
+    assert charge("indirect", output, "\n".join(lines).encode(), "boot") == value
+    with pytest.raises(MeasureError, match="counts are damaged"):
+        charge("indirect", output, b"1 ffffffff81000104 10", "boot")
+
+
+def test_a_search_over_kernels_follows_paths_and_bills_and_names_both() -> None:
+    experiment = parse(QUESTION)
+    assert (metric_of(experiment, ""), metric_of(experiment, "bill.locked")) == ("read.instructions", "bill.locked")
+    assert exact("bill.locked") > exact("read.instructions")
+    for wrong in ("bill.string", "locked", "read.iops"):
+        with pytest.raises(RequestError) as refused:
+            metric_of(experiment, wrong)
+        assert "bill.locked" in refused.value.remedy
 
 
 def test_a_kernel_that_is_built_and_not_booted_is_refused(repo: Toy, kernels: list[str], tmp_path: Path) -> None:

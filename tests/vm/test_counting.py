@@ -200,7 +200,7 @@ def test_a_block_counts_the_classes_that_it_holds_as_often_as_it_was_executed() 
     assert cost.classes == {
         "locked": {"submit": 2.0, "user space": 3.0},
         "fence": {"submit": 1.0},
-        "clock": {},
+        "rdtsc": {},
         "indirect": {"submit": 4.0},
         "string": {},
     }

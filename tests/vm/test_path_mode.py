@@ -102,7 +102,7 @@ def test_a_setting_that_shortens_the_path_is_found_to_the_function_and_a_run_goe
     assert judge(made).exit_code == 0
 
 
-KNOWN = {"locked": 103, "fence": 14, "clock": 10, "indirect": 3, "string": 513 + 65}
+KNOWN = {"locked": 103, "fence": 14, "rdtsc": 10, "indirect": 3, "string": 513 + 65}
 """What tests/vm/known.c executes each time over; of a string instruction qemu counts its end as one more unit."""
 
 

@@ -15,11 +15,12 @@ from iodelta.bisect.log import ENVIRONMENT, OUTPUT, SearchFolder
 from iodelta.bisect.measure import Reading, cell_experiment, with_knobs
 from iodelta.bisect.question import Question
 from iodelta.bisect.tree import Unbuildable
-from iodelta.errors import RequestError
+from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import Experiment
 from iodelta.machine import Machine
-from iodelta.path.output import read
-from iodelta.path.plan import PathPlan, make_plan
+from iodelta.path.functions import CLASSES, Symbols, in_kernel, per_io
+from iodelta.path.output import Output, read
+from iodelta.path.plan import PathPlan, Purpose, make_plan
 from iodelta.path.run import started
 from iodelta.trial import Kind
 from iodelta.vm import guest
@@ -29,8 +30,17 @@ EXACT = 0.001
 thousand instructions by up to eight."""
 
 UNIT = "instructions"
-METRICS: dict[str, Kind] = {f"{kind}.instructions": kind for kind in ("read", "write", "trim")}
+PATHS: dict[str, Kind] = {f"{kind}.instructions": kind for kind in ("read", "write", "trim")}
 """Metric -> direction: the median over all I/Os of one boot."""
+
+CHARGES = {f"bill.{kind}": kind for kind in CLASSES if kind != "string"}
+"""Metric -> class of instructions: what the kernel executes for an I/O, a mean over the I/Os of one boot."""
+
+CHARGE_EXACT = 0.02
+"""As ``EXACT``, for a charge: ticks of the timer move some twenty locked instructions by less than a tenth."""
+
+LEAST = 0.25
+"""A charge below this counts as this: searches compare by ratios, and an I/O may have none."""
 
 
 class Counted:
@@ -44,22 +54,26 @@ class Counted:
         begun = time.monotonic()
         plan = make_plan(with_knobs(self._experiment, self._question.knobs, values))
         self._record(plan)
-        output = read(self._boot(plan, visit), f"boot of visit {visit}").cells[0]
-        if output.reason:
-            raise Unbuildable(output.reason)
-        counts = output.latencies.get(METRICS[self._question.metric])
-        if counts is None:
-            raise Unbuildable(f"no I/O was a {METRICS[self._question.metric]}")
-        return Reading(counts.median, time.monotonic() - begun)
+        metric, place = self._question.metric, f"boot of visit {visit}"
+        charged = metric in CHARGES
+        if charged and plan.functions:
+            raise MeasureError(plan.functions, place=metric, remedy="or search by the length of the path")
+        said, counts = self._boot(plan, visit, "functions" if charged else "exact")
+        output = read(said, place)
+        if output.cells[0].reason:
+            raise Unbuildable(output.cells[0].reason)
+        value = charge(CHARGES[metric], output, counts, place) if charged else median(PATHS[metric], output)
+        return Reading(value, time.monotonic() - begun)
 
     def close(self) -> None:
         """A guest does not outlive its visit."""
 
-    def _boot(self, plan: PathPlan, visit: int) -> bytes:
-        """What the guest said; its console is kept beside the outputs of commands."""
+    def _boot(self, plan: PathPlan, visit: int, purpose: Purpose) -> tuple[bytes, bytes]:
+        """What the guest said, and what the plugin counted; its console is kept beside the outputs of commands."""
+        one = next(one for one in plan.boots if one.purpose == purpose)
         with (
             tempfile.TemporaryDirectory(prefix="iodelta-vm-") as work,
-            started(plan, plan.boots[0], Path(work)) as running,
+            started(plan, one, Path(work)) as running,
         ):
             while (ended := running.poll()) is None:
                 if self._stop():
@@ -69,7 +83,8 @@ class Counted:
                 (self._path / OUTPUT / f"{visit:05d}.{name}").write_bytes(data)
             if ended.problem:
                 raise Unbuildable(ended.problem)
-            return running.output
+            counts = Path(work, "counts")
+            return running.output, counts.read_bytes() if counts.is_file() else b""
 
     def _record(self, plan: PathPlan) -> None:
         """The machine that is measured: the guest."""
@@ -78,6 +93,23 @@ class Counted:
             return
         version = self._machine.run([guest.find_program("fio"), "--version"]).text.strip()
         folder.write(ENVIRONMENT, environment(plan, version))
+
+
+def median(kind: Kind, output: Output) -> float:
+    """Instructions of the middle I/O of the first cell. Raises Unbuildable where none went that way."""
+    counts = output.cells[0].latencies.get(kind)
+    if counts is None:
+        raise Unbuildable(f"no I/O was a {kind}")
+    return counts.median
+
+
+def charge(kind: str, output: Output, counts: bytes, place: str) -> float:
+    """Instructions of a class that the kernel executes for an I/O of the first cell. Raises MeasureError."""
+    try:
+        cost = per_io(counts, Symbols(output.symbols), {0: output.cells[0].ios(place) // 2})[0]
+    except ValueError as error:
+        raise MeasureError(f"the counts are damaged: {error}", place=place) from error
+    return max(in_kernel(cost.classes.get(kind, {})), LEAST)
 
 
 def environment(plan: PathPlan, fio: str) -> dict[str, dict[str, str]]:
@@ -96,9 +128,14 @@ def environment(plan: PathPlan, fio: str) -> dict[str, dict[str, str]]:
 def metric_of(experiment: Experiment, name: str) -> str:
     """The metric asked for, else that of the cell's direction. Raises RequestError for one that is not counted."""
     rw = experiment.cells[0].option("rw") or experiment.cells[0].option("readwrite") or "read"
-    found = name or next(metric for metric, kind in METRICS.items() if kind in rw or rw == "rw")
-    if found not in METRICS:
+    found = name or next(metric for metric, kind in PATHS.items() if kind in rw or rw == "rw")
+    if found not in PATHS and found not in CHARGES:
         raise RequestError(
-            f"{found} is not counted with clock = instructions", place="--metric", remedy=", ".join(METRICS)
+            f"{found} is not counted with clock = instructions", place="--metric", remedy=", ".join([*PATHS, *CHARGES])
         )
     return found
+
+
+def exact(metric: str) -> float:
+    """Share to within which two kernels agree that do not differ."""
+    return CHARGE_EXACT if metric in CHARGES else EXACT

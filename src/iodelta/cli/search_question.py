@@ -14,7 +14,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from iodelta.bisect.counted import EXACT, UNIT, metric_of
+from iodelta.bisect.counted import UNIT, exact, metric_of
 from iodelta.bisect.model import Rules
 from iodelta.bisect.question import WRONG, Better, Question, Steps, Subject, command_words
 from iodelta.errors import RequestError
@@ -64,10 +64,10 @@ class Asked:
 
     def rules(self) -> Rules:
         given = cast("int | None", self._options["seed"])
-        exact = self._share("exact") if self.text("exact") else EXACT if self._counts else 0.0
+        repeats = exact(self.text("metric")) if self._counts else 0.0
         return Rules(
             margin=math.log1p(self._share("margin")),
-            exact=math.log1p(exact),
+            exact=math.log1p(self._share("exact") if self.text("exact") else repeats),
             force=bool(self._options.get("force")),
             several=not self._options.get("first"),
             rest=cast(float, self._options.get("rest", Rules().rest)),

@@ -59,6 +59,7 @@ class Bill(msgspec.Struct, frozen=True):
     cell: str
     variant: str
     charges: tuple[Charge, ...]
+    """Every class of instructions."""
 
 
 def bill(cell: str, variant: str, costs: tuple[Cost, Cost]) -> Bill:

@@ -31,7 +31,7 @@ STRAY, STRAY_CLASS = 1.0, 0.01
 """Instructions per I/O, of all and of one class, below which a function is left out: start-up work that the difference
 did not cancel."""
 
-CLASSES = ("locked", "fence", "clock", "indirect", "string")
+CLASSES = ("locked", "fence", "rdtsc", "indirect", "string")
 """Classes of instructions in the order of plugin.c: LOCK prefixes and exchanges with memory; lfence, mfence, sfence;
 rdtsc and rdtscp; calls through a register or memory; iterations of repeated string instructions."""
 
@@ -139,6 +139,11 @@ def per_io(counts: bytes, symbols: Symbols, ios: Mapping[int, int]) -> dict[int,
 
 Executed = dict[str, dict[str, int]]
 """Class of instructions, all of them under no name -> function -> executions in a phase."""
+
+
+def in_kernel(costs: Mapping[str, float]) -> float:
+    """Of all kernel functions together."""
+    return sum(cost for name, cost in costs.items() if name != USER)
 
 
 def _totals(counts: bytes, symbols: Symbols) -> dict[int, Executed]:

@@ -127,7 +127,7 @@ def _costs(table: FunctionTable, account: PathAccount) -> Table:
 KINDS = {
     "locked": "locked instructions",
     "fence": "fences",
-    "clock": "rdtsc",
+    "rdtsc": "rdtsc",
     "indirect": "indirect calls",
     "string": "string iterations",
 }
