@@ -136,6 +136,14 @@ def test_points_come_back_as_they_were_in_order_of_time(store: Store) -> None:
     assert [point.r_se for point in line.points] == [0.004] * 3
 
 
+def test_series_stand_in_the_one_order_of_cells(store: Store) -> None:
+    cells = ["iodepth=1", "iodepth=2", "iodepth=16", "iodepth=128"]
+    point = night(1).points[0]
+    points = [msgspec.structs.replace(point, cell=cell, key=key(twin=cell)) for cell in reversed(cells)]
+    store.add(msgspec.structs.replace(night(1), points=tuple(points)))
+    assert [line.cell for line in store.lines()] == cells
+
+
 def test_a_night_is_in_whole_or_not_at_all(store: Store) -> None:
     point = night(1).points[0]
     doubled = msgspec.structs.replace(night(1), points=(point, point))

@@ -18,6 +18,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from iodelta.decoding import from_json
 from iodelta.errors import MeasureError, RequestError
+from iodelta.experiment.order import in_order
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.place import network_of
 from iodelta.history.points import Key, Night, Point
@@ -147,7 +148,8 @@ class Store:
             return [dict(row) for row in rows.mappings()]
 
     def lines(self, series: Sequence[int] = (), *, machine: str = "", since: float = -math.inf) -> list[Line]:
-        """Every series with its points; or those with these numbers, of one machine, with the nights ``since`` then."""
+        """Every series with its points, in the one order of cells; or those with these numbers, of one machine, with
+        the nights ``since`` then."""
         joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
         columns = (POINTS.c[name] for name in ("series", "experiment", "y", "se", "r", "r_se", "flags", "n"))
         found = sa.select(EXPERIMENTS.c.t, EXPERIMENTS.c.epoch, EXPERIMENTS.c.subject, *columns).select_from(joined)
@@ -168,6 +170,8 @@ class Store:
             if not is_whole and len(points) <= NAMED:
                 described = described.where(SERIES.c.id.in_(points))
             rows = connection.execute(described).all()
+        places = {cell: place for place, cell in enumerate(in_order(row.cell for row in rows))}
+        rows = sorted(rows, key=lambda row: places[row.cell])
         return [_line(row, points.get(row.id, [])) for row in rows if is_whole or row.id in points]
 
     def rows(self, identifiers: list[str]) -> list[dict[str, Any]]:
