@@ -5,10 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from iodelta.api import Comparison, Experiment, compare, open, open_history, read, run
+    from iodelta.api import (
+        Comparison,
+        Experiment,
+        compare,
+        open,
+        open_history,
+        read,
+        run,
+    )
 
 __version__ = "0.1.0"
-__all__ = ["Comparison", "Experiment", "__version__", "compare", "open", "open_history", "read", "run"]
+__all__ = [
+    "Comparison",
+    "Experiment",
+    "__version__",
+    "compare",
+    "open",
+    "open_history",
+    "read",
+    "run",
+]
 
 
 def __getattr__(name: str) -> object:

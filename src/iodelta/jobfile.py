@@ -52,30 +52,106 @@ def _all(why: str, *names: str, harmless: bool = False) -> dict[str, Owned]:
 
 
 _OWNED: dict[str, Owned] = {
-    **_all("the target is [target] path", "filename", "directory", "opendir", "filename_format", "unique_filename"),
+    **_all(
+        "the target is [target] path",
+        "filename",
+        "directory",
+        "opendir",
+        "filename_format",
+        "unique_filename",
+    ),
     **_all("every trial is equally long: say [design] trial", "runtime"),
     **_all("every trial is time_based already", "time_based", "loops", harmless=True),
-    **_all("the ramp is the same for every trial: say [design] ramp", "ramp_time", "ramp_size", "startdelay"),
     **_all(
-        "a trial that stops when it looks steady selects its own result; say [design] trial and ramp",
-        *("steadystate", "steadystate_duration", "steadystate_ramp_time", "steadystate_check_interval"),
+        "the ramp is the same for every trial: say [design] ramp",
+        "ramp_time",
+        "ramp_size",
+        "startdelay",
     ),
     **_all(
-        "every trial has a recorded seed: see [design] seed", "randseed", "randrepeat", "allrandrepeat", harmless=True
+        "a trial that stops when it looks steady selects its own result; say [design] trial and ramp",
+        *(
+            "steadystate",
+            "steadystate_duration",
+            "steadystate_ramp_time",
+            "steadystate_check_interval",
+        ),
+    ),
+    **_all(
+        "every trial has a recorded seed: see [design] seed",
+        "randseed",
+        "randrepeat",
+        "allrandrepeat",
+        harmless=True,
     ),
     **_all(
         "iodelta reads fio's output and keeps all of it",
-        *("output", "output-format", "append-terse", "terse-version", "minimal", "bandwidth-log", "latency-log"),
-        *("eta", "eta-interval", "eta-newline", "status-interval", "error_dump", "unit_base", "job_start_clock_id"),
-        *("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "bwavgtime", "iopsavgtime"),
-        *("per_job_logs", "log_entries", "log_avg_msec", "log_hist_msec", "log_hist_coarseness", "log_max_value"),
-        *("log_window_value", "log_offset", "log_prio", "log_issue_time", "log_compression", "log_compression_cpus"),
-        *("log_store_compressed", "log_unix_epoch", "log_alternate_epoch", "log_alternate_epoch_clock_id"),
-        *("lat_percentiles", "clat_percentiles", "slat_percentiles", "percentile_list", "group_reporting"),
+        *(
+            "output",
+            "output-format",
+            "append-terse",
+            "terse-version",
+            "minimal",
+            "bandwidth-log",
+            "latency-log",
+        ),
+        *(
+            "eta",
+            "eta-interval",
+            "eta-newline",
+            "status-interval",
+            "error_dump",
+            "unit_base",
+            "job_start_clock_id",
+        ),
+        *(
+            "write_bw_log",
+            "write_lat_log",
+            "write_iops_log",
+            "write_hist_log",
+            "bwavgtime",
+            "iopsavgtime",
+        ),
+        *(
+            "per_job_logs",
+            "log_entries",
+            "log_avg_msec",
+            "log_hist_msec",
+            "log_hist_coarseness",
+            "log_max_value",
+        ),
+        *(
+            "log_window_value",
+            "log_offset",
+            "log_prio",
+            "log_issue_time",
+            "log_compression",
+            "log_compression_cpus",
+        ),
+        *(
+            "log_store_compressed",
+            "log_unix_epoch",
+            "log_alternate_epoch",
+            "log_alternate_epoch_clock_id",
+        ),
+        *(
+            "lat_percentiles",
+            "clat_percentiles",
+            "slat_percentiles",
+            "percentile_list",
+            "group_reporting",
+        ),
         harmless=True,
     ),
-    **_all("iodelta reads the result of each direction", "unified_rw_reporting", "stats"),
-    **_all("a job that writes other files is not a workload of the target", "write_iolog", "inflate-log", "aux-path"),
+    **_all(
+        "iodelta reads the result of each direction", "unified_rw_reporting", "stats"
+    ),
+    **_all(
+        "a job that writes other files is not a workload of the target",
+        "write_iolog",
+        "inflate-log",
+        "aux-path",
+    ),
     **_all(
         "iodelta orders the trials; each section of a job file is a cell of its own",
         *("name", "section", "stonewall", "wait_for", "new_group"),
@@ -83,20 +159,76 @@ _OWNED: dict[str, Owned] = {
     ),
     **_all(
         "that is another mode of fio, not a workload",
-        *("profile", "server", "server-internal", "client", "daemonize", "remote-config", "debug", "showcmd"),
-        *("parse-only", "version", "help", "cmdhelp", "enghelp", "cpuclock-test", "crctest", "memcpytest", "idle-prof"),
-        *("merge-blktrace-only", "create_only", "verify_only", "max-jobs", "alloc-size", "warnings-fatal", "readonly"),
+        *(
+            "profile",
+            "server",
+            "server-internal",
+            "client",
+            "daemonize",
+            "remote-config",
+            "debug",
+            "showcmd",
+        ),
+        *(
+            "parse-only",
+            "version",
+            "help",
+            "cmdhelp",
+            "enghelp",
+            "cpuclock-test",
+            "crctest",
+            "memcpytest",
+            "idle-prof",
+        ),
+        *(
+            "merge-blktrace-only",
+            "create_only",
+            "verify_only",
+            "max-jobs",
+            "alloc-size",
+            "warnings-fatal",
+            "readonly",
+        ),
     ),
-    **_all("iodelta's own guard decides what may be written: see --destroy", "allow_mounted_write"),
-    **_all("files are laid out before the trials: see [target] size", "allow_file_create"),
+    **_all(
+        "iodelta's own guard decides what may be written: see --destroy",
+        "allow_mounted_write",
+    ),
+    **_all(
+        "files are laid out before the trials: see [target] size", "allow_file_create"
+    ),
     **_all("the target is kept for the next trial", "unlink", "unlink_each_loop"),
-    **_all("a replayed log names its own files, past the guard and [target]", "read_iolog", "merge_blktrace_file"),
-    **_all("set it in a variant, so that iodelta restores it: block.scheduler", "ioscheduler"),
+    **_all(
+        "a replayed log names its own files, past the guard and [target]",
+        "read_iolog",
+        "merge_blktrace_file",
+    ),
+    **_all(
+        "set it in a variant, so that iodelta restores it: block.scheduler",
+        "ioscheduler",
+    ),
 }
 
-_COMMANDS = ("exec_prerun", "exec_postrun", "trigger", "trigger-file", "trigger-remote", "trigger-timeout", "program")
+_COMMANDS = (
+    "exec_prerun",
+    "exec_postrun",
+    "trigger",
+    "trigger-file",
+    "trigger-remote",
+    "trigger-timeout",
+    "program",
+)
 
-_JUDGED = ("ioengine", "mem", "rw", "size", "filesize", "offset", "offset_increment", "numjobs")
+_JUDGED = (
+    "ioengine",
+    "mem",
+    "rw",
+    "size",
+    "filesize",
+    "offset",
+    "offset_increment",
+    "numjobs",
+)
 """Whose values decide whether a workload may write, and where."""
 
 _FULL_NAMES = frozenset({"ba", "direct", "verify"})
@@ -131,7 +263,11 @@ def owned(name: str) -> Owned | None:
     if name in _FULL_NAMES or first in (*_COMMANDS, *_JUDGED):
         return None
     longer = [full for full in GUARDED if full.startswith(name)]
-    return Owned(f"write the name in full; fio would take it for {longer[0]}") if longer else None
+    return (
+        Owned(f"write the name in full; fio would take it for {longer[0]}")
+        if longer
+        else None
+    )
 
 
 def runs_command(name: str, value: str | None) -> str | None:
@@ -169,7 +305,9 @@ def read_job_file(path: Path, *, allow_commands: bool = False) -> tuple[Section,
     try:
         text = path.read_text(errors="replace")
     except OSError as error:
-        raise RequestError(f"cannot read the fio job file: {error.strerror}", place=str(path)) from error
+        raise RequestError(
+            f"cannot read the fio job file: {error.strerror}", place=str(path)
+        ) from error
     return parse_job_file(
         text,
         file=str(path),
@@ -195,18 +333,36 @@ def parse_job_file(
     """
     shared: list[_Line] = []
     sections: list[Section] = []
-    for name, place, lines in _Reader(environ or {}, read, allow_commands).sections(text, file):
-        if name.startswith("global"):  # fio compares the first six letters: [global2] is global too
+    for name, place, lines in _Reader(environ or {}, read, allow_commands).sections(
+        text, file
+    ):
+        if name.startswith(
+            "global"
+        ):  # fio compares the first six letters: [global2] is global too
             shared.extend(lines)
             continue
         latest = {canonical(line.name): line for line in (*shared, *lines)}
         notes: tuple[str, ...] = ()
         if sections and not {"stonewall", "wait_for"} & latest.keys():
-            notes = (f"fio would run [{name}] together with [{sections[-1].name}]; here each is measured alone",)
+            notes = (
+                f"fio would run [{name}] together with [{sections[-1].name}]; here each is measured alone",
+            )
         options = tuple((line.name, line.value) for line in latest.values())
-        sections.append(Section(name, options, tuple(line.place for line in latest.values()), place, notes))
+        sections.append(
+            Section(
+                name,
+                options,
+                tuple(line.place for line in latest.values()),
+                place,
+                notes,
+            )
+        )
     if not sections:
-        raise RequestError("no job section", place=file, remedy="add a section such as [randread] with rw=randread")
+        raise RequestError(
+            "no job section",
+            place=file,
+            remedy="add a section such as [randread] with rw=randread",
+        )
     return tuple(sections)
 
 
@@ -219,7 +375,12 @@ class _Line(msgspec.Struct, frozen=True):
 class _Reader:
     """Splits the text of a job file, and of those it includes, into sections of options."""
 
-    def __init__(self, environ: Mapping[str, str], read: Callable[[str], str] | None, allow_commands: bool) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        read: Callable[[str], str] | None,
+        allow_commands: bool,
+    ) -> None:
         self._environ = environ
         self._read = read
         self._allow_commands = allow_commands
@@ -230,11 +391,17 @@ class _Reader:
         for place, line in _lines(text, file):
             if line.startswith("["):
                 if not line.endswith("]") or len(line) < 3:
-                    raise RequestError(f"not a section header: {line}", place=place, remedy="write [name] on its own")
+                    raise RequestError(
+                        f"not a section header: {line}",
+                        place=place,
+                        remedy="write [name] on its own",
+                    )
                 found.append((line[1:-1], place, []))
             elif not found:
                 raise RequestError(
-                    f"option {line} outside of a section", place=place, remedy="put [global] or [name] above it"
+                    f"option {line} outside of a section",
+                    place=place,
+                    remedy="put [global] or [name] above it",
                 )
             else:
                 found[-1][2].extend(self._options(line, place, (file,)))
@@ -243,36 +410,60 @@ class _Reader:
     def _options(self, line: str, place: str, chain: tuple[str, ...]) -> list[_Line]:
         word, _, rest = line.partition(" ")
         if word == "include":
-            return self._included(posixpath.join(posixpath.dirname(chain[-1]), rest.strip()), place, chain)
+            return self._included(
+                posixpath.join(posixpath.dirname(chain[-1]), rest.strip()), place, chain
+            )
         return [self._option(line, place)]
 
     def _included(self, path: str, place: str, chain: tuple[str, ...]) -> list[_Line]:
         if self._read is None:
-            raise RequestError(f"cannot include {path} here", place=place, remedy="paste its lines instead")
+            raise RequestError(
+                f"cannot include {path} here",
+                place=place,
+                remedy="paste its lines instead",
+            )
         if path in chain:
-            raise RequestError(f"{path} includes itself", place=place, remedy="remove one of the include lines")
+            raise RequestError(
+                f"{path} includes itself",
+                place=place,
+                remedy="remove one of the include lines",
+            )
         try:
             text = self._read(path)
         except OSError as error:
-            raise RequestError(f"cannot include {path}: {error.strerror or error}", place=place) from error
+            raise RequestError(
+                f"cannot include {path}: {error.strerror or error}", place=place
+            ) from error
         options: list[_Line] = []
         for inner, line in _lines(text, path):
             if line.startswith("["):
                 raise RequestError(
-                    f"section {line} in an included file", place=inner, remedy="an included file holds options only"
+                    f"section {line} in an included file",
+                    place=inner,
+                    remedy="an included file holds options only",
                 )
             options.extend(self._options(line, inner, (*chain, path)))
         return options
 
     def _option(self, line: str, place: str) -> _Line:
-        line = re.sub(r"\$\{([^}]*)\}", lambda found: self._environ.get(found[1], ""), line)
+        line = re.sub(
+            r"\$\{([^}]*)\}", lambda found: self._environ.get(found[1], ""), line
+        )
         name, equals, rest = (part.strip() for part in line.partition("="))
         value = rest if equals else None
         if not _NAME.fullmatch(name):
-            raise RequestError(f"not an option: {line}", place=place, remedy="write name=value, or a flag's name alone")
+            raise RequestError(
+                f"not an option: {line}",
+                place=place,
+                remedy="write name=value, or a flag's name alone",
+            )
         keyword = next((word for word in _KEYWORDS if word in rest), None)
         if keyword:
-            raise RequestError(f"{line}: only fio knows {keyword}", place=place, remedy="write the number itself")
+            raise RequestError(
+                f"{line}: only fio knows {keyword}",
+                place=place,
+                remedy="write the number itself",
+            )
         danger = runs_command(name, value)
         if danger and not self._allow_commands:
             raise RequestError(danger, place=place, remedy=f"remove {name}")
@@ -281,5 +472,9 @@ class _Reader:
 
 def _lines(text: str, file: str) -> list[tuple[str, str]]:
     """Place and text of the lines with something in them; ``;`` and ``#`` begin a comment anywhere (fio's parse.c)."""
-    stripped = (re.split("[;#]", line, maxsplit=1)[0].strip() for line in text.split("\n"))
-    return [(f"{file}:{number}", line) for number, line in enumerate(stripped, 1) if line]
+    stripped = (
+        re.split("[;#]", line, maxsplit=1)[0].strip() for line in text.split("\n")
+    )
+    return [
+        (f"{file}:{number}", line) for number, line in enumerate(stripped, 1) if line
+    ]

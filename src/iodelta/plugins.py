@@ -38,14 +38,19 @@ class Plugin(NamedTuple):
     @property
     def title(self) -> str:
         """``the knob acme of the package iodelta-acme 1.0``."""
-        return f"the {self.kind} {self.name} of the package {self.package} {self.version}"
+        return (
+            f"the {self.kind} {self.name} of the package {self.package} {self.version}"
+        )
 
 
 @functools.cache
 def plugins(kind: str, check: Check) -> tuple[Plugin, ...]:
     """The plugins of one kind, by package and name, each checked once."""
     found = entry_points(group=GROUPS[kind])
-    return tuple(_loaded(kind, one, check) for one in sorted(found, key=lambda one: (_package(one), one.name)))
+    return tuple(
+        _loaded(kind, one, check)
+        for one in sorted(found, key=lambda one: (_package(one), one.name))
+    )
 
 
 def sound(kind: str, check: Check) -> Iterator[Plugin]:
@@ -62,7 +67,8 @@ def failed(title: str, error: Exception) -> RequestError:
     """What a user reads of an exception of a plugin: it is no defect of iodelta."""
     said = f": {error}" if str(error) else ""
     return RequestError(
-        f"{title} failed with {type(error).__name__}{said}", remedy="tell its author, or uninstall the package"
+        f"{title} failed with {type(error).__name__}{said}",
+        remedy="tell its author, or uninstall the package",
     )
 
 

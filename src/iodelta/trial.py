@@ -42,7 +42,11 @@ class Quantity(msgspec.Struct, frozen=True):
     @classmethod
     def around(cls, value: float, below: float, above: float, unit: str) -> Quantity:
         """A printed number that may be so much lower or higher; unknown where it is not finite."""
-        return cls(value, value - below, value + above, unit) if math.isfinite(value) else unknown(unit)
+        return (
+            cls(value, value - below, value + above, unit)
+            if math.isfinite(value)
+            else unknown(unit)
+        )
 
     def overlaps(self, other: Quantity) -> bool:
         """Whether both may be the same number. Raises ValueError when the units differ."""
@@ -158,7 +162,9 @@ class Histogram(msgspec.Struct, frozen=True, dict=True):
         if not self.total:
             return float("nan")
         centres = (sum(bin_edges(index)) / 2 for index in self.indexes)
-        return sum(c * n for c, n in zip(centres, self.counts, strict=True)) / self.total
+        return (
+            sum(c * n for c, n in zip(centres, self.counts, strict=True)) / self.total
+        )
 
 
 class Latency(msgspec.Struct, frozen=True):

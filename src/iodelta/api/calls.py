@@ -36,7 +36,9 @@ def open(path: Path_) -> Experiment:
             place=os.fspath(path),
             remedy="`iodelta.read` reads results of other tools",
         )
-    if Path(path).is_dir() and isinstance(Folder.open(Path(path)), CountFolder | DiskFolder):
+    if Path(path).is_dir() and isinstance(
+        Folder.open(Path(path)), CountFolder | DiskFolder
+    ):
         raise RequestError(
             "this folder has no trials: it counts instructions, or prepares a disk",
             place=os.fspath(path),
@@ -45,7 +47,12 @@ def open(path: Path_) -> Experiment:
     return Experiment(Path(path))
 
 
-def compare(*paths: Path_, baseline: str | None = None, margin: str = "1%", pattern: str | None = None) -> Comparison:
+def compare(
+    *paths: Path_,
+    baseline: str | None = None,
+    margin: str = "1%",
+    pattern: str | None = None,
+) -> Comparison:
     """Results from any source: the first path with each other, or the variants in one, as ``iodelta compare``.
 
     ``pattern`` says how file names are read: ``{variant}/{cell}-{replicate}.json``. Raises RequestError, MeasureError.
@@ -53,9 +60,14 @@ def compare(*paths: Path_, baseline: str | None = None, margin: str = "1%", patt
     from iodelta.api.foreign import compared, share_of
 
     if not paths:
-        raise RequestError("there is nothing to compare", remedy="name files or folders")
+        raise RequestError(
+            "there is nothing to compare", remedy="name files or folders"
+        )
     found, layouts = compared(
-        [os.fspath(path) for path in paths], share_of(margin, "margin"), baseline, pattern=pattern
+        [os.fspath(path) for path in paths],
+        share_of(margin, "margin"),
+        baseline,
+        pattern=pattern,
     )
     return Comparison(found, layouts, baseline)
 
@@ -86,12 +98,19 @@ def read(*paths: Path_, pattern: str | None = None) -> polars.DataFrame:
     layout, found = read_all(names, pattern=pattern)
     runs = shown(layout, found, each=True, paths=names)
     if not runs.rows:
-        reasons = "; ".join(f"{refusal.place}: {refusal.reason}" for refusal in runs.refusals)
-        raise RequestError(f"nothing here could be read{': ' if reasons else ''}{reasons}", place=", ".join(names))
+        reasons = "; ".join(
+            f"{refusal.place}: {refusal.reason}" for refusal in runs.refusals
+        )
+        raise RequestError(
+            f"nothing here could be read{': ' if reasons else ''}{reasons}",
+            place=", ".join(names),
+        )
     return frame_of(runs)
 
 
-def open_history(place: Path_ = "iodelta-history", *, log: Path_ | None = None) -> History:
+def open_history(
+    place: Path_ = "iodelta-history", *, log: Path_ | None = None
+) -> History:
     """A history: a directory, or ``postgresql://USER@HOST/DATABASE`` with its ``log``. It is made where there is none.
 
     Raises RequestError where the extra ``history`` is missing, MeasureError where the database does not answer.
@@ -132,7 +151,13 @@ def run(
         machines=(machine,) if isinstance(machine, str) and machine else tuple(machine),
         top={"margin": margin},
         target={"path": target, "size": size},
-        design={"trial": trial, "ramp": ramp, "budget": budget, "blocks": blocks, "seed": seed},
+        design={
+            "trial": trial,
+            "ramp": ramp,
+            "budget": budget,
+            "blocks": blocks,
+            "seed": seed,
+        },
         destroy=tuple(destroy),
         commands=allow_commands,
         leave_out=leave_out,
@@ -142,9 +167,17 @@ def run(
     with _stop() as stop:
         if Path(path).is_dir():
             if folder is not None:
-                raise RequestError("a folder is continued where it is", place=os.fspath(path), remedy="omit folder")
+                raise RequestError(
+                    "a folder is continued where it is",
+                    place=os.fspath(path),
+                    remedy="omit folder",
+                )
             return Experiment(go_on(Path(path), asked, stop).path)
-        place = Path(folder) if folder is not None else Path(time.strftime("iodelta-%Y%m%d-%H%M%S"))
+        place = (
+            Path(folder)
+            if folder is not None
+            else Path(time.strftime("iodelta-%Y%m%d-%H%M%S"))
+        )
         return Experiment(begin(Path(path), place, asked, stop).path)
 
 

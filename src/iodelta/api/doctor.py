@@ -18,18 +18,33 @@ from iodelta.ingest import reading
 from iodelta.knob import registry
 from iodelta.machine import unusable as unusable_machine
 
-MANAGERS = {"apt-get": "apt-get install", "dnf": "dnf install", "zypper": "zypper install", "pacman": "pacman -S"}
+MANAGERS = {
+    "apt-get": "apt-get install",
+    "dnf": "dnf install",
+    "zypper": "zypper install",
+    "pacman": "pacman -S",
+}
 """Program that installs packages -> its command, the first that is here counts."""
 
 PROGRAMS = (
     ("fio", "fio", "fio", "workloads of fio, which are the default"),
     ("git", "git", "git", "bisect, attribute, and the commit that was measured"),
     ("ssh", "openssh-client", "openssh-clients", "--machine ssh:HOST, and fleets"),
-    ("qemu-system-x86_64", "qemu-system-x86", "qemu-system-x86-core", "guests: --machine vm"),
+    (
+        "qemu-system-x86_64",
+        "qemu-system-x86",
+        "qemu-system-x86-core",
+        "guests: --machine vm",
+    ),
     ("busybox", "busybox-static", "busybox", "guests: --machine vm"),
     ("perf", "linux-perf", "perf", "[instrument] perf"),
     ("nvme", "nvme-cli", "nvme-cli", 'prepare with purge = "nvme-format"'),
-    ("mkfs.btrfs", "btrfs-progs", "btrfs-progs", "scenarios and read policies of btrfs"),
+    (
+        "mkfs.btrfs",
+        "btrfs-progs",
+        "btrfs-progs",
+        "scenarios and read policies of btrfs",
+    ),
     ("mdadm", "mdadm", "mdadm", "scenarios of md RAID"),
     ("cc", "gcc", "gcc", "fio build: t/io_uring, and fio for guests"),
 )
@@ -40,7 +55,11 @@ EXTRAS = (
     ("distributed", "fleet", "fleet run"),
     ("deltalake", "lake", "history export --to delta"),
     ("starlette", "web", "serve"),
-    ("iodelta-native", "native", "policy simulate and mirror, and quick readers of long results"),
+    (
+        "iodelta-native",
+        "native",
+        "policy simulate and mirror, and quick readers of long results",
+    ),
 )
 """Distribution of Python, the extra of iodelta that brings it, and what needs it."""
 
@@ -79,13 +98,25 @@ class DoctorAnswer(msgspec.Struct, frozen=True):
 
 def doctor() -> DoctorAnswer:
     """Look at this machine. Changes nothing."""
-    programs = [(name, *_packages(debian, fedora), use) for name, debian, fedora, use in PROGRAMS]
+    programs = [
+        (name, *_packages(debian, fedora), use)
+        for name, debian, fedora, use in PROGRAMS
+    ]
     absent = [one for one in programs if shutil.which(one[0], path=_path()) is None]
     lacking = [one for one in EXTRAS if _version(one[0]) is None]
-    missing = [Missing(name, use, _with_manager(package)) for name, package, use in absent]
-    missing += [Missing(what, use, f"pip install 'iodelta[{extra}]'") for what, extra, use in lacking]
+    missing = [
+        Missing(name, use, _with_manager(package)) for name, package, use in absent
+    ]
+    missing += [
+        Missing(what, use, f"pip install 'iodelta[{extra}]'")
+        for what, extra, use in lacking
+    ]
     missing += [*_old_fio(), *_rights(), *_broken()]
-    return DoctorAnswer(components(), tuple(missing), tuple(_install([one[1] for one in absent], lacking)))
+    return DoctorAnswer(
+        components(),
+        tuple(missing),
+        tuple(_install([one[1] for one in absent], lacking)),
+    )
 
 
 def components() -> tuple[Component, ...]:
@@ -95,7 +126,10 @@ def components() -> tuple[Component, ...]:
         "Python": platform.python_version(),
         "kernel": platform.release(),
         "fio": _fio() or "",
-        **{what: _version(what) or "" for what in ("polars", "numpy", *(one[0] for one in EXTRAS))},
+        **{
+            what: _version(what) or ""
+            for what in ("polars", "numpy", *(one[0] for one in EXTRAS))
+        },
     }
     return tuple(Component(name, own) for name, own in found.items() if own)
 
@@ -115,7 +149,11 @@ def _packages(debian: str, fedora: str) -> tuple[str]:
 
 def _with_manager(package: str) -> str:
     manager = _manager()
-    return f"{MANAGERS[manager]} {package}" if manager else f"install the package {package}"
+    return (
+        f"{MANAGERS[manager]} {package}"
+        if manager
+        else f"install the package {package}"
+    )
 
 
 def _install(packages: list[str], lacking: list[tuple[str, str, str]]) -> Iterator[str]:
@@ -137,7 +175,13 @@ def _fio() -> str | None:
     if program is None:
         return None
     try:
-        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(
+            [program, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip().removeprefix("fio-") or None
@@ -147,15 +191,27 @@ def _old_fio() -> Iterator[Missing]:
     found = re.match(r"(\d+)\.(\d+)", _fio() or "")
     if found and (int(found[1]), int(found[2])) < OLDEST_FIO:
         yield Missing(
-            f"fio {OLDEST_FIO[0]}.{OLDEST_FIO[1]}", "workloads of fio", f"fio {found[0]} is too old: update it"
+            f"fio {OLDEST_FIO[0]}.{OLDEST_FIO[1]}",
+            "workloads of fio",
+            f"fio {found[0]} is too old: update it",
         )
 
 
 def _rights() -> Iterator[Missing]:
     if os.geteuid() != 0:
-        yield Missing("root", "knobs, whole devices, cgroups and scenarios", "run those commands as root")
-    if shutil.which("qemu-system-x86_64") and not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        yield Missing("/dev/kvm", "quick guests; without it they are emulated, ten times as slow", "enable KVM here")
+        yield Missing(
+            "root",
+            "knobs, whole devices, cgroups and scenarios",
+            "run those commands as root",
+        )
+    if shutil.which("qemu-system-x86_64") and not os.access(
+        "/dev/kvm", os.R_OK | os.W_OK
+    ):
+        yield Missing(
+            "/dev/kvm",
+            "quick guests; without it they are emulated, ten times as slow",
+            "enable KVM here",
+        )
 
 
 def _broken() -> Iterator[Missing]:
@@ -169,4 +225,8 @@ def _broken() -> Iterator[Missing]:
     for kind, check in checks.items():
         for plugin in plugins.plugins(kind, check):
             if plugin.trouble:
-                yield Missing(f"plugin {plugin.name}", plugin.trouble, f"pip uninstall {plugin.package}, or mend it")
+                yield Missing(
+                    f"plugin {plugin.name}",
+                    plugin.trouble,
+                    f"pip uninstall {plugin.package}, or mend it",
+                )

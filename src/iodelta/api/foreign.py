@@ -50,7 +50,13 @@ def compared(
     layouts = [read_one(path, stdin=stdin, pattern=pattern) for path in paths]
     for path, layout in zip(paths, layouts, strict=True):
         refuse_changed(layout.findings, path)
-    found = compare(layouts, paths, baseline=baseline, margin=margin, environments=_environments(paths))
+    found = compare(
+        layouts,
+        paths,
+        baseline=baseline,
+        margin=margin,
+        environments=_environments(paths),
+    )
     return found, layouts
 
 
@@ -59,7 +65,11 @@ def _environments(paths: Sequence[str]) -> dict[str, dict[str, Any]]:
     from iodelta.bundle.packed import is_own
     from iodelta.study.sides import short_names
 
-    own = {name: path for name, path in zip(short_names(paths), paths, strict=True) if is_own(path)}
+    own = {
+        name: path
+        for name, path in zip(short_names(paths), paths, strict=True)
+        if is_own(path)
+    }
     if not own:
         return {}  # what reads our own folders takes a while to load
     from iodelta.study.judging import recorded
@@ -116,10 +126,16 @@ def _statements(paths: Sequence[str], stdin: bytes, checked: Audit) -> list[Find
 
 
 def _sentences(claims: str) -> str:
-    return Path(claims[1:]).read_text(encoding="utf-8") if claims.startswith("@") else claims
+    return (
+        Path(claims[1:]).read_text(encoding="utf-8")
+        if claims.startswith("@")
+        else claims
+    )
 
 
-def _without_statements(refusals: Sequence[Refusal], statements: Sequence[Finding]) -> list[Refusal]:
+def _without_statements(
+    refusals: Sequence[Refusal], statements: Sequence[Finding]
+) -> list[Refusal]:
     """The refusals of files whose sentences were not checked: a text that was is not refused too."""
     texts = {finding.place.rpartition(":")[0] for finding in statements}
     return [refusal for refusal in refusals if refusal.place.file not in texts]
@@ -134,12 +150,22 @@ def _prose(path: str, data: bytes) -> str | None:
             data = Path(path).read_bytes()
         except OSError:
             return None
-    if not data or len(data) > PROSE or b"\0" in data or re.match(rb"\s*(\{|\[\s*[\[{\d\"])", data):
+    if (
+        not data
+        or len(data) > PROSE
+        or b"\0" in data
+        or re.match(rb"\s*(\{|\[\s*[\[{\d\"])", data)
+    ):
         return None
     return data.decode("utf-8", errors="replace")
 
 
 def _again(paths: Sequence[str], claims: str, pattern: str | None) -> str:
-    options = {"--claims": "; ".join(claims.splitlines()), "--name-pattern": pattern or ""}
-    given = chain.from_iterable((name, value) for name, value in options.items() if value)
+    options = {
+        "--claims": "; ".join(claims.splitlines()),
+        "--name-pattern": pattern or "",
+    }
+    given = chain.from_iterable(
+        (name, value) for name, value in options.items() if value
+    )
     return " ".join(["iodelta audit", *map(pasted, paths), *map(quote, given)])

@@ -61,7 +61,9 @@ class History(Protocol):
         """Add experiment folders, each as one night; twice changes nothing. Raises RequestError, MeasureError."""
         ...
 
-    def series(self, *, machine: str = "", cell: str = "", variant: str = "", metric: str = "") -> list[Series]:
+    def series(
+        self, *, machine: str = "", cell: str = "", variant: str = "", metric: str = ""
+    ) -> list[Series]:
         """The series with these words; an empty word is any."""
         ...
 
@@ -87,11 +89,17 @@ class StoredHistory:
         self._store.prepare()
         return tuple(add(Path(path), Given(), self._store, self._log) for path in paths)
 
-    def series(self, *, machine: str = "", cell: str = "", variant: str = "", metric: str = "") -> list[Series]:
+    def series(
+        self, *, machine: str = "", cell: str = "", variant: str = "", metric: str = ""
+    ) -> list[Series]:
         asked = {"machine": machine, "cell": cell, "variant": variant, "metric": metric}
         wanted = {name: word for name, word in asked.items() if word}
         every = map(Series, self._lines())
-        return [one for one in every if all(getattr(one, name) == word for name, word in wanted.items())]
+        return [
+            one
+            for one in every
+            if all(getattr(one, name) == word for name, word in wanted.items())
+        ]
 
     def scan(self) -> list[Candidate]:
         from iodelta.history.scan import scan
@@ -121,7 +129,9 @@ def opened(place: str, log: Path | None = None) -> StoredHistory:
         try:
             Path(place).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise RequestError(f"cannot make the history: {error.strerror}", place=place) from error
+            raise RequestError(
+                f"cannot make the history: {error.strerror}", place=place
+            ) from error
     return StoredHistory(store, written)
 
 
@@ -135,7 +145,11 @@ def log_of(place: str, log: Path | None) -> Log:
     from iodelta.history.log import Log
 
     if log is None and is_url(place):
-        raise RequestError("a history on a server keeps its log in a file", place="--log", remedy="give --log FILE")
+        raise RequestError(
+            "a history on a server keeps its log in a file",
+            place="--log",
+            remedy="give --log FILE",
+        )
     return Log(log or Path(place) / LOG)
 
 
@@ -145,7 +159,8 @@ def store_class() -> type[Store]:
         from iodelta.history.store import Store
     except ModuleNotFoundError as error:
         raise RequestError(
-            f"a history needs {error.name}", remedy="install iodelta with it: pip install 'iodelta[history]'"
+            f"a history needs {error.name}",
+            remedy="install iodelta with it: pip install 'iodelta[history]'",
         ) from error
     return Store
 

@@ -30,7 +30,9 @@ def contact(name: str = "", say: Say = nobody) -> Iterator[Machine]:
 
 
 @contextlib.contextmanager
-def contacts(names: Sequence[str], say: Say = nobody, *, boots: bool = False) -> Iterator[list[Machine]]:
+def contacts(
+    names: Sequence[str], say: Say = nobody, *, boots: bool = False
+) -> Iterator[list[Machine]]:
     """The machines of an experiment: those it names, else this one.
 
     Where variants differ in what is booted (``boots``), guests are booted later, each for its own trial.
@@ -49,7 +51,11 @@ def _settle(machine: Machine, say: Say) -> None:
     from iodelta.lab.undo import restore_pending
     from iodelta.study.words import inert
 
-    for outcome in restore_pending(machine, own="iodelta does not wait for a run that may still be alive"):
+    for outcome in restore_pending(
+        machine, own="iodelta does not wait for a run that may still be alive"
+    ):
         for record in outcome.restored:
             account = inert(record.account or record.error)
-            say(f"{inert(record.saved.knob)}, left changed by {inert(outcome.folder)}: {account}")
+            say(
+                f"{inert(record.saved.knob)}, left changed by {inert(outcome.folder)}: {account}"
+            )

@@ -46,8 +46,16 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def anew(self) -> bool:
         """Whether an option is given that only a new experiment can have."""
-        tables = ({**self.top, **self.target, **self.design}.items(), (("machine", self.machines),))
-        given = {name for table in tables for name, value in table if value not in (None, "", ())}
+        tables = (
+            {**self.top, **self.target, **self.design}.items(),
+            (("machine", self.machines),),
+        )
+        given = {
+            name
+            for table in tables
+            for name, value in table
+            if value not in (None, "", ())
+        }
         return bool(given - {"budget"}) or self.leave_out
 
 
@@ -69,11 +77,19 @@ def begin(path: Path, place: Path, asked: Asked, stop: Stop) -> Folder:
     names = list(asked.machines)
     top = {**asked.top, "machine": names[0] if len(names) == 1 else names}
     changed = overridden(text, top=top, target=asked.target, design=asked.design)
-    experiment = parse(changed or text, str(path), base=path.parent, numbered=changed is None)
+    experiment = parse(
+        changed or text, str(path), base=path.parent, numbered=changed is None
+    )
     if experiment.clock == "instructions":
-        raise RequestError("instructions are counted by the command alone", place=str(path), remedy="use `iodelta run`")
+        raise RequestError(
+            "instructions are counted by the command alone",
+            place=str(path),
+            remedy="use `iodelta run`",
+        )
     watcher = asked.watcher or Silent()
-    with contacts(experiment.machines, watcher.note, boots=experiment.boots) as machines:
+    with contacts(
+        experiment.machines, watcher.note, boots=experiment.boots
+    ) as machines:
         found = looked(
             machines,
             experiment,
@@ -88,7 +104,9 @@ def begin(path: Path, place: Path, asked: Asked, stop: Stop) -> Folder:
         control = Control(watcher, stop, asked.destroy, asked.commands)
 
         def starting() -> Folder:
-            return start(place, changed or text, found.plan, first, control, others=others)
+            return start(
+                place, changed or text, found.plan, first, control, others=others
+            )
 
         folder = patiently(starting, wait=asked.wait, stop=stop, note=watcher.note)
     derive(folder)
@@ -105,15 +123,24 @@ def go_on(path: Path, asked: Asked, stop: Stop) -> Folder:
             remedy="to continue it, only budget, destroy, allow_commands and wait can be given",
         )
     if isinstance(folder, CountFolder):
-        raise RequestError("instructions are counted by the command alone", place=str(path), remedy="use `iodelta run`")
+        raise RequestError(
+            "instructions are counted by the command alone",
+            place=str(path),
+            remedy="use `iodelta run`",
+        )
     budget = str(asked.design["budget"] or "")
     more = seconds(budget) if budget else None
     over = more is None and Account(folder.events()).over
     experiment = read_plan(folder).experiment
     watcher = asked.watcher or Silent()
     with (
-        contacts(experiment.machines, watcher.note, boots=experiment.boots) as (first, *others),
-        contextlib.nullcontext() if over else remade(folder, first, watcher, stop=stop) as again,
+        contacts(experiment.machines, watcher.note, boots=experiment.boots) as (
+            first,
+            *others,
+        ),
+        contextlib.nullcontext()
+        if over
+        else remade(folder, first, watcher, stop=stop) as again,
     ):
 
         def going() -> None:

@@ -56,29 +56,45 @@ def looked(
     for found in seen:
         unavailable |= found.unavailable
     if unavailable and not leave_out:
-        reasons = "; ".join(f"{variant}: {reason}" for variant, reason in unavailable.items())
-        raise RequestError(f"not every variant can run here: {reasons}", remedy="--leave-out continues without these")
+        reasons = "; ".join(
+            f"{variant}: {reason}" for variant, reason in unavailable.items()
+        )
+        raise RequestError(
+            f"not every variant can run here: {reasons}",
+            remedy="--leave-out continues without these",
+        )
     plan = make_plan(_left_out(experiment, unavailable, say))
     refusals = (
         refusal(machine, plan.experiment, found, destroy, commands=commands)
         for machine, found in zip(machines, seen, strict=True)
     )
     refused = next(filter(None, refusals), None)
-    known = () if experiment.boots or refused else _calibrated(machines[0], seen[0], plan.experiment)
+    known = (
+        ()
+        if experiment.boots or refused
+        else _calibrated(machines[0], seen[0], plan.experiment)
+    )
     return Looked(plan, seen, refused, known)
 
 
-def _calibrated(machine: Machine, found: Survey, experiment: Experiment) -> tuple[str, ...]:
+def _calibrated(
+    machine: Machine, found: Survey, experiment: Experiment
+) -> tuple[str, ...]:
     """What calibrations of these workloads here found, a sentence each."""
     if not (state_directory() / CALIBRATION).exists():
         return ()
     from iodelta.lab.calibration import calibrations_for  # with scipy
     from iodelta.report.stories.calibration import QUOTED, quoted
 
-    return tuple(quoted(one) for one in calibrations_for(machine, found.target, experiment)[:QUOTED])
+    return tuple(
+        quoted(one)
+        for one in calibrations_for(machine, found.target, experiment)[:QUOTED]
+    )
 
 
-def _left_out(experiment: Experiment, unavailable: dict[str, str], say: Say) -> Experiment:
+def _left_out(
+    experiment: Experiment, unavailable: dict[str, str], say: Say
+) -> Experiment:
     """The experiment without the variants that cannot run here, each named."""
     for variant, reason in unavailable.items():
         say(inert(f"left out: {variant}: {reason}"))

@@ -35,7 +35,9 @@ def frame_of(result: Result) -> polars.DataFrame:
 
     from iodelta.report.formats.render import rendered
 
-    return polars.read_csv(io.BytesIO(rendered(result, "csv")), infer_schema_length=None)
+    return polars.read_csv(
+        io.BytesIO(rendered(result, "csv")), infer_schema_length=None
+    )
 
 
 class _Told:
@@ -69,7 +71,10 @@ class _Told:
         from iodelta.report.formats.render import BUILDS, TEXTS, rendered
 
         if format not in TEXTS | BUILDS:
-            raise RequestError(f"not a format: {format!r}", remedy=f"use html, {', '.join(TEXTS | BUILDS)}")
+            raise RequestError(
+                f"not a format: {format!r}",
+                remedy=f"use html, {', '.join(TEXTS | BUILDS)}",
+            )
         return rendered(self._result, format, self._detail()).decode("utf-8", "replace")
 
     def _detail(self) -> Detail:
@@ -148,8 +153,21 @@ class Experiment(_Told):
         import polars
 
         names = ("trial", "cell", "variant", "block", "direction", "latency")
-        kinds = (polars.Int64, polars.String, polars.String, polars.Int64, polars.String, polars.String)
-        schema = dict(zip((*names, "low", "high", "ios"), (*kinds, *([polars.Int64] * 3)), strict=True))
+        kinds = (
+            polars.Int64,
+            polars.String,
+            polars.String,
+            polars.Int64,
+            polars.String,
+            polars.String,
+        )
+        schema = dict(
+            zip(
+                (*names, "low", "high", "ios"),
+                (*kinds, *([polars.Int64] * 3)),
+                strict=True,
+            )
+        )
         rows = [row for trial in self._trials() for row in _bins(trial)]
         return polars.DataFrame(rows, schema=schema, orient="row")
 
@@ -172,7 +190,9 @@ def _bins(trial: Trial) -> Iterator[tuple[Any, ...]]:
             latency = getattr(direction, what)
             if latency is None or latency.histogram is None:
                 continue
-            for index, count in zip(latency.histogram.indexes, latency.histogram.counts, strict=True):
+            for index, count in zip(
+                latency.histogram.indexes, latency.histogram.counts, strict=True
+            ):
                 low, high = bin_edges(index)
                 yield (*named, direction.kind, what, low, high, count)
 
@@ -180,7 +200,9 @@ def _bins(trial: Trial) -> Iterator[tuple[Any, ...]]:
 class Comparison(_Told):
     """Two sides or more, of any origin."""
 
-    def __init__(self, result: Compares, layouts: list[Layout], baseline: str | None) -> None:
+    def __init__(
+        self, result: Compares, layouts: list[Layout], baseline: str | None
+    ) -> None:
         super().__init__(result)
         self._compares, self._layouts, self._baseline = result, layouts, baseline
 
@@ -197,7 +219,9 @@ class Comparison(_Told):
     def _charts(self) -> Charts:
         from iodelta.report.formats.html.result import charts_of
 
-        return charts_of(self._compares, self._layouts, self._compares.paths, self._baseline)
+        return charts_of(
+            self._compares, self._layouts, self._compares.paths, self._baseline
+        )
 
 
 class Audit(_Told):
@@ -212,4 +236,8 @@ class Audit(_Told):
         """Findings of rules, sentences and false claims."""
         claims = (claim.finding() for claim in self._audited.claims)
         hits = (hit.finding for hit in self._audited.hits)
-        return (*hits, *self._audited.findings, *(finding for finding in claims if finding is not None))
+        return (
+            *hits,
+            *self._audited.findings,
+            *(finding for finding in claims if finding is not None),
+        )

@@ -52,18 +52,26 @@ def _check_settable(knob: Knob) -> None:
     assert again == saved, "the record of save() does not survive a file"
     assert saved.knob == knob.name, "the record names another knob"
     lines = list(knob.undo_lines(saved))
-    assert all(isinstance(line, tuple) for line in lines), "undo_lines() yields tuples of words"
+    assert all(isinstance(line, tuple) for line in lines), (
+        "undo_lines() yields tuples of words"
+    )
     allowed = knob.allowed()
     values = allowed[:1] if isinstance(allowed, tuple) else ()
-    assert isinstance(knob.script(knob.name, values), Script | NoScript), "script() returns a Script, or NoScript"
+    assert isinstance(knob.script(knob.name, values), Script | NoScript), (
+        "script() returns a Script, or NoScript"
+    )
 
 
 def check_rule(one: Rule) -> None:
     """A rule: its id has a dot and is its own, it marks nothing without runs, and no run makes it raise."""
     _fits(engine.unusable("", one))
     assert "." in one.id, "the id of a rule has a dot: package.what"
-    assert all((one.says, one.needs, one.remedy)), "says, needs and remedy are sentences"
-    assert list(one.find(Evidence(()))) == [], "it marks something where there is nothing"
+    assert all((one.says, one.needs, one.remedy)), (
+        "says, needs and remedy are sentences"
+    )
+    assert list(one.find(Evidence(()))) == [], (
+        "it marks something where there is nothing"
+    )
     bare = Run(place=Place("bare"), format="text")
     for mark in one.find(Evidence((bare, bare))):
         assert set(mark.runs) <= {0, 1}, "a mark is about runs that there are"
@@ -74,23 +82,36 @@ def check_reader(read: Callable[[bytes, str], Iterable[Any]], output: bytes) -> 
     same cut off at any length, nor for other data."""
     _fits(reading.unusable("", read))
     found = list(read(output, "file.txt"))
-    assert any(isinstance(one, Run) for one in found), "it finds no run in its own output"
+    assert any(isinstance(one, Run) for one in found), (
+        "it finds no run in its own output"
+    )
     for one in found:
         assert isinstance(one, Run | Refusal), f"it yields a {type(one).__name__}"
         assert one.place.file == "file.txt", "a run has the place that it was given"
     step = max(1, len(output) // 2000)
     for length in range(0, len(output), step):
         list(read(output[:length], "file.txt"))
-    for other in (b"", b"\0" * 99, bytes(range(256)), b'{"jobs": []}', output.swapcase(), output[::-1]):
+    for other in (
+        b"",
+        b"\0" * 99,
+        bytes(range(256)),
+        b'{"jobs": []}',
+        output.swapcase(),
+        output[::-1],
+    ):
         list(read(other, "file.txt"))
 
 
-def check_machine(reach: Callable[[str], AbstractContextManager[Machine]], place: str) -> None:
+def check_machine(
+    reach: Callable[[str], AbstractContextManager[Machine]], place: str
+) -> None:
     """A machine: it runs a command, takes a file, reads it, and says what is missing."""
     _fits(unusable_machine("", reach))
     with reach(place) as machine:
         done = machine.run(["echo", "one two"])
-        assert done.stdout == b"one two\n", "run() does not return what a command prints"
+        assert done.stdout == b"one two\n", (
+            "run() does not return what a command prints"
+        )
         file = f"{machine.directory}/iodelta-contract"
         with tempfile.NamedTemporaryFile() as local:
             local.write(b"text\n")

@@ -78,7 +78,13 @@ class Checked(msgspec.Struct, frozen=True):
             if self.outcome == "false"
             else "correct these numbers first"
         )
-        return Finding(f"claim.{self.outcome}", severity, f"claim {self.sentence!r}", self.explanation, remedy)
+        return Finding(
+            f"claim.{self.outcome}",
+            severity,
+            f"claim {self.sentence!r}",
+            self.explanation,
+            remedy,
+        )
 
 
 def check_claims(text: str, audit: Audit) -> tuple[Checked, ...]:
@@ -87,7 +93,9 @@ def check_claims(text: str, audit: Audit) -> tuple[Checked, ...]:
     for part in re.split(r"[;\n]", text):
         if part.strip(" .\r\t"):
             sentence = part.strip().rstrip(".")
-            checked.append(_together(sentence) or _check(parse(sentence, audit.runs), audit))
+            checked.append(
+                _together(sentence) or _check(parse(sentence, audit.runs), audit)
+            )
     return tuple(checked)
 
 
@@ -95,7 +103,12 @@ def _in_cell(words: Iterable[str], run: Run) -> bool:
     """Whether a row is of the cell that these words name."""
     work = run.workload
     texts = set(re.findall(r"[\w.-]+", context(run).casefold()))
-    texts |= {f"qd{work.iodepth}", f"{work.numjobs or 1}jobs", f"{(work.bs or 0) // 1024}k", (work.rw or "").casefold()}
+    texts |= {
+        f"qd{work.iodepth}",
+        f"{work.numjobs or 1}jobs",
+        f"{(work.bs or 0) // 1024}k",
+        (work.rw or "").casefold(),
+    }
     return all(_means(word, run, texts) for word in words)
 
 
@@ -114,7 +127,9 @@ class _Table:
 
     def __init__(self, audit: Audit) -> None:
         self.runs = audit.runs
-        self.mended = {(repair.run, repair.column): repair.mended for repair in audit.repairs()}
+        self.mended = {
+            (repair.run, repair.column): repair.mended for repair in audit.repairs()
+        }
         self.spoilt: set[tuple[int, str]] = set()
         for hit in audit.hits:
             self.spoilt.update((index, hit.finding.rule) for index in hit.runs)
@@ -126,7 +141,10 @@ class _Table:
         for rows in groups(Evidence(self.runs)):
             if not _in_cell(claim.words, self.runs[rows[0]]):
                 continue
-            cell = {variant(self.runs[index]): self._value(index, claim.metric) for index in rows}
+            cell = {
+                variant(self.runs[index]): self._value(index, claim.metric)
+                for index in rows
+            }
             if wanted <= cell.keys():
                 cells.append(cell)
         return cells
@@ -137,15 +155,25 @@ class _Table:
         if any((index, rule) in self.spoilt for rule in SPOILT[stat]):
             return None if stat == "mean" else self._repaired(index, stat, percent)
         if stat in ("iops", "bw"):
-            return _sum([part.iops if stat == "iops" else part.bandwidth for part in parts(run)])
+            return _sum(
+                [part.iops if stat == "iops" else part.bandwidth for part in parts(run)]
+            )
         return _latency(run, percent)
 
     def _repaired(self, index: int, stat: Stat, percent: float) -> Quantity | None:
         for title in self.runs[index].labels:
             heading = column(title)
-            if heading is not None and (heading.stat, heading.percent) == (stat, percent) and heading.scale:
+            if (
+                heading is not None
+                and (heading.stat, heading.percent) == (stat, percent)
+                and heading.scale
+            ):
                 written = number(self.mended.get((index, title), ""))
-                return Quantity.exact(written[0] * heading.scale, "mended") if written else None
+                return (
+                    Quantity.exact(written[0] * heading.scale, "mended")
+                    if written
+                    else None
+                )
         return None
 
 
@@ -179,7 +207,11 @@ def _check(claim: Claim, audit: Audit) -> Checked:
 
 def _extreme(claim: Claim, cells: list[Cell]) -> Checked:
     places = [_place(claim, cell) for cell in cells]
-    holds, ties, untested = places.count("first"), places.count("tie"), places.count("untested")
+    holds, ties, untested = (
+        places.count("first"),
+        places.count("tie"),
+        places.count("untested"),
+    )
     beaten_by = [place.best for place in places if isinstance(place, _Beaten)]
     said = [f"holds in {holds} of {plural(len(cells), 'cell')}"]
     if ties:
@@ -187,7 +219,9 @@ def _extreme(claim: Claim, cells: list[Cell]) -> Checked:
     if beaten_by:
         said.append(f"beaten by {_counted(beaten_by)}")
     if untested:
-        said.append(f"cannot be tested in {untested}, because their numbers are not credible")
+        said.append(
+            f"cannot be tested in {untested}, because their numbers are not credible"
+        )
     is_false = bool(beaten_by or (ties and not holds))
     outcome = _outcome(is_false=is_false, is_tested=bool(holds and not untested))
     return Checked(claim.sentence, outcome, holds, len(cells), "; ".join(said))
@@ -200,7 +234,9 @@ class _Beaten(NamedTuple):
 def _place(claim: Claim, cell: Cell) -> Literal["first", "tie", "untested"] | _Beaten:
     """Where the variant of a claim about the highest or lowest stands in a cell."""
     who = cell[claim.who]
-    others = {name: value for name, value in cell.items() if value and name != claim.who}
+    others = {
+        name: value for name, value in cell.items() if value and name != claim.who
+    }
     if who is None or not others:
         return "untested"
     best = _best(others, up=claim.up)
@@ -230,13 +266,20 @@ def _together(sentence: str) -> Checked | None:
     match = _TOGETHER.fullmatch(sentence)
     if match is None:
         return None
-    changes = [_factors(*change) for change in re.findall(_CHANGE, match["parts"], re.IGNORECASE)]
-    low, likely, high = (100 * (math.prod(bound) - 1) for bound in zip(*changes, strict=True))
+    changes = [
+        _factors(*change)
+        for change in re.findall(_CHANGE, match["parts"], re.IGNORECASE)
+    ]
+    low, likely, high = (
+        100 * (math.prod(bound) - 1) for bound in zip(*changes, strict=True)
+    )
     (whole,) = re.findall(_CHANGE, match["whole"], re.IGNORECASE)
     stated = Span(*(100 * (factor - 1) for factor in _factors(*whole)))
     holds = _makes(Span(low, likely, high), stated, (match["how"] or "").casefold())
     rounding = f", {low:.1f} to {high:.1f} % with rounding" if high - low > 1e-9 else ""
-    text = f"each takes its share of what the one before left: {likely:+.1f} %{rounding}"
+    text = (
+        f"each takes its share of what the one before left: {likely:+.1f} %{rounding}"
+    )
     return Checked(sentence, "holds" if holds else "false", int(holds), 1, text)
 
 
@@ -245,25 +288,38 @@ def _makes(together: Span, stated: Span, how: str) -> bool:
     is_at_most = how == "up to"
     if is_at_most or how in ("at least", "more than"):
         is_loss = stated.value < 0
-        return together.high >= stated.low if is_loss == is_at_most else together.low <= stated.high
+        return (
+            together.high >= stated.low
+            if is_loss == is_at_most
+            else together.low <= stated.high
+        )
     slack = ABOUT * abs(stated.value) if how in ("about", "~") else 0.0
     return together.low <= stated.high + slack and stated.low - slack <= together.high
 
 
-def _factors(sign: str, digits: str, to: str, loss: str, gain: str) -> tuple[float, float, float]:
+def _factors(
+    sign: str, digits: str, to: str, loss: str, gain: str
+) -> tuple[float, float, float]:
     """What a change leaves: least, as written and most. Without a sign or a word it is a loss."""
     ends = [float(digits), float(to or digits)]
     half = 0.5 * 10.0 ** -len(digits.partition(".")[2])
     lost = -1 if sign in ("-", "−") or loss or not (sign or gain) else 1
-    factors = [1 + lost * percent / 100 for percent in (ends[0] - half, sum(ends) / 2, ends[1] + half)]
+    factors = [
+        1 + lost * percent / 100
+        for percent in (ends[0] - half, sum(ends) / 2, ends[1] + half)
+    ]
     return min(factors), factors[1], max(factors)
 
 
 def _percentage(claim: Claim, cells: list[Cell]) -> Checked:
-    spans = [_difference(cell[claim.who], cell[claim.than], up=claim.up) for cell in cells]
+    spans = [
+        _difference(cell[claim.who], cell[claim.than], up=claim.up) for cell in cells
+    ]
     shown = [span for span in spans if span is not None]
     if not shown:
-        return Checked(claim.sentence, "untestable", 0, len(cells), "no cell has credible numbers")
+        return Checked(
+            claim.sentence, "untestable", 0, len(cells), "no cell has credible numbers"
+        )
     all_shown = len(shown) == len(cells)
     if claim.how == "up to":
         holds, contradicted = _reaches(claim, shown, all_shown=all_shown)
@@ -282,10 +338,16 @@ def _percentage(claim: Claim, cells: list[Cell]) -> Checked:
 
 def _range(shown: list[Span]) -> str:
     values = sorted(span.value for span in shown)
-    return f"{values[0]:.1f} to {values[-1]:.1f} %" if len(values) > 1 else f"{values[0]:.1f} %"
+    return (
+        f"{values[0]:.1f} to {values[-1]:.1f} %"
+        if len(values) > 1
+        else f"{values[0]:.1f} %"
+    )
 
 
-def _difference(who: Quantity | None, than: Quantity | None, *, up: bool) -> Span | None:
+def _difference(
+    who: Quantity | None, than: Quantity | None, *, up: bool
+) -> Span | None:
     """Percent by which one value is above another (or below), rounding included; None where it cannot be known."""
     if who is None or than is None or than.low <= 0:
         return None
@@ -297,7 +359,9 @@ def _difference(who: Quantity | None, than: Quantity | None, *, up: bool) -> Spa
 def _slack(claim: Claim) -> float:
     """What rounding and "about" leave to the stated percentage."""
     half = 0.5 * 10.0 ** -len(claim.percent.partition(".")[2])
-    return max(half, ABOUT * float(claim.percent)) if claim.how in ("about", "~") else half
+    return (
+        max(half, ABOUT * float(claim.percent)) if claim.how in ("about", "~") else half
+    )
 
 
 def _reaches(claim: Claim, shown: list[Span], *, all_shown: bool) -> tuple[int, bool]:

@@ -12,4 +12,8 @@ _LONG = re.compile(r"\s*(?:\d[\d ,.]{4,}|[\d.]+e[+-]?\d+)\s*", re.IGNORECASE)
 
 def naming(run: Run) -> dict[str, str]:
     """The cells that name a table's row, by title, in the columns' order. A number of five digits names nothing."""
-    return {title: text for title, text in run.labels.items() if names_rows(title) and not _LONG.fullmatch(text)}
+    return {
+        title: text
+        for title, text in run.labels.items()
+        if names_rows(title) and not _LONG.fullmatch(text)
+    }

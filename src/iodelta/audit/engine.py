@@ -6,7 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from iodelta import plugins
 from iodelta.audit.model import Audit, Evidence, Hit, Rule
-from iodelta.audit.rules import depth, device, ending, groups, host, order, sampling, shape, steady, units
+from iodelta.audit.rules import (
+    depth,
+    device,
+    ending,
+    groups,
+    host,
+    order,
+    sampling,
+    shape,
+    steady,
+    units,
+)
 from iodelta.errors import RequestError
 from iodelta.ingest import Run
 from iodelta.trial import Finding
@@ -38,7 +49,11 @@ FAILED = Rule(
 
 def rules() -> tuple[Rule, ...]:
     """All rules, those of plugins last."""
-    return (*RULES, FAILED, *(plugin.made for plugin in plugins.sound("rule", unusable)))
+    return (
+        *RULES,
+        FAILED,
+        *(plugin.made for plugin in plugins.sound("rule", unusable)),
+    )
 
 
 def audit(runs: Iterable[Run], *, rules: Sequence[Rule] | None = None) -> Audit:
@@ -54,7 +69,11 @@ def unusable(name: str, made: object) -> str:
     """Why a plugin's rule cannot be used; empty where it can."""
     if not isinstance(made, Rule):
         return "it is not made by iodelta.audit.model.rule"
-    return f"{made.id} is a rule of iodelta" if made.id in {own.id for own in RULES} else ""
+    return (
+        f"{made.id} is a rule of iodelta"
+        if made.id in {own.id for own in RULES}
+        else ""
+    )
 
 
 def _of_plugins(evidence: Evidence) -> Iterator[Hit]:
@@ -66,7 +85,16 @@ def _of_plugins(evidence: Evidence) -> Iterator[Hit]:
                 raise RequestError(plugin.trouble)
             yield from find(plugin.made)
         except RequestError as error:
-            yield Hit(Finding(FAILED.id, FAILED.severity, plugin.package, error.what, FAILED.remedy), (0,))
+            yield Hit(
+                Finding(
+                    FAILED.id,
+                    FAILED.severity,
+                    plugin.package,
+                    error.what,
+                    FAILED.remedy,
+                ),
+                (0,),
+            )
 
 
 def judge(evidence: Evidence, rules: Sequence[Rule]) -> Iterable[Hit]:
@@ -74,5 +102,11 @@ def judge(evidence: Evidence, rules: Sequence[Rule]) -> Iterable[Hit]:
     for one in rules:
         for mark in one.find(evidence):
             place = evidence.place(mark.runs[0])
-            finding = Finding(one.id, mark.severity or one.severity, place, mark.explanation, one.remedy)
+            finding = Finding(
+                one.id,
+                mark.severity or one.severity,
+                place,
+                mark.explanation,
+                one.remedy,
+            )
             yield Hit(finding, mark.runs, mark.repairs)

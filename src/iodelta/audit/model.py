@@ -54,11 +54,15 @@ class Evidence:
 
     def measured(self) -> Iterable[tuple[int, Run]]:
         """The runs that some program measured and wrote down itself, with their indexes."""
-        return ((index, run) for index, run in enumerate(self.runs) if run.format != "table")
+        return (
+            (index, run) for index, run in enumerate(self.runs) if run.format != "table"
+        )
 
     def rows(self) -> Iterable[tuple[int, Run]]:
         """The runs that are rows of a table somebody made, with their indexes."""
-        return ((index, run) for index, run in enumerate(self.runs) if run.format == "table")
+        return (
+            (index, run) for index, run in enumerate(self.runs) if run.format == "table"
+        )
 
     def place(self, index: int) -> str:
         """Where run ``index`` is, for a reader: file, line and the name it has there."""

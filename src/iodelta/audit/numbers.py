@@ -12,12 +12,26 @@ from iodelta.trial import Direction, Latency, Quantity
 def number(text: str) -> tuple[float, str] | None:
     """A cell's number and what stands behind it (``261M``: 261, ``M``); None where it is none (``~0``, ``high``)."""
     found = cell(text)
-    return None if found is None or math.isinf(found[0].value) else (found[0].value, found[1])
+    return (
+        None
+        if found is None or math.isinf(found[0].value)
+        else (found[0].value, found[1])
+    )
 
 
 def blank(cell: str) -> bool:
     """Whether a cell says that there is no number: empty, a dash, n/a."""
-    return cell.strip().casefold() in ("", "-", "--", "–", "—", "n/a", "na", "none", "?")
+    return cell.strip().casefold() in (
+        "",
+        "-",
+        "--",
+        "–",
+        "—",
+        "n/a",
+        "na",
+        "none",
+        "?",
+    )
 
 
 def latency(direction: Direction) -> Latency | None:
@@ -29,19 +43,35 @@ def parts(run: Run) -> tuple[Direction, ...]:
     """The directions of a run without the sum over all of them (``mixed``), where it stands beside them."""
     for direction in run.directions:
         if direction.kind == "mixed":
-            return tuple(direction for direction in run.directions if direction.kind != "mixed") or run.directions
+            return (
+                tuple(
+                    direction
+                    for direction in run.directions
+                    if direction.kind != "mixed"
+                )
+                or run.directions
+            )
     return run.directions
 
 
 def known(quantity: Quantity | None) -> bool:
     """Whether the source gives this number at all."""
-    return quantity is not None and quantity.value == quantity.value and quantity.high != math.inf
+    return (
+        quantity is not None
+        and quantity.value == quantity.value
+        and quantity.high != math.inf
+    )
 
 
 def span(ns: float) -> str:
     """A time for a reader: ``13.8 ms``, ``77.1 us``, ``22 s``."""
     size, unit = next(
-        ((size, unit) for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")) if ns >= size), (1.0, "ns")
+        (
+            (size, unit)
+            for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
+            if ns >= size
+        ),
+        (1.0, "ns"),
     )
     return f"{ns / size:.3g} {unit}"
 

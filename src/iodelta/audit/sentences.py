@@ -14,7 +14,8 @@ from iodelta.ingest.table_headings import Stat
 _METRIC = r"iops|bandwidth|throughput|bw|(?:(?:mean|average|avg) )?(?:latency|lat)|p\d{2}(?:\.\d+)?(?: latency)?"
 _CELLS = r"(?: (?:in|on|for|at|under) (?P<cells>.+))?"
 _EXTREME = re.compile(
-    rf"(?P<who>.+?) has the (?P<end>highest|lowest|best|worst) (?P<metric>{_METRIC}){_CELLS}", re.IGNORECASE
+    rf"(?P<who>.+?) has the (?P<end>highest|lowest|best|worst) (?P<metric>{_METRIC}){_CELLS}",
+    re.IGNORECASE,
 )
 _PERCENT = re.compile(
     r"(?P<who>.+?) is (?P<how>up to|at least|more than|about|~)? ?(?P<n>\d+(?:\.\d+)?) ?%"
@@ -22,7 +23,9 @@ _PERCENT = re.compile(
     rf" (?P<than>.+?)(?: in (?P<metric>{_METRIC}))?{_CELLS}",
     re.IGNORECASE,
 )
-_SPEECH = frozenset("a all and any cell cells each every group groups in of row rows the under with".split())
+_SPEECH = frozenset(
+    "a all and any cell cells each every group groups in of row rows the under with".split()
+)
 _SAME = {"random": "rand", "sequential": "seq"}
 
 FORMS = (
@@ -50,12 +53,21 @@ def parse(sentence: str, runs: Sequence[Run]) -> Claim:
     extreme = _EXTREME.fullmatch(sentence)
     match = extreme or _PERCENT.fullmatch(sentence)
     if match is None:
-        raise RequestError(f"cannot check {sentence!r}", place="claims", remedy=f"write it as: {FORMS}")
+        raise RequestError(
+            f"cannot check {sentence!r}", place="claims", remedy=f"write it as: {FORMS}"
+        )
     metric = (match["metric"] or "IOPS").casefold()
     is_latency = stat_of(metric)[0] in ("mean", "percentile")
     who, words = _variant(match["who"], runs), _words(match["cells"] or "")
     if extreme is not None:
-        return Claim(sentence, who, "", metric, _is_high(extreme["end"].casefold(), is_latency=is_latency), words)
+        return Claim(
+            sentence,
+            who,
+            "",
+            metric,
+            _is_high(extreme["end"].casefold(), is_latency=is_latency),
+            words,
+        )
     up = _is_above(match["way"].casefold().split()[0], is_latency=is_latency)
     than, how = _variant(match["than"], runs), (match["how"] or "").casefold()
     return Claim(sentence, who, than, metric, up, words, match["n"], how)
@@ -79,7 +91,9 @@ def _variant(text: str, runs: Sequence[Run]) -> str:
         if name.casefold() == text.strip().casefold():
             return name
     raise RequestError(
-        f"no row is called {text.strip()!r}", place="claims", remedy=f"rows are of {', '.join(names) or 'nothing'}"
+        f"no row is called {text.strip()!r}",
+        place="claims",
+        remedy=f"rows are of {', '.join(names) or 'nothing'}",
     )
 
 
@@ -87,7 +101,11 @@ def _words(text: str) -> tuple[str, ...]:
     """The words that a cell must have, ``4 jobs`` as one and ``defrag on`` as two."""
     text = re.sub(r"(\d+) jobs?", r"\1jobs", text.casefold())
     text = re.sub(r"\bon\b(?=\s+\w)", " ", text)
-    return tuple(_SAME.get(word, word) for word in re.findall(r"[\w.-]+", text) if word not in _SPEECH)
+    return tuple(
+        _SAME.get(word, word)
+        for word in re.findall(r"[\w.-]+", text)
+        if word not in _SPEECH
+    )
 
 
 def stat_of(metric: str) -> tuple[Stat, float]:

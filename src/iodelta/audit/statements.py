@@ -10,25 +10,38 @@ from iodelta.ingest.prose import EFFECT, Change, changes, listed, paragraphs
 from iodelta.trial import Finding, Kind, Quantity
 
 _PERCENT = re.compile(r"([~≈]?)[-−+]?(\d+(?:\.\d+)?) ?%")
-_LOSS = re.compile(r"\b(?:drop|los[st]|loses|regress|slow|decreas|declin|degrad|lower|less|below|worse|f[ae]ll)", re.I)
-_GAIN = re.compile(r"\b(?:gain|improv|fast|speed|increas|higher|more|above|better|boost|r[io]se)", re.I)
+_LOSS = re.compile(
+    r"\b(?:drop|los[st]|loses|regress|slow|decreas|declin|degrad|lower|less|below|worse|f[ae]ll)",
+    re.I,
+)
+_GAIN = re.compile(
+    r"\b(?:gain|improv|fast|speed|increas|higher|more|above|better|boost|r[io]se)", re.I
+)
 _UP_TO = re.compile(r"\bup to (?:about |~)?(\d+(?:\.\d+)?) ?%")
 
 
-def check_statements(text: str, file: str, *, measured: bool = True) -> tuple[Finding, ...]:
+def check_statements(
+    text: str, file: str, *, measured: bool = True
+) -> tuple[Finding, ...]:
     """What does not agree in the prose of a text: percentages with their numbers, "up to" with what is shown, one
     person's effect with another's. ``measured``: results stand beside the words."""
     stated = changes(text)
     if not (measured or stated or any(listed(text, file))):
         return tuple(_bare(text, file))
-    return (*_percentages(stated, file), *_up_to(text, stated, file), *_effect_sizes(stated, file))
+    return (
+        *_percentages(stated, file),
+        *_up_to(text, stated, file),
+        *_effect_sizes(stated, file),
+    )
 
 
 def _bare(text: str, file: str) -> Iterator[Finding]:
     """Percentages without a number that they were made of."""
     effects: list[tuple[int, str]] = []
     for part in paragraphs(text):
-        effects += [(part.line(match.start()), match[0]) for match in EFFECT.finditer(part.text)]
+        effects += [
+            (part.line(match.start()), match[0]) for match in EFFECT.finditer(part.text)
+        ]
     if effects:
         line, first = effects[0]
         words = f"{len(effects)} effects are stated in percent ({first!r}) without a number that shows them"
@@ -45,13 +58,23 @@ def _percentages(stated: Sequence[Change], file: str) -> Iterator[Finding]:
         if given is None:
             continue
         n = float(given[2])
-        half = 0.5 * 10.0 ** -len(given[2].partition(".")[2]) + (0.02 * n if given[1] else 0)
+        half = 0.5 * 10.0 ** -len(given[2].partition(".")[2]) + (
+            0.02 * n if given[1] else 0
+        )
         low, shown, high = change.percent()
-        least, most = sorted((abs(low), abs(high))) if low * high > 0 else (0.0, max(abs(low), abs(high)))
+        least, most = (
+            sorted((abs(low), abs(high)))
+            if low * high > 0
+            else (0.0, max(abs(low), abs(high)))
+        )
         if n - half > most or n + half < least:
             text = f"it says {given[2]} %, but its numbers make {shown:+.1f} % ({low:.1f} to {high:.1f} with rounding)"
             yield Finding(
-                "statement.percent", "hard", f"{file}:{change.line}", text, "give the percentage of the numbers"
+                "statement.percent",
+                "hard",
+                f"{file}:{change.line}",
+                text,
+                "give the percentage of the numbers",
             )
 
 
@@ -64,12 +87,21 @@ def _up_to(text: str, stated: Sequence[Change], file: str) -> Iterator[Finding]:
     changed = list(map(_shown, stated))
     for paragraph in paragraphs(text):
         for match in _UP_TO.finditer(paragraph.text):
-            shown = [*changed, *(losses if _is_loss(_sentence(paragraph.text, match)) else gains)]
+            shown = [
+                *changed,
+                *(losses if _is_loss(_sentence(paragraph.text, match)) else gains),
+            ]
             if shown and float(match[1]) - 0.5 > max(shown).most:
                 place = f"{file}:{paragraph.line(match.start())}"
                 likely = max(change.likely for change in shown)
                 words = f"{match[0]!r}, but the numbers shown differ by {likely:.1f} % at most"
-                yield Finding("statement.up-to", "warning", place, words, "show the numbers behind the claim")
+                yield Finding(
+                    "statement.up-to",
+                    "warning",
+                    place,
+                    words,
+                    "show the numbers behind the claim",
+                )
 
 
 class _Shown(NamedTuple):
@@ -101,8 +133,12 @@ def _extremes(text: str, file: str) -> list[tuple[Quantity, Quantity]]:
     lists: dict[tuple[str, Kind], list[Quantity]] = {}
     for run in listed(text, file):
         for direction in run.directions:
-            lists.setdefault((run.table, direction.kind), []).append(direction.bandwidth)
-    return [(min(values, key=_size), max(values, key=_size)) for values in lists.values()]
+            lists.setdefault((run.table, direction.kind), []).append(
+                direction.bandwidth
+            )
+    return [
+        (min(values, key=_size), max(values, key=_size)) for values in lists.values()
+    ]
 
 
 def _size(quantity: Quantity) -> float:
@@ -110,7 +146,10 @@ def _size(quantity: Quantity) -> float:
 
 
 def _sentence(text: str, match: re.Match[str]) -> str:
-    return re.split(r"[.;!?] ", text[: match.start()])[-1] + re.split(r"[.;!?] ", text[match.start() :])[0]
+    return (
+        re.split(r"[.;!?] ", text[: match.start()])[-1]
+        + re.split(r"[.;!?] ", text[match.start() :])[0]
+    )
 
 
 def _effect_sizes(stated: Sequence[Change], file: str) -> Iterator[Finding]:
@@ -119,11 +158,19 @@ def _effect_sizes(stated: Sequence[Change], file: str) -> Iterator[Finding]:
     for index, first in enumerate(alone):
         for second in alone[index + 1 :]:
             (low, a, high), (least, b, most) = first.percent(), second.percent()
-            if first.quoted == second.quoted or first.before.unit != second.before.unit or a * b <= 0:
+            if (
+                first.quoted == second.quoted
+                or first.before.unit != second.before.unit
+                or a * b <= 0
+            ):
                 continue
             if high < least or most < low:
-                text = (
-                    f"{a:+.0f} % (line {first.line}) and {b:+.0f} % (line {second.line}) agree in sign but not in size"
-                )
+                text = f"{a:+.0f} % (line {first.line}) and {b:+.0f} % (line {second.line}) agree in sign but not in size"
                 remedy = "the direction is reproduced, the size is not: find what differs between the two machines"
-                yield Finding("statement.effect-size", "warning", f"{file}:{second.line}", text, remedy)
+                yield Finding(
+                    "statement.effect-size",
+                    "warning",
+                    f"{file}:{second.line}",
+                    text,
+                    remedy,
+                )

@@ -16,10 +16,14 @@ from iodelta.ingest.layouts import Entry, Layout
 
 _LOADED = re.compile(r"\b(?:with|on|loaded|load|busy)\b", re.IGNORECASE)
 _IDLE = re.compile(r"\b(?:no|without|off|idle|unloaded)\b", re.IGNORECASE)
-_BESIDE = re.compile(r"\b(?:(?:un)?load(?:ed)?|idle|busy|background|defrag\w*|scrub\w*)\b", re.IGNORECASE)
+_BESIDE = re.compile(
+    r"\b(?:(?:un)?load(?:ed)?|idle|busy|background|defrag\w*|scrub\w*)\b", re.IGNORECASE
+)
 """What is on or off, in heading or cell, where these words are of a load: a write cache is none."""
 
-_COMPARED = re.compile(r"\b(?:variant|policy|kernel|scheduler|elevator|governor|commit)\b", re.IGNORECASE)
+_COMPARED = re.compile(
+    r"\b(?:variant|policy|kernel|scheduler|elevator|governor|commit)\b", re.IGNORECASE
+)
 """What people compare, by the heading: a kernel's release looks like a number."""
 
 SECTION = "section"
@@ -28,9 +32,15 @@ SECTION = "section"
 
 def variant_column(run: Run) -> str | None:
     """The column whose values are compared: one called so, else the last that names the row and is no number."""
-    named = [(title, text) for title, text in reversed(naming(run).items()) if title != SECTION]
+    named = [
+        (title, text)
+        for title, text in reversed(naming(run).items())
+        if title != SECTION
+    ]
     called = next((title for title, _ in named if _COMPARED.search(title)), None)
-    return called or next((title for title, text in named if number(text) is None), None)
+    return called or next(
+        (title for title, text in named if number(text) is None), None
+    )
 
 
 def variant(run: Run) -> str:
@@ -60,15 +70,28 @@ def load(run: Run) -> Literal["idle", "loaded"] | None:
 
 def without_load(run: Run) -> Hashable:
     """What a row has in common with the same row under load."""
-    parts = (_LOADED.sub(" ", _IDLE.sub(" ", part)) if of_load else part for part, of_load in _context(run))
-    return (run.place.file, variant(run), workload(run), tuple(re.findall(r"[\w.]+", " ".join(parts).casefold())))
+    parts = (
+        _LOADED.sub(" ", _IDLE.sub(" ", part)) if of_load else part
+        for part, of_load in _context(run)
+    )
+    return (
+        run.place.file,
+        variant(run),
+        workload(run),
+        tuple(re.findall(r"[\w.]+", " ".join(parts).casefold())),
+    )
 
 
 def _context(run: Run) -> Iterator[tuple[str, bool]]:
     """The parts of ``context``, and whether each is about a load."""
     own = variant_column(run)
-    named = [("", run.table), *((title, text) for title, text in naming(run).items() if title != own)]
-    return ((text, _BESIDE.search(f"{title} {text}") is not None) for title, text in named)
+    named = [
+        ("", run.table),
+        *((title, text) for title, text in naming(run).items() if title != own),
+    ]
+    return (
+        (text, _BESIDE.search(f"{title} {text}") is not None) for title, text in named
+    )
 
 
 def workload(run: Run) -> Hashable:
@@ -82,7 +105,9 @@ def groups(evidence: Evidence) -> Iterator[tuple[int, ...]]:
     found: dict[Hashable, list[int]] = {}
     for index, run in evidence.rows():
         if variant_column(run) is not None:
-            found.setdefault((run.place.file, run.table, cell(run), tuple(run.labels)), []).append(index)
+            found.setdefault(
+                (run.place.file, run.table, cell(run), tuple(run.labels)), []
+            ).append(index)
     return (tuple(rows) for rows in found.values())
 
 

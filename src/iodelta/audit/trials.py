@@ -15,7 +15,11 @@ from iodelta.ingest.options import workload
 from iodelta.plural import plural
 from iodelta.trial import Finding, Place, Quantity, Trial
 
-SAME_FACT = {"cpu.stolen": "noise.steal", "device.other-io": "noise.other-io", "steady.not-yet": "noise.unsteady"}
+SAME_FACT = {
+    "cpu.stolen": "noise.steal",
+    "device.other-io": "noise.other-io",
+    "steady.not-yet": "noise.unsteady",
+}
 """Rule -> the rule by which a trial itself already says that."""
 
 
@@ -46,7 +50,9 @@ def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
     grouped: dict[tuple[str, str, str, str], list[Hit]] = {}
     carried: set[tuple[str, str, str]] = set()
     for trial in trials:
-        carried.update((finding.rule, trial.cell, trial.variant) for finding in trial.findings)
+        carried.update(
+            (finding.rule, trial.cell, trial.variant) for finding in trial.findings
+        )
     for hit in judge(evidence, RULES):
         cell, variant = evidence.arms[hit.runs[0]]
         if (
@@ -55,29 +61,42 @@ def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
             or _least(hit, evidence)
         ):
             continue
-        grouped.setdefault((hit.finding.rule, hit.finding.severity, cell, variant), []).append(hit)
+        grouped.setdefault(
+            (hit.finding.rule, hit.finding.severity, cell, variant), []
+        ).append(hit)
     totals = {arm: len(indexes) for arm, indexes in evidence.of_arm().items()}
     findings: list[Finding] = []
     for (_, _, cell, variant), hits in grouped.items():
-        findings.append(_finding(hits, f"cell {cell}, {variant}", totals[cell, variant]))
+        findings.append(
+            _finding(hits, f"cell {cell}, {variant}", totals[cell, variant])
+        )
     return tuple(findings)
 
 
 def _judged(hit: Hit, evidence: Evidence) -> bool:
     """Whether its trials have judged that already, by what the disks did after their ramp: no rule can here."""
     runs = (evidence.runs[index] for index in hit.runs)
-    return hit.finding.rule == "device.other-io" and any(seconds(run.options.get("ramp_time", "")) for run in runs)
+    return hit.finding.rule == "device.other-io" and any(
+        seconds(run.options.get("ramp_time", "")) for run in runs
+    )
 
 
 def _least(hit: Hit, evidence: Evidence) -> bool:
     """Whether a disk is accused by the least that it may have done in seconds which ``t/io_uring`` counted: what it did
     in the whole run, the most, is enough or not known."""
-    if hit.finding.rule != "cache.not-from-device" or "tool" not in evidence.runs[hit.runs[0]].options:
+    if (
+        hit.finding.rule != "cache.not-from-device"
+        or "tool" not in evidence.runs[hit.runs[0]].options
+    ):
         return False
     most = fio = 0.0
     for index in hit.runs:
         counters = evidence.counters[index].items()
-        most += sum(value for name, value in counters if name.startswith("whole.disk.") and name.endswith("_bytes"))
+        most += sum(
+            value
+            for name, value in counters
+            if name.startswith("whole.disk.") and name.endswith("_bytes")
+        )
         fio += sum(direction.bytes for direction in evidence.runs[index].directions)
     return not most or most >= SERVED * fio
 
@@ -85,8 +104,14 @@ def _least(hit: Hit, evidence: Evidence) -> bool:
 def _finding(hits: list[Hit], place: str, total: int) -> Finding:
     """One finding for all trials of an arm that a rule touches."""
     finding, touched = hits[0].finding, frozenset().union(*(hit.runs for hit in hits))
-    several = f"{len(touched)} of {plural(total, 'trial')}; the first: " if total > 1 and len(hits[0].runs) == 1 else ""
-    return msgspec.structs.replace(finding, place=place, explanation=several + finding.explanation)
+    several = (
+        f"{len(touched)} of {plural(total, 'trial')}; the first: "
+        if total > 1 and len(hits[0].runs) == 1
+        else ""
+    )
+    return msgspec.structs.replace(
+        finding, place=place, explanation=several + finding.explanation
+    )
 
 
 def _run(trial: Trial, facts: Facts) -> Run:
@@ -120,8 +145,14 @@ def _disks(counters: Mapping[str, float], facts: Facts) -> tuple[Disk, ...]:
 def _disk(name: str, counters: Mapping[str, float], *, member: bool) -> Disk | None:
     if f"disk.{name}.read_ios" not in counters:
         return None
-    count = {field: int(counters.get(f"disk.{name}.{field}", 0)) for field in ("read_ios", "write_ios")}
-    moved = {field: int(counters.get(f"disk.{name}.{field}", 0)) for field in ("read_bytes", "write_bytes")}
+    count = {
+        field: int(counters.get(f"disk.{name}.{field}", 0))
+        for field in ("read_ios", "write_ios")
+    }
+    moved = {
+        field: int(counters.get(f"disk.{name}.{field}", 0))
+        for field in ("read_bytes", "write_bytes")
+    }
     return Disk(
         name,
         **count,

@@ -10,7 +10,19 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from iodelta.bisect.model import Answer, Ask, Culprit, Estimate, Gap, Line, Rules, Run, Scatter, Stage, Suspect
+from iodelta.bisect.model import (
+    Answer,
+    Ask,
+    Culprit,
+    Estimate,
+    Gap,
+    Line,
+    Rules,
+    Run,
+    Scatter,
+    Stage,
+    Suspect,
+)
 from iodelta.bisect.store import Store
 from iodelta.stats.bisection import Evidence, Step, capacity
 
@@ -63,7 +75,9 @@ class Asking:
     @property
     def used_up(self) -> bool:
         """Whether the runs that others than the first culprit may take are used up, or none were to be made."""
-        return not self.rules.several or self._left() <= (2 * self._exact_pairs if self.rules.exact else SPARED)
+        return not self.rules.several or self._left() <= (
+            2 * self._exact_pairs if self.rules.exact else SPARED
+        )
 
     @property
     def _exact_pairs(self) -> int:
@@ -85,11 +99,17 @@ class Asking:
     def _found(self) -> list[float]:
         return [culprit.effect.size for culprit in self.culprits]
 
-    def _ask(self, item: str, stage: Stage, why: str, *, must: bool = False) -> Course[None]:
+    def _ask(
+        self, item: str, stage: Stage, why: str, *, must: bool = False
+    ) -> Course[None]:
         answer = yield Ask(item, stage, why, must)
         self.store.add(item, answer)
         values = [value for _, value in self.store.of(item)]
-        if self.rules.exact and values and max(values) - min(values) > self.rules.exact * (1 + 1e-9):
+        if (
+            self.rules.exact
+            and values
+            and max(values) - min(values) > self.rules.exact * (1 + 1e-9)
+        ):
             self.scatter = Scatter(item, max(values) - min(values), self.rules.exact)
             raise Scattered
         if not self.rules.exact and self.scatter is None and self._repeats():
@@ -98,7 +118,10 @@ class Asking:
 
     def _repeats(self) -> bool:
         """Whether all runs so far of every item are equal, and those of two items are enough to believe it."""
-        runs = [[value for _, value in self.store.of(item)] for item in {run.item for run in self.store.runs}]
+        runs = [
+            [value for _, value in self.store.of(item)]
+            for item in {run.item for run in self.store.runs}
+        ]
         many = [values for values in runs if len(values) >= ALIKE]
         return len(many) >= 2 and all(len(set(values)) == 1 for values in runs)
 
@@ -111,9 +134,13 @@ class Asking:
         return self.store.of(item)[-1][1] - self.store.of(parent)[-1][1]
 
     def _evidence(self, line: Line, first: int, last: int) -> Evidence:
-        return self.store.evidence(line, first, last, least=self._least, floor=self.rules.exact)
+        return self.store.evidence(
+            line, first, last, least=self._least, floor=self.rules.exact
+        )
 
-    def _clear_step(self, line: Line, first: int, last: int, level: float = SECOND) -> tuple[float, int, int] | None:
+    def _clear_step(
+        self, line: Line, first: int, last: int, level: float = SECOND
+    ) -> tuple[float, int, int] | None:
         """The tail by which the runs between two places show a step, and the measured places around it; None when they
         show none at this level."""
         if last <= first or (part := self._evidence(line, first, last)).runs < 4:
@@ -138,15 +165,31 @@ class Asking:
             largest = step.size + 2 * step.error
             if abs(largest) < 2 * self.rules.exact:  # smaller steps are not seen
                 largest = 2 * self.rules.exact
-            self.gaps.append(Gap(line.items[first], line.items[last], step.size, largest, largest < -self._least))
+            self.gaps.append(
+                Gap(
+                    line.items[first],
+                    line.items[last],
+                    step.size,
+                    largest,
+                    largest < -self._least,
+                )
+            )
 
     def _ratio(self, step: Step) -> float:
         """Step over noise; what got through the gate is likely to be overestimated."""
-        return min(max(step.size - step.error, self._least) / max(step.noise, self.rules.exact, 1e-9), 20.0)
+        return min(
+            max(step.size - step.error, self._least)
+            / max(step.noise, self.rules.exact, 1e-9),
+            20.0,
+        )
 
     def _test_runs(self, step: Step) -> int:
         """Runs that the test of a culprit takes."""
-        return 2 * self._exact_pairs if self.rules.exact else math.ceil(2 * max(8.0, 20 / self._ratio(step) ** 2))
+        return (
+            2 * self._exact_pairs
+            if self.rules.exact
+            else math.ceil(2 * max(8.0, 20 / self._ratio(step) ** 2))
+        )
 
     def _expected(self, items: int, step: Step) -> tuple[int, int]:
         """Runs that a search among so many candidates takes: once to three times the floor log2(items) over the

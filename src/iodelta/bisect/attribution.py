@@ -14,7 +14,13 @@ from iodelta.bisect.model import Answer, Ask, Estimate, Rules, Scatter
 from iodelta.bisect.question import Patches
 from iodelta.bisect.store import Store
 from iodelta.bisect.tree import Worktree
-from iodelta.stats.attribution import Attribution, Subset, attribute, combinations, instead
+from iodelta.stats.attribution import (
+    Attribution,
+    Subset,
+    attribute,
+    combinations,
+    instead,
+)
 
 FEWEST = 6
 """Blocks before it is asked whether the intervals are narrow enough."""
@@ -46,7 +52,11 @@ class Attributing:
                 return None
             self.blocks.append(block)
             found = self.result()
-            if found is not None and len(self.blocks) >= FEWEST and widest(found) <= self.rules.margin:
+            if (
+                found is not None
+                and len(self.blocks) >= FEWEST
+                and widest(found) <= self.rules.margin
+            ):
                 break
         return self.result()
 
@@ -57,7 +67,12 @@ class Attributing:
         if len(blocks) < 2 or len(sound) < 2:
             return None
         values = np.array([list(map(block.__getitem__, sound)) for block in blocks])
-        return attribute(self.patches, [subset_of(item) for item in sound], values, margin=self.rules.margin)
+        return attribute(
+            self.patches,
+            [subset_of(item) for item in sound],
+            values,
+            margin=self.rules.margin,
+        )
 
     def _block(self) -> Course[dict[str, float]]:
         """Every combination once, in random order; then what takes the place of those that failed."""
@@ -71,13 +86,22 @@ class Attributing:
                 if answer.value is not None:
                     block[item] = answer.value
             runs = [subset_of(item) for item in self.items]
-            failed = [subset_of(item) for item in self.items if item in self.store.broken]
-            self.items += tuple(item_of(run, self.patches) for run in instead(runs, failed, self.patches))
+            failed = [
+                subset_of(item) for item in self.items if item in self.store.broken
+            ]
+            self.items += tuple(
+                item_of(run, self.patches)
+                for run in instead(runs, failed, self.patches)
+            )
             order = self._open(block)
         return block
 
     def _open(self, block: Container[str]) -> list[str]:
-        order = [item for item in self.items if item not in self.store.broken and item not in block]
+        order = [
+            item
+            for item in self.items
+            if item not in self.store.broken and item not in block
+        ]
         self._random.shuffle(order)
         return order
 

@@ -97,7 +97,9 @@ class State(msgspec.Struct, frozen=True):
 class Judging:
     """One search by words; ``run`` is the generator. No I/O. ``wrong``: probability that a word is wrong."""
 
-    def __init__(self, line: Line, rules: Rules, wrong: float, inside: Inside = nothing_inside) -> None:
+    def __init__(
+        self, line: Line, rules: Rules, wrong: float, inside: Inside = nothing_inside
+    ) -> None:
         self.line = line
         self.rules = rules
         self.wrong = wrong
@@ -125,23 +127,38 @@ class Judging:
         """The posterior by all words about ``line``; its ends count as one word each, that of the question."""
         places = {item: place for place, item in enumerate(line.items)}
         words = [(0, False), (len(line.items) - 1, True)]
-        words += [(places[item], word == "bad") for item, word in self.store.words if item in places]
+        words += [
+            (places[item], word == "bad")
+            for item, word in self.store.words
+            if item in places
+        ]
         first = np.arange(len(line.items) + 1)
         wrong = np.zeros(len(first), dtype=np.int64)
         for place, bad in words:
             wrong += (place >= first) != bad
         right_weight = 1.0 / self.wrong - 1.0
         weight = np.asarray(line.prior, dtype=float)
-        prior = np.concatenate(([OUTSIDE], (1.0 - 2.0 * OUTSIDE) * weight / weight.sum(), [OUTSIDE]))
+        prior = np.concatenate(
+            ([OUTSIDE], (1.0 - 2.0 * OUTSIDE) * weight / weight.sum(), [OUTSIDE])
+        )
         log = np.log(prior) + betaln(1.0 + wrong, right_weight + len(words) - wrong)
         share = np.exp(log - log.max())
         share /= share.sum()
-        rate: Reals = (1.0 + wrong.astype(np.float64)) / (1.0 + right_weight + len(words))
+        rate: Reals = (1.0 + wrong.astype(np.float64)) / (
+            1.0 + right_weight + len(words)
+        )
         last = len(line.items) - 1
-        inner = (place for place in range(1, last) if line.items[place] not in self.store.broken)
+        inner = (
+            place
+            for place in range(1, last)
+            if line.items[place] not in self.store.broken
+        )
         anchors = (0, *inner, last)
         pairs = itertools.pairwise(anchors)
-        between = [(low + 1, high, float(share[low + 1 : high + 1].sum())) for low, high in pairs]
+        between = [
+            (low + 1, high, float(share[low + 1 : high + 1].sum()))
+            for low, high in pairs
+        ]
         ends = [(0, 0, float(share[0])), (last + 1, last + 1, float(share[-1]))]
         return State(share, wrong, rate, anchors, (ends[0], *between, ends[1]))
 
@@ -152,15 +169,23 @@ class Judging:
     def mistaken(self, line: Line, hypothesis: int) -> frozenset[int]:
         """The answers, by number, that ``hypothesis`` takes for mistakes."""
         places = {item: place for place, item in enumerate(line.items)}
-        told = [(n, places[item], word) for n, (item, word) in enumerate(self.store.words) if item in places]
-        return frozenset(n for n, place, word in told if (place >= hypothesis) != (word == "bad"))
+        told = [
+            (n, places[item], word)
+            for n, (item, word) in enumerate(self.store.words)
+            if item in places
+        ]
+        return frozenset(
+            n for n, place, word in told if (place >= hypothesis) != (word == "bad")
+        )
 
     def _inner(self, merge: Named) -> Course[Verdict | None]:
         """What a merge brought in; None when it is no merge or the words name nothing inside."""
         for line in self._inside(merge.item):
             inner = yield from self._place(line, (*merge.via, merge.item))
             if inner.culprit is not None:
-                share = inner.culprit.share * merge.share  # that of the merge, and of the place inside
+                share = (
+                    inner.culprit.share * merge.share
+                )  # that of the merge, and of the place inside
                 return Verdict(msgspec.structs.replace(inner.culprit, share=share))
         return None
 
@@ -174,7 +199,9 @@ class Judging:
             first, last, share = state.best
             want = self._unanswered(line, first, last)
             if share >= self.rules.stop and want is None:
-                return self._untested(line, first, last) or self._verdict(line, state, via)
+                return self._untested(line, first, last) or self._verdict(
+                    line, state, via
+                )
             spent = len(self.store.words) + len(self.store.broken) - begun
             if spent >= most or len(self.store.words) >= self.rules.most_runs:
                 wrong = len(self.mistaken(line, last))
@@ -182,7 +209,11 @@ class Judging:
                     refused=f"{len(self.store.words)} answers name no place: the likeliest has "
                     f"{100 * share:.0f} % of the probability, and {wrong} answers contradict it"
                 )
-            place = want if want is not None and share >= self.rules.stop else self._telling(line, state)
+            place = (
+                want
+                if want is not None and share >= self.rules.stop
+                else self._telling(line, state)
+            )
             if place is None:
                 return Verdict(refused="no item is left to test")
             item = line.items[place]
@@ -196,26 +227,37 @@ class Judging:
     def _verdict(self, line: Line, state: State, via: tuple[str, ...]) -> Verdict:
         first, last, share = state.best
         if first == 0:
-            return Verdict(refused="the answers suggest that the good end is bad already: begin with an earlier one")
+            return Verdict(
+                refused="the answers suggest that the good end is bad already: begin with an earlier one"
+            )
         if last == len(line.items):
-            return Verdict(refused="the answers suggest that the bad end is still good: begin with a later one")
+            return Verdict(
+                refused="the answers suggest that the bad end is still good: begin with a later one"
+            )
         items, skipped = line.items, line.items[first:last]
         self._mistaken |= self.mistaken(line, last)
         said, wrong = len(self.store.words), len(self._mistaken)
-        return Verdict(Named(items[last], items[first - 1], skipped, share, said, wrong, via))
+        return Verdict(
+            Named(items[last], items[first - 1], skipped, share, said, wrong, via)
+        )
 
     def _untested(self, line: Line, first: int, last: int) -> Verdict | None:
         """No claim rests on an end that was skipped: nobody has seen how it is."""
         for place in (last, first - 1):
             if 0 <= place < len(line.items) and line.items[place] in self.store.broken:
                 which = "good" if place == 0 else "bad"
-                return Verdict(refused=f"the {which} end was skipped, and no other answer shows that it is {which}")
+                return Verdict(
+                    refused=f"the {which} end was skipped, and no other answer shows that it is {which}"
+                )
         return None
 
     def _unanswered(self, line: Line, first: int, last: int) -> int | None:
         """The item of a group, or its parent, that no answer was given for, and one can be."""
         for place in (last, first - 1):
-            if not 0 <= place < len(line.items) or line.items[place] in self.store.broken:
+            if (
+                not 0 <= place < len(line.items)
+                or line.items[place] in self.store.broken
+            ):
                 continue
             if all(item != line.items[place] for item, _ in self.store.words):
                 return place
@@ -223,13 +265,27 @@ class Judging:
 
     def _telling(self, line: Line, state: State) -> int | None:
         """The place where a word is expected to tell most, away from what could not be tested."""
-        sound = [place for place in state.anchors if line.items[place] not in self.store.broken]
+        sound = [
+            place
+            for place in state.anchors
+            if line.items[place] not in self.store.broken
+        ]
         if not sound:
             return None
         hypotheses = np.arange(len(state.share))
-        bad = np.array([state.share @ np.where(hypotheses <= place, 1.0 - state.rate, state.rate) for place in sound])
+        bad = np.array(
+            [
+                state.share
+                @ np.where(hypotheses <= place, 1.0 - state.rate, state.rate)
+                for place in sound
+            ]
+        )
         gain = _doubt(bad) - float(state.share @ _doubt(state.rate))
-        return sound[int(np.argmax(np.maximum(gain, 1e-12) / self.store.price(line.items, sound)))]
+        return sound[
+            int(
+                np.argmax(np.maximum(gain, 1e-12) / self.store.price(line.items, sound))
+            )
+        ]
 
 
 def entropy(shares: Reals) -> Reals:
@@ -257,9 +313,20 @@ class ByHand:
     """Asks a person, in the place of a site that builds and measures."""
 
     def __init__(
-        self, question: Question, kind: Titled, person: Person, say: Callable[[str], None], left: Callable[[], str]
+        self,
+        question: Question,
+        kind: Titled,
+        person: Person,
+        say: Callable[[str], None],
+        left: Callable[[], str],
     ) -> None:
-        self._question, self._kind, self._person, self._say, self._left = question, kind, person, say, left
+        self._question, self._kind, self._person, self._say, self._left = (
+            question,
+            kind,
+            person,
+            say,
+            left,
+        )
 
     def visit(self, ask: Ask, visit: int, *, known: bool) -> Visited:
         """Propose an item and read its answer. Raises Stopped, TakeBack; RequestError when the item has to be
@@ -285,8 +352,16 @@ class ByHand:
 
     def _proposal(self, ask: Ask) -> tuple[str, ...]:
         words = self._question.by_hand == "words"
-        how = f"git checkout {ask.item[:12]}" if isinstance(self._kind, CommitItems) and "-" not in ask.item else ""
-        answers = "good, bad, skip (cannot be tested) or undo" if words else "a number, skip or undo"
+        how = (
+            f"git checkout {ask.item[:12]}"
+            if isinstance(self._kind, CommitItems) and "-" not in ask.item
+            else ""
+        )
+        answers = (
+            "good, bad, skip (cannot be tested) or undo"
+            if words
+            else "a number, skip or undo"
+        )
         return (
             f"Next: {self._kind.title(ask.item)}: {ask.why}",
             f"      Put it under test{f' ({how})' if how else ''} and answer: {answers}.{self._left()}",
@@ -312,9 +387,14 @@ def read(text: str, question: Question, *, needed: bool = False) -> Visited:
                 f"{said} is a number, and this search is answered in words",
                 remedy="say good, bad or skip; for numbers begin another with --by-hand --better higher or lower",
             )
-        raise RequestError(f"not an answer: {said[:40]!r}", remedy="say good, bad, skip or undo")
+        raise RequestError(
+            f"not an answer: {said[:40]!r}", remedy="say good, bad, skip or undo"
+        )
     if number is None or not math.isfinite(number) or number <= 0:
-        raise RequestError(f"not a number above zero: {said[:40]!r}", remedy="give a number, skip or undo")
+        raise RequestError(
+            f"not a number above zero: {said[:40]!r}",
+            remedy="give a number, skip or undo",
+        )
     sign = -1.0 if question.better == "higher" else 1.0
     return Visited(Answer(sign * math.log(number), kept=True), (number,))
 

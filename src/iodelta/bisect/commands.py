@@ -38,7 +38,9 @@ def carry_out(
     for stream in streams:
         stream.write_bytes(b"")
     begun = time.monotonic()
-    process = machine.start(words, cwd=cwd, env=env, stdout=str(streams[0]), stderr=str(streams[1]))
+    process = machine.start(
+        words, cwd=cwd, env=env, stdout=str(streams[0]), stderr=str(streams[1])
+    )
     try:
         while (code := process.wait(0.2)) is None:
             if stop():
@@ -46,7 +48,9 @@ def carry_out(
             if time.monotonic() - begun > timeout:
                 process.stop()
                 if MARKER in env:
-                    end_leftovers(machine, env[MARKER])  # also what left the session that hangs
+                    end_leftovers(
+                        machine, env[MARKER]
+                    )  # also what left the session that hangs
                 raise Unbuildable(f"{what} hangs: stopped after {timeout:g} s")
     except BaseException:
         process.stop()
@@ -55,14 +59,18 @@ def carry_out(
     if code:
         check_room(output, complained + said)
         how = f"ended with {code}" if code > 0 else f"was ended by signal {-code}"
-        raise Unbuildable(f"{what} {how}: {_reason(complained.strip() or said.strip()) or 'it said nothing'}")
+        raise Unbuildable(
+            f"{what} {how}: {_reason(complained.strip() or said.strip()) or 'it said nothing'}"
+        )
     return said, time.monotonic() - begun
 
 
 def _reason(text: str) -> str:
     """A compiler's first error, else the last line: make ends with that there was one."""
     lines = text.splitlines()
-    return next((line for line in lines if " error: " in line), lines[-1] if lines else "")[:200]
+    return next(
+        (line for line in lines if " error: " in line), lines[-1] if lines else ""
+    )[:200]
 
 
 def _tail(path: Path) -> str:

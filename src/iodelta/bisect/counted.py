@@ -30,7 +30,9 @@ EXACT = 0.001
 thousand instructions by up to eight."""
 
 UNIT = "instructions"
-PATHS: dict[str, Kind] = {f"{kind}.instructions": kind for kind in ("read", "write", "trim")}
+PATHS: dict[str, Kind] = {
+    f"{kind}.instructions": kind for kind in ("read", "write", "trim")
+}
 """Metric -> direction: the median over all I/Os of one boot."""
 
 CHARGES = {f"bill.{kind}": kind for kind in CLASSES if kind != "string"}
@@ -46,8 +48,15 @@ LEAST = 0.25
 class Counted:
     """One boot of the item's kernel for every value."""
 
-    def __init__(self, machine: Machine, question: Question, path: Path, stop: Callable[[], bool]) -> None:
-        self._machine, self._question, self._path, self._stop = machine, question, path, stop
+    def __init__(
+        self, machine: Machine, question: Question, path: Path, stop: Callable[[], bool]
+    ) -> None:
+        self._machine, self._question, self._path, self._stop = (
+            machine,
+            question,
+            path,
+            stop,
+        )
         self._experiment = cell_experiment(question.experiment)
 
     def read(self, item: str, visit: int, values: Mapping[str, str]) -> Reading:
@@ -57,18 +66,28 @@ class Counted:
         metric, place = self._question.metric, f"boot of visit {visit}"
         charged = metric in CHARGES
         if charged and plan.functions:
-            raise MeasureError(plan.functions, place=metric, remedy="or search by the length of the path")
+            raise MeasureError(
+                plan.functions,
+                place=metric,
+                remedy="or search by the length of the path",
+            )
         said, counts = self._boot(plan, visit, "functions" if charged else "exact")
         output = read(said, place)
         if output.cells[0].reason:
             raise Unbuildable(output.cells[0].reason)
-        value = charge(CHARGES[metric], output, counts, place) if charged else median(PATHS[metric], output)
+        value = (
+            charge(CHARGES[metric], output, counts, place)
+            if charged
+            else median(PATHS[metric], output)
+        )
         return Reading(value, time.monotonic() - begun)
 
     def close(self) -> None:
         """A guest does not outlive its visit."""
 
-    def _boot(self, plan: PathPlan, visit: int, purpose: Purpose) -> tuple[bytes, bytes]:
+    def _boot(
+        self, plan: PathPlan, visit: int, purpose: Purpose
+    ) -> tuple[bytes, bytes]:
         """What the guest said, and what the plugin counted; its console is kept beside the outputs of commands."""
         one = next(one for one in plan.boots if one.purpose == purpose)
         with (
@@ -91,7 +110,9 @@ class Counted:
         folder = SearchFolder(self._path)
         if folder.environment():
             return
-        version = self._machine.run([guest.find_program("fio"), "--version"]).text.strip()
+        version = self._machine.run(
+            [guest.find_program("fio"), "--version"]
+        ).text.strip()
         folder.write(ENVIRONMENT, environment(plan, version))
 
 
@@ -106,7 +127,9 @@ def median(kind: Kind, output: Output) -> float:
 def charge(kind: str, output: Output, counts: bytes, place: str) -> float:
     """Instructions of a class that the kernel executes for an I/O of the first cell. Raises MeasureError."""
     try:
-        cost = per_io(counts, Symbols(output.symbols), {0: output.cells[0].ios(place) // 2})[0]
+        cost = per_io(
+            counts, Symbols(output.symbols), {0: output.cells[0].ios(place) // 2}
+        )[0]
     except ValueError as error:
         raise MeasureError(f"the counts are damaged: {error}", place=place) from error
     return max(in_kernel(cost.classes.get(kind, {})), LEAST)
@@ -116,22 +139,41 @@ def environment(plan: PathPlan, fio: str) -> dict[str, dict[str, str]]:
     """The guest in the shape of a recorded environment."""
     arm = plan.arms[0]
     return {
-        "host": {"product": f"{plan.qemu}; its clock counts instructions", "virtual": "yes"},
+        "host": {
+            "product": f"{plan.qemu}; its clock counts instructions",
+            "virtual": "yes",
+        },
         "kernel": {"release": arm.kernel.release, "command_line": arm.cmdline},
-        "cpu": {"model": "qemu64, emulated", "sockets": "1", "cores": "1", "threads": "1"},
+        "cpu": {
+            "model": "qemu64, emulated",
+            "sockets": "1",
+            "cores": "1",
+            "threads": "1",
+        },
         "memory": {"MemTotal": f"{arm.memory << 10} kB"},
         "fio": {"version": fio},
-        "target": {"path": plan.experiment.target.path or "null_blk", "kind": "made in the guest"},
+        "target": {
+            "path": plan.experiment.target.path or "null_blk",
+            "kind": "made in the guest",
+        },
     }
 
 
 def metric_of(experiment: Experiment, name: str) -> str:
     """The metric asked for, else that of the cell's direction. Raises RequestError for one that is not counted."""
-    rw = experiment.cells[0].option("rw") or experiment.cells[0].option("readwrite") or "read"
-    found = name or next(metric for metric, kind in PATHS.items() if kind in rw or rw == "rw")
+    rw = (
+        experiment.cells[0].option("rw")
+        or experiment.cells[0].option("readwrite")
+        or "read"
+    )
+    found = name or next(
+        metric for metric, kind in PATHS.items() if kind in rw or rw == "rw"
+    )
     if found not in PATHS and found not in CHARGES:
         raise RequestError(
-            f"{found} is not counted with clock = instructions", place="--metric", remedy=", ".join([*PATHS, *CHARGES])
+            f"{found} is not counted with clock = instructions",
+            place="--metric",
+            remedy=", ".join([*PATHS, *CHARGES]),
         )
     return found
 

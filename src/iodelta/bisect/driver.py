@@ -17,7 +17,16 @@ from iodelta.bisect.byhand import ByHand, Judging, Person, Verdict
 from iodelta.bisect.commands import Stopped
 from iodelta.bisect.git import Repository
 from iodelta.bisect.items import InTree, Titled, kind_of
-from iodelta.bisect.log import ENVIRONMENT, TREE, Answered, Asked, Ended, SearchFolder, Session, Undone
+from iodelta.bisect.log import (
+    ENVIRONMENT,
+    TREE,
+    Answered,
+    Asked,
+    Ended,
+    SearchFolder,
+    Session,
+    Undone,
+)
 from iodelta.bisect.measure import Silent
 from iodelta.bisect.model import Ask, Estimate, Outcome, Scatter
 from iodelta.bisect.question import Better, Patches, Question
@@ -69,7 +78,9 @@ R = TypeVar("R")
 class Replay(Generic[S, R]):
     """A course after the answers that count: what is asked next, or what was found."""
 
-    def __init__(self, search: S, course: Course[R], kind: Titled, answers: Iterable[Answered]) -> None:
+    def __init__(
+        self, search: S, course: Course[R], kind: Titled, answers: Iterable[Answered]
+    ) -> None:
         """Raises MeasureError when the answers do not follow from the question."""
         self.search = search
         self.kind = kind
@@ -102,13 +113,19 @@ def new(path: Path, question: Question, machine: Machine) -> SearchFolder:
     """Make the folder of a question that can be asked. Raises RequestError, MeasureError; then nothing is left."""
     if not isinstance(question.subject, Patches):
         kind_of(machine, question.subject).line()
-    return SearchFolder.make(path, question, __version__, f"{random.SystemRandom().getrandbits(64):016x}")
+    return SearchFolder.make(
+        path, question, __version__, f"{random.SystemRandom().getrandbits(64):016x}"
+    )
 
 
-def searched(machine: Machine, question: Question, answers: Iterable[Answered]) -> Searched:
+def searched(
+    machine: Machine, question: Question, answers: Iterable[Answered]
+) -> Searched:
     """A search as far as the answers go. Raises MeasureError, RequestError."""
     if isinstance(question.subject, Patches):
-        raise RequestError("this is an attribution", remedy="give it to `iodelta attribute`")
+        raise RequestError(
+            "this is an attribution", remedy="give it to `iodelta attribute`"
+        )
     kind = kind_of(machine, question.subject)
     search = Search(kind.line(), question.rules, kind.inside, kind.reverted)
     return Replay(search, search.run(), kind, answers)
@@ -122,7 +139,9 @@ def judged(machine: Machine, question: Question, answers: Iterable[Answered]) ->
     return Replay(judging, judging.run(), kind, answers)
 
 
-def attributed(machine: Machine, question: Question, answers: Iterable[Answered]) -> Attributed:
+def attributed(
+    machine: Machine, question: Question, answers: Iterable[Answered]
+) -> Attributed:
     """An attribution as far as the answers go. Raises MeasureError, RequestError."""
     if not isinstance(question.subject, Patches):
         raise RequestError("this is a search", remedy="give it to `iodelta bisect`")
@@ -150,16 +169,22 @@ def go(
         answers = folder.answers()
         at = replay(machine, question, answers)
         if at.ask is None:
-            if isinstance(at.kind, InTree):  # of a run that was killed after its last answer
+            if isinstance(
+                at.kind, InTree
+            ):  # of a run that was killed after its last answer
                 Worktree(at.kind.repository, folder.path.absolute() / TREE).remove()
             return at
         here = "" if person else uname(machine)  # a person measures another machine
         folder.append(Session(now(), boot_id(machine), os.getpid(), here))
-        if question.steps.measure:  # else the trials have a record of their own, with the target in it
+        if (
+            question.steps.measure
+        ):  # else the trials have a record of their own, with the target in it
             folder.write(ENVIRONMENT, environment(machine, None))
         site: Site | ByHand
         if person is not None:
-            site = ByHand(question, at.kind, person, watcher.note, lambda: left(at.search))
+            site = ByHand(
+                question, at.kind, person, watcher.note, lambda: left(at.search)
+            )
         else:
             site = Site(
                 machine, question, at.kind, folder.path, identifier, stop=stop, say=watcher.note, tick=watcher.tick
@@ -167,7 +192,9 @@ def go(
         try:
             reason = follow(folder, at, site, watcher, stop, len(answers))
         except IodeltaError as error:
-            with contextlib.suppress(IodeltaError):  # a full disk cannot take this line either
+            with contextlib.suppress(
+                IodeltaError
+            ):  # a full disk cannot take this line either
                 folder.append(Ended(now(), f"failed: {error.what}"))
             raise
         finally:
@@ -179,7 +206,12 @@ def go(
 
 
 def follow(
-    folder: SearchFolder, at: Replay[S, R], site: Visitor, watcher: SearchWatcher, stop: Callable[[], bool], visits: int
+    folder: SearchFolder,
+    at: Replay[S, R],
+    site: Visitor,
+    watcher: SearchWatcher,
+    stop: Callable[[], bool],
+    visits: int,
 ) -> str:
     """Ask until the search is over, or the user stops it."""
     while (ask := at.ask) is not None:
@@ -193,16 +225,28 @@ def follow(
             visited = site.visit(ask, visits, known=at.search.store.tested(ask.item))
         except Stopped:
             return "interrupted"
-        answered = Answered(now(), ask.item, ask.stage, visited.answer, visited.values, visited.trials)
+        answered = Answered(
+            now(), ask.item, ask.stage, visited.answer, visited.values, visited.trials
+        )
         folder.append(answered)
-        estimated, scatter, assumed = at.search.estimate, at.search.scatter, at.search.assumed
+        estimated, scatter, assumed = (
+            at.search.estimate,
+            at.search.scatter,
+            at.search.assumed,
+        )
         at.send(answered)
         if at.search.scatter is not scatter and at.search.scatter is not None:
-            watcher.note(scattered(at.search.scatter, at.kind.title(at.search.scatter.item)))
+            watcher.note(
+                scattered(at.search.scatter, at.kind.title(at.search.scatter.item))
+            )
         if at.search.assumed > assumed:
             watcher.note(repeating(at.search.assumed))
         if at.search.estimate is not estimated and at.search.estimate is not None:
-            watcher.note(expectation(at.search.estimate, at.search.store, folder.question().better))
+            watcher.note(
+                expectation(
+                    at.search.estimate, at.search.store, folder.question().better
+                )
+            )
         watcher.answered(answered, title, at.search.store)
     return "complete"
 
@@ -230,9 +274,14 @@ def left(search: Asking) -> str:
 def expectation(estimate: Estimate, store: Store, better: Better) -> str:
     """The sentence about the length of a search, from the gate: how far the ends differ, the expected number of runs,
     and minutes from the duration of the visits so far."""
-    apart = -math.expm1(-estimate.step) if better == "higher" else math.expm1(estimate.step)
+    apart = (
+        -math.expm1(-estimate.step) if better == "higher" else math.expm1(estimate.step)
+    )
     each = store.seconds / max(1, len(store.runs))
-    low, high = (max(1, round(runs * each / 60)) for runs in (estimate.runs_low, estimate.runs_high))
+    low, high = (
+        max(1, round(runs * each / 60))
+        for runs in (estimate.runs_low, estimate.runs_high)
+    )
     return (
         f"the ends differ by {share(apart)}, {two_digits(estimate.step / estimate.noise)} times "
         f"the noise of one run: about {estimate.runs_low} to {plural(estimate.runs_high, 'more run')}, "
@@ -242,7 +291,9 @@ def expectation(estimate: Estimate, store: Store, better: Better) -> str:
 
 def scattered(scatter: Scatter, title: str) -> str:
     """The sentence that runs did not repeat as ``--exact`` promised."""
-    promised, apart = (share(math.expm1(size)) for size in (scatter.exact, scatter.apart))
+    promised, apart = (
+        share(math.expm1(size)) for size in (scatter.exact, scatter.apart)
+    )
     return (
         f"Runs were to repeat to within {promised}, but two of {title} are {apart} apart. That promise is "
         "dropped: the search continues as for a measurement with noise, and what it rested on is tested again"
@@ -263,7 +314,9 @@ def undo(folder: SearchFolder, count: int = 1) -> list[Answered]:
     with folder.writing():
         answers = folder.answers()
         if not 0 < count <= len(answers):
-            raise RequestError(f"there are {len(answers)} answers to undo", place=str(folder.path))
+            raise RequestError(
+                f"there are {len(answers)} answers to undo", place=str(folder.path)
+            )
         taken = answers[-count:]
         for answered in reversed(taken):
             folder.append(Undone(now(), answered.item))

@@ -61,26 +61,49 @@ class Repository:
             done = found.git("rev-parse", "--absolute-git-dir")
         if done.returncode:
             raise RequestError(
-                said(done) or "not a git repository", place=path, remedy="name a repository of git in --repo or [build]"
+                said(done) or "not a git repository",
+                place=path,
+                remedy="name a repository of git in --repo or [build]",
             )
         return cls(machine, done.text.rstrip("\n"))
 
-    def git(self, *args: str, cwd: str | None = None, stdin: bytes = b"", timeout: float = _PATIENCE) -> Completed:
+    def git(
+        self,
+        *args: str,
+        cwd: str | None = None,
+        stdin: bytes = b"",
+        timeout: float = _PATIENCE,
+    ) -> Completed:
         """git with these arguments. Raises MachineError when it cannot be started."""
         scrub = list(chain.from_iterable(("-u", name) for name in _SCRUBBED))
         settings = list(chain.from_iterable(("-c", setting) for setting in _SETTINGS))
         return self._machine.run(
             ["env", *scrub, "git", "-C", cwd or self.path, *settings, *args],
-            env={"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_PAGER": "cat"},
+            env={
+                "LC_ALL": "C",
+                "GIT_TERMINAL_PROMPT": "0",
+                "GIT_OPTIONAL_LOCKS": "0",
+                "GIT_PAGER": "cat",
+            },
             stdin=stdin,
             timeout=timeout,
         )
 
     def resolve(self, revision: str, place: str) -> str:
         """The full hash of a commit. Raises RequestError."""
-        done = self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        done = self.git(
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            f"{revision}^{{commit}}",
+        )
         if done.returncode:
-            shallow = " (the clone is shallow: `git fetch --unshallow` brings the rest)" if self.is_shallow() else ""
+            shallow = (
+                " (the clone is shallow: `git fetch --unshallow` brings the rest)"
+                if self.is_shallow()
+                else ""
+            )
             raise RequestError(
                 f"{revision!r} is not a commit of this repository{shallow}",
                 place=place,
@@ -97,7 +120,9 @@ class Repository:
         if good == bad:
             raise RequestError("good and bad are the same commit", place=self.path)
         done = self.git("merge-base", "--is-ancestor", good, bad)
-        if done.returncode not in (0, 1) or (done.returncode and b"error: " in done.stderr):
+        if done.returncode not in (0, 1) or (
+            done.returncode and b"error: " in done.stderr
+        ):
             raise self._broken(done)
         if done.returncode:
             raise RequestError(*self._no_ancestor(good, bad))
@@ -110,7 +135,11 @@ class Repository:
         first, *others = self.commit(merge).parents
         for other in others:
             done = self.git("merge-base", first, other)
-            base = done.text.split()[0] if not done.returncode and done.text.strip() else ""
+            base = (
+                done.text.split()[0]
+                if not done.returncode and done.text.strip()
+                else ""
+            )
             if base and base != other:
                 items = (base, *self._between(base, other))
                 found.append(Line(items, self._prior(items, base, other, paths), merge))
@@ -119,12 +148,21 @@ class Repository:
     def commit(self, sha: str) -> Commit:
         """What is known of a commit. Raises RequestError."""
         if sha not in self._known:
-            done = self.git("log", "-1", "--format=%s%x00%an%x00%ae%x00%ad%x00%P", "--date=iso", sha, "--")
+            done = self.git(
+                "log",
+                "-1",
+                "--format=%s%x00%an%x00%ae%x00%ad%x00%P",
+                "--date=iso",
+                sha,
+                "--",
+            )
             parts = done.text.rstrip("\n").split("\0")
             if done.returncode or len(parts) != 5:
                 raise self._broken(done)
             subject, author, email, date, parents = parts
-            self._known[sha] = Commit(sha, subject, author, email, date, tuple(parents.split()))
+            self._known[sha] = Commit(
+                sha, subject, author, email, date, tuple(parents.split())
+            )
         return self._known[sha]
 
     def oneline(self, sha: str) -> str:
@@ -134,12 +172,23 @@ class Repository:
     def patch(self, sha: str) -> bytes:
         """What a commit changes, against its first parent, so that it applies anywhere. Raises MeasureError."""
         if not self.commit(sha).parents:
-            raise RequestError("the first commit of a repository is not a patch", place=sha[:12])
+            raise RequestError(
+                "the first commit of a repository is not a patch", place=sha[:12]
+            )
         return self.difference(f"{sha}^1", sha)
 
     def difference(self, parent: str, commit: str) -> bytes:
         """What changes from one commit to the other, as a patch. Raises RequestError."""
-        done = self.git("diff-tree", "-p", "--binary", "--full-index", "--no-ext-diff", parent, commit, "--")
+        done = self.git(
+            "diff-tree",
+            "-p",
+            "--binary",
+            "--full-index",
+            "--no-ext-diff",
+            parent,
+            commit,
+            "--",
+        )
         if done.returncode:
             raise self._broken(done)
         return done.stdout
@@ -150,12 +199,16 @@ class Repository:
         return not done.returncode and bool(done.text.strip())
 
     def _between(self, good: str, bad: str) -> list[str]:
-        done = self.git("rev-list", "--first-parent", "--reverse", bad, f"^{good}", "--")
+        done = self.git(
+            "rev-list", "--first-parent", "--reverse", bad, f"^{good}", "--"
+        )
         if done.returncode:
             raise self._broken(done)
         return done.text.split()
 
-    def _prior(self, items: Sequence[str], good: str, bad: str, paths: Sequence[str]) -> tuple[float, ...]:
+    def _prior(
+        self, items: Sequence[str], good: str, bad: str, paths: Sequence[str]
+    ) -> tuple[float, ...]:
         if not paths:
             return (1.0,) * (len(items) - 1)
         done = self.git("rev-list", "--first-parent", bad, f"^{good}", "--", *paths)
@@ -177,7 +230,11 @@ class Repository:
         else:
             base = self.git("merge-base", good, bad).text.split()
             what = f"good ({short_good}) is not an ancestor of bad ({short_bad})"
-            what += f": they parted at {base[0][:12]}; ask with that as --good" if base else ", nor are they related"
+            what += (
+                f": they parted at {base[0][:12]}; ask with that as --good"
+                if base
+                else ", nor are they related"
+            )
         return (what,)
 
     def _broken(self, done: Completed) -> MeasureError:
@@ -191,4 +248,7 @@ class Repository:
 def said(done: Completed) -> str:
     """What git complained of: its first error, else the last line of what it said."""
     lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-    return next((line for line in lines if line.startswith(("error:", "fatal:"))), lines[-1] if lines else "")
+    return next(
+        (line for line in lines if line.startswith(("error:", "fatal:"))),
+        lines[-1] if lines else "",
+    )

@@ -57,7 +57,9 @@ class CommitItems:
         self._subject = subject
 
     def line(self) -> Line:
-        return self.repository.line(self._subject.good, self._subject.bad, self._subject.paths)
+        return self.repository.line(
+            self._subject.good, self._subject.bad, self._subject.paths
+        )
 
     def inside(self, item: str) -> Sequence[Line]:
         return self.repository.inside(item, self._subject.paths)
@@ -74,7 +76,11 @@ class CommitItems:
 
     def title(self, item: str) -> str:
         end, *change = item.split("-")
-        return f"{end[:12]} without {change[1][:12]}" if change else self.repository.oneline(item)
+        return (
+            f"{end[:12]} without {change[1][:12]}"
+            if change
+            else self.repository.oneline(item)
+        )
 
 
 class ListedItems:
@@ -87,7 +93,11 @@ class ListedItems:
         items = self._subject.items
         doubled = [item for item in dict.fromkeys(items) if items.count(item) > 1]
         if len(items) < 2 or doubled:
-            what = f"{doubled[0]!r} is on the list twice" if doubled else "a list needs two items, good first"
+            what = (
+                f"{doubled[0]!r} is on the list twice"
+                if doubled
+                else "a list needs two items, good first"
+            )
             raise RequestError(what, place="--item")
         return Line(items, (1.0,) * (len(items) - 1))
 
@@ -107,23 +117,33 @@ class SettingItems:
     def __init__(self, subject: Settings) -> None:
         self._subject = subject
         names = {**subject.good, **subject.bad}
-        self.differing = tuple(name for name in names if subject.good.get(name) != subject.bad.get(name))
+        self.differing = tuple(
+            name for name in names if subject.good.get(name) != subject.bad.get(name)
+        )
 
     def line(self) -> Line:
         if not self.differing:
-            raise RequestError("both environments have the same settings", place="--settings")
+            raise RequestError(
+                "both environments have the same settings", place="--settings"
+            )
         return Line((NOTHING, *self.differing), (1.0,) * len(self.differing))
 
     def inside(self, item: str) -> Sequence[Line]:
         return ()
 
     def reverted(self, culprit: Culprit) -> str:
-        return "" if culprit.skipped or len(self.differing) == 1 else culprit.item + AS_IN_GOOD
+        return (
+            ""
+            if culprit.skipped or len(self.differing) == 1
+            else culprit.item + AS_IN_GOOD
+        )
 
     def title(self, item: str) -> str:
         if item == NOTHING or item.endswith(AS_IN_GOOD):
             return item
-        before, after = (one.get(item, "(absent)") for one in (self._subject.good, self._subject.bad))
+        before, after = (
+            one.get(item, "(absent)") for one in (self._subject.good, self._subject.bad)
+        )
         return f"{item}: {before} -> {after}"
 
     def state(self, item: str) -> dict[str, str]:
@@ -132,7 +152,11 @@ class SettingItems:
         if item.endswith(AS_IN_GOOD):
             switched.discard(item.removesuffix(AS_IN_GOOD))
         else:
-            switched = set(self.differing[: self.differing.index(item) + 1]) if item != NOTHING else set()
+            switched = (
+                set(self.differing[: self.differing.index(item) + 1])
+                if item != NOTHING
+                else set()
+            )
         state = dict(self._subject.good)
         for name in switched:
             state.pop(name, None)
@@ -153,7 +177,9 @@ def kind_of(machine: Machine, subject: Commits | Listed | Settings) -> Kind:
     """The items of a question. Raises RequestError."""
     if isinstance(subject, Commits):
         return CommitItems(Repository.open(machine, subject.repo), subject)
-    return ListedItems(subject) if isinstance(subject, Listed) else SettingItems(subject)
+    return (
+        ListedItems(subject) if isinstance(subject, Listed) else SettingItems(subject)
+    )
 
 
 def read_settings(text: str, place: str) -> tuple[dict[str, str], bool]:
@@ -170,7 +196,9 @@ def read_settings(text: str, place: str) -> tuple[dict[str, str], bool]:
             continue
         match = re.fullmatch(r"([^=\s][^=]*?)\s*=\s*(.*)", stripped)
         if not match or not match[1].isprintable():
-            raise RequestError(f"{stripped[:60]!r} is not name = value", place=f"{place}:{number}")
+            raise RequestError(
+                f"{stripped[:60]!r} is not name = value", place=f"{place}:{number}"
+            )
         found[match[1]] = match[2]
         kconfig = kconfig or match[1].startswith("CONFIG_")
     return found, kconfig

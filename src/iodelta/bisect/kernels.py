@@ -47,7 +47,12 @@ def revisions(repository: Repository, asked: Sequence[str]) -> tuple[str, ...]:
 
 
 def build_revisions(
-    machine: Machine, repository: Repository, commits: Sequence[str], recipe: Recipe, on_step: OnStep, again: bool
+    machine: Machine,
+    repository: Repository,
+    commits: Sequence[str],
+    recipe: Recipe,
+    on_step: OnStep,
+    again: bool,
 ) -> Iterator[tuple[str, Kernel | BuildError, list[str]]]:
     """Build each commit in a worktree of the repository; its kernel or why there is none, and options it lacks.
 
@@ -59,9 +64,17 @@ def build_revisions(
     tree = Worktree(repository, place / "tree")
     with held(place):
         for number, commit in enumerate(commits, 1):
-            step, source = _numbered(on_step, number, len(commits)), Source(str(tree.path), commit)
+            step, source = (
+                _numbered(on_step, number, len(commits)),
+                Source(str(tree.path), commit),
+            )
             try:
-                yield commit, *build(source, recipe, step, reach=_reached(tree, commit), again=again)
+                yield (
+                    commit,
+                    *build(
+                        source, recipe, step, reach=_reached(tree, commit), again=again
+                    ),
+                )
             except BuildError as error:
                 yield commit, error, []
 

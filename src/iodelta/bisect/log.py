@@ -109,10 +109,16 @@ class SearchFolder:
         self._log = Journal(path / LOG, _decoder, self._failed)
 
     @classmethod
-    def make(cls, path: Path, question: Question, version: str, identifier: str) -> SearchFolder:
+    def make(
+        cls, path: Path, question: Question, version: str, identifier: str
+    ) -> SearchFolder:
         """A new folder with its question on disk. Raises RequestError when there is something, MeasureError."""
         if path.exists() or path.is_symlink():
-            raise RequestError("this path exists already", place=str(path), remedy="name a new folder with --folder")
+            raise RequestError(
+                "this path exists already",
+                place=str(path),
+                remedy="name a new folder with --folder",
+            )
         data = msgspec.json.format(msgspec.json.encode(question), indent=1) + b"\n"
         folder = cls(path)
         try:
@@ -144,22 +150,32 @@ class SearchFolder:
             data = (self.path / QUESTION).read_bytes()
             question = from_json(data, Question)
         except (OSError, msgspec.MsgspecError) as error:
-            raise MeasureError(f"cannot be read: {error}", place=str(self.path / QUESTION)) from error
+            raise MeasureError(
+                f"cannot be read: {error}", place=str(self.path / QUESTION)
+            ) from error
         if self.opened().question_sha256 != sha256(data):
             raise MeasureError(
                 "it was changed after the search began, so the log no longer matches it",
                 place=str(self.path / QUESTION),
                 remedy="put the original back, or begin a new search",
             )
-        further = tuple(event.rest for event in self.events() if isinstance(event, Extended))
-        return msgspec.structs.replace(question, rules=msgspec.structs.replace(question.rules, further=further))
+        further = tuple(
+            event.rest for event in self.events() if isinstance(event, Extended)
+        )
+        return msgspec.structs.replace(
+            question, rules=msgspec.structs.replace(question.rules, further=further)
+        )
 
     def extend(self, rest: float) -> None:
         """Let the rest of the search take more runs. Raises RequestError unless that is more than before."""
         rules = self.question().rules
         before = (rules.rest, *rules.further)[-1]
         if rest <= before:
-            raise RequestError(f"the search has taken --rest {before:g} already", place="--rest", remedy="give more")
+            raise RequestError(
+                f"the search has taken --rest {before:g} already",
+                place="--rest",
+                remedy="give more",
+            )
         with self.writing():
             self.append(Extended(now(), rest))
 
@@ -167,7 +183,9 @@ class SearchFolder:
         """The first line of the log. Raises MeasureError."""
         first = next(iter(self.events()), None)
         if not isinstance(first, Opened):
-            raise MeasureError("the log does not begin as a search's", place=str(self.path / LOG))
+            raise MeasureError(
+                "the log does not begin as a search's", place=str(self.path / LOG)
+            )
         return first
 
     def events(self) -> list[Event]:
@@ -197,7 +215,9 @@ class SearchFolder:
     def write(self, name: str, value: object) -> None:
         """Put a file of the folder there, as JSON. Raises MeasureError."""
         try:
-            (self.path / name).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+            (self.path / name).write_bytes(
+                msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+            )
         except OSError as error:
             raise self._failed(error) from error
 
@@ -209,7 +229,9 @@ class SearchFolder:
             except FileNotFoundError:
                 continue
             except (OSError, msgspec.MsgspecError) as error:
-                raise MeasureError(f"cannot be read: {error}", place=str(place)) from error
+                raise MeasureError(
+                    f"cannot be read: {error}", place=str(place)
+                ) from error
         return {}
 
     def _failed(self, error: OSError) -> MeasureError:

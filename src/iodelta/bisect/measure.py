@@ -60,8 +60,19 @@ class Measure(Protocol):
 class CommandMeasure:
     """The last line that the user's command prints, as a number above zero."""
 
-    def __init__(self, machine: Machine, question: Question, output: Path, stop: Callable[[], bool]) -> None:
-        self._machine, self._question, self._output, self._stop = machine, question, output, stop
+    def __init__(
+        self,
+        machine: Machine,
+        question: Question,
+        output: Path,
+        stop: Callable[[], bool],
+    ) -> None:
+        self._machine, self._question, self._output, self._stop = (
+            machine,
+            question,
+            output,
+            stop,
+        )
         self.env: Mapping[str, str] = {}
         self.cwd = question.cwd
 
@@ -78,8 +89,13 @@ class CommandMeasure:
             stop=self._stop,
         )
         last = said.strip().rpartition("\n")[2].strip()
-        if not re.fullmatch(r"[+]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", last) or not 0 < float(last) < math.inf:
-            raise Unbuildable(f"the measurement's last line is not a number above zero: {last[:60]!r}")
+        if (
+            not re.fullmatch(r"[+]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", last)
+            or not 0 < float(last) < math.inf
+        ):
+            raise Unbuildable(
+                f"the measurement's last line is not a number above zero: {last[:60]!r}"
+            )
         return Reading(float(last), seconds)
 
     def close(self) -> None:
@@ -98,7 +114,13 @@ class CellMeasure:
         say: Callable[[str], None],
         tick: Callable[[float], None],
     ) -> None:
-        self._here, self._question, self._stop, self._say, self._tick = machine, question, stop, say, tick
+        self._here, self._question, self._stop, self._say, self._tick = (
+            machine,
+            question,
+            stop,
+            say,
+            tick,
+        )
         self._path = path
         self._machine: Machine | None = None
         self._connection = contextlib.ExitStack()
@@ -112,7 +134,9 @@ class CellMeasure:
             self._plan = make_plan(cell_experiment(question.experiment))
             self.folder = Folder.begin(path, question.experiment, self._plan)
         self._metric = cell_metric(self._plan.experiment, question.metric)
-        starts = [event.trial for event in self.folder.events() if isinstance(event, Started)]
+        starts = [
+            event.trial for event in self.folder.events() if isinstance(event, Started)
+        ]
         self._next = max(starts, default=0) + 1
         if (target := self._present()) is not None:
             self._keep(machine, target)
@@ -162,7 +186,9 @@ class CellMeasure:
             return self._machine
         if names:
             self.close()
-        self._machine = self._connection.enter_context(reach(names[0])) if names else self._here
+        self._machine = (
+            self._connection.enter_context(reach(names[0])) if names else self._here
+        )
         if names and not self._session:
             settle_pending(self._machine, Silent(self._say))
         return self._machine
@@ -171,7 +197,13 @@ class CellMeasure:
         plan = self._with_knobs(values)
         cell, variant = plan.experiment.cells[0], plan.experiment.variants[0]
         number, self._next = self._next, self._next + 1
-        seed = trial_seed(plan.seed, Slot(cell.name, visit, ()), 0, f"{variant.name}/{number}", fresh=True)
+        seed = trial_seed(
+            plan.seed,
+            Slot(cell.name, visit, ()),
+            0,
+            f"{variant.name}/{number}",
+            fresh=True,
+        )
         identity = Started(now(), number, cell.name, visit, 0, 0, variant.name, seed)
         begun = time.monotonic()
         found = self._survey(machine, plan)
@@ -179,25 +211,58 @@ class CellMeasure:
         for reason in (*found.unavailable.values(), *found.unmeasurable.values()):
             raise MeasureError(reason, place=cell.name, remedy="choose another engine")
         with self.folder.writing():
-            control = Control(Silent(self._say), self._stop, self._question.destroy, self._question.commands)
+            control = Control(
+                Silent(self._say),
+                self._stop,
+                self._question.destroy,
+                self._question.commands,
+            )
             with ready(machine, plan, found, self.folder, control) as bench:
                 if not self._session:
                     # By sessions, not trials: a file that a line has sealed is never written again.
-                    before = sum(isinstance(event, Session) for event in self.folder.events())
-                    name = f"environment-{before + 1}.json" if before else "environment.json"
+                    before = sum(
+                        isinstance(event, Session) for event in self.folder.events()
+                    )
+                    name = (
+                        f"environment-{before + 1}.json"
+                        if before
+                        else "environment.json"
+                    )
                     self.folder.write_struct(name, environment(machine, bench.target))
                     target = msgspec.to_builtins(bench.target)
-                    self.folder.append(Session(now(), boot_id(machine), os.getpid(), target, name, machine.name))
+                    self.folder.append(
+                        Session(
+                            now(),
+                            boot_id(machine),
+                            os.getpid(),
+                            target,
+                            name,
+                            machine.name,
+                        )
+                    )
                     self._session = True
                 self.folder.append(identity, sync=False)
                 condition = plan.experiment.condition(cell.condition)
                 with contextlib.ExitStack() as stack:
                     loaded = condition.background or condition.background_fio
-                    background = stack.enter_context(bench.background(condition)) if loaded else None
-                    trial = bench.trial(identity, cell, variant, background, stop=self._stop, on_tick=self._tick)
+                    background = (
+                        stack.enter_context(bench.background(condition))
+                        if loaded
+                        else None
+                    )
+                    trial = bench.trial(
+                        identity,
+                        cell,
+                        variant,
+                        background,
+                        stop=self._stop,
+                        on_tick=self._tick,
+                    )
                 if trial is None:
                     raise Stopped
-                self.folder.append(Finished(now(), number, time.monotonic() - begun, problem_of(trial)))
+                self.folder.append(
+                    Finished(now(), number, time.monotonic() - begun, problem_of(trial))
+                )
         return trial
 
     def _survey(self, machine: Machine, plan: Plan) -> Survey:
@@ -231,15 +296,23 @@ class Silent:
     def preparing(self, what: str, share: float) -> None: ...
 
 
-def with_knobs(experiment: Experiment, knobs: Mapping[str, str], values: Mapping[str, str]) -> Experiment:
+def with_knobs(
+    experiment: Experiment, knobs: Mapping[str, str], values: Mapping[str, str]
+) -> Experiment:
     """The experiment whose variants are all the baseline, with knobs and options of the workload set in which
     ``{item}`` and the like are replaced by ``values``."""
     texts = filled(tuple(knobs.values()), dict(values))
     base = experiment.variant(experiment.baseline)
-    own = variant(base.name, dict(zip(knobs, texts, strict=True)), experiment.option_prefix)
+    own = variant(
+        base.name, dict(zip(knobs, texts, strict=True)), experiment.option_prefix
+    )
     options = tuple({**dict(base.options), **dict(own.options)}.items())
-    alike = msgspec.structs.replace(base, knobs={**base.knobs, **own.knobs}, options=options)
-    variants = tuple(msgspec.structs.replace(alike, name=one.name) for one in experiment.variants)
+    alike = msgspec.structs.replace(
+        base, knobs={**base.knobs, **own.knobs}, options=options
+    )
+    variants = tuple(
+        msgspec.structs.replace(alike, name=one.name) for one in experiment.variants
+    )
     return msgspec.structs.replace(experiment, variants=variants)
 
 
@@ -258,4 +331,8 @@ def cell_experiment(text: str) -> Experiment:
 def cell_metric(experiment: Experiment, name: str) -> Metric:
     """The metric asked for, else the first of the cell; the file of a command asks for one. Raises RequestError for an
     unknown one."""
-    return primary_metrics(experiment)[0] if experiment.of_command or not name else metric(name)
+    return (
+        primary_metrics(experiment)[0]
+        if experiment.of_command or not name
+        else metric(name)
+    )

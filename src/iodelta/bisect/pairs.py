@@ -21,13 +21,17 @@ RESERVE = 0.1
 class Pairs:
     """A test by pairs: add differences, positive is worse, until ``done``."""
 
-    def __init__(self, rules: Rules, step: Step, *, most: float = math.inf, exact: int = 1) -> None:
+    def __init__(
+        self, rules: Rules, step: Step, *, most: float = math.inf, exact: int = 1
+    ) -> None:
         """``step``: what is expected. ``most``: the pairs there may be. ``exact``: those that a measure that repeats
         takes."""
         self._rules = rules
         self.differences: list[float] = []
         plan = schedule((exact,)) if rules.exact else looks(step)
-        self._levels = dict(zip(plan.blocks, nominal_tails(plan, rules.alpha / 2), strict=True))
+        self._levels = dict(
+            zip(plan.blocks, nominal_tails(plan, rules.alpha / 2), strict=True)
+        )
         self.most = int(min(plan.blocks[-1], most))
         self.p = 1.0
 

@@ -130,7 +130,11 @@ def command_words(text: str, place: str) -> Words:
     words = split_command(text, place)
     for n, word in enumerate(words[2:], 2):
         shell = any(before.rpartition("/")[2] in _SHELLS for before in words[: n - 1])
-        if shell and re.fullmatch(r"-\w*c\w*", words[n - 1]) and any(name in word for name in _PLACES):
+        if (
+            shell
+            and re.fullmatch(r"-\w*c\w*", words[n - 1])
+            and any(name in word for name in _PLACES)
+        ):
             raise RequestError(
                 f"{word!r} puts foreign text into a shell script",
                 place=place,

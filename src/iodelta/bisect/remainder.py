@@ -63,7 +63,11 @@ def _step(search: Search, low: str, high: str) -> Effect | None:
         return None
     if exact := search.rules.exact:
         return _around(step.size, exact)
-    return _around(step.size, step.error * float(stdtrit(step.freedom, 0.975))) if step.freedom >= 2 else None
+    return (
+        _around(step.size, step.error * float(stdtrit(step.freedom, 0.975)))
+        if step.freedom >= 2
+        else None
+    )
 
 
 def _half(effect: Effect) -> float:

@@ -48,9 +48,18 @@ class Rises(Asking):
         """The part of a range in which the level rises: all of it, or between two probes; None when it does not."""
         self.where = (line, first, last)
         limit = len(self.store.runs) + self._left()
-        pair = yield from self._rises(line, [(first, first, first), (last, last, last)], target, "gate", top, limit)
+        pair = yield from self._rises(
+            line,
+            [(first, first, first), (last, last, last)],
+            target,
+            "gate",
+            top,
+            limit,
+        )
         if pair is None and (top or not self.rules.exact):
-            pair = yield from self._rises(line, self._bins(line, first, last), target, "probe", top, limit)
+            pair = yield from self._rises(
+                line, self._bins(line, first, last), target, "probe", top, limit
+            )
         if pair is None and top:
             yield from self._until_stalls_are_seen(line, first, last)
         if pair is None:
@@ -71,7 +80,9 @@ class Rises(Asking):
     def _rounds_wanted(self) -> int:
         """Rounds of the ends that exclude rare stalls, those seen counted, as far as the gate may make them."""
         ends = zip(*self.rounds, strict=True)
-        stalled = max((len(stalled_trials([run.value for run in end])) for end in ends), default=0)
+        stalled = max(
+            (len(stalled_trials([run.value for run in end])) for end in ends), default=0
+        )
         return min(trials_needed(STALLS, stalled=stalled), self.rules.pairs)
 
     def _rising(
@@ -93,26 +104,42 @@ class Rises(Asking):
                 return None
             for one in open_:
                 self.where = (line, *one)
-                bins = [(place, place, place) for place in one] if stage == "gate" else self._bins(line, *one)
+                bins = (
+                    [(place, place, place) for place in one]
+                    if stage == "gate"
+                    else self._bins(line, *one)
+                )
                 limit = min(end, len(self.store.runs) + len(bins) * ROUND)
-                pair = yield from self._rises(line, bins, self._target(), stage, False, limit)
+                pair = yield from self._rises(
+                    line, bins, self._target(), stage, False, limit
+                )
                 if pair is not None:
                     return one, pair
                 if len(self.store.runs) < limit or limit == end:
                     quiet.append(one)
 
-    def _most_evident(self, line: Line, ranges: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    def _most_evident(
+        self, line: Line, ranges: Sequence[tuple[int, int]]
+    ) -> tuple[int, int] | None:
         """The range whose runs show a step most clearly."""
         steps = [(self._clear_step(line, *one, EVIDENT), one) for one in ranges]
         seen = [(step[0], one) for step, one in steps if step is not None]
         return min(seen)[1] if seen else None
 
     def _rises(
-        self, line: Line, bins: list[Bin], target: float, stage: Stage, top: bool, limit: int
+        self,
+        line: Line,
+        bins: list[Bin],
+        target: float,
+        stage: Stage,
+        top: bool,
+        limit: int,
     ) -> Course[tuple[int, int] | None]:
         """Run the bins in turn until some later one lies higher than an earlier: the range from one to the other. None
         when no rise of ``target`` is left possible, or the runs allowed for it, ``limit`` in all, are used up."""
-        level, most = (PASSED, self.rules.pairs) if stage == "gate" else (PROBED, PROBE_ROUNDS)
+        level, most = (
+            (PASSED, self.rules.pairs) if stage == "gate" else (PROBED, PROBE_ROUNDS)
+        )
         most = most if top else most // 2
         while True:
             runs = [self._measured(line, one) for one in bins]
@@ -120,11 +147,19 @@ class Rises(Asking):
             rises, open_ = self._compared(runs, target, level)
             if rises:
                 _, a, b = min(rises)
-                return line.items.index(runs[a][0], bins[a][1]), line.items.index(runs[b][-1], bins[b][1])
-            wanting = [one for one in sorted(open_) if counts[one] < most and not self._is_broken(line, bins[one])]
+                return line.items.index(runs[a][0], bins[a][1]), line.items.index(
+                    runs[b][-1], bins[b][1]
+                )
+            wanting = [
+                one
+                for one in sorted(open_)
+                if counts[one] < most and not self._is_broken(line, bins[one])
+            ]
             if not wanting or len(self.store.runs) >= limit:
                 return None
-            yield from self._fill(line, [bins[one] for one in _fewest(wanting, counts)], stage, limit)
+            yield from self._fill(
+                line, [bins[one] for one in _fewest(wanting, counts)], stage, limit
+            )
 
     def _compared(
         self, runs: Sequence[Sequence[str]], target: float, level: float
@@ -137,19 +172,29 @@ class Rises(Asking):
         for a, b in itertools.combinations(range(len(runs)), 2):
             enough = min(self._runs_of(runs[a]), self._runs_of(runs[b])) >= fewest
             step = self.store.step(runs[a], runs[b]) if enough else None
-            if step is not None and self._tail(step) < level and step.size >= self._least:
+            if (
+                step is not None
+                and self._tail(step) < level
+                and step.size >= self._least
+            ):
                 rises.append((self._tail(step), a, b))
-            elif step is None or (step.tail_above(target) > FUTILE and not self.rules.exact):
+            elif step is None or (
+                step.tail_above(target) > FUTILE and not self.rules.exact
+            ):
                 open_ |= {a, b}
         return rises, open_
 
-    def _fill(self, line: Line, bins: list[Bin], stage: Stage, limit: int) -> Course[None]:
+    def _fill(
+        self, line: Line, bins: list[Bin], stage: Stage, limit: int
+    ) -> Course[None]:
         """One more run of each bin, in a random order, as far as runs are left."""
         self._random.shuffle(bins)
         why = "do the ends differ?" if stage == "gate" else "is a rise hidden inside?"
         known = len(self.store.runs)
         for place, *_ in bins[: limit - known]:
-            yield from self._ask(line.items[place], stage, why, must=place in self.where[1:])
+            yield from self._ask(
+                line.items[place], stage, why, must=place in self.where[1:]
+            )
         self._note_round(self.store.runs[known:])
 
     def _note_round(self, runs: Sequence[Run]) -> None:
@@ -177,9 +222,16 @@ class Rises(Asking):
             low = first + (length * (2 * part - 1) // 8 + 1 if part else 0)
             high = first + (length * (2 * part + 1) // 8 if part < 4 else length)
             middle = first + length * part // 4
-            sound = [place for place in range(low, high + 1) if line.items[place] not in self.store.broken]
+            sound = [
+                place
+                for place in range(low, high + 1)
+                if line.items[place] not in self.store.broken
+            ]
             if sound:
-                near = min(sound, key=lambda p: (not self.store.of(line.items[p]), abs(p - middle)))
+                near = min(
+                    sound,
+                    key=lambda p: (not self.store.of(line.items[p]), abs(p - middle)),
+                )
                 found.append((middle if part in (0, 4) else near, low, high))
         return found
 

@@ -16,7 +16,16 @@ import msgspec
 import numpy as np
 
 from iodelta.bisect.asking import SPARED, Course, Scattered
-from iodelta.bisect.model import Culprit, Estimate, Gap, Line, Outcome, Revert, Rules, Suspect
+from iodelta.bisect.model import (
+    Culprit,
+    Estimate,
+    Gap,
+    Line,
+    Outcome,
+    Revert,
+    Rules,
+    Suspect,
+)
 from iodelta.bisect.pairs import Pairs
 from iodelta.bisect.rises import Rises
 from iodelta.figures import share
@@ -56,10 +65,18 @@ def no_revert(culprit: Culprit) -> str:
 
 def stretches(line: Line, culprits: Sequence[Culprit]) -> list[tuple[int, int]]:
     """The parts of a line before, between and after culprits, by the places of their ends."""
-    places = sorted({line.items.index((*one.via, one.item)[0]): one for one in culprits}.items())
-    parents = [place - 1 if one.via else line.items.index(one.parent) for place, one in places]
+    places = sorted(
+        {line.items.index((*one.via, one.item)[0]): one for one in culprits}.items()
+    )
+    parents = [
+        place - 1 if one.via else line.items.index(one.parent) for place, one in places
+    ]
     begins = [0, *(place for place, _ in places)]
-    return [pair for pair in zip(begins, [*parents, len(line.items) - 1], strict=True) if pair[0] < pair[1]]
+    return [
+        pair
+        for pair in zip(begins, [*parents, len(line.items) - 1], strict=True)
+        if pair[0] < pair[1]
+    ]
 
 
 class Search(Rises):
@@ -67,7 +84,11 @@ class Search(Rises):
     ``reverted`` the item that is the bad end without a culprit."""
 
     def __init__(
-        self, line: Line, rules: Rules, inside: Inside = nothing_inside, reverted: Reverted = no_revert
+        self,
+        line: Line,
+        rules: Rules,
+        inside: Inside = nothing_inside,
+        reverted: Reverted = no_revert,
     ) -> None:
         super().__init__(line, rules)
         self._inside = inside
@@ -77,8 +98,13 @@ class Search(Rises):
         """All culprits of the line."""
         try:
             refused = yield from self._whole()
-        except Scattered:  # what was concluded rests on a promise that does not hold; the runs stay
-            self.rules, self.assumed = msgspec.structs.replace(self.rules, exact=0.0), 0.0
+        except (
+            Scattered
+        ):  # what was concluded rests on a promise that does not hold; the runs stay
+            self.rules, self.assumed = (
+                msgspec.structs.replace(self.rules, exact=0.0),
+                0.0,
+            )
             self.culprits, self.suspects, self.gaps, self.estimate = [], [], [], None
             refused = yield from self._whole()
         found = (tuple(self.culprits), tuple(self.suspects), tuple(self.gaps))
@@ -92,7 +118,9 @@ class Search(Rises):
             self._rest = rest
             if self.culprits and self._left():
                 self.suspects, self.gaps = [], []
-                yield from self._others(self.line, stretches(self.line, self.culprits), ())
+                yield from self._others(
+                    self.line, stretches(self.line, self.culprits), ()
+                )
         return refused
 
     def _stretches(self, line: Line, via: tuple[str, ...]) -> Course[str]:
@@ -115,7 +143,9 @@ class Search(Rises):
             yield from self._others(line, [(first, found[0]), (found[1], last)], via)
         return ""
 
-    def _others(self, line: Line, waiting: list[tuple[int, int]], via: tuple[str, ...]) -> Course[None]:
+    def _others(
+        self, line: Line, waiting: list[tuple[int, int]], via: tuple[str, ...]
+    ) -> Course[None]:
         """What is left on either side: where the level is seen to rise first, then what may be hidden between ends."""
         for stage in ("gate", "probe"):
             while (one := (yield from self._rising(line, waiting, stage))) is not None:
@@ -135,7 +165,9 @@ class Search(Rises):
             return ""
         noise = max(step.noise, self.rules.exact, 1e-9)
         ratio = step.size / noise
-        self.estimate = Estimate(step.size, step.error, noise, *self._expected(last - first, step))
+        self.estimate = Estimate(
+            step.size, step.error, noise, *self._expected(last - first, step)
+        )
         if ratio >= self.rules.weakest or self.rules.force:
             return ""
         repeat = math.ceil((1.5 / ratio) ** 2)
@@ -147,7 +179,9 @@ class Search(Rises):
         )
 
     def _nothing(self, good: str, bad: str) -> str:
-        gap = next((gap for gap in self.gaps if (gap.good, gap.bad) == (good, bad)), None)
+        gap = next(
+            (gap for gap in self.gaps if (gap.good, gap.bad) == (good, bad)), None
+        )
         if gap is None:
             return "the ends could not be compared"
         side = "worse" if gap.step > 0 else "better"
@@ -179,15 +213,26 @@ class Search(Rises):
                     for branch in self._inside(culprit.item):
                         yield from self._stretches(branch, (*via, culprit.item))
                         self.where = (line, first, last)
-                if len(self.culprits) == known:  # nothing inside accounts for it: the merge itself, or no merge
+                if (
+                    len(self.culprits) == known
+                ):  # nothing inside accounts for it: the merge itself, or no merge
                     self.culprits.append(culprit)
                     revert = yield from self._proved(culprit)
                     self.culprits[-1] = msgspec.structs.replace(culprit, revert=revert)
                 return before, after
             if culprit:  # the test ended without a claim
-                self.suspects.append(Suspect(line.items[before + 1], line.items[after], share, culprit))
+                self.suspects.append(
+                    Suspect(line.items[before + 1], line.items[after], share, culprit)
+                )
                 return None
-        self.suspects.append(Suspect(line.items[first + 1], line.items[last], 1.0, "no candidate passed its test"))
+        self.suspects.append(
+            Suspect(
+                line.items[first + 1],
+                line.items[last],
+                1.0,
+                "no candidate passed its test",
+            )
+        )
         return None
 
     def _locate(
@@ -206,10 +251,16 @@ class Search(Rises):
                 evidence = self._evidence(line, first, last)
             posterior = evidence.posterior()
             testable = self.store.testable(items)
-            low, high, share = max(pooled(posterior, evidence.prior, testable), key=lambda group: group[2])
+            low, high, share = max(
+                pooled(posterior, evidence.prior, testable), key=lambda group: group[2]
+            )
             spent = len(self.store.runs) - begun
             if share >= self.rules.stop:
-                missing = [place for place in (low - 1, high) if not self.store.of(items[place])]
+                missing = [
+                    place
+                    for place in (low - 1, high)
+                    if not self.store.of(items[place])
+                ]
                 if not missing:
                     return first + low - 1, first + high, share
                 # Only an item that was run is known to be testable.
@@ -217,7 +268,9 @@ class Search(Rises):
             else:
                 step = evidence.step(posterior, low)
                 if spent >= SETTLED and step.size + 2 * step.error < target:
-                    self.gaps.append(Gap(items[0], items[-1], step.size, step.size + 2 * step.error))
+                    self.gaps.append(
+                        Gap(items[0], items[-1], step.size, step.size + 2 * step.error)
+                    )
                     return None
                 if self._exhausted(spent, last - first, step):
                     self.suspects.append(self._probable(line, first, last, evidence))
@@ -236,16 +289,25 @@ class Search(Rises):
                 if self.store.clipped != clipped or len(self.store.runs) % RECHECK == 0:
                     evidence = None
 
-    def _probable(self, line: Line, first: int, last: int, evidence: Evidence) -> Suspect:
+    def _probable(
+        self, line: Line, first: int, last: int, evidence: Evidence
+    ) -> Suspect:
         """The range that holds most of the probability, of a search that is given up."""
-        below = evidence.posterior().at_or_below(np.arange(last - first + 1), evidence.prior)
+        below = evidence.posterior().at_or_below(
+            np.arange(last - first + 1), evidence.prior
+        )
         low = int(np.searchsorted(below, (1 - PROBABLE) / 2, side="right"))
         high = int(np.searchsorted(below, (1 + PROBABLE) / 2))
         low, high = max(low, 1), min(high, last - first)
         why = f"{plural(len(self.store.runs), 'run')}: not enough"
         if self.culprits:
             why = "the runs that were to be spent on others than the first culprit are used up"
-        return Suspect(line.items[first + low], line.items[first + high], float(below[high] - below[low - 1]), why)
+        return Suspect(
+            line.items[first + low],
+            line.items[first + high],
+            float(below[high] - below[low - 1]),
+            why,
+        )
 
     def _with_one_step(self, line: Line, first: int, last: int) -> tuple[int, int]:
         """The part of a range in which its most probable step is the only one that the runs show. The rest is looked
@@ -254,7 +316,10 @@ class Search(Rises):
             found = []
             posterior = self._evidence(line, first, last).posterior()
             group = int(np.argmax(posterior.share))
-            low, high = first + int(posterior.edges[group]), first + int(posterior.edges[group + 1])
+            low, high = (
+                first + int(posterior.edges[group]),
+                first + int(posterior.edges[group + 1]),
+            )
             for one, other in ((first, low), (high, last)):
                 if step := self._clear_step(line, one, other):
                     below, above = step[1:]
@@ -270,8 +335,12 @@ class Search(Rises):
         """Whether a search is given up: after a multiple of what it should take, or when what is left would not do for
         the test of a further culprit."""
         if self.culprits:
-            return self._left() <= (2 * self._exact_pairs if self.rules.exact else SPARED)
-        return not self._left() or spent >= PATIENCE * self._expected(candidates, step)[1]
+            return self._left() <= (
+                2 * self._exact_pairs if self.rules.exact else SPARED
+            )
+        return (
+            not self._left() or spent >= PATIENCE * self._expected(candidates, step)[1]
+        )
 
     def _confirm(
         self, line: Line, before: int, after: int, share: float, via: tuple[str, ...]
@@ -294,8 +363,20 @@ class Search(Rises):
             if test.shown:
                 skipped = line.items[before + 1 : after]
                 pairs, runs = len(test.differences), len(self.store.runs)
-                return Culprit(item, parent, skipped, test.effect(), pairs, test.p, share, runs, via)
-            left = evidence.posterior().at_or_below(np.array([before - first, after - first]), evidence.prior)
+                return Culprit(
+                    item,
+                    parent,
+                    skipped,
+                    test.effect(),
+                    pairs,
+                    test.p,
+                    share,
+                    runs,
+                    via,
+                )
+            left = evidence.posterior().at_or_below(
+                np.array([before - first, after - first]), evidence.prior
+            )
             if float(left[1] - left[0]) < LOST:
                 return ""
         return f"{plural(len(test.differences), 'pair')} of runs do not show that it is slower than {parent[:12]}"
@@ -306,7 +387,9 @@ class Search(Rises):
         if not item or not self.rules.revert or self._left() < 4:
             return None
         if not self.store.of(item) and item not in self.store.broken:
-            yield from self._ask(item, "revert", "can it be reverted on top of the bad end?")
+            yield from self._ask(
+                item, "revert", "can it be reverted on top of the bad end?"
+            )
         if item in self.store.broken:
             return Revert(item, reason=self.store.broken[item])
         noise = self.estimate.noise if self.estimate else 0.0

@@ -75,10 +75,16 @@ class Store:
     def _counted_runs(self, items: Sequence[str]) -> list[tuple[float, float]]:
         return list(map(self._counted, chain.from_iterable(map(self.of, items))))
 
-    def evidence(self, line: Line, first: int, last: int, *, least: float, floor: float) -> Evidence:
+    def evidence(
+        self, line: Line, first: int, last: int, *, least: float, floor: float
+    ) -> Evidence:
         """Everything known about ``line`` between two of its positions, for a search there."""
-        evidence = Evidence(np.asarray(line.prior[first:last], dtype=float), least=least, floor=floor)
-        places = {item: place for place, item in enumerate(line.items[first : last + 1])}
+        evidence = Evidence(
+            np.asarray(line.prior[first:last], dtype=float), least=least, floor=floor
+        )
+        places = {
+            item: place for place, item in enumerate(line.items[first : last + 1])
+        }
         for run in self.runs:
             if (place := places.get(run.item)) is not None:
                 evidence.add(place, self._counted((run.time, run.value))[1], run.time)
@@ -94,7 +100,11 @@ class Store:
         for item, own in self._values.items():
             if len(own) >= 3:
                 medians[item] = float(np.median([value for _, value in own]))
-        off = {run.time: run.value - medians[run.item] for run in self.runs if run.item in medians}
+        off = {
+            run.time: run.value - medians[run.item]
+            for run in self.runs
+            if run.item in medians
+        }
         self.clipped = {}
         if len(off) < FEW:
             return
@@ -110,7 +120,10 @@ class Store:
         found: dict[str, int] = {}
         for time in sorted(self.clipped):
             run = self.runs[time]
-            if run.value - float(np.median([value for _, value in self.of(run.item)])) > LEAST:
+            if (
+                run.value - float(np.median([value for _, value in self.of(run.item)]))
+                > LEAST
+            ):
                 found[run.item] = found.get(run.item, 0) + 1
         return found
 
@@ -122,12 +135,16 @@ class Store:
         """Expected seconds of a run of each of ``items[place]``, divided by the odds that it can be tested at all."""
         run = float(np.mean(self._durations)) if self._durations else 1.0
         build = float(np.mean(self._builds)) if self._builds else 0.0
-        bad = np.array([place for place, item in enumerate(items) if item in self.broken])
+        bad = np.array(
+            [place for place, item in enumerate(items) if item in self.broken]
+        )
         found = []
         for place in places:
             item = items[place]
             sound = 1.0
             if item not in self._values and len(bad):
-                sound = 1.0 - DOUBT * math.exp(-float(np.abs(bad - place).min() - 1) / NEAR)
+                sound = 1.0 - DOUBT * math.exp(
+                    -float(np.abs(bad - place).min() - 1) / NEAR
+                )
             found.append((run + (0.0 if item in self._kept else build)) / sound)
         return np.asarray(found)

@@ -32,31 +32,52 @@ class Worktree:
         """
         if not (self.path / ".git").exists():
             self._make(commit)
-        for args in (("checkout", "--force", "--detach", commit, "--"), ("clean", "-ffdq")):
+        for args in (
+            ("checkout", "--force", "--detach", commit, "--"),
+            ("clean", "-ffdq"),
+        ):
             self._inside(*args)
         if (self.path / ".gitmodules").exists():
             self._inside("submodule", "sync", "--quiet", "--recursive")
-            self._inside("submodule", "update", "--init", "--recursive", "--force", "--quiet")
+            self._inside(
+                "submodule", "update", "--init", "--recursive", "--force", "--quiet"
+            )
 
     def apply(self, patch: bytes, *, reverse: bool = False) -> None:
         """Apply a patch to tree and index, three-way. Raises Unbuildable when it does not apply."""
         words = ["apply", "--index", "--3way", *(["--reverse"] if reverse else []), "-"]
         done = self._repository.git(*words, cwd=str(self.path), stdin=patch)
         if done.returncode:
-            unmerged = [line[2:] for line in done.stderr.decode(errors="replace").splitlines() if line.startswith("U ")]
-            raise Unbuildable(f"does not apply: {f'conflicts in {unmerged[0]}' if unmerged else said(done)}")
+            unmerged = [
+                line[2:]
+                for line in done.stderr.decode(errors="replace").splitlines()
+                if line.startswith("U ")
+            ]
+            raise Unbuildable(
+                f"does not apply: {f'conflicts in {unmerged[0]}' if unmerged else said(done)}"
+            )
 
     def remove(self) -> None:
         """Take the worktree away, and the repository's note of it."""
         if self.path.exists():
-            self._repository.git("worktree", "remove", "--force", "--force", str(self.path))
+            self._repository.git(
+                "worktree", "remove", "--force", "--force", str(self.path)
+            )
             shutil.rmtree(self.path, ignore_errors=True)
         self._repository.git("worktree", "prune")
 
     def _make(self, commit: str) -> None:
         shutil.rmtree(self.path, ignore_errors=True)  # a kill while it was made
         self._repository.git("worktree", "prune")
-        done = self._repository.git("worktree", "add", "--force", "--detach", "--no-checkout", str(self.path), commit)
+        done = self._repository.git(
+            "worktree",
+            "add",
+            "--force",
+            "--detach",
+            "--no-checkout",
+            str(self.path),
+            commit,
+        )
         if done.returncode:
             raise MeasureError(
                 f"cannot make a worktree: {said(done)}",
@@ -68,8 +89,12 @@ class Worktree:
         done = self._repository.git(*args, cwd=str(self.path))
         if not done.returncode:
             return
-        lock = self._repository.git("rev-parse", "--git-path", "index.lock", cwd=str(self.path)).text.strip()
-        if lock and Path(self.path, lock).exists():  # a kill during a checkout; the worktree is ours alone
+        lock = self._repository.git(
+            "rev-parse", "--git-path", "index.lock", cwd=str(self.path)
+        ).text.strip()
+        if (
+            lock and Path(self.path, lock).exists()
+        ):  # a kill during a checkout; the worktree is ours alone
             Path(self.path, lock).unlink()
             done = self._repository.git(*args, cwd=str(self.path))
             if not done.returncode:
@@ -82,7 +107,11 @@ def check_room(path: Path, text: str = "") -> None:
     """Raises MeasureError when the disk is full, by itself or by what a command said: no commit is to blame for it."""
     place = next(one for one in (path, *path.parents) if one.exists())
     room = os.statvfs(place)
-    if room.f_bavail * room.f_frsize < ROOM or "No space left on device" in text or "Disk quota exceeded" in text:
+    if (
+        room.f_bavail * room.f_frsize < ROOM
+        or "No space left on device" in text
+        or "Disk quota exceeded" in text
+    ):
         raise MeasureError(
             "the disk is full",
             place=str(path),
@@ -110,6 +139,8 @@ def keep_artifacts(tree: Path, names: Sequence[str], place: Path) -> None:
         draft.rename(place)
     except OSError as error:
         check_room(place)
-        raise MeasureError(f"cannot store the build result: {error}", place=str(place)) from error
+        raise MeasureError(
+            f"cannot store the build result: {error}", place=str(place)
+        ) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)

@@ -59,7 +59,9 @@ class Site:
         self._marks = marked(identifier)
         self._stop, self._say = stop, say
         self._items = kind if isinstance(kind, InTree) else None
-        self._tree = Worktree(self._items.repository, self._path / TREE) if self._items else None
+        self._tree = (
+            Worktree(self._items.repository, self._path / TREE) if self._items else None
+        )
         self._present = ""
         """The item that the tree is at."""
         self._built = ""
@@ -73,7 +75,9 @@ class Site:
 
             self._measure = Counted(machine, question, path, stop)
         else:
-            self._measure = CellMeasure(machine, question, self._path / TRIALS, stop, say, tick)
+            self._measure = CellMeasure(
+                machine, question, self._path / TRIALS, stop, say, tick
+            )
 
     def visit(self, ask: Ask, visit: int, *, known: bool) -> Visited:
         """Measure an item. One that was measured before, or that has to be measurable, gets a second try; then the
@@ -116,14 +120,20 @@ class Site:
         kept = self._path / BUILT / slug(item)
         cached = bool(steps.artifacts) and kept.is_dir()
         try:
-            if self._tree is not None and self._present != item and (not cached or self._needs_tree()):
+            if (
+                self._tree is not None
+                and self._present != item
+                and (not cached or self._needs_tree())
+            ):
                 self._reach(item)
             values = self._values(item, kept)
             env = self._env(values)
             cwd = values["tree"] or self._question.cwd
             if steps.build and not cached and self._built != item:
                 self._built = ""
-                self._run("build", steps.build, steps.build_timeout, visit, cwd, env, values)
+                self._run(
+                    "build", steps.build, steps.build_timeout, visit, cwd, env, values
+                )
                 if steps.artifacts:
                     kept.parent.mkdir(exist_ok=True)
                     keep_artifacts(Path(cwd), steps.artifacts, kept)
@@ -138,15 +148,23 @@ class Site:
                 self._run("put", steps.put, steps.put_timeout, visit, cwd, env, values)
             if self._command is not None:
                 self._command.env, self._command.cwd = env, cwd
-            readings = [self._measure.read(item, visit, values) for _ in range(steps.repeat)]
+            readings = [
+                self._measure.read(item, visit, values) for _ in range(steps.repeat)
+            ]
         finally:
             self._spent = (build, time.monotonic() - begun)
         found = [reading.value for reading in readings]
         sign = -1.0 if self._question.better == "higher" else 1.0
-        value = sign * math.log(statistics.fmean(found))  # all work of the visit: a run that stalls is in it as it is
+        value = sign * math.log(
+            statistics.fmean(found)
+        )  # all work of the visit: a run that stalls is in it as it is
         keeps = not steps.build or bool(steps.artifacts)
         answer = Answer(value, "", build, self._spent[1], keeps)
-        return Visited(answer, tuple(found), tuple(reading.trial for reading in readings if reading.trial))
+        return Visited(
+            answer,
+            tuple(found),
+            tuple(reading.trial for reading in readings if reading.trial),
+        )
 
     def _reach(self, item: str) -> None:
         """Bring the tree to an item."""
@@ -159,12 +177,20 @@ class Site:
         """Whether the commands after the build look at the sources, too."""
         return not self._question.steps.artifacts or any(
             "{tree}" in word or "IODELTA_TREE" in word
-            for word in (*self._question.steps.put, *self._question.steps.measure, *self._question.knobs.values())
+            for word in (
+                *self._question.steps.put,
+                *self._question.steps.measure,
+                *self._question.knobs.values(),
+            )
         )
 
     def _values(self, item: str, kept: Path) -> dict[str, str]:
         values = {"item": item, "commit": item, "built": str(kept), "settings": ""}
-        values["tree"] = str(self._tree.path) if self._tree is not None and self._tree.path.exists() else ""
+        values["tree"] = (
+            str(self._tree.path)
+            if self._tree is not None and self._tree.path.exists()
+            else ""
+        )
         if isinstance(self._kind, SettingItems):
             place = self._path / OUTPUT / "settings"
             place.write_text(self._kind.text(item))
@@ -172,7 +198,10 @@ class Site:
         return values
 
     def _env(self, values: Mapping[str, str]) -> dict[str, str]:
-        return {**self._marks, **{f"IODELTA_{name.upper()}": value for name, value in values.items()}}
+        return {
+            **self._marks,
+            **{f"IODELTA_{name.upper()}": value for name, value in values.items()},
+        }
 
     def _run(
         self,

@@ -98,15 +98,22 @@ def packed(manifest: Manifest, members: Mapping[str, bytes]) -> bytes:
     """The archive's bytes: the same for the same members and manifest."""
     import tarfile  # this and OpenSSL take a while to load, and hardly anybody packs
 
-    entries = tuple(Entry(name, len(data), sha256(data)) for name, data in sorted(members.items()))
-    head = msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(manifest, members=entries)), indent=1)
+    entries = tuple(
+        Entry(name, len(data), sha256(data)) for name, data in sorted(members.items())
+    )
+    head = msgspec.json.format(
+        msgspec.json.encode(msgspec.structs.replace(manifest, members=entries)),
+        indent=1,
+    )
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, data in ((MANIFEST, head + b"\n"), *sorted(members.items())):
             info = tarfile.TarInfo(name)
             info.size, info.mode = len(data), 0o644
             tar.addfile(info, io.BytesIO(data))
-    return zstandard.ZstdCompressor(level=10, write_checksum=True, write_content_size=True).compress(buffer.getvalue())
+    return zstandard.ZstdCompressor(
+        level=10, write_checksum=True, write_content_size=True
+    ).compress(buffer.getvalue())
 
 
 def digest_of(path: Path) -> str:
@@ -117,7 +124,9 @@ def digest_of(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise RequestError(f"cannot read it: {error.strerror}", place=str(path)) from error
+        raise RequestError(
+            f"cannot read it: {error.strerror}", place=str(path)
+        ) from error
 
 
 def looks_packed(path: Path) -> bool:
@@ -131,7 +140,9 @@ def looks_packed(path: Path) -> bool:
             if file.read(4) != MAGIC:
                 return False
             file.seek(0)
-            return next((member.name == MANIFEST for member in tar_members(file)), False)
+            return next(
+                (member.name == MANIFEST for member in tar_members(file)), False
+            )
     except DAMAGE:
         return False
 
@@ -170,7 +181,10 @@ def _bounded(file: BinaryIO, place: str) -> Iterator[tuple[Member, Readable]]:
             raise _refused(place, f"it holds {member.other}, {name!r}")
         total += member.size
         if member.size > LARGEST or total > WHOLE:
-            raise _refused(place, f"{name!r} makes it larger than any experiment ({total >> 20} MiB)")
+            raise _refused(
+                place,
+                f"{name!r} makes it larger than any experiment ({total >> 20} MiB)",
+            )
         yield member, member.body
 
 
@@ -204,7 +218,9 @@ def _manifest(data: bytes, name: str, place: str) -> Manifest:
             )
         return from_json(data, Manifest)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise _refused(place, f"its list of members is damaged: {clean(str(error))}") from error
+        raise _refused(
+            place, f"its list of members is damaged: {clean(str(error))}"
+        ) from error
 
 
 def _verify(manifest: Manifest, members: Mapping[str, bytes], place: str) -> None:
@@ -225,15 +241,22 @@ def _deep(data: bytes) -> bool:
     by whoever reads it."""
     brackets = re.sub(rb'"(?:[^"\\]|\\.)*"|[^][{}]+', b"", data, flags=re.DOTALL)
     steps = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-    return max(itertools.accumulate(steps[letter] for letter in brackets), default=0) > DEEPEST
+    return (
+        max(itertools.accumulate(steps[letter] for letter in brackets), default=0)
+        > DEEPEST
+    )
 
 
 def _refused(place: str, what: str) -> RequestError:
     remedy = "fetch the bundle again, or ask its author for another one"
-    return RequestError(f"not a bundle that can be trusted: {what}", place=place, remedy=remedy)
+    return RequestError(
+        f"not a bundle that can be trusted: {what}", place=place, remedy=remedy
+    )
 
 
 def _no_bundle(place: str) -> RequestError:
     return RequestError(
-        "not a bundle", place=place, remedy="`iodelta pack FOLDER` makes one; `iodelta show` reads other archives"
+        "not a bundle",
+        place=place,
+        remedy="`iodelta pack FOLDER` makes one; `iodelta show` reads other archives",
     )

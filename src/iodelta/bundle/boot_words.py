@@ -38,7 +38,9 @@ MODULES = frozenset(
 
 _ONE = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
 _VALUE = re.compile(r"[A-Za-z0-9_,.:+-]{1,64}")
-_SWITCH = re.compile(r"-?\d{1,12}[KMGkmg]?|0x[0-9A-Fa-f]{1,8}|[YyNn]|on|off|auto|none|mq-deadline|kyber|bfq")
+_SWITCH = re.compile(
+    r"-?\d{1,12}[KMGkmg]?|0x[0-9A-Fa-f]{1,8}|[YyNn]|on|off|auto|none|mq-deadline|kyber|bfq"
+)
 _COUNT = re.compile(r"\s*\((\d+) further words? left out\)\Z")
 
 
@@ -50,7 +52,9 @@ def reduced(line: str) -> str:
     count = len(words) - len(kept) + (int(before[1]) if before else 0)
     if not count:
         return " ".join(kept)
-    return " ".join([*kept, f"({count} further {'word' if count == 1 else 'words'} left out)"])
+    return " ".join(
+        [*kept, f"({count} further {'word' if count == 1 else 'words'} left out)"]
+    )
 
 
 def left_out_words(line: str) -> int:
@@ -69,4 +73,9 @@ def _travels(word: str) -> bool:
     module, _, _ = name.partition(".")
     if name in WORDS:
         return not given or bool(_VALUE.fullmatch(value))
-    return module in MODULES and "." in name and bool(re.fullmatch(r"[\w.]+", name)) and bool(_SWITCH.fullmatch(value))
+    return (
+        module in MODULES
+        and "." in name
+        and bool(re.fullmatch(r"[\w.]+", name))
+        and bool(_SWITCH.fullmatch(value))
+    )

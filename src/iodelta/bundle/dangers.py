@@ -14,7 +14,15 @@ from itertools import chain, product
 
 import msgspec
 
-from iodelta.experiment import Cell, Condition, Experiment, Option, Prepare, Variant, io_uring
+from iodelta.experiment import (
+    Cell,
+    Condition,
+    Experiment,
+    Option,
+    Prepare,
+    Variant,
+    io_uring,
+)
 from iodelta.experiment.command import GIVEN, filled
 from iodelta.jobfile import canonical, owned, runs_command
 from iodelta.knob.base import NOT_ONLY_IO
@@ -56,15 +64,22 @@ class Danger(msgspec.Struct, frozen=True):
 
 def dangers(experiment: Experiment) -> tuple[Danger, ...]:
     """Everything that needs ``--allow-commands``, each place by itself."""
-    tool = next((tool for cell in experiment.cells if (tool := cell.option(io_uring.TOOL))), "")
+    tool = next(
+        (tool for cell in experiment.cells if (tool := cell.option(io_uring.TOOL))), ""
+    )
     found = [*_conditions(experiment.conditions), *_commands(experiment)]
     if experiment.of_command:  # the values of its parameters stand in its words
-        found += chain.from_iterable(_knobs(f"variant {one.name}", one.knobs) for one in experiment.variants)
+        found += chain.from_iterable(
+            _knobs(f"variant {one.name}", one.knobs) for one in experiment.variants
+        )
     else:
         found += [*_variants(experiment.variants, tool), *_cells(experiment.cells)]
     found += _preparation(experiment.prepare)
     looking = "an instrument runs with your rights and sees the whole machine"
-    found += [Danger("instrument", text.removeprefix("instrument "), looking) for text in experiment.looks_closer()]
+    found += [
+        Danger("instrument", text.removeprefix("instrument "), looking)
+        for text in experiment.looks_closer()
+    ]
     return tuple(dict.fromkeys(found))
 
 
@@ -72,7 +87,11 @@ def _preparation(prepare: Prepare | None) -> Iterator[Danger]:
     if prepare is None:
         return
     if prepare.purge != "none":
-        yield Danger("[prepare] purge", prepare.purge, "it discards everything on the disk at once")
+        yield Danger(
+            "[prepare] purge",
+            prepare.purge,
+            "it discards everything on the disk at once",
+        )
     yield from _options("[prepare] workload", prepare.workload)
 
 
@@ -80,7 +99,11 @@ def _conditions(conditions: tuple[Condition, ...]) -> Iterator[Danger]:
     for one in conditions:
         place = f"condition {one.name}"
         if one.load:
-            yield Danger(place, one.load, "a background load is a command written by the author of the bundle")
+            yield Danger(
+                place,
+                one.load,
+                "a background load is a command written by the author of the bundle",
+            )
         yield from _knobs(place, one.knobs)
 
 
@@ -90,7 +113,9 @@ def _commands(experiment: Experiment) -> Iterator[Danger]:
     for cell, variant in product(experiment.cells, experiment.variants):
         if cell.command is None:
             continue
-        values = {name: value or "" for name, value in (*cell.options, *variant.options)}
+        values = {
+            name: value or "" for name, value in (*cell.options, *variant.options)
+        }
         given = {name: f"{{{name}}}" for name in GIVEN} | values
         for place, commands in (
             ("[workload] setup", cell.command.setup),
@@ -116,10 +141,14 @@ def _knobs(place: str, settings: dict[str, str]) -> Iterator[Danger]:
     for name, value in settings.items():
         why = family(name).danger(name) if known(name) else NOT_ONLY_IO
         if why:
-            yield Danger(place, value if name == "command" else f"{name} = {value}", why)
+            yield Danger(
+                place, value if name == "command" else f"{name} = {value}", why
+            )
 
 
-def _options(place: str, options: tuple[Option, ...], tool: str = "") -> Iterator[Danger]:
+def _options(
+    place: str, options: tuple[Option, ...], tool: str = ""
+) -> Iterator[Danger]:
     for name, value in options:
         if why := _why_not(name, value) if tool else _why(name, value):
             yield Danger(place, name if value is None else f"{name}={value}", why)
@@ -139,7 +168,13 @@ def _why(name: str, value: str | None) -> str:
     if ours := owned(name):
         return ours.why
     if first == "ioengine":
-        return "" if value in ENGINES else "not an engine that only reads and writes the target"
+        return (
+            ""
+            if value in ENGINES
+            else "not an engine that only reads and writes the target"
+        )
     if first == "mem":
         return "" if value in MEMORY else "not known as memory without a file"
-    return "" if first in SHAPES else "not known as an option that only says how I/O looks"
+    return (
+        "" if first in SHAPES else "not known as an option that only says how I/O looks"
+    )

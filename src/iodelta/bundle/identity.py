@@ -19,10 +19,14 @@ from typing import Any
 Literals = dict[str, str]
 """Text -> kind."""
 
-SERIALS = frozenset("serial wwid uuid machine_id partition_uuid wwn eui nguid fsid".split())
+SERIALS = frozenset(
+    "serial wwid uuid machine_id partition_uuid wwn eui nguid fsid".split()
+)
 """Last parts of the keys under which environments and identities keep what a device is called."""
 
-SECRETS = re.compile(r"(?i)password|passwd|passphrase|secret|token|credential|(api|access|private)[_-]?key")
+SECRETS = re.compile(
+    r"(?i)password|passwd|passphrase|secret|token|credential|(api|access|private)[_-]?key"
+)
 """Keys under which no environment of iodelta has anything; one of another version may."""
 
 LABELS = frozenset({"label"})
@@ -75,7 +79,11 @@ def of_this_machine() -> Literals:
     for account in pwd.getpwall():
         if 1000 <= account.pw_uid < 60000:
             found |= _one(account.pw_name, "user name")
-    for directory, kind in (("by-id", "disk name"), ("by-uuid", "serial"), ("by-label", "label")):
+    for directory, kind in (
+        ("by-id", "disk name"),
+        ("by-uuid", "serial"),
+        ("by-label", "label"),
+    ):
         for path in glob.glob(f"/dev/disk/{directory}/*"):
             found |= _one(re.sub(r"-part\d+$", "", Path(path).name), kind)
     return found
@@ -153,10 +161,16 @@ def _kind_of_path(word: str, value: str) -> str:
     if word in ("mount", "point"):
         return "mount point" if is_own else ""
     is_deep = value.count("/") > 1  # a placeholder is not
-    return "path" if word in PATHS and is_own and is_deep and value.split("/")[1] not in SYSTEM else ""
+    return (
+        "path"
+        if word in PATHS and is_own and is_deep and value.split("/")[1] not in SYSTEM
+        else ""
+    )
 
 
-def _walk(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+def _walk(
+    value: Any, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], str]]:
     todo = [(path, value)]
     while todo:
         here, one = todo.pop()
@@ -171,27 +185,48 @@ def _walk(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
 def _server_and_path(share: str) -> Literals:
     """Who serves ``server:/export`` or ``//server/share``, and what."""
     server, _, path = re.sub(":/|/", "\0", share.lstrip("/"), count=1).partition("\0")
-    return of_host(server) | (_one(f"/{path}", "share") if len(path) >= LEAST and f"/{path}" not in USUAL else {})
+    return of_host(server) | (
+        _one(f"/{path}", "share")
+        if len(path) >= LEAST and f"/{path}" not in USUAL
+        else {}
+    )
 
 
 def of_host(name: str) -> Literals:
     """A host's full name, and the first part of it. ``localhost`` is everybody's."""
     short = name.partition(".")[0]
-    return {} if short in ("localhost", "") else _one(name, "host name") | _one(short, "host name")
+    return (
+        {}
+        if short in ("localhost", "")
+        else _one(name, "host name") | _one(short, "host name")
+    )
 
 
 def _canonical_name() -> str:
     """The full name as the resolver's own file gives it; no question leaves this machine."""
     try:
-        lines = Path("/etc/hosts").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = (
+            Path("/etc/hosts")
+            .read_text(encoding="utf-8", errors="replace")
+            .splitlines()
+        )
     except OSError:
         return ""
     own = socket.gethostname()
-    words = next((line.split("#")[0].split()[1:] for line in lines if own in line.split("#")[0].split()[1:]), [])
+    words = next(
+        (
+            line.split("#")[0].split()[1:]
+            for line in lines
+            if own in line.split("#")[0].split()[1:]
+        ),
+        [],
+    )
     return next((word for word in words if word.startswith(f"{own}.")), "")
 
 
 def _one(text: str, kind: str) -> Literals:
     text = text.strip()
-    usable = text and not _EMPTY.fullmatch(text) and len(text) <= 256 and text.isprintable()
+    usable = (
+        text and not _EMPTY.fullmatch(text) and len(text) <= 256 and text.isprintable()
+    )
     return {text: kind} if usable else {}

@@ -11,13 +11,24 @@ from typing import Any
 import msgspec
 
 from iodelta.errors import RequestError
-from iodelta.experiment import Cell, Condition, Experiment, Option, Prepare, Target, parse, toml_text
+from iodelta.experiment import (
+    Cell,
+    Condition,
+    Experiment,
+    Option,
+    Prepare,
+    Target,
+    parse,
+    toml_text,
+)
 from iodelta.experiment.model import PLACEBO
 from iodelta.jobfile import canonical
 from iodelta.knob.affinity import DEVICE_QUEUES
 from iodelta.probe.queues import numbers
 
-CPU_OPTIONS = frozenset("cpus_allowed sqthread_poll_cpu gtod_cpu verify_async_cpus".split())
+CPU_OPTIONS = frozenset(
+    "cpus_allowed sqthread_poll_cpu gtod_cpu verify_async_cpus".split()
+)
 """fio options (first names) whose values are CPUs."""
 NODE_OPTIONS = frozenset({"numa_cpu_nodes", "numa_mem_policy"})
 KINDS = ("cpus", "numa")
@@ -44,9 +55,15 @@ def maps(given: Sequence[str]) -> Maps:
     for text in given:
         kind, _, rest = text.partition("=")
         there, colon, here = rest.rpartition(":")
-        if kind not in KINDS or not numbers(here) or (colon and not numbers(there.removeprefix("node:"))):
+        if (
+            kind not in KINDS
+            or not numbers(here)
+            or (colon and not numbers(there.removeprefix("node:")))
+        ):
             raise RequestError(
-                f"{text!r} is not a valid mapping", place="--map", remedy="as in --map cpus=0-31:0-1, or --map numa=0"
+                f"{text!r} is not a valid mapping",
+                place="--map",
+                remedy="as in --map cpus=0-31:0-1, or --map numa=0",
             )
         found[kind][there or "*"] = here
     return found
@@ -64,7 +81,11 @@ def checked(experiment: Experiment, place: str) -> Experiment:
     parsed = parse(rendered(plain), place, numbered=False)
     names = [cell.name for cell in plain.cells]
     is_same = _says(parsed) == _says(plain)
-    if not is_same or not all(map(_has_plain_sizes, experiment.cells)) or not _are_names(names):
+    if (
+        not is_same
+        or not all(map(_has_plain_sizes, experiment.cells))
+        or not _are_names(names)
+    ):
         raise _unsayable(place)
     return experiment
 
@@ -104,12 +125,20 @@ def _plain(experiment: Experiment) -> Experiment:
     said = _sizeless if experiment.cells[0].command is None else _filled
     return replace(
         experiment,
-        cells=tuple(replace(cell, options=said(cell.options)) for cell in experiment.cells),
-        variants=tuple(replace(variant, options=said(variant.options)) for variant in experiment.variants),
-        conditions=tuple(
-            replace(condition, background_fio=_filled(condition.background_fio)) for condition in experiment.conditions
+        cells=tuple(
+            replace(cell, options=said(cell.options)) for cell in experiment.cells
         ),
-        prepare=replace(prepare, workload=_filled(prepare.workload)) if prepare is not None else None,
+        variants=tuple(
+            replace(variant, options=said(variant.options))
+            for variant in experiment.variants
+        ),
+        conditions=tuple(
+            replace(condition, background_fio=_filled(condition.background_fio))
+            for condition in experiment.conditions
+        ),
+        prepare=replace(prepare, workload=_filled(prepare.workload))
+        if prepare is not None
+        else None,
     )
 
 
@@ -133,8 +162,12 @@ def rendered(experiment: Experiment) -> str:
             "workload": _workloads(experiment),
             **_measures(experiment),
             "variant": _variants(experiment),
-            "condition": {one.name: _condition(one) for one in experiment.conditions if one.name},
-            "design": {key: value for key, value in design.items() if value not in (None, "")},
+            "condition": {
+                one.name: _condition(one) for one in experiment.conditions if one.name
+            },
+            "design": {
+                key: value for key, value in design.items() if value not in (None, "")
+            },
             **_preparation(experiment.prepare),
         }
     )
@@ -144,11 +177,19 @@ def _preparation(prepare: Prepare | None) -> dict[str, Any]:
     if prepare is None:
         return {}
     table = {**msgspec.to_builtins(prepare), "workload": _options(prepare.workload)}
-    return {"prepare": table if prepare.workload else {key: table[key] for key in table if key != "workload"}}
+    return {
+        "prepare": table
+        if prepare.workload
+        else {key: table[key] for key in table if key != "workload"}
+    }
 
 
 def _target(experiment: Experiment) -> dict[str, str]:
-    return {key: value for key, value in msgspec.to_builtins(experiment.target).items() if value}
+    return {
+        key: value
+        for key, value in msgspec.to_builtins(experiment.target).items()
+        if value
+    }
 
 
 def _workloads(experiment: Experiment) -> dict[str, dict[str, Any]]:
@@ -161,15 +202,30 @@ def _workload(cell: Cell) -> dict[str, Any]:
     if cell.command is None:
         return _options(cell.options)
     one = cell.command
-    keys = {"setup": [list(words) for words in one.setup], "reset": [list(words) for words in one.reset]}
-    given: dict[str, Any] = {"command": list(one.words), **{key: words for key, words in keys.items() if words}}
-    return {**given, "timeout": one.timeout, "only_reads": one.only_reads, **_options(cell.options)}
+    keys = {
+        "setup": [list(words) for words in one.setup],
+        "reset": [list(words) for words in one.reset],
+    }
+    given: dict[str, Any] = {
+        "command": list(one.words),
+        **{key: words for key, words in keys.items() if words},
+    }
+    return {
+        **given,
+        "timeout": one.timeout,
+        "only_reads": one.only_reads,
+        **_options(cell.options),
+    }
 
 
 def _measures(experiment: Experiment) -> dict[str, Any]:
     found = {}
     for one in experiment.measures:
-        table = {name: value for name, value in msgspec.to_builtins(one).items() if value and name != "name"}
+        table = {
+            name: value
+            for name, value in msgspec.to_builtins(one).items()
+            if value and name != "name"
+        }
         found[one.name] = table
     return {"metric": found} if found else {}
 
@@ -179,12 +235,17 @@ def _variants(experiment: Experiment) -> dict[str, dict[str, str]]:
     tables: dict[str, dict[str, str]] = {}
     for variant in experiment.variants:
         if variant.name != PLACEBO or not experiment.design.placebo:
-            tables[variant.name] = {**variant.knobs, **_options(variant.options, experiment.option_prefix)}
+            tables[variant.name] = {
+                **variant.knobs,
+                **_options(variant.options, experiment.option_prefix),
+            }
     return tables
 
 
 def _options(options: tuple[Option, ...], prefix: str = "") -> dict[str, str]:
-    return {f"{prefix}{name}": "1" if value is None else value for name, value in options}
+    return {
+        f"{prefix}{name}": "1" if value is None else value for name, value in options
+    }
 
 
 def _condition(one: Condition) -> dict[str, Any]:
@@ -192,14 +253,24 @@ def _condition(one: Condition) -> dict[str, Any]:
     return {**({"background": background} if background else {}), **one.knobs}
 
 
-def onto(experiment: Experiment, text: str, target: str, size: str, given: Maps, here: Mapping[str, str]) -> Mapped:
+def onto(
+    experiment: Experiment,
+    text: str,
+    target: str,
+    size: str,
+    given: Maps,
+    here: Mapping[str, str],
+) -> Mapped:
     """The experiment with its target and CPU sets put in their places here.
 
     ``text`` is its file as it came, ``here`` what this machine offers: CPUs and nodes as lists. Raises RequestError
     that lists every set that cannot be mapped.
     """
     notes = _target_notes(experiment.target, target, size)
-    sets = {(kind, value): _placed(kind, value, given, here) for kind, value in _sets(experiment)}
+    sets = {
+        (kind, value): _placed(kind, value, given, here)
+        for kind, value in _sets(experiment)
+    }
     missing = [f"{kind} {value}" for (kind, value), there in sets.items() if not there]
     if missing:
         raise RequestError(
@@ -207,7 +278,11 @@ def onto(experiment: Experiment, text: str, target: str, size: str, given: Maps,
             place="--map",
             remedy="give a replacement for each, as in --map cpus=0-31:0-1, or --leave-out to continue without",
         )
-    notes += [f"{kind}: {value} there, {mine} here" for (kind, value), mine in sets.items() if value != mine]
+    notes += [
+        f"{kind}: {value} there, {mine} here"
+        for (kind, value), mine in sets.items()
+        if value != mine
+    ]
     changed = _moved(experiment, Target(target, size or experiment.target.size), sets)
     doubled = _doubled(changed, experiment)
     if doubled:
@@ -222,17 +297,25 @@ def onto(experiment: Experiment, text: str, target: str, size: str, given: Maps,
 def _target_notes(there: Target, path: str, size: str) -> list[str]:
     notes: list[str] = []
     if path or there.path:
-        notes.append(f"target: {there.path or 'a scratch file'} there, {path or 'a scratch file'} here")
+        notes.append(
+            f"target: {there.path or 'a scratch file'} there, {path or 'a scratch file'} here"
+        )
     if size and size != there.size:
         notes.append(f"size: {there.size or 'all of the target'} there, {size} here")
     return notes
 
 
-def unplaceable(experiment: Experiment, given: Maps, here: Mapping[str, str]) -> dict[str, str]:
+def unplaceable(
+    experiment: Experiment, given: Maps, here: Mapping[str, str]
+) -> dict[str, str]:
     """Variants whose CPU or node sets are not here and are not mapped, with the reason."""
     found = {}
     for variant in experiment.variants:
-        lacking = [f"{k} {v}" for k, v in _own_sets(variant.knobs, variant.options) if not _placed(k, v, given, here)]
+        lacking = [
+            f"{k} {v}"
+            for k, v in _own_sets(variant.knobs, variant.options)
+            if not _placed(k, v, given, here)
+        ]
         if lacking:
             found[variant.name] = f"this machine has no {', '.join(lacking)}"
     return found
@@ -249,7 +332,9 @@ def _sets(experiment: Experiment) -> list[tuple[str, str]]:
     return list(found)
 
 
-def _own_sets(knobs: Mapping[str, str], options: tuple[Option, ...]) -> list[tuple[str, str]]:
+def _own_sets(
+    knobs: Mapping[str, str], options: tuple[Option, ...]
+) -> list[tuple[str, str]]:
     found = [(name, value) for name, value in knobs.items() if name in KINDS]
     for name, value in options:
         kind = _kind(name)
@@ -282,23 +367,35 @@ def _is_within(wanted: str, offered: str) -> bool:
     return bool(numbers(wanted)) and numbers(wanted) <= numbers(offered)
 
 
-def _moved(experiment: Experiment, target: Target, sets: Mapping[tuple[str, str], str]) -> Experiment:
+def _moved(
+    experiment: Experiment, target: Target, sets: Mapping[tuple[str, str], str]
+) -> Experiment:
     def knobs(given: dict[str, str]) -> dict[str, str]:
         return {name: sets.get((name, value), value) for name, value in given.items()}
 
     def options(given: tuple[Option, ...]) -> tuple[Option, ...]:
-        return tuple((name, sets.get((_kind(name), value), value) if value else value) for name, value in given)
+        return tuple(
+            (name, sets.get((_kind(name), value), value) if value else value)
+            for name, value in given
+        )
 
     return msgspec.structs.replace(
         experiment,
         target=target,
-        cells=tuple(msgspec.structs.replace(one, options=options(one.options)) for one in experiment.cells),
+        cells=tuple(
+            msgspec.structs.replace(one, options=options(one.options))
+            for one in experiment.cells
+        ),
         variants=tuple(
-            msgspec.structs.replace(one, knobs=knobs(one.knobs), options=options(one.options))
+            msgspec.structs.replace(
+                one, knobs=knobs(one.knobs), options=options(one.options)
+            )
             for one in experiment.variants
         ),
         conditions=tuple(
-            Condition(one.name, one.background, options(one.background_fio), knobs(one.knobs))
+            Condition(
+                one.name, one.background, options(one.background_fio), knobs(one.knobs)
+            )
             for one in experiment.conditions
         ),
     )
@@ -316,7 +413,12 @@ def _doubled(changed: Experiment, before: Experiment) -> tuple[str, ...]:
     return ()
 
 
-def _file(text: str, before: Experiment, changed: Experiment, sets: Mapping[tuple[str, str], str]) -> str:
+def _file(
+    text: str,
+    before: Experiment,
+    changed: Experiment,
+    sets: Mapping[tuple[str, str], str],
+) -> str:
     """The file as it came with what was mapped in its place, where that says the same; else written anew."""
     try:
         data = tomllib.loads(text)
@@ -324,14 +426,20 @@ def _file(text: str, before: Experiment, changed: Experiment, sets: Mapping[tupl
         return rendered(changed)
     if not isinstance(data.get("workload"), dict) or "job_file" in data["workload"]:
         return rendered(changed)
-    data["target"] = {key: value for key, value in msgspec.to_builtins(changed.target).items() if value}
+    data["target"] = {
+        key: value
+        for key, value in msgspec.to_builtins(changed.target).items()
+        if value
+    }
     for table in ("workload", "variant", "condition"):
         data[table] = _replaced(data.get(table, {}), sets)
     for key in ("filename", "directory", "size"):
         data["workload"].pop(key, None)
     again = toml_text(data)
     try:
-        same = _says(parse(again, "experiment.toml", base=Path("/nonexistent"))) == _says(changed)
+        same = _says(
+            parse(again, "experiment.toml", base=Path("/nonexistent"))
+        ) == _says(changed)
     except RequestError:
         same = False
     return again if same else rendered(changed)
@@ -345,7 +453,14 @@ def _replaced(table: Any, sets: Mapping[tuple[str, str], str]) -> Any:
         name = key.removeprefix("fio.")
         kind = name if name in KINDS else _kind(name)
         if isinstance(value, list):
-            found[key] = [sets.get((kind, one), one) if isinstance(one, str) else one for one in value]
+            found[key] = [
+                sets.get((kind, one), one) if isinstance(one, str) else one
+                for one in value
+            ]
         else:
-            found[key] = sets.get((kind, value), value) if isinstance(value, str) else _replaced(value, sets)
+            found[key] = (
+                sets.get((kind, value), value)
+                if isinstance(value, str)
+                else _replaced(value, sets)
+            )
     return found

@@ -25,7 +25,11 @@ class Packed(Folder):
         self.digest = digest_of(path)
         for name in (EXPERIMENT, JOURNAL):
             if not self.has(name):
-                raise RequestError(f"there is no {name} in this bundle", place=str(path), remedy="ask for another one")
+                raise RequestError(
+                    f"there is no {name} in this bundle",
+                    place=str(path),
+                    remedy="ask for another one",
+                )
 
     def has(self, name: str) -> bool:
         return name in self._members
@@ -40,7 +44,9 @@ class Packed(Folder):
         try:
             return self._members[name]
         except KeyError:
-            raise MeasureError("is not in this bundle", place=f"{self.path}!{name}") from None
+            raise MeasureError(
+                "is not in this bundle", place=f"{self.path}!{name}"
+            ) from None
 
     def write(self, name: str, data: bytes) -> None:
         self._refuse()

@@ -19,7 +19,13 @@ import zstandard
 from iodelta import __version__
 from iodelta.bundle.archive import NAME, Manifest, Removed, packed, sha256
 from iodelta.bundle.boot_words import left_out_words, reduced
-from iodelta.bundle.identity import Literals, of_document, of_host, of_owner, of_this_machine
+from iodelta.bundle.identity import (
+    Literals,
+    of_document,
+    of_host,
+    of_owner,
+    of_this_machine,
+)
 from iodelta.bundle.pseudonyms import Pseudonyms
 from iodelta.errors import MeasureError, RequestError, pasted
 from iodelta.experiment import Experiment
@@ -53,7 +59,9 @@ class Packing(msgspec.Struct, frozen=True):
     """Words of the kernel's command line that do not travel."""
 
 
-def pack(folder: Folder, *, keep_identity: bool = False, machine: Literals | None = None) -> Packing:
+def pack(
+    folder: Folder, *, keep_identity: bool = False, machine: Literals | None = None
+) -> Packing:
     """Pack a folder that nobody writes to. ``machine`` are the identities of the present one, looked up if not given.
 
     Raises RequestError for a folder in use or without a session, MeasureError for a damaged one.
@@ -74,7 +82,9 @@ def pack(folder: Folder, *, keep_identity: bool = False, machine: Literals | Non
         cleaned = {name: _without(name, data, names) for name, data in contents.items()}
         if more := _hosts_seen(names, literals):
             names = Pseudonyms(literals | more, _vocabulary(plan), lines)
-            cleaned = {name: _without(name, data, names) for name, data in contents.items()}
+            cleaned = {
+                name: _without(name, data, names) for name, data in contents.items()
+            }
         contents = cleaned
     contents[JOURNAL] = _journal(contents, None if keep_identity else names)
     name = folder.path.resolve().name
@@ -91,7 +101,15 @@ def pack(folder: Folder, *, keep_identity: bool = False, machine: Literals | Non
     data = packed(manifest, contents)
     replaced = sorted((kind, word, text) for text, (kind, word) in names.given.items())
     sizes = tuple((name, len(contents[name])) for name in sorted(contents))
-    return Packing(data, manifest, tuple(replaced), names.only_as_names, left_out, sizes, boot_words)
+    return Packing(
+        data,
+        manifest,
+        tuple(replaced),
+        names.only_as_names,
+        left_out,
+        sizes,
+        boot_words,
+    )
 
 
 def _check(folder: Folder, account: Account) -> None:
@@ -104,7 +122,11 @@ def _check(folder: Folder, account: Account) -> None:
         )
     for finding in integrity(folder, account):
         if finding.severity == "hard":
-            raise MeasureError(finding.explanation, place=f"{folder.path}/{finding.place}", remedy=finding.remedy)
+            raise MeasureError(
+                finding.explanation,
+                place=f"{folder.path}/{finding.place}",
+                remedy=finding.remedy,
+            )
 
 
 @contextlib.contextmanager
@@ -113,13 +135,18 @@ def _at_rest(folder: Folder) -> Iterator[None]:
     try:
         descriptor = os.open(folder.path / JOURNAL, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise MeasureError(f"cannot read the journal: {error.strerror}", place=str(folder.path / JOURNAL)) from error
+        raise MeasureError(
+            f"cannot read the journal: {error.strerror}",
+            place=str(folder.path / JOURNAL),
+        ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         yield
     except BlockingIOError as error:
         raise RequestError(
-            "this experiment is being measured", place=str(folder.path), remedy="pack it after it has ended"
+            "this experiment is being measured",
+            place=str(folder.path),
+            remedy="pack it after it has ended",
         ) from error
     finally:
         os.close(descriptor)
@@ -147,7 +174,9 @@ def _is_known(name: str, account: Account) -> bool:
     return own is None or int(own[2]) in (account.steps if own[1] else account.finished)
 
 
-def _literals(path: Path, contents: dict[str, bytes], machine: Literals | None) -> Literals:
+def _literals(
+    path: Path, contents: dict[str, bytes], machine: Literals | None
+) -> Literals:
     found = dict(of_this_machine() if machine is None else machine) | of_owner(path)
     for name, data in contents.items():
         if name.startswith("environment"):
@@ -174,7 +203,9 @@ def _vocabulary(plan: Plan) -> frozenset[str]:
         one = todo.pop()
         if isinstance(one, dict):
             todo += [*one, *one.values()]
-        elif isinstance(one, list | tuple) and tuple(one[:1]) != ("description",):  # free text of fio's
+        elif isinstance(one, list | tuple) and tuple(one[:1]) != (
+            "description",
+        ):  # free text of fio's
             todo += one
         elif isinstance(one, str):
             words.update(re.findall(r"[A-Za-z0-9_-]+|[A-Za-z0-9]+", one))
@@ -183,9 +214,17 @@ def _vocabulary(plan: Plan) -> frozenset[str]:
 
 def _wordy(experiment: Experiment) -> Experiment:
     """Without what may hold names by right: question, target, commands."""
-    bare = [msgspec.structs.replace(one, background=()) for one in experiment.conditions]
+    bare = [
+        msgspec.structs.replace(one, background=()) for one in experiment.conditions
+    ]
     empty = type(experiment.target)(), type(experiment.subject)()
-    return msgspec.structs.replace(experiment, question="", target=empty[0], subject=empty[1], conditions=tuple(bare))
+    return msgspec.structs.replace(
+        experiment,
+        question="",
+        target=empty[0],
+        subject=empty[1],
+        conditions=tuple(bare),
+    )
 
 
 def _without(name: str, data: bytes, names: Pseudonyms) -> bytes:
@@ -195,7 +234,11 @@ def _without(name: str, data: bytes, names: Pseudonyms) -> bytes:
             unpacked = zstandard.ZstdDecompressor().decompress(data)
         except zstandard.ZstdError as error:
             raise MeasureError(f"damaged: {error}", place=name) from error
-        clean = _record(name, unpacked, names) if ".record." in name else _text(unpacked, names)
+        clean = (
+            _record(name, unpacked, names)
+            if ".record." in name
+            else _text(unpacked, names)
+        )
         if clean == unpacked:
             return data
         return zstandard.ZstdCompressor(level=9, write_checksum=True).compress(clean)
@@ -205,9 +248,18 @@ def _without(name: str, data: bytes, names: Pseudonyms) -> bytes:
         return data  # comes last, since it seals the others
     before = _json(name, data)
     after = names.document(before)
-    if name == CALIBRATION:  # a digest of machine and disk: the same machine could be recognised by it
-        after = [{**one, "key": names.name(str(one.get("key", "")), "machine id")} for one in after]
-    return data if after == before else msgspec.json.format(msgspec.json.encode(after), indent=1) + b"\n"
+    if (
+        name == CALIBRATION
+    ):  # a digest of machine and disk: the same machine could be recognised by it
+        after = [
+            {**one, "key": names.name(str(one.get("key", "")), "machine id")}
+            for one in after
+        ]
+    return (
+        data
+        if after == before
+        else msgspec.json.format(msgspec.json.encode(after), indent=1) + b"\n"
+    )
 
 
 def _record(name: str, data: bytes, names: Pseudonyms) -> bytes:
@@ -220,7 +272,9 @@ def _record(name: str, data: bytes, names: Pseudonyms) -> bytes:
                 try:
                     plain = base64.b64decode(text, validate=True)
                 except binascii.Error as error:
-                    raise MeasureError(f"damaged: {stream} is not base64", place=name) from error
+                    raise MeasureError(
+                        f"damaged: {stream} is not base64", place=name
+                    ) from error
                 clean[stream] = base64.b64encode(_text(plain, names)).decode()
     return data if after == before else msgspec.json.encode(after)
 
@@ -233,7 +287,9 @@ def _runs(record: Any) -> list[dict[str, Any]]:
 
 
 def _text(data: bytes, names: Pseudonyms) -> bytes:
-    return names.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    return names.text(data.decode("utf-8", "surrogateescape")).encode(
+        "utf-8", "surrogateescape"
+    )
 
 
 def _json(name: str, data: bytes) -> Any:
@@ -250,10 +306,17 @@ def _journal(contents: dict[str, bytes], names: Pseudonyms | None) -> bytes:
     for line in whole(contents[JOURNAL]):
         event = _json(JOURNAL, line)
         said = event.pop("chain", "")
-        files = {name: file_seal(contents[name]) for name in event.pop("files", {}) if name in contents}
+        files = {
+            name: file_seal(contents[name])
+            for name in event.pop("files", {})
+            if name in contents
+        }
         event = event if names is None else names.document(_without_way_back(event))
         if event.get("type") == "planned":
-            event |= {"plan_sha256": sha256(contents[PLAN]), "experiment_sha256": sha256(contents[EXPERIMENT])}
+            event |= {
+                "plan_sha256": sha256(contents[PLAN]),
+                "experiment_sha256": sha256(contents[EXPERIMENT]),
+            }
         body = body_of(event, files)
         with_chain, chain = chained(chain, body)
         lines.append(with_chain if said else body)
@@ -263,9 +326,17 @@ def _journal(contents: dict[str, bytes], names: Pseudonyms | None) -> bytes:
 def _without_way_back(event: dict[str, Any]) -> dict[str, Any]:
     """Of the record of a kernel that was rebooted away from, not the script and command line that lead back to it."""
     saved = event.get("saved")
-    if event.get("type") != "knob-saved" or not isinstance(saved, dict) or saved.get("knob") != REBOOT:
+    if (
+        event.get("type") != "knob-saved"
+        or not isinstance(saved, dict)
+        or saved.get("knob") != REBOOT
+    ):
         return event
-    values = [[key, reduced(text) if key == "cmdline" else text] for key, text in saved["values"] if key != "restore"]
+    values = [
+        [key, reduced(text) if key == "cmdline" else text]
+        for key, text in saved["values"]
+        if key != "restore"
+    ]
     return event | {"saved": saved | {"values": values}}
 
 
@@ -279,11 +350,17 @@ def _command_lines(contents: dict[str, bytes]) -> list[str]:
         event = _json(JOURNAL, line)
         saved = event.get("saved")
         kept = saved.get("values", ()) if isinstance(saved, dict) else ()
-        values += [event.get("cmdline"), *(text for key, text in kept if key == "cmdline")]
+        values += [
+            event.get("cmdline"),
+            *(text for key, text in kept if key == "cmdline"),
+        ]
     lines = [value for value in values if isinstance(value, str) and value]
     return list(dict.fromkeys(lines))
 
 
 def _removed(names: Pseudonyms) -> tuple[Removed, ...]:
     different = Counter(kind for kind, _ in names.given.values())
-    return tuple(Removed(kind, count, names.places[kind]) for kind, count in sorted(different.items()))
+    return tuple(
+        Removed(kind, count, names.places[kind])
+        for kind, count in sorted(different.items())
+    )

@@ -69,7 +69,10 @@ def prepare(
         text = overridden(text, design={"budget": budget}) or text
     if experiment.target.path and not target:
         raise _no_target(bundle, experiment)
-    offered = {"cpus": _allowed(machine, "Cpus_allowed_list"), "numa": _allowed(machine, "Mems_allowed_list")}
+    offered = {
+        "cpus": _allowed(machine, "Cpus_allowed_list"),
+        "numa": _allowed(machine, "Mems_allowed_list"),
+    }
     mapping = maps(given)
     absent = unplaceable(experiment, mapping, offered)
     notes: list[str] = []
@@ -77,14 +80,23 @@ def prepare(
         experiment, left_out = _reduced(experiment, absent)
         notes += left_out
     mapped = onto(experiment, text, target, size, mapping, offered)
-    absent = unsettable(machine, mapped.experiment, resolve(machine, target or machine.directory))
+    absent = unsettable(
+        machine, mapped.experiment, resolve(machine, target or machine.directory)
+    )
     if absent and not leave_out:
         raise _unsettable(absent, place)
     if absent:
         experiment, left_out = _reduced(mapped.experiment, absent)
         notes += left_out
         nothing: Maps = {"cpus": {}, "numa": {}}
-        mapped = onto(experiment, mapped.text, target, size or experiment.target.size, nothing, offered)
+        mapped = onto(
+            experiment,
+            mapped.text,
+            target,
+            size or experiment.target.size,
+            nothing,
+            offered,
+        )
     text = mapped.text
     if here or theirs.machines:
         text = overridden(text, top={"machine": machine.name}) or text
@@ -168,14 +180,19 @@ def with_one_look(plan: Plan, blocks: int) -> Plan:
     return msgspec.structs.replace(plan, rules=rules)
 
 
-def _reduced(experiment: Experiment, absent: dict[str, str]) -> tuple[Experiment, list[str]]:
+def _reduced(
+    experiment: Experiment, absent: dict[str, str]
+) -> tuple[Experiment, list[str]]:
     left = [one.name for one in experiment.variants if one.name not in absent]
     if experiment.baseline in absent or len(left) < 2:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in absent.items())
         raise RequestError(
-            f"without them nothing is left to compare: {reasons}", remedy="map what is missing: --map, --target"
+            f"without them nothing is left to compare: {reasons}",
+            remedy="map what is missing: --map, --target",
         )
-    return without(experiment, absent), [f"left out: {name}: {reason}" for name, reason in absent.items()]
+    return without(experiment, absent), [
+        f"left out: {name}: {reason}" for name, reason in absent.items()
+    ]
 
 
 def _described(bundle: Packed, experiment: Experiment) -> str:
@@ -190,12 +207,25 @@ def _described(bundle: Packed, experiment: Experiment) -> str:
 
 def _allowed(machine: Machine, name: str) -> str:
     lines = machine.read("/proc/self/status").splitlines()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith(f"{name}:")), "")
+    return next(
+        (
+            line.partition(":")[2].strip()
+            for line in lines
+            if line.startswith(f"{name}:")
+        ),
+        "",
+    )
 
 
 def commands(prepared: Prepared) -> tuple[str, ...]:
     """fio's command lines as they would be, each once, directories of the run aside."""
     experiment, found = prepared.experiment, prepared.found
-    requests = Requests(experiment, found.target, found.size, found.fio, workdir="WORKDIR")
+    requests = Requests(
+        experiment, found.target, found.size, found.fio, workdir="WORKDIR"
+    )
     each = itertools.product(experiment.cells, experiment.variants)
-    return tuple(dict.fromkeys(shlex.join(command_of(requests.of(cell, variant))) for cell, variant in each))
+    return tuple(
+        dict.fromkeys(
+            shlex.join(command_of(requests.of(cell, variant))) for cell, variant in each
+        )
+    )

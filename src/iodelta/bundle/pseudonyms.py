@@ -28,7 +28,9 @@ SHORTEST = 4
 LONG = 24
 """Letters of a command line that is looked for in texts; a shorter one is words of anybody."""
 
-VERSIONS = frozenset("firmware bios microcode version package release product model board".split())
+VERSIONS = frozenset(
+    "firmware bios microcode version package release product model board".split()
+)
 
 _HEX = "0-9A-Fa-f"
 _PATH = r"(?:[^\s\"',\\]|\\\\)+"
@@ -45,7 +47,11 @@ _TLD = (
 
 PATTERNS: tuple[tuple[str, str, str], ...] = (
     ("disk name", rf"(?<=/dev/disk/by-id/){_PATH}", "/by-id/"),
-    ("secret", r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----", "private key"),
+    (
+        "secret",
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----",
+        "private key",
+    ),
     ("secret", r"\bssh-(?:rsa|dss|ed25519) (?P<id>AAAA[\w+/=]+)", "ssh-"),
     (
         "secret",
@@ -61,21 +67,49 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
         "pass secret token credential key",
     ),
     ("secret", rf"(?i)(?<![a-z])(?:pass|pwd){_TO}{_VALUE}", "pass pwd"),
-    ("secret", r"(?i)(?<=[?&])(?:[\w-]*signature|sig|auth|key)=(?P<id>[^\s\"'\\&]+)", "="),
-    ("user name", rf"(?i)(?<![a-z])(?:user(?:name)?|login|logname|sudo_user){_QUOTED}={_QUOTED}{_VALUE}", "user log"),
+    (
+        "secret",
+        r"(?i)(?<=[?&])(?:[\w-]*signature|sig|auth|key)=(?P<id>[^\s\"'\\&]+)",
+        "=",
+    ),
+    (
+        "user name",
+        rf"(?i)(?<![a-z])(?:user(?:name)?|login|logname|sudo_user){_QUOTED}={_QUOTED}{_VALUE}",
+        "user log",
+    ),
     ("user name", r"\b[ug]id=\d+\((?P<id>[^)\s]+)\)", "id="),
-    ("user name", r"(?i)\b(?:uid|cn)=[^\s,=\"'\\]+(?:,(?:ou|dc|cn|o)=[^\s,=\"'\\)}]+)+", "uid= cn="),
+    (
+        "user name",
+        r"(?i)\b(?:uid|cn)=[^\s,=\"'\\]+(?:,(?:ou|dc|cn|o)=[^\s,=\"'\\)}]+)+",
+        "uid= cn=",
+    ),
     ("user name", r"(?i)\buser:? (?P<id>[A-Z][\w.-]*\\+[\w.-]*\w)", "user"),
     ("home", r"\b[A-Za-z]:\\+Users\\+(?P<id>[^\\\s\"',;)}]+)", "users"),
     ("secret", r"\bmysql\w*\s[^\n]{0,200}?\s-p(?P<id>[^\s\"',;\\)}]+)", "mysql"),
     ("serial", r"\bSHA256:[A-Za-z0-9+/]{40,44}", "sha256:"),
-    ("host name", rf"(?i)(?<![a-z])(?:domain|workgroup){_QUOTED}={_QUOTED}{_VALUE}", "domain workgroup"),
-    ("serial", rf"(?<=/dev/disk/by-uuid/){_PATH}|(?<=/dev/disk/by-partuuid/){_PATH}", "/by-uuid/ /by-partuuid/"),
-    ("label", rf"(?<=/dev/disk/by-label/){_PATH}|(?<=/dev/disk/by-partlabel/){_PATH}", "/by-label/ /by-partlabel/"),
+    (
+        "host name",
+        rf"(?i)(?<![a-z])(?:domain|workgroup){_QUOTED}={_QUOTED}{_VALUE}",
+        "domain workgroup",
+    ),
+    (
+        "serial",
+        rf"(?<=/dev/disk/by-uuid/){_PATH}|(?<=/dev/disk/by-partuuid/){_PATH}",
+        "/by-uuid/ /by-partuuid/",
+    ),
+    (
+        "label",
+        rf"(?<=/dev/disk/by-label/){_PATH}|(?<=/dev/disk/by-partlabel/){_PATH}",
+        "/by-label/ /by-partlabel/",
+    ),
     ("label", r"\b(?:PART)?LABEL(?:_ENC)?=\\*\"(?P<id>[^\"\\]+)", "label"),
     ("label", r"(?<=\bLABEL=)[^\s\"',\\]+|(?<=\bPARTLABEL=)[^\s\"',\\]+", "label="),
     ("serial", rf"(?:\b|_)(?:PART|UUID_SUB_)?UUID(?:_ENC)?={_QUOTED}{_VALUE}", "uuid"),
-    ("serial", rf"\bID_(?:SERIAL(?:_SHORT)?|WWN\w*|PART_ENTRY_UUID)={_QUOTED}{_VALUE}", "id_"),
+    (
+        "serial",
+        rf"\bID_(?:SERIAL(?:_SHORT)?|WWN\w*|PART_ENTRY_UUID)={_QUOTED}{_VALUE}",
+        "id_",
+    ),
     ("serial", rf"(?i)\bserial (?:number|no\.?){_TO}{_VALUE}", "serial "),
     ("serial", r"\b(?:SN|S/N)\s?[:=]\s*(?P<id>[A-Z0-9][A-Z0-9-]{5,})", "sn s/n"),
     ("serial", rf"(?<=scsi-)3?[{_HEX}]{{16}}\b", "scsi-"),
@@ -87,8 +121,16 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
         " nfs ceph lustre gluster fuse.",
     ),
     ("user name", r"\bceph\s[^\n]{0,300}?[(,]name=(?P<id>[^\s,)\"'\\]+)", "ceph"),
-    ("host name", rf"(?i)(?<=[\s,(])(?:host|server|servername)={_VALUE}", "host= server= servername="),
-    ("share", r"(?<![\w:/])//[\w.-]+/[^\s\"'\\]+(?=\s+(?:on\s+)?/\S*\s+(?:type\s+)?(?:cifs|smb))", "cifs smb"),
+    (
+        "host name",
+        rf"(?i)(?<=[\s,(])(?:host|server|servername)={_VALUE}",
+        "host= server= servername=",
+    ),
+    (
+        "share",
+        r"(?<![\w:/])//[\w.-]+/[^\s\"'\\]+(?=\s+(?:on\s+)?/\S*\s+(?:type\s+)?(?:cifs|smb))",
+        "cifs smb",
+    ),
     (
         "home",
         r"/(?:home|Users)/[^\s\"',;\\]+|/run/media/[^\s\"',;\\]+|/media/[^\s\"',;\\]+|/run/user/\d+[^\s\"',;\\]*",
@@ -118,8 +160,16 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
         rf"(?![{_HEX}])",
         "- _ x2d",
     ),
-    ("container", r"(?<=-pod)[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}\b", "-pod"),
-    ("container", r"(?<=docker[-/])[0-9a-f]{12,64}\b|(?<=overlay2/)[0-9a-z-]{25,70}\b", "docker overlay2"),
+    (
+        "container",
+        r"(?<=-pod)[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}\b",
+        "-pod",
+    ),
+    (
+        "container",
+        r"(?<=docker[-/])[0-9a-f]{12,64}\b|(?<=overlay2/)[0-9a-z-]{25,70}\b",
+        "docker overlay2",
+    ),
     (
         "container",
         r"\b(?:libpod|crio|containerd|cri-containerd|buildkit)-(?P<id>[0-9a-f]{12,64})\b",
@@ -134,20 +184,44 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
     ("serial", r"\bLVM-[A-Za-z0-9]{32,64}\b", "lvm-"),
     ("serial", r"\b3[0-9a-f]{32}\b|\b5(?=[0-9]*[a-f])[0-9a-f]{15}\b", ""),
     ("machine id", r"\b[0-9a-f]{32}\b", ""),
-    ("MAC address", rf"(?<![{_HEX}]{{2}}:)(?<![A-Za-z0-9])(?:[{_HEX}]{{2}}:){{5,19}}[{_HEX}]{{2}}(?![\w:])", ""),
+    (
+        "MAC address",
+        rf"(?<![{_HEX}]{{2}}:)(?<![A-Za-z0-9])(?:[{_HEX}]{{2}}:){{5,19}}[{_HEX}]{{2}}(?![\w:])",
+        "",
+    ),
     ("MAC address", rf"(?<![\w-])(?:[{_HEX}]{{2}}-){{5,19}}[{_HEX}]{{2}}(?![\w-])", ""),
     (
         "MAC address",
         rf"(?i)\b(?:hwaddr|hwaddress|ether|macaddr|mac)(?:{_TO}| )(?P<id>[{_HEX}]{{12}})\b",
         "hwaddr ether mac",
     ),
-    ("MAC address", rf"(?<![\w.])[{_HEX}]{{4}}\.[{_HEX}]{{4}}\.[{_HEX}]{{4}}(?![\w]|\.\d)", "."),
+    (
+        "MAC address",
+        rf"(?<![\w.])[{_HEX}]{{4}}\.[{_HEX}]{{4}}\.[{_HEX}]{{4}}(?![\w]|\.\d)",
+        ".",
+    ),
     ("host name", r"(?<=jdbc:)\w+://(?P<id>[\w.-]+)", "jdbc:"),
-    ("IP address", r"(?<![A-Za-z0-9.])(?:\d{1,3}\.){3}\d{1,3}(?![A-Za-z0-9])(?!\.\d)", ""),
+    (
+        "IP address",
+        r"(?<![A-Za-z0-9.])(?:\d{1,3}\.){3}\d{1,3}(?![A-Za-z0-9])(?!\.\d)",
+        "",
+    ),
     ("IP address", r"(?<=\bip-)(?:\d{1,3}-){3}\d{1,3}(?!\w)", ""),
-    ("IP address", rf"(?<![\w:.])(?:[{_HEX}]{{0,4}}:){{2,7}}[{_HEX}]{{0,4}}(?![\w:])(?!\.\d)", ""),
-    ("host name", rf"(?<![\w.@/-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:{_TLD})(?![\w-]|\.\w)", ""),
-    ("host name", rf"(?<=//)(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:{_TLD})(?![\w-]|\.\w)", ""),
+    (
+        "IP address",
+        rf"(?<![\w:.])(?:[{_HEX}]{{0,4}}:){{2,7}}[{_HEX}]{{0,4}}(?![\w:])(?!\.\d)",
+        "",
+    ),
+    (
+        "host name",
+        rf"(?<![\w.@/-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:{_TLD})(?![\w-]|\.\w)",
+        "",
+    ),
+    (
+        "host name",
+        rf"(?<=//)(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:{_TLD})(?![\w-]|\.\w)",
+        "",
+    ),
 )
 """Kind, how such an identity looks wherever it stands, and what is in every text that holds one, in small letters: one
 of these words, if there are any. Where a part of the look is named ``id``, only that is the identity."""
@@ -177,7 +251,10 @@ class Pseudonyms:
     """Replaces identities in texts and documents; ``given`` tells afterwards what became what."""
 
     def __init__(
-        self, literals: Mapping[str, str], vocabulary: Collection[str] = (), command_lines: Collection[str] = ()
+        self,
+        literals: Mapping[str, str],
+        vocabulary: Collection[str] = (),
+        command_lines: Collection[str] = (),
     ) -> None:
         """``literals`` are identities by kind; those that are also in the ``vocabulary`` of the experiment, or ordinary
         words, are replaced only as whole values. ``command_lines`` of kernels are reduced wherever they stand."""
@@ -187,11 +264,15 @@ class Pseudonyms:
         self.places: Counter[str] = Counter()
         """Kind -> replacements made."""
         self._next: Counter[str] = Counter()
-        self.only_as_names = tuple(sorted(word for word in literals if _is_ordinary(word, vocabulary)))
+        self.only_as_names = tuple(
+            sorted(word for word in literals if _is_ordinary(word, vocabulary))
+        )
         """Names that are words as well: where such a word stands in a text, it stays."""
         self._steps: list[_Step] = self._of_literals()
         for kind, pattern, words in PATTERNS:
-            self._steps.append((re.compile(pattern), self._looks(kind), kind, tuple(words.split())))
+            self._steps.append(
+                (re.compile(pattern), self._looks(kind), kind, tuple(words.split()))
+            )
         # By-id names before the serial numbers in them, everything else after.
         self._steps.sort(key=lambda step: 0 if "by-id" in step[0].pattern else 1)
         # A whole command line before the identities in it.
@@ -212,7 +293,10 @@ class Pseudonyms:
             return identity
         stem, part = identity, ""
         if kind == "disk name":
-            stem, part = re.fullmatch(r"(.*?)(-part\d+)?", identity, re.DOTALL).groups(default="")  # type: ignore[union-attr]
+            _, suffix, number = identity.rpartition("-part")
+            if suffix and number.isdecimal():
+                part = suffix + number
+                stem = identity.removesuffix(part)
         if stem not in self.given:
             word = _WORDS.get(kind, kind)
             self._next[word] += 1
@@ -222,7 +306,9 @@ class Pseudonyms:
 
     def text(self, text: str, *, versions: bool = False) -> str:
         """A text without identities. ``versions``: it is a version number, which may look like an address."""
-        small = text.lower()  # placeholders hold nothing that would have to be looked for
+        small = (
+            text.lower()
+        )  # placeholders hold nothing that would have to be looked for
         for pattern, replace, kind, words in self._steps:
             if versions and kind == "IP address":
                 continue
@@ -233,7 +319,10 @@ class Pseudonyms:
     def document(self, value: Any, path: tuple[str, ...] = ()) -> Any:
         """Plain data (of JSON) without identities, in keys and values; numbers are left alone."""
         if isinstance(value, dict):
-            return {self.text(key): self.document(inner, (*path, key)) for key, inner in value.items()}
+            return {
+                self.text(key): self.document(inner, (*path, key))
+                for key, inner in value.items()
+            }
         if isinstance(value, list):
             return [self.document(inner, path) for inner in value]
         if not isinstance(value, str):
@@ -245,7 +334,9 @@ class Pseudonyms:
         if key in COMMAND_LINES:
             value = reduced(value)
         kind = self._kinds.get(value)
-        if kind is not None and (kind_of(path, value) or value not in self.only_as_names):
+        if kind is not None and (
+            kind_of(path, value) or value not in self.only_as_names
+        ):
             return self._named(value, kind)
         return self.text(value, versions=key in VERSIONS)
 
@@ -263,10 +354,16 @@ class Pseudonyms:
         def replace(found: re.Match[str]) -> str:
             group = "id" if "id" in found.re.groupindex else 0
             text = found[group]
-            if (kind == "IP address" and not _is_address(text)) or (kind == "path" and text.rstrip("/.") in USUAL):
+            if (kind == "IP address" and not _is_address(text)) or (
+                kind == "path" and text.rstrip("/.") in USUAL
+            ):
                 return found[0]
             start, end = (place - found.start() for place in found.span(group))
-            return found[0][:start] + self._named(text, self._kinds.get(text, kind)) + found[0][end:]
+            return (
+                found[0][:start]
+                + self._named(text, self._kinds.get(text, kind))
+                + found[0][end:]
+            )
 
         return replace
 
@@ -304,17 +401,28 @@ def is_nameless(value: Any) -> bool:
 def _numberless(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: without_count(inner) if key in COMMAND_LINES and isinstance(inner, str) else _numberless(inner)
+            key: without_count(inner)
+            if key in COMMAND_LINES and isinstance(inner, str)
+            else _numberless(inner)
             for key, inner in value.items()
         }
     if isinstance(value, list):
         return [_numberless(inner) for inner in value]
-    return _PLACEHOLDER.sub(lambda found: found[1], value) if isinstance(value, str) else value
+    return (
+        _PLACEHOLDER.sub(lambda found: found[1], value)
+        if isinstance(value, str)
+        else value
+    )
 
 
 def _is_ordinary(word: str, vocabulary: Collection[str]) -> bool:
     """Too short, a plain number, or a word that means something in the experiment."""
-    return len(word) < SHORTEST or word.isdecimal() or word.casefold() in ORDINARY or word in vocabulary
+    return (
+        len(word) < SHORTEST
+        or word.isdecimal()
+        or word.casefold() in ORDINARY
+        or word in vocabulary
+    )
 
 
 def _is_address(text: str) -> bool:

@@ -34,16 +34,37 @@ Examples:
 @click.argument("what", metavar="BASE | FOLDER")
 @click.argument("fio", nargs=-1, type=click.UNPROCESSED)
 @click.option(
-    "--patch", "patches", multiple=True, metavar="REV|FILE", help="A commit or patch file. Repeatable, in order."
+    "--patch",
+    "patches",
+    multiple=True,
+    metavar="REV|FILE",
+    help="A commit or patch file. Repeatable, in order.",
 )
-@click.option("--revert", is_flag=True, help="BASE already has the patches: revert those that are off.")
+@click.option(
+    "--revert",
+    is_flag=True,
+    help="BASE already has the patches: revert those that are off.",
+)
 @repository
 @measuring("Builds a combination, in its tree.", "A knob to set for every run.")
-@click.option("--blocks", default=12, show_default=True, type=click.IntRange(2, 500), help="Maximum number of blocks.")
-@click.option("--margin", default="1%", show_default=True, help="Stop when every effect is known to within this.")
+@click.option(
+    "--blocks",
+    default=12,
+    show_default=True,
+    type=click.IntRange(2, 500),
+    help="Maximum number of blocks.",
+)
+@click.option(
+    "--margin",
+    default="1%",
+    show_default=True,
+    help="Stop when every effect is known to within this.",
+)
 @time_limits
 @folder_options("For a folder: show the next step and why; do not measure.")
-@click.option("--format", "format_", type=click.Choice(VERDICT_FORMATS), default="console")
+@click.option(
+    "--format", "format_", type=click.Choice(VERDICT_FORMATS), default="console"
+)
 def command(what: str, fio: tuple[str, ...], **options: object) -> None:
     """Attribute a change to patches: what each one costs alone, and what they cost together.
 
@@ -88,12 +109,20 @@ def ask(base: str, fio: tuple[str, ...], options: dict[str, object]) -> Question
             names.append(repository.oneline(commit))
             texts.append(repository.patch(commit))
     if len(set(zip(names, texts, strict=True))) < len(names):
-        raise RequestError("a patch is given twice", place="--patch", remedy="name each once")
+        raise RequestError(
+            "a patch is given twice", place="--patch", remedy="name each once"
+        )
     if not names:
         raise RequestError(
-            "no patches were given", place="command line", remedy="--patch REV or --patch FILE, repeated"
+            "no patches were given",
+            place="command line",
+            remedy="--patch REV or --patch FILE, repeated",
         )
     subject = Patches(
-        repository.path, repository.resolve(base, "BASE"), tuple(names), tuple(texts), bool(options["revert"])
+        repository.path,
+        repository.resolve(base, "BASE"),
+        tuple(names),
+        tuple(texts),
+        bool(options["revert"]),
     )
     return asked.question(subject, blocks=cast(int, options["blocks"]))

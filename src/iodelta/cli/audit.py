@@ -34,16 +34,31 @@ Examples:
 @click.command("audit", epilog=EXAMPLES)
 @click.argument("paths", nargs=-1)
 @click.option(
-    "--claims", default="", help="Sentences about the tables to check, separated by ; (or a file: @claims.txt)."
+    "--claims",
+    default="",
+    help="Sentences about the tables to check, separated by ; (or a file: @claims.txt).",
 )
 @click.option(
-    "--repair", type=click.Path(path_type=Path), help="Write the corrected tables to PATH, with every change marked."
+    "--repair",
+    type=click.Path(path_type=Path),
+    help="Write the corrected tables to PATH, with every change marked.",
 )
 @printed
-@click.option("--all", "whole", is_flag=True, help="List every place, not only examples.")
+@click.option(
+    "--all", "whole", is_flag=True, help="List every place, not only examples."
+)
 @click.option("--rules", is_flag=True, help="List the rules and exit.")
-@click.option("--name-pattern", help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@click.option(
+    "--name-pattern",
+    help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="console",
+    show_default=True,
+)
 def command(
     paths: tuple[str, ...],
     claims: str,
@@ -67,7 +82,9 @@ def command(
         return
     if not paths:
         raise RequestError(
-            "there is nothing to audit", place="audit", remedy="name files or folders; - is standard input"
+            "there is nothing to audit",
+            place="audit",
+            remedy="name files or folders; - is standard input",
         )
     from iodelta.api.foreign import audited
 
@@ -88,5 +105,10 @@ def _repair(found: Audited, path: Path, *, force: bool) -> None:
     if not text:
         click.echo("nothing here can be mended exactly", err=True)
         return
-    write(path, text.encode("utf-8", "backslashreplace"), "the mended tables", force=force)
-    click.echo(f"{plural(len(found.repairs), 'cell')} mended, each marked: {inert(str(path))}", err=True)
+    write(
+        path, text.encode("utf-8", "backslashreplace"), "the mended tables", force=force
+    )
+    click.echo(
+        f"{plural(len(found.repairs), 'cell')} mended, each marked: {inert(str(path))}",
+        err=True,
+    )

@@ -38,7 +38,9 @@ def _progress(paths: Sequence[str]) -> Iterator[None]:
             yield
             return
         done = threading.Event()
-        teller = threading.Thread(target=_tell, args=(paths, before, done, progress), daemon=True)
+        teller = threading.Thread(
+            target=_tell, args=(paths, before, done, progress), daemon=True
+        )
         teller.start()
         try:
             yield
@@ -47,13 +49,17 @@ def _progress(paths: Sequence[str]) -> Iterator[None]:
             teller.join()
 
 
-def _tell(paths: Sequence[str], before: int, done: threading.Event, progress: Progress) -> None:
+def _tell(
+    paths: Sequence[str], before: int, done: threading.Event, progress: Progress
+) -> None:
     begun = time.monotonic()
     if done.wait(AT_ONCE):
         return
     total = sum(map(_bytes_in, paths))
     while not done.is_set():
-        progress.show(how_far((_read() or before) - before, total, time.monotonic() - begun))
+        progress.show(
+            how_far((_read() or before) - before, total, time.monotonic() - begun)
+        )
         done.wait(EVERY)
 
 
@@ -70,7 +76,9 @@ def _read() -> int | None:
         lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
     except OSError:
         return None
-    return next((int(line.split()[1]) for line in lines if line.startswith("rchar:")), None)
+    return next(
+        (int(line.split()[1]) for line in lines if line.startswith("rchar:")), None
+    )
 
 
 def _bytes_in(path: str) -> int:

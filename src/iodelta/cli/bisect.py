@@ -46,10 +46,17 @@ Examples:
 @click.command("bisect", epilog=EXAMPLES)
 @click.argument("what", required=False)
 @click.argument("fio", nargs=-1, type=click.UNPROCESSED)
-@click.option("--good", default="", metavar="REV", help="A commit before the slow-down.")
+@click.option(
+    "--good", default="", metavar="REV", help="A commit before the slow-down."
+)
 @click.option("--bad", default="", metavar="REV", help="A commit after the slow-down.")
 @repository
-@click.option("--paths", multiple=True, metavar="PATH", help="Suspect commits that touch this path first. Repeatable.")
+@click.option(
+    "--paths",
+    multiple=True,
+    metavar="PATH",
+    help="Suspect commits that touch this path first. Repeatable.",
+)
 @click.option(
     "--item",
     "items",
@@ -57,13 +64,21 @@ Examples:
     help="Search an ordered list instead of commits: one item, good ones first. Repeatable.",
 )
 @click.option(
-    "--items", "items_file", type=click.Path(path_type=Path), help="A file with such a list, one item per line."
+    "--items",
+    "items_file",
+    type=click.Path(path_type=Path),
+    help="A file with such a list, one item per line.",
 )
 @click.option("--settings", nargs=2, type=click.Path(path_type=Path), metavar="GOOD BAD",
               help="Search two files of settings instead: which difference explains the gap?")  # fmt: skip
 @measuring("Builds the item, in its tree.", "A knob to set, {item} in its value.")
 @by_hand_options
-@click.option("--margin", default="1%", show_default=True, help="The smallest change that matters to you.")
+@click.option(
+    "--margin",
+    default="1%",
+    show_default=True,
+    help="The smallest change that matters to you.",
+)
 @click.option(
     "--exact",
     default="",
@@ -80,8 +95,16 @@ Examples:
     metavar="TIMES",
     help="Limit the search after the first culprit to this many times its runs; with a folder: continue up to that.",
 )
-@click.option("--no-revert", is_flag=True, help="Do not revert a culprit on top of the bad end as a second proof.")
-@click.option("--force", is_flag=True, help="Search even if the effect is below half of a run's noise.")
+@click.option(
+    "--no-revert",
+    is_flag=True,
+    help="Do not revert a culprit on top of the bad end as a second proof.",
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Search even if the effect is below half of a run's noise.",
+)
 @click.option("--runs", type=click.IntRange(1), help="Maximum number of visits.")
 @folder_options("Show the next step and why; do not measure.")
 @click.option("--format", "format_", type=click.Choice((*VERDICT_FORMATS, "git")), default="console",
@@ -109,13 +132,23 @@ def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
     if what is not None and (what.startswith("-") or not Path(what).exists()):
         fio, what = (what, *fio), None
     if what is not None and Path(what).is_dir():
-        options["answer"] = answer_of(Path(what), fio, options) if not fio or not fio[0].startswith("-") else None
-        folder = open_folder(Path(what), () if options["answer"] or options["undo"] else fio, options)
+        options["answer"] = (
+            answer_of(Path(what), fio, options)
+            if not fio or not fio[0].startswith("-")
+            else None
+        )
+        folder = open_folder(
+            Path(what), () if options["answer"] or options["undo"] else fio, options
+        )
     else:
         if what is not None:
-            raise RequestError("not a folder", place=what, remedy="fio's options come after --")
+            raise RequestError(
+                "not a folder", place=what, remedy="fio's options come after --"
+            )
         if options["undo"] or options["show_"] or options["value"]:
-            raise RequestError("--undo, --show and --value need a folder", remedy="give it first")
+            raise RequestError(
+                "--undo, --show and --value need a folder", remedy="give it first"
+            )
         question = ask(fio, options)
         at = replayed(machine, question, ())
         click.echo(candidates(at.search.line.items, at.kind.title), err=True)
@@ -135,7 +168,11 @@ def _show_plan(at: Searched | Judged, format_: str) -> None:
     items = tuple(at.search.line.items)
     answer = SearchPlanAnswer(items, title, why, tuple(map(at.kind.title, items)))
     if format_ == "git":
-        raise RequestError("the log is empty: --plan does not measure", place="--format git", remedy="leave --plan out")
+        raise RequestError(
+            "the log is empty: --plan does not measure",
+            place="--format git",
+            remedy="leave --plan out",
+        )
     deliver(answer, tuple, format_)
 
 
@@ -153,12 +190,16 @@ def ask(fio: tuple[str, ...], options: dict[str, object]) -> Question:
     from iodelta.machine import LocalMachine
 
     asked = Asked(options, fio)
-    ways = [name for name in ("good", "items", "items_file", "settings") if options[name]]
+    ways = [
+        name for name in ("good", "items", "items_file", "settings") if options[name]
+    ]
     if options["bad"] and "good" not in ways:
         ways.append("good")
     if len(ways) != 1 and sorted(ways) != ["items", "items_file"]:
         raise RequestError(
-            "nothing to search was given" if not ways else "commits, a list or settings: one of them",
+            "nothing to search was given"
+            if not ways
+            else "commits, a list or settings: one of them",
             place="command line",
             remedy="--good REV --bad REV for commits, --item or --items for a list, --settings GOOD BAD for settings",
         )
@@ -175,7 +216,10 @@ def ask(fio: tuple[str, ...], options: dict[str, object]) -> Question:
         paths = tuple(chain.from_iterable(text.split() for text in asked.many("paths")))
         subject = Commits(repo, good, bad, paths)
         if repository.is_dirty():
-            click.echo("the checkout has uncommitted changes; they are not part of what is measured", err=True)
+            click.echo(
+                "the checkout has uncommitted changes; they are not part of what is measured",
+                err=True,
+            )
     else:
         subject = _listed(asked.many("items"), options["items_file"])
     return asked.question(subject)
@@ -186,7 +230,14 @@ def _listed(items: tuple[str, ...], file: object) -> Listed:
     from iodelta.experiment.source import text_of
 
     if isinstance(file, Path):
-        items = (*items, *(line.strip() for line in text_of(file, "the items").splitlines() if line.strip()))
+        items = (
+            *items,
+            *(
+                line.strip()
+                for line in text_of(file, "the items").splitlines()
+                if line.strip()
+            ),
+        )
     return Listed(items)
 
 
@@ -196,5 +247,7 @@ def _settings(files: object) -> Settings:
     from iodelta.experiment.source import text_of
 
     assert isinstance(files, tuple)
-    (good, one), (bad, other) = (read_settings(text_of(file, "the settings"), str(file)) for file in files)
+    (good, one), (bad, other) = (
+        read_settings(text_of(file, "the settings"), str(file)) for file in files
+    )
     return Settings(good, bad, "kconfig" if one or other else "plain")

@@ -58,23 +58,31 @@ def kernels_of(
         raise failed[-1]
 
 
-def _built(tree: Path, revs: Sequence[str], recipe: Recipe, on_step: OnStep, again: bool) -> Iterator[Built]:
+def _built(
+    tree: Path, revs: Sequence[str], recipe: Recipe, on_step: OnStep, again: bool
+) -> Iterator[Built]:
     machine = LocalMachine()
     if not revs:
         source = as_it_lies(machine, str(tree))
         yield source.commit, *build_kernel(source, recipe, on_step, again=again)
         return
     repository = Repository.open(machine, str(tree))
-    yield from build_revisions(machine, repository, revisions(repository, revs), recipe, on_step, again)
+    yield from build_revisions(
+        machine, repository, revisions(repository, revs), recipe, on_step, again
+    )
 
 
 def _say(commit: str, kernel: Kernel, lacking: Sequence[str], format_: str) -> None:
     if not commit:
         click.echo(
-            "the tree has uncommitted changes: the next build with uncommitted changes gets the same name", err=True
+            "the tree has uncommitted changes: the next build with uncommitted changes gets the same name",
+            err=True,
         )
     for line in lacking:
-        click.echo(f"{inert(kernel.name)}: does not have {inert(line)}, which --config asks for", err=True)
+        click.echo(
+            f"{inert(kernel.name)}: does not have {inert(line)}, which --config asks for",
+            err=True,
+        )
     if format_ == "console":
         click.echo(inert(kernel.name))
 
@@ -82,9 +90,14 @@ def _say(commit: str, kernel: Kernel, lacking: Sequence[str], format_: str) -> N
 def _put(found: Sequence[Kernel], into: Path) -> None:
     """Copy the one kernel that was built. Raises RequestError for more than one, and for a directory in use."""
     if len(found) > 1:
-        raise RequestError(f"{plural(len(found), 'kernel')} were built, and one goes there", place="--into")
+        raise RequestError(
+            f"{plural(len(found), 'kernel')} were built, and one goes there",
+            place="--into",
+        )
     if into.exists() and not (into / "built.json").exists():
-        raise RequestError("exists already, and iodelta did not make it", place=str(into))
+        raise RequestError(
+            "exists already, and iodelta did not make it", place=str(into)
+        )
     for kernel in found:
         shutil.rmtree(into, ignore_errors=True)
         shutil.copytree(Path(kernel.image).parent, into, symlinks=True)

@@ -28,14 +28,18 @@ NUMBERS = frozenset("margin exact first rest no_revert force metric".split())
 """Options of a search that follows numbers."""
 
 
-def replayed(machine: Machine, question: Question, answers: Iterable[Answered]) -> Searched | Judged:
+def replayed(
+    machine: Machine, question: Question, answers: Iterable[Answered]
+) -> Searched | Judged:
     """A search as far as the answers go; words have one of their own. Raises MeasureError, RequestError."""
     if question.by_hand == "words":
         return judged(machine, question, answers)
     return searched(machine, question, answers)
 
 
-def answer_of(path: Path, words: tuple[str, ...], options: dict[str, object]) -> Once | None:
+def answer_of(
+    path: Path, words: tuple[str, ...], options: dict[str, object]
+) -> Once | None:
     """The answer that follows a folder's name, checked against the search; None without one. ``undo`` becomes the
     option. Raises RequestError."""
     value = str(options["value"] or "")
@@ -46,9 +50,16 @@ def answer_of(path: Path, words: tuple[str, ...], options: dict[str, object]) ->
     again = f"iodelta bisect {pasted(path)}"
     if not question.by_hand:
         raise RequestError(
-            "this search measures automatically, and does not accept answers", place=str(path), remedy=again
+            "this search measures automatically, and does not accept answers",
+            place=str(path),
+            remedy=again,
         )
-    if len(words) + bool(value) > 1 or options["undo"] or options["plan_"] or options["show_"]:
+    if (
+        len(words) + bool(value) > 1
+        or options["undo"]
+        or options["plan_"]
+        or options["show_"]
+    ):
         raise RequestError("give one answer", place=str(path), remedy=f"{again} good")
     said = value or words[0]
     if said == "undo":

@@ -28,17 +28,55 @@ Examples:
 @on_machine
 @workload
 @allow_commands
-@click.option("--target", default="", help="Block device, file or directory to measure (default: a scratch file here).")
-@click.option("--size", default="", help="How much of the target to use, in fio's units: 512m, 100g.")
+@click.option(
+    "--target",
+    default="",
+    help="Block device, file or directory to measure (default: a scratch file here).",
+)
+@click.option(
+    "--size",
+    default="",
+    help="How much of the target to use, in fio's units: 512m, 100g.",
+)
 @click.option("--trial", default="2s", show_default=True, help="Duration of one trial.")
-@click.option("--ramp", default="500ms", show_default=True, help="Warm-up before each trial, which is not counted.")
+@click.option(
+    "--ramp",
+    default="500ms",
+    show_default=True,
+    help="Warm-up before each trial, which is not counted.",
+)
 @click.option("--budget", default="10m", show_default=True, help="Total time.")
-@click.option("--margin", default="1%", show_default=True, help="The smallest change that matters to you.")
-@click.option("--seed", type=int, help="Seed of the order and the offsets (default: random; always recorded).")
-@click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten.")
+@click.option(
+    "--margin",
+    default="1%",
+    show_default=True,
+    help="The smallest change that matters to you.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    help="Seed of the order and the offsets (default: random; always recorded).",
+)
+@click.option(
+    "--destroy",
+    multiple=True,
+    metavar="DEVICE",
+    help="Allow this device or file to be overwritten.",
+)
 @waits
-@click.option("--folder", "place", type=click.Path(path_type=Path), help="Directory for the experiment folders.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@click.option(
+    "--folder",
+    "place",
+    type=click.Path(path_type=Path),
+    help="Directory for the experiment folders.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="console",
+    show_default=True,
+)
 @printed
 def command(**options: Any) -> None:
     """Compare a workload with itself through the whole pipeline, then with known slow-downs.

@@ -22,7 +22,12 @@ from iodelta.errors import MeasureError, RefusedError, RequestError
 from iodelta.experiment import Experiment, parse, seconds, shorthand
 from iodelta.knob import knob
 from iodelta.lab.account import Account
-from iodelta.lab.aftermath import Aftermath, aftermath_experiment, aftermath_of, forbidden
+from iodelta.lab.aftermath import (
+    Aftermath,
+    aftermath_experiment,
+    aftermath_of,
+    forbidden,
+)
 from iodelta.lab.calibration import (
     Injection,
     a_against_a,
@@ -88,11 +93,17 @@ class Asked:
 
     def question(self) -> tuple[str, Experiment]:
         """The experiment as text, and its first cell under its baseline. Raises RequestError."""
-        text, experiment = self._by_fio() if self.workload is None else self._by_file(self.workload)
+        text, experiment = (
+            self._by_fio() if self.workload is None else self._by_file(self.workload)
+        )
         if len(experiment.cells) > 1:
-            click.echo(f"calibrating the first cell only: {experiment.cells[0].name}", err=True)
+            click.echo(
+                f"calibrating the first cell only: {experiment.cells[0].name}", err=True
+            )
         base = experiment.variant(experiment.baseline)
-        return text, msgspec.structs.replace(experiment, cells=experiment.cells[:1], variants=(base,))
+        return text, msgspec.structs.replace(
+            experiment, cells=experiment.cells[:1], variants=(base,)
+        )
 
     def label(self, experiment: Experiment) -> str:
         """What the workload is called in later reports."""
@@ -106,7 +117,12 @@ class Asked:
             fio=self.fio or DEFAULT,
             top={"machine": self.machine, "margin": self.margin},
             target={"path": self.target, "size": self.size},
-            design={"trial": self.trial, "ramp": self.ramp, "budget": self.budget, "seed": self.seed},
+            design={
+                "trial": self.trial,
+                "ramp": self.ramp,
+                "budget": self.budget,
+                "seed": self.seed,
+            },
         )
         return text, parse(text, "command line", numbered=False)
 
@@ -115,10 +131,15 @@ class Asked:
         given = given_options(("margin", "trial", "ramp"))
         if self.fio or "ramp" in given:
             what = "an option of fio" if self.fio else "--ramp"
-            raise RequestError(f"{what} is not of a command", place="--workload", remedy="leave it out")
+            raise RequestError(
+                f"{what} is not of a command", place="--workload", remedy="leave it out"
+            )
         return of_file(
             path,
-            top={"machine": self.machine, "margin": self.margin if "margin" in given else None},
+            top={
+                "machine": self.machine,
+                "margin": self.margin if "margin" in given else None,
+            },
             target={"path": self.target, "size": self.size},
             design={
                 "trial": self.trial if "trial" in given else None,
@@ -136,9 +157,15 @@ def calibrate(asked: Asked) -> None:
     where = asked.place or Path(time.strftime("iodelta-calibration-%Y%m%d-%H%M%S"))
     host = click.get_current_context().with_resource(contact(*experiment.machines))
     found = survey(host, experiment)
-    throttle = OF_COMMAND if experiment.of_command else knob("cgroup.io_max", host, found.target).available() or ""
+    throttle = (
+        OF_COMMAND
+        if experiment.of_command
+        else knob("cgroup.io_max", host, found.target).available() or ""
+    )
     unwritten = forbidden(host, experiment, found, asked.destroy)
-    first, second, third = shares(whole, aftermath=not unwritten, injections=not throttle)
+    first, second, third = shares(
+        whole, aftermath=not unwritten, injections=not throttle
+    )
     with stop_on_signals() as stop, watcher(asked.format_) as watching:
 
         def measure(name: str, question: Experiment) -> Measured:
@@ -151,9 +178,13 @@ def calibrate(asked: Asked) -> None:
         if not unwritten and alike.complete:
             room = found.size or found.target.size_bytes
             try:
-                after = measure("aftermath", aftermath_experiment(experiment, second, room))
+                after = measure(
+                    "aftermath", aftermath_experiment(experiment, second, room)
+                )
                 aftermath = aftermath_of(after.trials, metrics)
-            except RefusedError as error:  # what was measured of reads holds all the same
+            except (
+                RefusedError
+            ) as error:  # what was measured of reads holds all the same
                 unwritten = f"{error.place}: {error.what}"
         directions = chain.from_iterable(trial.directions for trial in alike.trials)
         rates = [direction.iops.value for direction in directions]
@@ -174,7 +205,9 @@ def calibrate(asked: Asked) -> None:
     )
     if not calibration.comparisons:
         raise MeasureError(
-            "no comparison reached its first look", place=str(where), remedy="give a larger --budget or shorter trials"
+            "no comparison reached its first look",
+            place=str(where),
+            remedy="give a larger --budget or shorter trials",
         )
     answer = CalibrationAnswer(calibration, calibration.bound, unwritten, throttle)
     deliver(answer, tuple, asked.format_, asked.output, force=asked.force)
@@ -192,7 +225,9 @@ def _measure(
     plan = make_plan(experiment)
     folder = Folder.begin(path, text, plan)
     try:
-        outcome = in_turn(lambda: go(folder, machine, control), control.stop, control.watcher.note)
+        outcome = in_turn(
+            lambda: go(folder, machine, control), control.stop, control.watcher.note
+        )
     except RequestError:
         if not Account(folder.events()).sessions:
             shutil.rmtree(path)

@@ -21,11 +21,14 @@ def checked_out(path: str) -> dict[str, str | bool]:
     commit = said("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     if not commit:
         raise RequestError(
-            "the repository has no commit", place=path, remedy="commit what you measure, or leave --repo out"
+            "the repository has no commit",
+            place=path,
+            remedy="commit what you measure, or leave --repo out",
         )
     top = repository.path.rstrip("/")
     return {
-        "repo": _without_password(said("config", "--get", "remote.origin.url")) or top.rpartition("/")[2],
+        "repo": _without_password(said("config", "--get", "remote.origin.url"))
+        or top.rpartition("/")[2],
         "commit": commit,
         "describe": said("describe", "--tags", "--always"),
         "dirty": bool(said("status", "--porcelain", "--untracked-files=no")),

@@ -36,9 +36,23 @@ Examples:
     "--baseline",
     help="The side to compare with: the name of a path or variant (default: the first, or 'old', 'base' ...).",
 )
-@click.option("--margin", default="1%", show_default=True, help="The smallest change that matters to you.")
-@click.option("--name-pattern", help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.")
-@click.option("--format", "format_", type=click.Choice(VALUE_FORMATS), default="console", show_default=True)
+@click.option(
+    "--margin",
+    default="1%",
+    show_default=True,
+    help="The smallest change that matters to you.",
+)
+@click.option(
+    "--name-pattern",
+    help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(VALUE_FORMATS),
+    default="console",
+    show_default=True,
+)
 @delivered
 @scaled
 @fails
@@ -77,8 +91,17 @@ def command(
             remedy=f"`iodelta report {pasted(paths[0])}` shows them",
         )
     with awaited(paths):
-        found, layouts = compared(paths, share, baseline, stdin=sys.stdin.buffer, pattern=name_pattern)
-    deliver(found, lambda: charts_of(found, layouts, paths, scale, baseline), format_, output, charts, force=force)
+        found, layouts = compared(
+            paths, share, baseline, stdin=sys.stdin.buffer, pattern=name_pattern
+        )
+    deliver(
+        found,
+        lambda: charts_of(found, layouts, paths, scale, baseline),
+        format_,
+        output,
+        charts,
+        force=force,
+    )
     if found.exit_code == MeasureError.exit_code and format_ == "console":
         _refuse_empty_sides(paths, layouts)
     sys.exit(exit_code(found, fail_on))
@@ -87,7 +110,14 @@ def command(
 def _refuse_empty_sides(paths: Sequence[str], layouts: Sequence[Layout]) -> None:
     """Say which side holds nothing: "no cell in common" alone would send you to look for another workload."""
     sides = zip(paths, layouts, strict=True)
-    unread = [(path, side) for path, side in sides if not (side.entries or side.logs or side.device_stats)]
+    unread = [
+        (path, side)
+        for path, side in sides
+        if not (side.entries or side.logs or side.device_stats)
+    ]
     if unread:
         refused = any(side.refusals for _, side in unread)
-        refuse_unread((path for path, _ in unread), "`iodelta show` gives the reasons" if refused else "")
+        refuse_unread(
+            (path for path, _ in unread),
+            "`iodelta show` gives the reasons" if refused else "",
+        )

@@ -10,10 +10,14 @@ from click.shell_completion import CompletionItem
 from iodelta.errors import IodeltaError
 
 
-def settings(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def settings(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """Knobs and values of a ``NAME:KNOB=VALUE,...`` that is being written, as they are on this machine."""
     name, colon, text = incomplete.partition(":")
-    if not colon or context.params.get("names"):  # nobody waits for another machine while typing
+    if not colon or context.params.get(
+        "names"
+    ):  # nobody waits for another machine while typing
         return []
     begun, comma, last = text.rpartition(",")
     before = f"{name}:{begun}{comma}"
@@ -24,14 +28,20 @@ def settings(context: click.Context, parameter: click.Parameter, incomplete: str
         return []
 
 
-def scenarios(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def scenarios(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """Names of scenarios."""
     from iodelta.scenarios.catalogue import SCENARIOS
 
-    return [scenario.name for scenario in SCENARIOS if scenario.name.startswith(incomplete)]
+    return [
+        scenario.name for scenario in SCENARIOS if scenario.name.startswith(incomplete)
+    ]
 
 
-def files(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def files(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     """Files and folders, as the shell lists them."""
     return [CompletionItem(incomplete, type="file")]
 
@@ -46,7 +56,9 @@ def _words(begun: str, target: str) -> Iterator[str]:
     device = resolve(machine, target)
     name, equals, _ = begun.partition("=")
     if not equals:
-        yield from (_start(info.name) for info in catalogue(machine, device) if not info.reason)
+        yield from (
+            _start(info.name) for info in catalogue(machine, device) if not info.reason
+        )
         return
     allowed = knob(name, machine, device).allowed()
     if isinstance(allowed, tuple):

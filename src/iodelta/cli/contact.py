@@ -10,10 +10,14 @@ from iodelta.api import machines
 from iodelta.errors import RequestError
 
 
-def _only(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> str:
+def _only(
+    context: click.Context, parameter: click.Parameter, names: tuple[str, ...]
+) -> str:
     if len(names) > 1:
         raise RequestError(
-            "this command uses one machine", place="--machine", remedy="only `iodelta run` takes several"
+            "this command uses one machine",
+            place="--machine",
+            remedy="only `iodelta run` takes several",
         )
     return "".join(names)
 

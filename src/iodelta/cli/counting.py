@@ -50,7 +50,12 @@ def begin(
 
 
 def go_on(
-    folder: Folder, format_: str, output: Path | None = None, *, force: bool = False, fail_on: Words = WORSE
+    folder: Folder,
+    format_: str,
+    output: Path | None = None,
+    *,
+    force: bool = False,
+    fail_on: Words = WORSE,
 ) -> NoReturn:
     """Make the boots that are left, and say what they say. Ends with the account's exit code."""
     from iodelta.path import run
@@ -75,7 +80,9 @@ def rebuild(folder: Folder, format_: str) -> None:
 
         print_document(RebuildAnswer(("verdict.json", "report.html"), account.boots))
         return
-    click.echo(f"{folder.path / 'verdict.json'} and report.html rebuilt from {plural(account.boots, 'boot')}")
+    click.echo(
+        f"{folder.path / 'verdict.json'} and report.html rebuilt from {plural(account.boots, 'boot')}"
+    )
 
 
 class _Boots:
@@ -92,9 +99,13 @@ class _Boots:
         self._progress.step("booting", done / self._planned)
 
     def booted(self, one: BootPlan, event: Booted, done: int) -> None:
-        what = {"exact": "", "again": ", the same again", "functions": ", for functions"}.get(
-            one.purpose, f", layout {one.seed}"
-        )
+        what = {
+            "exact": "",
+            "again": ", the same again",
+            "functions": ", for functions",
+        }.get(one.purpose, f", layout {one.seed}")
         ended = inert(event.problem) or duration(event.seconds)
-        self._progress.note(f"boot {done} of {self._planned}: {inert(one.variant)}{what}: {ended}")
+        self._progress.note(
+            f"boot {done} of {self._planned}: {inert(one.variant)}{what}: {ended}"
+        )
         self._progress.step("booting", done / self._planned)

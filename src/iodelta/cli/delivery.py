@@ -70,7 +70,9 @@ def scaled(command: Callable[..., Any]) -> Callable[..., Any]:
     """--scale, the axis of values in charts; refused where no chart is drawn. It stands below ``delivered``."""
 
     @functools.wraps(command)
-    def checked(*, scale: Scale, format_: str, charts: Path | None, **others: Any) -> Any:
+    def checked(
+        *, scale: Scale, format_: str, charts: Path | None, **others: Any
+    ) -> Any:
         if scale != "auto" and format_ != "html" and charts is None:
             raise RequestError(
                 "the scale is that of charts, and none is drawn",
@@ -96,7 +98,10 @@ _scale_option = click.option(
 )
 
 _charts_option = click.option(
-    "--charts", type=click.Path(path_type=Path), metavar="DIR", help="Write every chart as SVG and PNG."
+    "--charts",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write every chart as SVG and PNG.",
 )
 
 _output_option = click.option(
@@ -112,7 +117,9 @@ def _into_file(command: Callable[..., Any]) -> Callable[..., Any]:
     """--output, which may imply the format; a file that is there already is refused."""
 
     @functools.wraps(command)
-    def checked(*, format_: str, output: Path | None, force: bool, **others: Any) -> Any:
+    def checked(
+        *, format_: str, output: Path | None, force: bool, **others: Any
+    ) -> Any:
         if output is not None:
             if not others.get("reproducer"):
                 format_ = format_of(output, format_)
@@ -124,14 +131,23 @@ def _into_file(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def format_of(output: Path, format_: str) -> str:
     """The format that was asked for, else the one that the file's name implies. Raises RequestError."""
-    asked = click.get_current_context().get_parameter_source("format_") is ParameterSource.COMMANDLINE
-    endings = {ending: implied for ending, implied in ENDINGS.items() if implied in _choices()}
+    asked = (
+        click.get_current_context().get_parameter_source("format_")
+        is ParameterSource.COMMANDLINE
+    )
+    endings = {
+        ending: implied for ending, implied in ENDINGS.items() if implied in _choices()
+    }
     if asked and format_ == "console":
         raise RequestError(
-            "the console format cannot be written to a file", place="--output", remedy="choose another --format"
+            "the console format cannot be written to a file",
+            place="--output",
+            remedy="choose another --format",
         )
     implied = endings.get(output.suffix.lower(), format_)
-    if asked and implied != format_ and output.suffix.lower() != ".txt":  # any format of text may be called so
+    if (
+        asked and implied != format_ and output.suffix.lower() != ".txt"
+    ):  # any format of text may be called so
         raise RequestError(
             f"a file with this extension holds {implied}, not {format_}",
             place=str(output),
@@ -198,7 +214,9 @@ def _summarize(result: Result, detail: Detail) -> None:
         with open(place, "ab") as file:
             file.write(rendered(result, "markdown", detail))
     except OSError as error:
-        raise MeasureError(f"cannot write the summary: {error.strerror}", place=place) from error
+        raise MeasureError(
+            f"cannot write the summary: {error.strerror}", place=place
+        ) from error
 
 
 def print_result(result: Result, detail: Detail = PLAIN) -> None:
@@ -214,9 +232,14 @@ def print_result(result: Result, detail: Detail = PLAIN) -> None:
     from iodelta.report.stories.kinds import story_of
 
     story = story_of(result, detail)
-    if not (sys.stdout.isatty() or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))):
+    if not (
+        sys.stdout.isatty()
+        or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
+    ):
         # What rich writes to a file, without the time that rich takes.
-        sys.stdout.write("".join(f"{line.plain}\n" for line in lines(story, whole=detail.whole)))
+        sys.stdout.write(
+            "".join(f"{line.plain}\n" for line in lines(story, whole=detail.whole))
+        )
         return
     from rich.console import Console
 
@@ -241,7 +264,11 @@ def _pictures(result: Result, terminal: Console) -> Iterator[Text]:
 
 
 def charts_of(
-    found: Comparison, layouts: Sequence[Layout], paths: Sequence[str], scale: Scale, baseline: str | None = None
+    found: Comparison,
+    layouts: Sequence[Layout],
+    paths: Sequence[str],
+    scale: Scale,
+    baseline: str | None = None,
 ) -> Charts:
     """The charts of a comparison."""
     from iodelta.report.formats.html import result

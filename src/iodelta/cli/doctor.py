@@ -16,8 +16,16 @@ if TYPE_CHECKING:
 WIDTH = 80
 
 
-@click.command("doctor", epilog="\b\nExamples:\n  iodelta doctor\n  iodelta doctor --format json\n")
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
+@click.command(
+    "doctor", epilog="\b\nExamples:\n  iodelta doctor\n  iodelta doctor --format json\n"
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+)
 def command(format_: str) -> None:
     """List what is missing on this machine, for what, and the packages that bring it. Nothing is changed.
 
@@ -43,7 +51,9 @@ def lines(found: DoctorAnswer) -> Iterator[str]:
     yield ""
     yield "Missing, and what needs it:"
     for one in found.missing:
-        yield from wrap(inert(f"  {one.what}: {one.needed_for} ({one.remedy})"), WIDTH, "    ")
+        yield from wrap(
+            inert(f"  {one.what}: {one.needed_for} ({one.remedy})"), WIDTH, "    "
+        )
     if found.install:
         yield ""
         yield "To install all of it:"

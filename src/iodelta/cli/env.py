@@ -30,13 +30,39 @@ WIDTH = 80
 @click.command("env", epilog=EXAMPLES)
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @on_machine
-@click.option("--target", default="", help="Block device, file or directory (default: the current directory).")
 @click.option(
-    "--diff", "other", type=click.Path(path_type=Path), metavar="OTHER", help="Show only what differs from OTHER."
+    "--target",
+    default="",
+    help="Block device, file or directory (default: the current directory).",
 )
-@click.option("--all", "whole", is_flag=True, help="List every difference, even if there are many of one kind.")
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
-def command(folder: Path | None, machine: str, target: str, other: Path | None, whole: bool, format_: str) -> None:
+@click.option(
+    "--diff",
+    "other",
+    type=click.Path(path_type=Path),
+    metavar="OTHER",
+    help="Show only what differs from OTHER.",
+)
+@click.option(
+    "--all",
+    "whole",
+    is_flag=True,
+    help="List every difference, even if there are many of one kind.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+)
+def command(
+    folder: Path | None,
+    machine: str,
+    target: str,
+    other: Path | None,
+    whole: bool,
+    format_: str,
+) -> None:
     """Show the environment of this machine, or the one recorded in FOLDER. With --diff, show only what differs, the
     most likely explanations of a different result first.
 
@@ -46,8 +72,12 @@ def command(folder: Path | None, machine: str, target: str, other: Path | None, 
     from iodelta.study.confounders import differences
 
     if folder is not None and machine:
-        raise RequestError("a folder records the environment of its own machine", place=str(folder))
-    found = _environment(folder, machine, target or _same_target(folder, machine, other))
+        raise RequestError(
+            "a folder records the environment of its own machine", place=str(folder)
+        )
+    found = _environment(
+        folder, machine, target or _same_target(folder, machine, other)
+    )
     if other is None:
         if format_ == "json":
             print_document(EnvAnswer(found))
@@ -92,7 +122,10 @@ def _environment(folder: Path | None, name: str, target: str) -> dict[str, Any]:
     opened(folder).check_times()
     recorded_ = recorded(folder)
     if recorded_ is None:
-        raise RequestError("has no environment: the run was killed before it recorded one", place=str(folder))
+        raise RequestError(
+            "has no environment: the run was killed before it recorded one",
+            place=str(folder),
+        )
     return recorded_
 
 
@@ -113,8 +146,13 @@ def _flat(value: object, path: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _flat(inner, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
+    elif isinstance(value, list) and any(
+        isinstance(inner, dict | list) for inner in value
+    ):
         for number, inner in enumerate(value):
             yield from _flat(inner, f"{path}.{number}")
     elif value not in (None, "", []):
-        yield path, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        yield (
+            path,
+            ", ".join(map(str, value)) if isinstance(value, list) else str(value),
+        )

@@ -21,7 +21,9 @@ PICTURES = (".svg", ".png")
 
 def force(command: C) -> C:
     """The option of every command that writes a file."""
-    return click.option("--force", is_flag=True, help="Overwrite existing files.")(command)
+    return click.option("--force", is_flag=True, help="Overwrite existing files.")(
+        command
+    )
 
 
 def check_free(path: Path, *, force: bool) -> None:
@@ -33,10 +35,16 @@ def check_free(path: Path, *, force: bool) -> None:
             raise _taken(path) from None
         return
     except OSError as error:
-        raise RequestError(f"cannot be written: {error.strerror}", place=str(path)) from error
+        raise RequestError(
+            f"cannot be written: {error.strerror}", place=str(path)
+        ) from error
     if stat.S_ISDIR(mode) or stat.S_ISBLK(mode):
         what = "a folder" if stat.S_ISDIR(mode) else "a block device"
-        raise RequestError(f"this is {what}, not a file to write", place=str(path), remedy="name a file")
+        raise RequestError(
+            f"this is {what}, not a file to write",
+            place=str(path),
+            remedy="name a file",
+        )
     if stat.S_ISREG(mode) and not force:
         raise _taken(path)
 
@@ -71,18 +79,26 @@ def drafted(path: Path, what: str, *, force: bool) -> Iterator[Path]:
         else:
             _name(draft, path)
     except OSError as error:
-        raise MeasureError(f"cannot write {what}: {error.strerror}", place=str(path), remedy="name another") from error
+        raise MeasureError(
+            f"cannot write {what}: {error.strerror}",
+            place=str(path),
+            remedy="name another",
+        ) from error
     finally:
         draft.unlink(missing_ok=True)
 
 
 def write(path: Path, data: bytes, what: str, *, force: bool) -> None:
     """Write ``data`` to ``path``. Raises as ``drafted`` does."""
-    if path.exists() and not path.is_file():  # a pipe or /dev/stdout: nothing is replaced
+    if (
+        path.exists() and not path.is_file()
+    ):  # a pipe or /dev/stdout: nothing is replaced
         try:
             path.write_bytes(data)
         except OSError as error:
-            raise MeasureError(f"cannot write {what}: {error.strerror}", place=str(path)) from error
+            raise MeasureError(
+                f"cannot write {what}: {error.strerror}", place=str(path)
+            ) from error
         return
     with drafted(path, what, force=force) as draft:
         draft.write_bytes(data)
@@ -108,7 +124,11 @@ def _name(draft: Path, path: Path) -> None:
 
 
 def _taken(path: Path) -> RequestError:
-    return RequestError("this path exists already", place=str(path), remedy="name another file, or add --force")
+    return RequestError(
+        "this path exists already",
+        place=str(path),
+        remedy="name another file, or add --force",
+    )
 
 
 def print_document(answer: object) -> None:
@@ -120,4 +140,8 @@ def print_document(answer: object) -> None:
 
 def refuse_unread(paths: Iterable[str], reasons: str) -> NoReturn:
     """Raise MeasureError: nothing could be read at ``paths``. ``reasons`` says where to find why; empty: no file."""
-    raise MeasureError("nothing here could be read", place=", ".join(paths), remedy=reasons or "there is no file in it")
+    raise MeasureError(
+        "nothing here could be read",
+        place=", ".join(paths),
+        remedy=reasons or "there is no file in it",
+    )

@@ -17,14 +17,25 @@ def command() -> None:
     """A static fio, for guests, and t/io_uring, which no distribution packages."""
 
 
-@command.command("build", epilog="\b\nExamples:\n  iodelta fio build\n  iodelta fio build --source fio-3.39\n")
+@command.command(
+    "build",
+    epilog="\b\nExamples:\n  iodelta fio build\n  iodelta fio build --source fio-3.39\n",
+)
 @click.option(
     "--source",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="An unpacked source tree of fio (default: the distribution's source package, fetched by apt).",
 )
-@click.option("--again", is_flag=True, help="Build even if the cache has a complete build.")
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
+@click.option(
+    "--again", is_flag=True, help="Build even if the cache has a complete build."
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+)
 def build(source: Path | None, again: bool, format_: str) -> None:
     """Build a static fio and t/io_uring into the cache, from the distribution's own source of fio.
 
@@ -40,7 +51,9 @@ def build(source: Path | None, again: bool, format_: str) -> None:
     if format_ == "json":
         from iodelta.report.answers import FioBuildAnswer
 
-        print_document(FioBuildAnswer(str(found.fio), str(found.io_uring), found.version))
+        print_document(
+            FioBuildAnswer(str(found.fio), str(found.io_uring), found.version)
+        )
         return
     for path in (found.fio, found.io_uring):
         click.echo(f"{inert(str(path))}  (fio {inert(found.version)}, static)")

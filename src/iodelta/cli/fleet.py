@@ -60,9 +60,16 @@ command.add_command(report)
 @INVENTORY
 @DESTROY
 @click.option(
-    "--folder", "place", type=click.Path(path_type=Path), help="The fleet folder (default: iodelta-fleet-FILE)."
+    "--folder",
+    "place",
+    type=click.Path(path_type=Path),
+    help="The fleet folder (default: iodelta-fleet-FILE).",
 )
-@click.option("--spread", is_flag=True, help="Make one experiment whose blocks alternate between the hosts.")
+@click.option(
+    "--spread",
+    is_flag=True,
+    help="Make one experiment whose blocks alternate between the hosts.",
+)
 @scheduling
 @FORMAT
 def run(
@@ -98,7 +105,13 @@ def run(
     else:
         files, hosts = question(what), chosen_of(inventory, expression)
         place = place or Path(f"iodelta-fleet-{what.stem}")
-    how = How(destroy=destroy, scheduler=scheduler, at_once=at_once, in_use=in_use, patience=patience)
+    how = How(
+        destroy=destroy,
+        scheduler=scheduler,
+        at_once=at_once,
+        in_use=in_use,
+        patience=patience,
+    )
     folder = scheduled(place, hosts, files, how)
     answer = status_of(folder, hosts)
     _deliver(answer, format_)
@@ -106,7 +119,12 @@ def run(
 
 
 def _spread(
-    file: Path, hosts: tuple[FleetHost, ...], destroy: tuple[str, ...], in_use: str, place: Path | None, format_: str
+    file: Path,
+    hosts: tuple[FleetHost, ...],
+    destroy: tuple[str, ...],
+    in_use: str,
+    place: Path | None,
+    format_: str,
 ) -> NoReturn:
     """One experiment over all hosts, as `iodelta run` with a --machine for each."""
     from iodelta.cli.running import Asked, measure
@@ -126,15 +144,28 @@ def _spread(
     if in_use == "wait":
         let_wait()
     place = place or Path(f"iodelta-fleet-{file.stem}")
-    permits = tuple(dict.fromkeys(itertools.chain.from_iterable(destroyed(destroy, hosts).values())))
+    permits = tuple(
+        dict.fromkeys(itertools.chain.from_iterable(destroyed(destroy, hosts).values()))
+    )
     if place.exists():
         measure(place, Asked(destroy=permits, format_=format_))
     names = tuple(host.machine for host in hosts)
-    measure(file, Asked(names=names, target=next(iter(paths)), destroy=permits, place=place, format_=format_))
+    measure(
+        file,
+        Asked(
+            names=names,
+            target=next(iter(paths)),
+            destroy=permits,
+            place=place,
+            format_=format_,
+        ),
+    )
     raise AssertionError("measuring exits by itself")
 
 
-@command.command("status", epilog="\b\nExamples:\n  iodelta fleet status iodelta-fleet-experiment\n")
+@command.command(
+    "status", epilog="\b\nExamples:\n  iodelta fleet status iodelta-fleet-experiment\n"
+)
 @FOLDER
 @HOSTS
 @FORMAT
@@ -144,10 +175,15 @@ def status(folder: Path, expression: str | None, format_: str) -> None:
     from iodelta.fleet.status import status_of
 
     opened = FleetFolder.open(folder)
-    _deliver(status_of(opened, among(opened, expression) if expression else ()), format_)
+    _deliver(
+        status_of(opened, among(opened, expression) if expression else ()), format_
+    )
 
 
-@command.command("cancel", epilog="\b\nExamples:\n  iodelta fleet cancel iodelta-fleet-experiment --hosts stor3\n")
+@command.command(
+    "cancel",
+    epilog="\b\nExamples:\n  iodelta fleet cancel iodelta-fleet-experiment --hosts stor3\n",
+)
 @FOLDER
 @HOSTS
 @FORMAT
@@ -169,11 +205,15 @@ def cancel(folder: Path, expression: str | None, format_: str) -> None:
     elif names:
         click.echo(f"asked {', '.join(names)} to end", err=True)
     else:
-        click.echo("no `iodelta fleet run` is at work on this folder: nothing to cancel", err=True)
+        click.echo(
+            "no `iodelta fleet run` is at work on this folder: nothing to cancel",
+            err=True,
+        )
 
 
 @command.command(
-    "fetch", epilog="\b\nExamples:\n  iodelta fleet fetch iodelta-fleet-experiment /srv/night --hosts stor3\n"
+    "fetch",
+    epilog="\b\nExamples:\n  iodelta fleet fetch iodelta-fleet-experiment /srv/night --hosts stor3\n",
 )
 @FOLDER
 @click.argument("there")
@@ -196,7 +236,12 @@ def fetch(folder: Path, there: str, expression: str | None, format_: str) -> Non
             one = fetch_from(opened, host, there)
             found.append(one)
             if format_ == "console":
-                click.echo(inert(f"{one.name}: {'fetched' if one.fetched else 'not fetched:'} {one.said}"), err=True)
+                click.echo(
+                    inert(
+                        f"{one.name}: {'fetched' if one.fetched else 'not fetched:'} {one.said}"
+                    ),
+                    err=True,
+                )
     answer = FleetFetchAnswer(str(folder), tuple(found))
     if format_ == "json":
         print_document(answer)

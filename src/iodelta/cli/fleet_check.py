@@ -10,20 +10,44 @@ from typing import TYPE_CHECKING
 import click
 
 from iodelta.cli.files import print_document
-from iodelta.cli.fleet_options import AT_ONCE, DESTROY, FORMAT, HOSTS, INVENTORY, SCHEDULER, How, chosen_of, scheduled
+from iodelta.cli.fleet_options import (
+    AT_ONCE,
+    DESTROY,
+    FORMAT,
+    HOSTS,
+    INVENTORY,
+    SCHEDULER,
+    How,
+    chosen_of,
+    scheduled,
+)
 
 if TYPE_CHECKING:
     from iodelta.fleet.answers import FleetCheckAnswer
     from iodelta.fleet.host import FleetHost
 
 
-@click.command("check", epilog="\b\nExamples:\n  iodelta fleet check experiment.toml --hosts nvme\n")
+@click.command(
+    "check",
+    epilog="\b\nExamples:\n  iodelta fleet check experiment.toml --hosts nvme\n",
+)
 @click.argument("file", type=click.Path(path_type=Path))
 @HOSTS
 @INVENTORY
 @DESTROY
-@click.option("--placebo", "budget", default="", metavar="TIME", help="Also compare each host with itself for so long.")
-@click.option("--folder", "place", type=click.Path(path_type=Path), help="Folder for the comparisons of --placebo.")
+@click.option(
+    "--placebo",
+    "budget",
+    default="",
+    metavar="TIME",
+    help="Also compare each host with itself for so long.",
+)
+@click.option(
+    "--folder",
+    "place",
+    type=click.Path(path_type=Path),
+    help="Folder for the comparisons of --placebo.",
+)
 @SCHEDULER
 @AT_ONCE
 @FORMAT
@@ -55,10 +79,21 @@ def command(
     permits, files = destroyed(destroy, hosts), question(file)
     experiment = load(file)
     with workers(scheduler, min(at_once, len(hosts))) as (client, _):
-        tasks = [client.submit(check_host, one, experiment, permits.get(one.name, ()), pure=False) for one in hosts]
+        tasks = [
+            client.submit(
+                check_host, one, experiment, permits.get(one.name, ()), pure=False
+            )
+            for one in hosts
+        ]
         answer = FleetCheckAnswer(tuple(client.gather(tasks)))
     if budget:
-        how = How(destroy=destroy, scheduler=scheduler, at_once=at_once, in_use="skip", patience="1m")
+        how = How(
+            destroy=destroy,
+            scheduler=scheduler,
+            at_once=at_once,
+            in_use="skip",
+            patience="1m",
+        )
         answer = _with_placebo(answer, hosts, files, budget, place, how)
     if format_ == "json":
         print_document(answer)
@@ -86,7 +121,9 @@ def _with_placebo(
     from iodelta.fleet.status import status_of
     from iodelta.plural import plural
 
-    good = tuple(host for host, found in zip(hosts, answer.hosts, strict=True) if found.ok)
+    good = tuple(
+        host for host, found in zip(hosts, answer.hosts, strict=True) if found.ok
+    )
     if not good:
         return answer
     path = place or Path(time.strftime("iodelta-fleet-check-%Y%m%d-%H%M%S"))
@@ -95,9 +132,17 @@ def _with_placebo(
     for one in status_of(folder, good).hosts:
         ok = one.state == "done"
         steps[one.name] = CheckedStep(
-            "placebo", ok, f"no alarm in {plural(one.trials, 'trial')}" if ok else one.reason or one.state, one.remedy
+            "placebo",
+            ok,
+            f"no alarm in {plural(one.trials, 'trial')}"
+            if ok
+            else one.reason or one.state,
+            one.remedy,
         )
-    found = [replace(one, steps=(*one.steps, steps[one.name])) if one.name in steps else one for one in answer.hosts]
+    found = [
+        replace(one, steps=(*one.steps, steps[one.name])) if one.name in steps else one
+        for one in answer.hosts
+    ]
     return FleetCheckAnswer(tuple(found))
 
 

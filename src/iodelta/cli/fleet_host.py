@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from iodelta.errors import IodeltaError, LostError, MeasureError, RequestError, UnreachableError
+from iodelta.errors import (
+    IodeltaError,
+    LostError,
+    MeasureError,
+    RequestError,
+    UnreachableError,
+)
 from iodelta.experiment.model import PLACEBO
 from iodelta.fleet.folder import FleetFolder, is_held
 from iodelta.fleet.measuring import End
@@ -70,9 +76,17 @@ def _measured(fleet: FleetFolder, name: str, destroy: tuple[str, ...]) -> End:
     wishes = wishes_of(fleet)
     place.parent.mkdir(exist_ok=True)
     if place.exists():
-        file, asked = place, Asked(destroy=destroy, allow_commands=wishes is not None and wishes.allow_commands)
+        file, asked = (
+            place,
+            Asked(
+                destroy=destroy,
+                allow_commands=wishes is not None and wishes.allow_commands,
+            ),
+        )
         if read_plan(Folder.open(place)).experiment.machines != (host.machine,):
-            raise RequestError(f"its experiment folder is not one of {host.machine}", place=str(place))
+            raise RequestError(
+                f"its experiment folder is not one of {host.machine}", place=str(place)
+            )
     elif wishes is not None:
         from iodelta.cli.reproduce_fleet import measure_one
 
@@ -83,7 +97,10 @@ def _measured(fleet: FleetFolder, name: str, destroy: tuple[str, ...]) -> End:
         file = fleet.path / EXPERIMENT
         path = host.target(experiment.target.path)
         asked = Asked(names=(host.machine,), target=path, destroy=destroy, place=place)
-    with click.Context(click.Command("run")), contextlib.suppress(SystemExit):  # its exit code is of its verdicts
+    with (
+        click.Context(click.Command("run")),
+        contextlib.suppress(SystemExit),
+    ):  # its exit code is of its verdicts
         measure(file, asked)
     return _outcome(place)
 
@@ -100,11 +117,16 @@ def _outcome(place: Path) -> End:
     account = load(folder)
     if account.exit_code == MeasureError.exit_code:
         changed = (finding.explanation for finding in account.broken)
-        reason = next(chain(changed, account.abandoned.values()), "no block was finished")
+        reason = next(
+            chain(changed, account.abandoned.values()), "no block was finished"
+        )
         raise MeasureError(f"nothing was measured: {reason}", place=str(place))
     alarm = _alarm(account)
     return End(
-        "drained" if alarm else "done", alarm, "find what disturbs this host" if alarm else "", _rate(folder, account)
+        "drained" if alarm else "done",
+        alarm,
+        "find what disturbs this host" if alarm else "",
+        _rate(folder, account),
     )
 
 
@@ -120,12 +142,24 @@ def _rate(folder: Folder, account: ExperimentAccount) -> float | None:
     """Mean IOPS of the baseline, the geometric mean over cells."""
     cells: dict[str, list[float]] = defaultdict(list)
     experiment = account.plan.experiment
-    counted = Account(folder.events()).counted(variant.name for variant in experiment.variants)
-    baseline = {number: one for number, one in counted.items() if one.variant == experiment.baseline}
+    counted = Account(folder.events()).counted(
+        variant.name for variant in experiment.variants
+    )
+    baseline = {
+        number: one
+        for number, one in counted.items()
+        if one.variant == experiment.baseline
+    }
     for trial in load_trials(folder, baseline).values():
-        cells[trial.cell].append(sum(direction.iops.value for direction in trial.directions))
+        cells[trial.cell].append(
+            sum(direction.iops.value for direction in trial.directions)
+        )
     means = [statistics.fmean(rates) for rates in cells.values()]
-    return math.exp(statistics.fmean(map(math.log, means))) if means and min(means) > 0 else None
+    return (
+        math.exp(statistics.fmean(map(math.log, means)))
+        if means and min(means) > 0
+        else None
+    )
 
 
 if __name__ == "__main__":

@@ -37,13 +37,23 @@ ON_HOSTS = click.option(
     help="Measure on these hosts of the inventory: names, patterns, tags; !NAME leaves out, &TAG keeps.",
 )
 DESTROY = click.option(
-    "--destroy", multiple=True, metavar="HOST:DEVICE", help="Allow this device of this host to be overwritten."
+    "--destroy",
+    multiple=True,
+    metavar="HOST:DEVICE",
+    help="Allow this device of this host to be overwritten.",
 )
 SCHEDULER = click.option(
-    "--scheduler", default="", metavar="tcp://HOST:PORT", help="Use this Dask scheduler (default: this process)."
+    "--scheduler",
+    default="",
+    metavar="tcp://HOST:PORT",
+    help="Use this Dask scheduler (default: this process).",
 )
 AT_ONCE = click.option(
-    "--at-once", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many hosts at a time."
+    "--at-once",
+    type=click.IntRange(1, 1000),
+    default=50,
+    show_default=True,
+    help="How many hosts at a time.",
 )
 IN_USE = click.option(
     "--in-use",
@@ -60,7 +70,11 @@ PATIENCE = click.option(
     help="How long to wait for a host that does not answer.",
 )
 FORMAT = click.option(
-    "--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True
+    "--format",
+    "format_",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
 )
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 
@@ -107,7 +121,10 @@ def on_fleet(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def checked(*, expression: str | None, inventory: Path, **others: Any) -> Any:
-        how = {name: others.pop(name) for name in ("in_use", "patience", "scheduler", "at_once")}
+        how = {
+            name: others.pop(name)
+            for name in ("in_use", "patience", "scheduler", "at_once")
+        }
         if expression is None:
             _refuse_given("inventory", *how)
             return command(fleet=None, **others)
@@ -122,8 +139,15 @@ def _refuse_given(*names: str) -> None:
     """Raises RequestError for an option that says something about hosts where there are none."""
     context = click.get_current_context()
     for option in context.command.params:
-        if option.name in names and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
-            raise RequestError("this is about the hosts of a fleet", place=option.opts[0], remedy="name them: --hosts")
+        if (
+            option.name in names
+            and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+        ):
+            raise RequestError(
+                "this is about the hosts of a fleet",
+                place=option.opts[0],
+                remedy="name them: --hosts",
+            )
 
 
 def chosen_of(inventory: Path, expression: str | None) -> tuple[FleetHost, ...]:
@@ -143,7 +167,12 @@ def among(folder: FleetFolder, expression: str | None) -> tuple[FleetHost, ...]:
     return chosen(hosts, ALL if expression is None else expression)
 
 
-def scheduled(path: Path, hosts: tuple[FleetHost, ...], files: Mapping[str, bytes] | None, how: How) -> FleetFolder:
+def scheduled(
+    path: Path,
+    hosts: tuple[FleetHost, ...],
+    files: Mapping[str, bytes] | None,
+    how: How,
+) -> FleetFolder:
     """Schedule a fleet to its end. ``files`` are those of the question; None: the one that is there."""
     from iodelta.fleet.checking import destroyed
     from iodelta.fleet.cluster import workers
@@ -155,7 +184,11 @@ def scheduled(path: Path, hosts: tuple[FleetHost, ...], files: Mapping[str, byte
     def say(text: str) -> None:
         click.echo(inert(text), err=True)
 
-    policy = Policy("skip" if how.in_use == "skip" else "wait", how.waits, destroyed(how.destroy, hosts))
+    policy = Policy(
+        "skip" if how.in_use == "skip" else "wait",
+        how.waits,
+        destroyed(how.destroy, hosts),
+    )
     folder = FleetFolder(path)
     folder.make()
     with (
@@ -167,5 +200,7 @@ def scheduled(path: Path, hosts: tuple[FleetHost, ...], files: Mapping[str, byte
             folder.fix(files)
         folder.join(hosts)
         say(f"fleet folder {path}")
-        Coordinator(folder, hosts, policy, client=client, most=most, stop=stop, say=say).run()
+        Coordinator(
+            folder, hosts, policy, client=client, most=most, stop=stop, say=say
+        ).run()
     return folder

@@ -24,7 +24,13 @@ Examples:
 
 @click.command("report", epilog=EXAMPLES)
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER...")
-@click.option("--format", "format_", type=click.Choice(VERDICT_FORMATS), default="console", show_default=True)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(VERDICT_FORMATS),
+    default="console",
+    show_default=True,
+)
 @delivered
 @click.option("--verbose", is_flag=True, help="Show everything, not one screen.")
 @gated
@@ -53,5 +59,13 @@ def command(
     again = f"iodelta fleet report {' '.join(map(pasted, folders))}"
     measured, left = hosts_in(folders)
     found = fleet_account(measured, (again,), left)
-    deliver(found, lambda: charts_of_fleet(found), format_, output, charts, force=force, detail=Detail(whole=verbose))
+    deliver(
+        found,
+        lambda: charts_of_fleet(found),
+        format_,
+        output,
+        charts,
+        force=force,
+        detail=Detail(whole=verbose),
+    )
     sys.exit(exit_code(found, fail_on))

@@ -54,7 +54,8 @@ def gated(command: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*, fail_on: str | None, gate: bool, **others: Any) -> Any:
         if gate and fail_on is not None:
             raise RequestError(
-                "--exit-code is short for --fail-on regression,inconclusive", remedy="give one of both options"
+                "--exit-code is short for --fail-on regression,inconclusive",
+                remedy="give one of both options",
             )
         words = WORSE if gate else None
         return command(fail_on=words if fail_on is None else _parsed(fail_on), **others)
@@ -82,7 +83,9 @@ def _parsed(text: str) -> Words:
     for word in text.split(","):
         if word.strip() not in WORDS:
             raise RequestError(
-                f"not a word of a verdict: {word.strip()!r}", place="--fail-on", remedy=f"use {', '.join(WORDS)}"
+                f"not a word of a verdict: {word.strip()!r}",
+                place="--fail-on",
+                remedy=f"use {', '.join(WORDS)}",
             )
         words |= WORDS[word.strip()]
     return frozenset(words)
@@ -97,5 +100,8 @@ def _fail_on(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 _exit_code_option = click.option(
-    "--exit-code", "gate", is_flag=True, help="For scripts: the same as --fail-on regression,inconclusive."
+    "--exit-code",
+    "gate",
+    is_flag=True,
+    help="For scripts: the same as --fail-on regression,inconclusive.",
 )

@@ -11,10 +11,20 @@ WHOLE = 1000
 class Group(click.Group):
     """Names the nearest of its commands, and all, where click says only that there is no such command."""
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        commands = [
+            (name, self.get_command(ctx, name)) for name in self.list_commands(ctx)
+        ]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.get_short_help_str(WHOLE)) for name, command in commands if command])
+            formatter.write_dl(
+                [
+                    (name, command.get_short_help_str(WHOLE))
+                    for name, command in commands
+                    if command
+                ]
+            )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -25,5 +35,7 @@ class Group(click.Group):
 
             near = difflib.get_close_matches(args[0], names, 1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise click.UsageError(f"no command {args[0]!r}.{hint} Commands: {', '.join(names)}", ctx)
+            raise click.UsageError(
+                f"no command {args[0]!r}.{hint} Commands: {', '.join(names)}", ctx
+            )
         return super().resolve_command(ctx, args)

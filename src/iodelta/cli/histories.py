@@ -34,7 +34,11 @@ LOG = click.option(
     help="The log of added folders (default: decisions.jsonl in the directory; needed with a URL).",
 )
 FORMAT = click.option(
-    "--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True
+    "--format",
+    "format_",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
 )
 
 
@@ -60,7 +64,9 @@ def opened(place: str, log: Path | None, *, write: bool = False) -> tuple[Store,
         try:
             Path(place).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise RequestError(f"cannot make the history: {error.strerror}", place=place) from error
+            raise RequestError(
+                f"cannot make the history: {error.strerror}", place=place
+            ) from error
     context = click.get_current_context(silent=True)
     if context is not None:
         context.call_on_close(store.close)
@@ -69,7 +75,9 @@ def opened(place: str, log: Path | None, *, write: bool = False) -> tuple[Store,
     return store, written
 
 
-def add_each(paths: tuple[Path, ...], given: Given, place: str, log: Path | None, format_: str) -> None:
+def add_each(
+    paths: tuple[Path, ...], given: Given, place: str, log: Path | None, format_: str
+) -> None:
     """Add what is at each path, and print what became of it. Raises RequestError, MeasureError for the first path that
     cannot be added, saying how many were added before it; a document has those."""
     store, written = opened(place, log, write=True)
@@ -93,11 +101,17 @@ def add_each(paths: tuple[Path, ...], given: Given, place: str, log: Path | None
             print_document(HistoryAddAnswer(tuple(added)))
 
 
-def keeper(place: str, log: Path | None, *, dry_run: bool = False) -> Callable[[Iterable[Path]], None]:
+def keeper(
+    place: str, log: Path | None, *, dry_run: bool = False
+) -> Callable[[Iterable[Path]], None]:
     """What adds measured folders to the history at ``place``, opened now so that a wrong one is refused before anything
     is measured; without a place nothing is added. Raises RequestError."""
     if log is not None and not place:
-        raise RequestError("a log without a history", place="--log", remedy="give --history DIRECTORY|URL, too")
+        raise RequestError(
+            "a log without a history",
+            place="--log",
+            remedy="give --history DIRECTORY|URL, too",
+        )
     if not place or dry_run:
         return lambda folders: None
     store, written = opened(place, log, write=True)
@@ -119,7 +133,10 @@ def keeper(place: str, log: Path | None, *, dry_run: bool = False) -> Callable[[
 
 def print_added(night: NightAdded, *, err: bool = False) -> None:
     """What became of a path, and why a series has no point of it."""
-    click.echo(f"{night.outcome}: {inert(night.folder)}, {plural(night.points, 'point')}", err=err)
+    click.echo(
+        f"{night.outcome}: {inert(night.folder)}, {plural(night.points, 'point')}",
+        err=err,
+    )
     for series, reason in night.left_out.items():
         click.echo(f"  left out: {inert(series)}: {inert(reason)}", err=err)
 
@@ -148,17 +165,28 @@ def readable(text: str, place: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise RequestError(f"not text in UTF-8: {text!a}", place=place, remedy="write it in UTF-8") from None
+        raise RequestError(
+            f"not text in UTF-8: {text!a}", place=place, remedy="write it in UTF-8"
+        ) from None
     return text
 
 
 def given_of(
-    machine: str, at: str, describe: str, commit: str, format_: str = "", better: tuple[tuple[str, str], ...] = ()
+    machine: str,
+    at: str,
+    describe: str,
+    commit: str,
+    format_: str = "",
+    better: tuple[tuple[str, str], ...] = (),
 ) -> Given:
     """What options say of results that do not say it themselves. Raises RequestError."""
     from iodelta.history.log import Given
 
-    for text, name in ((machine, "--machine"), (describe, "--describe"), (commit, "--commit")):
+    for text, name in (
+        (machine, "--machine"),
+        (describe, "--describe"),
+        (commit, "--commit"),
+    ):
         readable(text, name)
     return Given(machine, moment_of(at), describe, commit, format_, better)
 
@@ -172,5 +200,9 @@ def moment_of(text: str) -> float | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise RequestError(f"not a time: {text!r}", place="--at", remedy="write it as 2026-11-22T02:00Z") from None
+        raise RequestError(
+            f"not a time: {text!r}",
+            place="--at",
+            remedy="write it as 2026-11-22T02:00Z",
+        ) from None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

@@ -40,7 +40,9 @@ Examples:
   iodelta history show
   iodelta history scan
 """
-_PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+_PATHS = click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 
 
 @click.group("history", cls=Group, epilog=_EXAMPLES)
@@ -48,17 +50,40 @@ def command() -> None:
     """Follow results over many nights: collect experiment folders, and find the steps between them."""
 
 
-for subcommand in (scan, alert, decide, annotate, confirm, night, show, import_, export, prune):
+for subcommand in (
+    scan,
+    alert,
+    decide,
+    annotate,
+    confirm,
+    night,
+    show,
+    import_,
+    export,
+    prune,
+):
     command.add_command(subcommand)
 
 
-@command.command("add", epilog="\b\nExamples:\n  iodelta history add iodelta-20260102-030405\n")
+@command.command(
+    "add", epilog="\b\nExamples:\n  iodelta history add iodelta-20260102-030405\n"
+)
 @_PATHS
 @HISTORY
 @LOG
 @FORMAT
-@click.option("--machine", default="", help="For bundles and results of other tools: where they were measured.")
-@click.option("--at", "moment", default="", metavar="TIME", help="For those: when, such as 2026-11-22T02:00Z.")
+@click.option(
+    "--machine",
+    default="",
+    help="For bundles and results of other tools: where they were measured.",
+)
+@click.option(
+    "--at",
+    "moment",
+    default="",
+    metavar="TIME",
+    help="For those: when, such as 2026-11-22T02:00Z.",
+)
 @click.option("--describe", default="", help="For those: the build, such as v6.12.")
 @click.option("--commit", default="", help="For those: its commit.")
 def add(
@@ -116,7 +141,11 @@ def rebuild(place: str, log: Path | None, format_: str) -> None:
     written = log_of(place, log)
     folders = len({entry.folder for entry in written.added().values()})
     if not folders:
-        raise RequestError("the log names no folder", place=str(written.path), remedy="give the log with --log")
+        raise RequestError(
+            "the log names no folder",
+            place=str(written.path),
+            remedy="give the log with --log",
+        )
     nights = logged(written)
     if not is_url(place):
         _fresh(Path(place), nights)
@@ -126,7 +155,9 @@ def rebuild(place: str, log: Path | None, format_: str) -> None:
     from iodelta.history.finishing import finish
 
     store, written = opened(place, log)
-    finish(store, written)  # what was added while the folders were read went into the file of before
+    finish(
+        store, written
+    )  # what was added while the folders were read went into the file of before
     recorded(store, written)
     if format_ == "json":
         from iodelta.history.answers import HistoryRebuildAnswer

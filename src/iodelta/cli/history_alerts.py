@@ -38,13 +38,30 @@ _ALERT = click.argument("name", metavar="ALERT")
 
 
 @click.command("scan", epilog="\b\nExamples:\n  iodelta history scan\n")
-@click.option("--repo", default="", metavar="PATH", help="Order nights by the commits of this git repository.")
+@click.option(
+    "--repo",
+    default="",
+    metavar="PATH",
+    help="Order nights by the commits of this git repository.",
+)
 @HISTORY
 @LOG
 @FORMAT
-@click.option("--lake", default="", metavar="DIRECTORY|s3://...", help="List candidates of an exported lake instead.")
-@click.option("--engine", default="", metavar="dask://HOST:PORT", help="Let workers of a Dask cluster scan the lake.")
-def scan(repo: str, place: str, log: Path | None, format_: str, lake: str, engine: str) -> None:
+@click.option(
+    "--lake",
+    default="",
+    metavar="DIRECTORY|s3://...",
+    help="List candidates of an exported lake instead.",
+)
+@click.option(
+    "--engine",
+    default="",
+    metavar="dask://HOST:PORT",
+    help="Let workers of a Dask cluster scan the lake.",
+)
+def scan(
+    repo: str, place: str, log: Path | None, format_: str, lake: str, engine: str
+) -> None:
     """Find steps in every series, within each epoch, and group those that one change may have caused.
 
     A candidate is not a verdict: `iodelta history confirm` measures both builds in one experiment. Exit codes: 0
@@ -68,7 +85,9 @@ def scan(repo: str, place: str, log: Path | None, format_: str, lake: str, engin
 def _scan_lake(lake: str, engine: str, format_: str) -> NoReturn:
     """Candidates alone: alerts belong to the log of a history."""
     if not lake:
-        raise RequestError("workers scan a lake", place="--engine", remedy="name it with --lake")
+        raise RequestError(
+            "workers scan a lake", place="--engine", remedy="name it with --lake"
+        )
     store_class()  # says what is not installed
     from iodelta.history.answers import HistoryScanAnswer
     from iodelta.history.lake import scan_lake
@@ -84,7 +103,9 @@ def _scan_lake(lake: str, engine: str, format_: str) -> NoReturn:
     sys.exit(3 if found else 0)
 
 
-@click.command("alert", epilog="\b\nExamples:\n  iodelta history alert 3f2a91c4 --format mail\n")
+@click.command(
+    "alert", epilog="\b\nExamples:\n  iodelta history alert 3f2a91c4 --format mail\n"
+)
 @_ALERT
 @HISTORY
 @LOG
@@ -119,14 +140,24 @@ def _tell(found: Alert, store: Store, format_: str) -> None:
     click.echo(mail(story) if format_ == "mail" else markdown(story), nl=False)
 
 
-@click.command("decide", epilog='\b\nExamples:\n  iodelta history decide 3f2a91c4 expected --why "fixes data loss"\n')
+@click.command(
+    "decide",
+    epilog='\b\nExamples:\n  iodelta history decide 3f2a91c4 expected --why "fixes data loss"\n',
+)
 @_ALERT
-@click.argument("word", type=click.Choice(["new", "investigating", "expected", "fixed", "wontfix", "noise", "ignored"]))
+@click.argument(
+    "word",
+    type=click.Choice(
+        ["new", "investigating", "expected", "fixed", "wontfix", "noise", "ignored"]
+    ),
+)
 @click.option("--why", default="", help="The reason, in a sentence.")
 @HISTORY
 @LOG
 @FORMAT
-def decide(name: str, word: str, why: str, place: str, log: Path | None, format_: str) -> None:
+def decide(
+    name: str, word: str, why: str, place: str, log: Path | None, format_: str
+) -> None:
     """Record your decision on an alert. `new` withdraws an earlier decision."""
     store, written = opened(place, log)
     found = chosen(recorded(store, written), name)
@@ -140,14 +171,25 @@ def decide(name: str, word: str, why: str, place: str, log: Path | None, format_
         click.echo(f"{now.id}: {inert(state_said(now))}")
 
 
-@click.command("annotate", epilog='\b\nExamples:\n  iodelta history annotate "new firmware" --at 2026-11-22T03:00\n')
+@click.command(
+    "annotate",
+    epilog='\b\nExamples:\n  iodelta history annotate "new firmware" --at 2026-11-22T03:00\n',
+)
 @click.argument("text")
-@click.option("--at", "when", default="", metavar="TIME", help="When, in UTC, such as 2026-11-22T03:00.")
+@click.option(
+    "--at",
+    "when",
+    default="",
+    metavar="TIME",
+    help="When, in UTC, such as 2026-11-22T03:00.",
+)
 @click.option("--commit", default="", help="The commit.")
 @HISTORY
 @LOG
 @FORMAT
-def annotate(text: str, when: str, commit: str, place: str, log: Path | None, format_: str) -> None:
+def annotate(
+    text: str, when: str, commit: str, place: str, log: Path | None, format_: str
+) -> None:
     """Note what happened at a time (default: now) or at a commit."""
     import re
 
@@ -155,11 +197,19 @@ def annotate(text: str, when: str, commit: str, place: str, log: Path | None, fo
 
     _, written = opened(place, log)
     if not readable(text, "TEXT").strip():
-        raise RequestError("a note without text", place="TEXT", remedy="say what happened")
+        raise RequestError(
+            "a note without text", place="TEXT", remedy="say what happened"
+        )
     if when and commit:
-        raise RequestError("a note is at a time or at a commit", place="--at", remedy="omit one of them")
+        raise RequestError(
+            "a note is at a time or at a commit",
+            place="--at",
+            remedy="omit one of them",
+        )
     if commit and not re.fullmatch(r"[0-9a-f]{7,64}", commit):
-        raise RequestError("not the hash of a commit: 7 to 64 of 0-9 and a-f", place="--commit")
+        raise RequestError(
+            "not the hash of a commit: 7 to 64 of 0-9 and a-f", place="--commit"
+        )
     moment = moment_of(when)
     t = None if commit else time.time() if moment is None else moment
     written.append(Annotated(time.time(), text, t, commit))
@@ -183,11 +233,24 @@ def ordered(store: Store, written: Log, path: str) -> None:
 
     name = str(checked_out(path)["repo"])
     subjects = [msgspec.json.decode(row["subject"]) for row in store.experiments()]
-    measured = [one["commit"] for one in subjects if one.get("repo") == name and one.get("commit")]
+    measured = [
+        one["commit"]
+        for one in subjects
+        if one.get("repo") == name and one.get("commit")
+    ]
     if not measured:
-        known = ", ".join(sorted({one["repo"] for one in subjects if one.get("repo")})) or "none"
-        raise RequestError(f"no night measured a commit of {name}", place=path, remedy=f"repositories: {known}")
-    entry = Order(written.entries()[0]).extended(Repository.open(LocalMachine(), path), name, measured)
+        known = (
+            ", ".join(sorted({one["repo"] for one in subjects if one.get("repo")}))
+            or "none"
+        )
+        raise RequestError(
+            f"no night measured a commit of {name}",
+            place=path,
+            remedy=f"repositories: {known}",
+        )
+    entry = Order(written.entries()[0]).extended(
+        Repository.open(LocalMachine(), path), name, measured
+    )
     if entry is not None:
         written.append(entry)
 
@@ -214,8 +277,16 @@ def chosen(found: History, name: str) -> Alert:
     if len(named) == 1:
         return named[0]
     known = ", ".join(one.id for one in found.alerts[:SHOWN]) or "none"
-    what = f"{len(named)} alerts begin with {name!r}" if named else f"not an alert: {name!r}"
-    raise RequestError(what, place="ALERT", remedy=f"alerts: {known}; `iodelta history scan` lists them")
+    what = (
+        f"{len(named)} alerts begin with {name!r}"
+        if named
+        else f"not an alert: {name!r}"
+    )
+    raise RequestError(
+        what,
+        place="ALERT",
+        remedy=f"alerts: {known}; `iodelta history scan` lists them",
+    )
 
 
 def code_of(alerts: tuple[Alert, ...]) -> int:
@@ -223,7 +294,10 @@ def code_of(alerts: tuple[Alert, ...]) -> int:
     from iodelta.history.alerts import is_asking
 
     asking = [one for one in alerts if is_asking(one)]
-    if any(one.state == "confirmed" and one.experiments[-1].word == "regression" for one in asking):
+    if any(
+        one.state == "confirmed" and one.experiments[-1].word == "regression"
+        for one in asking
+    ):
         return 1
     return 3 if any(one.state in ("candidate", "inconclusive") for one in asking) else 0
 
@@ -239,7 +313,9 @@ def _show(found: History) -> None:
         click.echo("no candidate")
     others = len(found.alerts) - len(asking)
     if others:
-        click.echo(f"{others} alert{'s' * (others > 1)} closed, decided or over: `iodelta history alert ID` shows one")
+        click.echo(
+            f"{others} alert{'s' * (others > 1)} closed, decided or over: `iodelta history alert ID` shows one"
+        )
         for one in [one for one in found.alerts if one not in asking]:
             click.echo(f"  {one.id}: {inert(state_said(one))}")
 
@@ -250,16 +326,27 @@ def alert_lines(alert: Alert, *, shown: int | None) -> list[str]:
 
     lines = [f"alert {alert.id}: {state_said(alert)}"]
     if alert.last_good and alert.first_bad:
-        lines[0] += f", between {night_said(alert.last_good)} and {night_said(alert.first_bad)}"
+        lines[0] += (
+            f", between {night_said(alert.last_good)} and {night_said(alert.first_bad)}"
+        )
     is_confirmed = alert.state == "confirmed"
-    lines += [f"  {step_said(step, is_confirmed=is_confirmed)}" for step in alert.steps[:shown]]
+    lines += [
+        f"  {step_said(step, is_confirmed=is_confirmed)}"
+        for step in alert.steps[:shown]
+    ]
     if shown is not None and len(alert.steps) > shown:
         lines.append(f"  and {len(alert.steps) - shown} more series")
     lines += [f"  {name}: the step is gone" for name in alert.gone[:shown]]
     lines += [f"  noted: {noted_said(note)}" for note in alert.notes]
-    commits = [f"    {one.sha[:12]} {one.subject} ({one.author})" for one in alert.commits]
+    commits = [
+        f"    {one.sha[:12]} {one.subject} ({one.author})" for one in alert.commits
+    ]
     lines.append(f"  commits: {alert.range_word or f'{len(commits)}, oldest first'}")
-    lines += commits[:shown] + ([f"    and {len(commits) - shown} more"] if shown and len(commits) > shown else [])
+    lines += commits[:shown] + (
+        [f"    and {len(commits) - shown} more"]
+        if shown and len(commits) > shown
+        else []
+    )
     for one in alert.experiments:
         lines.append(f"  measured: {one.word} ({one.folder})")
         lines += [f"    {verdict}" for verdict in one.verdicts[:shown]]
@@ -269,8 +356,14 @@ def alert_lines(alert: Alert, *, shown: int | None) -> list[str]:
 
 def state_said(alert: Alert) -> str:
     """Kind, state and what a person decided."""
-    kind = {"step": "", "machine": " of the machine: an unchanged build moved"}.get(alert.kind, f" ({alert.kind})")
-    decided = "" if alert.triage == "new" else f", {alert.triage}" + (f": {alert.why}" if alert.why else "")
+    kind = {"step": "", "machine": " of the machine: an unchanged build moved"}.get(
+        alert.kind, f" ({alert.kind})"
+    )
+    decided = (
+        ""
+        if alert.triage == "new"
+        else f", {alert.triage}" + (f": {alert.why}" if alert.why else "")
+    )
     return f"{alert.state}{kind}{decided}"
 
 
@@ -282,7 +375,9 @@ def step_said(candidate: Candidate, *, is_confirmed: bool = False) -> str:
         if candidate.few and not is_confirmed
         else ""
     )
-    words = "  ".join([candidate.machine, candidate.cell, candidate.variant, candidate.metric])
+    words = "  ".join(
+        [candidate.machine, candidate.cell, candidate.variant, candidate.metric]
+    )
     between = f"between {night_said(candidate.last_good)} and {night_said(candidate.first_bad)}"
     from iodelta.study.words import percent
 
@@ -294,5 +389,9 @@ def false_alarms_said(alert: Alert) -> str:
     """How often the rule of an alert is wrong: expected, and as counted on this machine."""
     alarms = alert.false_alarms
     measured = f"{alarms.placebo_candidates} candidates in {plural(alarms.placebo_points, 'point')}"
-    said = f"{measured} of the machine's own series without a change" if alarms.placebo_points else "no placebo series"
+    said = (
+        f"{measured} of the machine's own series without a change"
+        if alarms.placebo_points
+        else "no placebo series"
+    )
     return f"false alarms: {alarms.per_1000:g} expected in 1000 points ({alarms.rule}); measured: {said}"

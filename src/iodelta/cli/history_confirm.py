@@ -32,7 +32,10 @@ PUT = click.option(
     help="Command that installs a build, if nights differ by what was installed; may contain {commit} and {built}.",
 )
 DESTROY = click.option(
-    "--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten."
+    "--destroy",
+    multiple=True,
+    metavar="DEVICE",
+    help="Allow this device or file to be overwritten.",
 )
 _EXAMPLES = """
 \b
@@ -80,7 +83,9 @@ def confirm(
     store, written = opened(place, log)
     alert = chosen(recorded(store, written), name)
     with quiet(format_):
-        line = confirmed(alert, store, written, put=put, allowed=Allowed(destroy, allow_commands))
+        line = confirmed(
+            alert, store, written, put=put, allowed=Allowed(destroy, allow_commands)
+        )
     now = chosen(recorded(store, written), alert.id)
     if format_ == "json":
         print_document(now)
@@ -89,7 +94,11 @@ def confirm(
             tell(text)
         if line and now.state == "confirmed":
             click.echo(f"to find the commit:\n  {inert(line)}")
-    sys.exit({"confirmed": int(now.experiments[-1].word == "regression"), "closed": 0}.get(now.state, 3))
+    sys.exit(
+        {"confirmed": int(now.experiments[-1].word == "regression"), "closed": 0}.get(
+            now.state, 3
+        )
+    )
 
 
 @contextlib.contextmanager
@@ -102,7 +111,9 @@ def quiet(format_: str) -> Iterator[None]:
         yield
 
 
-def confirmed(alert: Alert, store: Store, written: Log, *, put: str, allowed: Allowed) -> str:
+def confirmed(
+    alert: Alert, store: Store, written: Log, *, put: str, allowed: Allowed
+) -> str:
     """Measure, or go on measuring, and write the word to the log; the command that finds the commit. Raises
     RequestError, MeasureError."""
     from iodelta.bisect.question import command_words
@@ -114,12 +125,18 @@ def confirmed(alert: Alert, store: Store, written: Log, *, put: str, allowed: Al
     assert alert.first_bad is not None
     folders = {row["id"]: row["folder"] for row in store.experiments()}
     variant = alert.steps[0].variant
-    good, bad = (measured_in(folders[one.experiment], variant) for one in (alert.last_good, alert.first_bad))
+    good, bad = (
+        measured_in(folders[one.experiment], variant)
+        for one in (alert.last_good, alert.first_bad)
+    )
     words = command_words(put, "--put")
     folder = _unfinished(alert, written)
     base = written.path.absolute().parent / "confirmations"
     if folder is None:
-        number = 1 + sum(isinstance(one, Confirming) and one.alert == alert.id for one in written.entries()[0])
+        number = 1 + sum(
+            isinstance(one, Confirming) and one.alert == alert.id
+            for one in written.entries()[0]
+        )
         folder = base / f"{alert.id}-{number}"
         written.append(Confirming(time.time(), alert.id, str(folder)))
     file = folder.with_name(f"{folder.name}.toml")
@@ -133,7 +150,11 @@ def confirmed(alert: Alert, store: Store, written: Log, *, put: str, allowed: Al
 
 def _check(alert: Alert) -> None:
     if not alert.steps or alert.last_good is None or alert.first_bad is None:
-        raise RequestError("there is no step to confirm any more", place=alert.id, remedy=f"it is {alert.state}")
+        raise RequestError(
+            "there is no step to confirm any more",
+            place=alert.id,
+            remedy=f"it is {alert.state}",
+        )
     if alert.kind == "machine":
         raise RequestError(
             "only unchanged builds moved, so there are no two builds to compare",
@@ -148,11 +169,19 @@ def _unfinished(alert: Alert, written: Log) -> Path | None:
 
     entries = written.entries()[0]
     ended = {entry.folder for entry in entries if isinstance(entry, Confirmed)}
-    begun = [entry.folder for entry in entries if isinstance(entry, Confirming) and entry.alert == alert.id]
-    return next((Path(folder) for folder in reversed(begun) if folder not in ended), None)
+    begun = [
+        entry.folder
+        for entry in entries
+        if isinstance(entry, Confirming) and entry.alert == alert.id
+    ]
+    return next(
+        (Path(folder) for folder in reversed(begun) if folder not in ended), None
+    )
 
 
-def _variants(good: Measured, bad: Measured, put: Sequence[str], place: Path) -> tuple[Variant, Variant]:
+def _variants(
+    good: Measured, bad: Measured, put: Sequence[str], place: Path
+) -> tuple[Variant, Variant]:
     """Both builds as variants of one experiment. Raises RequestError, MeasureError."""
     import msgspec
 
@@ -167,9 +196,16 @@ def _variants(good: Measured, bad: Measured, put: Sequence[str], place: Path) ->
                 remedy="give --put COMMAND that installs {commit} or {built}",
             )
         return good.variant, bad.variant
-    values = [{"commit": one.commit, "built": built} for one, built in zip((good, bad), builds, strict=True)]
+    values = [
+        {"commit": one.commit, "built": built}
+        for one, built in zip((good, bad), builds, strict=True)
+    ]
     if not all(one["commit"] for one in values):
-        raise RequestError("--put installs commits, and a night has none", place="--put", remedy="measure with --repo")
+        raise RequestError(
+            "--put installs commits, and a night has none",
+            place="--put",
+            remedy="measure with --repo",
+        )
     first, second = put_knobs(put, *values)
     replace = msgspec.structs.replace
     return (
@@ -191,7 +227,11 @@ def _build(night: Measured, put: Sequence[str], place: Path) -> str:
         return kept
     where = Path(kept).parent.parent if kept else place
     with stop_on_signals() as stop:
-        return str(kept_build(LocalMachine(), night.build, night.commit, where, stop=stop, say=say))
+        return str(
+            kept_build(
+                LocalMachine(), night.build, night.commit, where, stop=stop, say=say
+            )
+        )
 
 
 def measure(folder: Path, file: Path, allowed: Allowed, *, page: bool = True) -> None:
@@ -204,12 +244,21 @@ def measure(folder: Path, file: Path, allowed: Allowed, *, page: bool = True) ->
 
     is_new = not folder.exists()
     place = folder if is_new else None
-    asked = Asked(destroy=tuple(allowed.destroy), allow_commands=allowed.commands, place=place, page=page)
+    asked = Asked(
+        destroy=tuple(allowed.destroy),
+        allow_commands=allowed.commands,
+        place=place,
+        page=page,
+    )
     with contextlib.suppress(SystemExit):  # the exit code of the run is of its verdicts
         run(file if is_new else folder, asked)
     state = Account(Folder.open(folder).events()).state
     if state not in OVER:
-        raise MeasureError(f"the run ended early: {state}", place=str(folder), remedy="the same command continues it")
+        raise MeasureError(
+            f"the run ended early: {state}",
+            place=str(folder),
+            remedy="the same command continues it",
+        )
 
 
 def _outcome(alert: Alert, folder: Path) -> Confirmed:
@@ -223,7 +272,9 @@ def _outcome(alert: Alert, folder: Path) -> Confirmed:
     opened_folder = Folder.open(folder)
     account = load(opened_folder)
     if account.broken:
-        raise MeasureError(f"not what was measured: {account.broken[0].explanation}", place=str(folder))
+        raise MeasureError(
+            f"not what was measured: {account.broken[0].explanation}", place=str(folder)
+        )
     labels = account.plan.experiment.subject.labels
     verdicts = [one for one in account.judgement.verdicts if one.variant == BAD]
     return Confirmed(
@@ -244,7 +295,9 @@ def write(file: Path, text: str) -> None:
         file.write_text(text)
     except OSError as error:
         remedy = "free some space or make it writable, then repeat the command"
-        raise MeasureError(f"cannot write: {error.strerror}", place=str(file), remedy=remedy) from error
+        raise MeasureError(
+            f"cannot write: {error.strerror}", place=str(file), remedy=remedy
+        ) from error
 
 
 def say(text: str) -> None:

@@ -10,7 +10,15 @@ import click
 
 from iodelta.cli.files import check_free, write
 from iodelta.cli.files import force as force_option
-from iodelta.cli.histories import FORMAT, HISTORY, LOG, add_each, given_of, inert, opened
+from iodelta.cli.histories import (
+    FORMAT,
+    HISTORY,
+    LOG,
+    add_each,
+    given_of,
+    inert,
+    opened,
+)
 from iodelta.errors import RequestError
 from iodelta.plural import plural
 
@@ -40,13 +48,30 @@ Examples:
 @HISTORY
 @LOG
 @FORMAT
-@click.option("--from", "source", type=click.Choice(SOURCES), required=True, help="Format of the files.")
-@click.option("--machine", default="", help="Where it was measured, if the file does not say.")
-@click.option("--at", "moment", default="", metavar="TIME", help="When, such as 2026-11-22T02:00Z.")
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(SOURCES),
+    required=True,
+    help="Format of the files.",
+)
+@click.option(
+    "--machine", default="", help="Where it was measured, if the file does not say."
+)
+@click.option(
+    "--at",
+    "moment",
+    default="",
+    metavar="TIME",
+    help="When, such as 2026-11-22T02:00Z.",
+)
 @click.option("--describe", default="", help="The build, such as v6.12.")
 @click.option("--commit", default="", help="Its commit.")
 @click.option(
-    "--better", multiple=True, metavar="MEASURE=higher|lower", help="Which direction is better for a measure."
+    "--better",
+    multiple=True,
+    metavar="MEASURE=higher|lower",
+    help="Which direction is better for a measure.",
 )
 def import_(
     paths: tuple[Path, ...],
@@ -66,13 +91,21 @@ def import_(
     known time, machine, variant, unit, better, error (relative standard error), build and commit.
     """
     ways = tuple(map(_way, better))
-    add_each(paths, given_of(machine, moment, describe, commit, source, ways), place, log, format_)
+    add_each(
+        paths,
+        given_of(machine, moment, describe, commit, source, ways),
+        place,
+        log,
+        format_,
+    )
 
 
 def _way(text: str) -> tuple[str, str]:
     measure, _, way = text.rpartition("=")
     if not measure or way not in ("higher", "lower"):
-        raise RequestError(f"not MEASURE=higher or MEASURE=lower: {text!r}", place="--better")
+        raise RequestError(
+            f"not MEASURE=higher or MEASURE=lower: {text!r}", place="--better"
+        )
     return measure, way
 
 
@@ -80,9 +113,13 @@ def _way(text: str) -> tuple[str, str]:
 @click.argument("target", required=False)
 @HISTORY
 @LOG
-@click.option("--to", "kind", type=click.Choice(TARGETS), required=True, help="What is written.")
+@click.option(
+    "--to", "kind", type=click.Choice(TARGETS), required=True, help="What is written."
+)
 @force_option
-def export(target: str | None, place: str, log: Path | None, kind: str, force: bool) -> None:
+def export(
+    target: str | None, place: str, log: Path | None, kind: str, force: bool
+) -> None:
     """Export all points as CSV, JSON or Parquet, the newest values as Bencher's metric format, or everything to a Delta
     lake (a directory or s3://BUCKET/PATH; AWS_* variables say how to reach it).
 
@@ -91,7 +128,9 @@ def export(target: str | None, place: str, log: Path | None, kind: str, force: b
     """
     if kind == "delta" and not target:
         raise RequestError(
-            "a lake needs a target", place="export --to delta", remedy="name a directory or s3://BUCKET/PATH"
+            "a lake needs a target",
+            place="export --to delta",
+            remedy="name a directory or s3://BUCKET/PATH",
         )
     if target and kind != "delta":
         check_free(Path(target), force=force)
@@ -100,7 +139,9 @@ def export(target: str | None, place: str, log: Path | None, kind: str, force: b
         from iodelta.history.lake import export as to_lake
 
         done = to_lake(store, str(target))
-        click.echo(f"{inert(done.target)}: {plural(done.appended, 'experiment')} appended, {done.deleted} deleted")
+        click.echo(
+            f"{inert(done.target)}: {plural(done.appended, 'experiment')} appended, {done.deleted} deleted"
+        )
         return
     data = _written(store, kind)
     if target is None:
@@ -118,7 +159,9 @@ def _written(store: Store, kind: str) -> bytes:
     if kind in ("json", "bmf"):
         from iodelta.report.documents import written
 
-        return written(HistoryExportAnswer(tuple(rows(lines))) if kind == "json" else bmf(lines))
+        return written(
+            HistoryExportAnswer(tuple(rows(lines))) if kind == "json" else bmf(lines)
+        )
     made = io.BytesIO()
     table = frame(lines)
     table.write_csv(made) if kind == "csv" else table.write_parquet(made)

@@ -15,8 +15,22 @@ import click
 
 from iodelta.cli.files import print_document
 from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_added, tell
-from iodelta.cli.history_alerts import alert_lines, code_of, ordered, recorded, state_said
-from iodelta.cli.history_confirm import DESTROY, PUT, Allowed, confirmed, measure, quiet, write
+from iodelta.cli.history_alerts import (
+    alert_lines,
+    code_of,
+    ordered,
+    recorded,
+    state_said,
+)
+from iodelta.cli.history_confirm import (
+    DESTROY,
+    PUT,
+    Allowed,
+    confirmed,
+    measure,
+    quiet,
+    write,
+)
 from iodelta.cli.own_command import allow_commands
 from iodelta.cli.turn import waits
 from iodelta.errors import IodeltaError, MeasureError, RequestError
@@ -40,7 +54,11 @@ Examples:
 @PUT
 @DESTROY
 @allow_commands
-@click.option("--no-confirm", is_flag=True, help="Do not measure alerts; `iodelta history confirm` does so later.")
+@click.option(
+    "--no-confirm",
+    is_flag=True,
+    help="Do not measure alerts; `iodelta history confirm` does so later.",
+)
 @waits
 @HISTORY
 @LOG
@@ -74,17 +92,23 @@ def night(
         repo = _build_of(file).repo
         if repo:
             ordered(store, written, repo)
-        waiting, failed = ((), ()) if no_confirm else _confirmed(store, written, put, allowed)
+        waiting, failed = (
+            ((), ()) if no_confirm else _confirmed(store, written, put, allowed)
+        )
         _end(written)
     found = recorded(store, written)
     if format_ == "json":
-        print_document(HistoryNightAnswer(added, found.alerts, tuple(waiting), tuple(failed)))
+        print_document(
+            HistoryNightAnswer(added, found.alerts, tuple(waiting), tuple(failed))
+        )
     else:
         _show(found.alerts, begun.at, waiting, failed)
     sys.exit(4 if failed else code_of(found.alerts))
 
 
-def _measured(begun: NightBegun, file: Path, allowed: Allowed, store: Store, written: Log) -> NightAdded:
+def _measured(
+    begun: NightBegun, file: Path, allowed: Allowed, store: Store, written: Log
+) -> NightAdded:
     """The folder of this night in the history."""
     from iodelta.history.adding import add
     from iodelta.history.log import Given
@@ -93,13 +117,17 @@ def _measured(begun: NightBegun, file: Path, allowed: Allowed, store: Store, wri
     text = folder.with_name(f"{folder.name}.toml")
     if not folder.exists():
         write(text, _resolved(file, begun.commit, written.path.absolute().parent))
-    measure(folder, text, allowed, page=False)  # hundreds of pages that hardly anybody opens
+    measure(
+        folder, text, allowed, page=False
+    )  # hundreds of pages that hardly anybody opens
     added = add(folder, Given(), store, written)
     print_added(added, err=True)
     return added
 
 
-def _confirmed(store: Store, written: Log, put: str, allowed: Allowed) -> tuple[Sequence[str], Sequence[str]]:
+def _confirmed(
+    store: Store, written: Log, put: str, allowed: Allowed
+) -> tuple[Sequence[str], Sequence[str]]:
     """Confirm what waits for it. Returns what needs something of the user first, and what could not be measured and is
     tried again in the next night."""
     from iodelta.history.alerts import is_asking
@@ -115,15 +143,21 @@ def _confirmed(store: Store, written: Log, put: str, allowed: Allowed) -> tuple[
         try:
             line = confirmed(alert, store, written, put=put, allowed=allowed)
         except IodeltaError as error:
-            needs_user = isinstance(error, RequestError) and not isinstance(error, BusyError)
-            (waiting if needs_user else failed).append(f"alert {alert.id}: {error.sentence}")
+            needs_user = isinstance(error, RequestError) and not isinstance(
+                error, BusyError
+            )
+            (waiting if needs_user else failed).append(
+                f"alert {alert.id}: {error.sentence}"
+            )
             continue
         if line:
             click.echo(f"to find the commit of {alert.id}: {inert(line)}", err=True)
     return waiting, failed
 
 
-def _show(alerts: Sequence[Alert], since: float, waiting: Sequence[str], failed: Sequence[str]) -> None:
+def _show(
+    alerts: Sequence[Alert], since: float, waiting: Sequence[str], failed: Sequence[str]
+) -> None:
     """Whole what is new ``since`` this night began, the rest in a line."""
     from iodelta.history.alerts import is_asking
 
@@ -159,12 +193,19 @@ def _unfinished(file: Path, written: Log) -> NightBegun | None:
     for entry in written.entries()[0]:
         if isinstance(entry, NightBegun) and entry.file == str(file.absolute()):
             last = entry
-        elif isinstance(entry, NightEnded) and last is not None and entry.folder == last.folder:
+        elif (
+            isinstance(entry, NightEnded)
+            and last is not None
+            and entry.folder == last.folder
+        ):
             last = None
     if last is None:
         return None
     if last.commit != _commit(file):
-        click.echo(f"not continued: {inert(last.folder)} was begun with commit {last.commit[:12]}", err=True)
+        click.echo(
+            f"not continued: {inert(last.folder)} was begun with commit {last.commit[:12]}",
+            err=True,
+        )
         return None
     click.echo(f"continuing the night in {inert(last.folder)}", err=True)
     return last
@@ -230,7 +271,9 @@ def _resolved(file: Path, commit: str, place: Path) -> str:
 
     data, build = _data(file), _build_of(file)
     if "job_file" in data.get("workload", {}):
-        data["workload"]["job_file"] = str(file.absolute().parent / data["workload"]["job_file"])
+        data["workload"]["job_file"] = str(
+            file.absolute().parent / data["workload"]["job_file"]
+        )
     if not build.repo:
         return toml_text(data)
     subject = {**checked_out(build.repo), **data.get("subject", {}), "commit": commit}
@@ -238,11 +281,18 @@ def _resolved(file: Path, commit: str, place: Path) -> str:
     if build.command:
         with stop_on_signals() as stop:
             kept = kept_build(
-                LocalMachine(), build, commit, place, stop=stop, say=lambda text: click.echo(text, err=True)
+                LocalMachine(),
+                build,
+                commit,
+                place,
+                stop=stop,
+                say=lambda text: click.echo(text, err=True),
             )
         values[BUILT] = str(kept)
         subject["labels"] = {**subject.get("labels", {}), BUILT: str(kept)}
-    return toml_text({**data, "variant": filled(data.get("variant", {}), values), "subject": subject})
+    return toml_text(
+        {**data, "variant": filled(data.get("variant", {}), values), "subject": subject}
+    )
 
 
 @contextlib.contextmanager
@@ -253,11 +303,19 @@ def _alone(written: Log) -> Iterator[None]:
         place.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise MeasureError(f"cannot write: {error.strerror}", place=str(place), remedy="make it writable") from error
+        raise MeasureError(
+            f"cannot write: {error.strerror}",
+            place=str(place),
+            remedy="make it writable",
+        ) from error
     with contextlib.closing(os.fdopen(handle)) as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             remedy = "wait for it, or end it"
-            raise RequestError("another night of this history is running", place=str(place), remedy=remedy) from error
+            raise RequestError(
+                "another night of this history is running",
+                place=str(place),
+                remedy=remedy,
+            ) from error
         yield

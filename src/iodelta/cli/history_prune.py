@@ -29,16 +29,38 @@ Examples:
 @HISTORY
 @LOG
 @FORMAT
-@click.option("--older-than", "age", default="", metavar="AGE", help="Nights that began before: 90d, 26w, 2y.")
-@click.option("--keep", type=click.IntRange(min=1), help="All but this many newest nights of each machine.")
+@click.option(
+    "--older-than",
+    "age",
+    default="",
+    metavar="AGE",
+    help="Nights that began before: 90d, 26w, 2y.",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    help="All but this many newest nights of each machine.",
+)
 @click.option("--gone", is_flag=True, help="Nights whose folder no longer exists.")
-@click.option("--dry-run", is_flag=True, help="Only list the nights that would be removed.")
-def prune(place: str, log: Path | None, format_: str, age: str, keep: int | None, gone: bool, dry_run: bool) -> None:
+@click.option(
+    "--dry-run", is_flag=True, help="Only list the nights that would be removed."
+)
+def prune(
+    place: str,
+    log: Path | None,
+    format_: str,
+    age: str,
+    keep: int | None,
+    gone: bool,
+    dry_run: bool,
+) -> None:
     """Remove nights from the history, and list each one. Folders are never deleted; the log keeps the decision, and
     `iodelta history add` of the folder brings a night back."""
     if not age and keep is None and not gone:
         raise RequestError(
-            "nothing is chosen", place="iodelta history prune", remedy="add --older-than, --keep or --gone"
+            "nothing is chosen",
+            place="iodelta history prune",
+            remedy="add --older-than, --keep or --gone",
         )
     before = time.time() - _seconds(age) if age else None
     store, written = opened(place, log)
@@ -57,7 +79,9 @@ def prune(place: str, log: Path | None, format_: str, age: str, keep: int | None
         return
     for night in found:
         moment = time.strftime("%Y-%m-%d %H:%M", time.gmtime(night.t))
-        click.echo(f"  {moment}  {inert(night.machine)}  {inert(night.folder)}: {night.reason}")
+        click.echo(
+            f"  {moment}  {inert(night.machine)}  {inert(night.folder)}: {night.reason}"
+        )
     said = "would be removed" if dry_run else "removed; their folders are unchanged"
     click.echo(f"{plural(len(found), 'night')} {said}")
 
@@ -65,5 +89,9 @@ def prune(place: str, log: Path | None, format_: str, age: str, keep: int | None
 def _seconds(age: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([dwy])", age.strip())
     if match is None:
-        raise RequestError(f"not an age: {age!r}", place="--older-than", remedy="write it as 90d, 26w or 2y")
+        raise RequestError(
+            f"not an age: {age!r}",
+            place="--older-than",
+            remedy="write it as 90d, 26w or 2y",
+        )
     return float(match[1]) * _UNITS[match[2]]

@@ -37,9 +37,18 @@ Examples:
 @HISTORY
 @LOG
 @click.option(
-    "--only", multiple=True, metavar="TEXT", help="Only series with TEXT in their machine, cell, variant or metric."
+    "--only",
+    multiple=True,
+    metavar="TEXT",
+    help="Only series with TEXT in their machine, cell, variant or metric.",
 )
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="console",
+    show_default=True,
+)
 @click.option(
     "--output",
     "-o",
@@ -48,7 +57,14 @@ Examples:
     help="Write to FILE. The extension selects the format: .html, .md, .json, .txt (mail).",
 )
 @force_option
-def show(place: str, log: Path | None, only: tuple[str, ...], format_: str, output: Path | None, force: bool) -> None:
+def show(
+    place: str,
+    log: Path | None,
+    only: tuple[str, ...],
+    format_: str,
+    output: Path | None,
+    force: bool,
+) -> None:
     """Show every series with its nights, epochs and steps: bars in a terminal, charts in a page (--format html).
 
     Below the bars ~ marks the nights among which a step is, ^ the first night surely after it, ! a lone night beyond
@@ -79,10 +95,22 @@ def _document(store: Store, only: tuple[str, ...], entries: Sequence[Entry]) -> 
     whole = store.lines()
     lines = [line for line in whole if is_wanted(line, only)]
     series = [
-        HistorySeries(one.key.machine, one.cell, one.variant, one.key.metric, one.unit, one.better, one.points)
+        HistorySeries(
+            one.key.machine,
+            one.cell,
+            one.variant,
+            one.key.metric,
+            one.unit,
+            one.better,
+            one.points,
+        )
         for one in lines
     ]
-    return written(HistoryShowAnswer(len(store.experiments()), tuple(series), notes_of(whole, entries)))
+    return written(
+        HistoryShowAnswer(
+            len(store.experiments()), tuple(series), notes_of(whole, entries)
+        )
+    )
 
 
 def _rendered(found: list[Course], store: Store, format_: str) -> bytes:
@@ -117,8 +145,12 @@ def _print(found: list[Course], experiments: int) -> None:
             if line.strip():
                 click.echo(f"    {line}")
         for epoch in course.epochs:
-            tell(f"    another epoch from {day(epoch.t)}: {inert('; '.join(epoch.differs))}")
-        for step, notes, standing in zip(course.steps, course.noted, course.standings, strict=True):
+            tell(
+                f"    another epoch from {day(epoch.t)}: {inert('; '.join(epoch.differs))}"
+            )
+        for step, notes, standing in zip(
+            course.steps, course.noted, course.standings, strict=True
+        ):
             tell(f"    {inert(f'{standing.said}: {said(step, standing)}')}")
             for note in notes:
                 tell(f"      noted there: {inert(noted_said(note))}")
@@ -137,5 +169,9 @@ def _newest(course: Course) -> str:
 
     last = points[-1]
     log = course.log_ratio(last)
-    against = f", {percent(math.expm1(log), last.r_se)} against the reference" if log is not None else ""
+    against = (
+        f", {percent(math.expm1(log), last.r_se)} against the reference"
+        if log is not None
+        else ""
+    )
     return f"{text}, {night(last.t)}: {valued(last.y, course.line.unit)}{against}"

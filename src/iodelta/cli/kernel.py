@@ -25,7 +25,9 @@ Examples:
   iodelta kernel build linux --rev v6.18 --rev v6.19
   iodelta kernel sweep 6.12.100..6.12.117 -- --rw=randread --bs=4k --direct=1 --ioengine=io_uring
 """
-_FORMAT = click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+_FORMAT = click.option(
+    "--format", "format_", type=click.Choice(["console", "json"]), default="console"
+)
 
 
 @click.group("kernel", cls=Group, epilog=_EXAMPLES)
@@ -48,19 +50,24 @@ def list_(format_: str) -> None:
         _json(here, available, built)
         return
     for kernel in here:
-        click.echo(f"here       {inert(kernel.release):<34} {inert(kernel.package or kernel.image)}")
+        click.echo(
+            f"here       {inert(kernel.release):<34} {inert(kernel.package or kernel.image)}"
+        )
     for kernel in built:
         click.echo(f"built      {inert(kernel.name):<34} {inert(kernel.image)}")
     known = {kernel.release for kernel in here}
     for package in available:
         if package.release not in known:
-            click.echo(f"available  {inert(package.release):<34} {inert(package.package)} {inert(package.version)}")
+            click.echo(
+                f"available  {inert(package.release):<34} {inert(package.package)} {inert(package.version)}"
+            )
     if reason:
         click.echo(reason, err=True)
 
 
 @command.command(
-    "fetch", epilog="\b\nExamples:\n  iodelta kernel fetch 6.12\n  iodelta kernel fetch 6.1.170..6.1.180\n"
+    "fetch",
+    epilog="\b\nExamples:\n  iodelta kernel fetch 6.12\n  iodelta kernel fetch 6.1.170..6.1.180\n",
 )
 @click.argument("names", nargs=-1, required=True)
 @_FORMAT
@@ -75,13 +82,19 @@ def fetch(names: tuple[str, ...], format_: str) -> None:
     wanted = []
     for name in names:
         ends = _ends(name)
-        wanted += packages.between(*ends, available) if ends else [packages.choose(name, available)]
+        wanted += (
+            packages.between(*ends, available)
+            if ends
+            else [packages.choose(name, available)]
+        )
     found = []
     for package in dict.fromkeys(wanted):
         kernel = packages.fetch(package)
         found.append(kernel)
         if format_ == "console":
-            click.echo(f"{inert(kernel.release)}  ({inert(package.package)} {inert(package.version)})")
+            click.echo(
+                f"{inert(kernel.release)}  ({inert(package.package)} {inert(package.version)})"
+            )
     if format_ == "json":
         _json(tuple(found), ())
 
@@ -109,9 +122,16 @@ Examples:
     help="Build this commit, or A, B and all between (default: the current state of TREE). Repeatable.",
 )
 @click.option("--compiler", default="gcc", show_default=True, help="The C compiler.")
-@click.option("--jobs", type=click.IntRange(1), help="How many compilers run at once (default: the number of CPUs).")
 @click.option(
-    "--into", type=click.Path(path_type=Path), metavar="DIR", help="Also put the kernel there: for bisect --artifact."
+    "--jobs",
+    type=click.IntRange(1),
+    help="How many compilers run at once (default: the number of CPUs).",
+)
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Also put the kernel there: for bisect --artifact.",
 )
 @click.option("--again", is_flag=True, help="Build even if the cache has the kernel.")
 @_FORMAT
@@ -137,13 +157,31 @@ def build(tree: Path, config: Path | None, revs: tuple[str, ...], into: Path | N
 @click.argument("row", metavar="FIRST..LAST")
 @click.argument("fio", nargs=-1, type=click.UNPROCESSED)
 @click.option(
-    "--condition", "conditions", multiple=True, metavar="NAME:KNOB=VALUE,...", help="The same as for iodelta run."
+    "--condition",
+    "conditions",
+    multiple=True,
+    metavar="NAME:KNOB=VALUE,...",
+    help="The same as for iodelta run.",
 )
-@click.option("--target", default="", help="What the guest measures (default: null_blk).")
-@click.option("--folder", "place", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+@click.option(
+    "--target", default="", help="What the guest measures (default: null_blk)."
+)
+@click.option(
+    "--folder",
+    "place",
+    type=click.Path(path_type=Path),
+    help="Name of the experiment folder to create.",
+)
+@click.option(
+    "--format", "format_", type=click.Choice(["console", "json"]), default="console"
+)
 def sweep(
-    row: str, fio: tuple[str, ...], conditions: tuple[str, ...], target: str, place: Path | None, format_: str
+    row: str,
+    fio: tuple[str, ...],
+    conditions: tuple[str, ...],
+    target: str,
+    place: Path | None,
+    format_: str,
 ) -> None:
     """Count the instructions of an I/O under every fetched kernel from FIRST to LAST, and compare each with the one
     before."""
@@ -153,11 +191,16 @@ def sweep(
 
     ends = _ends(row)
     if ends is None:
-        raise RequestError("give the range as FIRST..LAST", place=row, remedy="as in 6.12.100..6.12.117")
+        raise RequestError(
+            "give the range as FIRST..LAST",
+            place=row,
+            remedy="as in 6.12.100..6.12.117",
+        )
     members = [
         kernel
         for kernel in kernels.here()
-        if kernel.package and kernels.within(kernels.order(kernel.package), *map(kernels.order, ends))
+        if kernel.package
+        and kernels.within(kernels.order(kernel.package), *map(kernels.order, ends))
     ]
     if len(members) < 2:
         raise MeasureError(
@@ -190,7 +233,11 @@ def _short(kernel: Kernel) -> str:
     return kernel.package.partition(" ")[2].partition("~")[0]
 
 
-def _json(here: tuple[Kernel, ...], available: tuple[Package, ...], built: tuple[Kernel, ...] = ()) -> None:
+def _json(
+    here: tuple[Kernel, ...],
+    available: tuple[Package, ...],
+    built: tuple[Kernel, ...] = (),
+) -> None:
     from iodelta.report.answers import KernelsAnswer
 
     print_document(KernelsAnswer(here, available, built))

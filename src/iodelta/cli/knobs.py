@@ -24,8 +24,18 @@ WIDTH = 80
     "  iodelta knobs --machine ssh:storage1 --target /dev/nvme0n1\n",
 )
 @on_machine
-@click.option("--target", default="", help="Block device, file or directory (default: the current directory).")
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
+@click.option(
+    "--target",
+    default="",
+    help="Block device, file or directory (default: the current directory).",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+)
 def command(machine: str, target: str, format_: str) -> None:
     """List every knob: its current value and the allowed values, or why it cannot be set on this machine."""
     from iodelta.knob import catalogue
@@ -39,7 +49,9 @@ def command(machine: str, target: str, format_: str) -> None:
 
         print_document(KnobsAnswer(found, knobs))
         return
-    click.echo(f"For {inert(found.path)}" + (f" on {found.device}" if found.device else ""))
+    click.echo(
+        f"For {inert(found.path)}" + (f" on {found.device}" if found.device else "")
+    )
     for line in lines(knobs):
         click.echo(line)
 
@@ -50,7 +62,9 @@ def lines(knobs: Sequence[KnobInfo]) -> Iterator[str]:
     for info in knobs:
         if not info.reason:
             present = inert(info.present) or "(nothing to show)"
-            yield from textwrap.wrap(f"{info.name:<{width}}{present}", WIDTH, subsequent_indent=" " * width)
+            yield from textwrap.wrap(
+                f"{info.name:<{width}}{present}", WIDTH, subsequent_indent=" " * width
+            )
             yield from _wrapped(f"allowed: {inert(info.allowed)}")
     reasons: dict[str, list[str]] = {}
     for info in knobs:
@@ -65,4 +79,10 @@ def lines(knobs: Sequence[KnobInfo]) -> Iterator[str]:
 
 
 def _wrapped(text: str) -> Iterator[str]:
-    yield from textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+    yield from textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent="    ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+    )

@@ -67,7 +67,9 @@ class LazyGroup(Group):
         assert isinstance(found, click.Command)
         return found
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -84,7 +86,9 @@ class LazyGroup(Group):
             sys.stderr.write("iodelta: stopped\n")
             sys.exit(128 + signal.SIGINT)
         except (BrokenPipeError, SystemExit) as end:
-            if isinstance(end, SystemExit) and not isinstance(end.__context__, BrokenPipeError):
+            if isinstance(end, SystemExit) and not isinstance(
+                end.__context__, BrokenPipeError
+            ):
                 raise
             # Nobody reads any more, which rich makes an exit of 1; what is still buffered must not fail once more.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -102,10 +106,14 @@ def _with_fio_in_mind(error: click.NoSuchOption) -> click.UsageError:
     if difflib.get_close_matches(error.option_name, own, 1, cutoff=0.8):
         return error
     words = f"{context.command_path} ... -- {error.option_name}=..."
-    return click.UsageError(f"{error.message} Options of fio itself come after --, as in: {words}", context)
+    return click.UsageError(
+        f"{error.message} Options of fio itself come after --, as in: {words}", context
+    )
 
 
-def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+def _print_version(
+    context: click.Context, parameter: click.Parameter, value: bool
+) -> None:
     if not value or context.resilient_parsing:
         return
     click.echo(f"iodelta, version {__version__}")
@@ -117,7 +125,10 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
     context.exit()
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -155,7 +166,9 @@ def main() -> NoReturn:
     except IodeltaError as error:
         from iodelta.study.words import inert  # --help does without
 
-        said = "\n".join(map(inert, str(error).split("\n")))  # it may quote another host, or a file
+        said = "\n".join(
+            map(inert, str(error).split("\n"))
+        )  # it may quote another host, or a file
         sys.stderr.write(f"iodelta: {said}\n")
         sys.exit(error.exit_code)
     raise AssertionError("click exits by itself")

@@ -29,7 +29,9 @@ allow_commands = click.option(
 Given = Mapping[str, str | int | bool | list[str] | None]
 
 
-def of_file(path: Path, *, top: Given, target: Given, design: Given, allowed: bool) -> tuple[str, Experiment]:
+def of_file(
+    path: Path, *, top: Given, target: Given, design: Given, allowed: bool
+) -> tuple[str, Experiment]:
     """The text of an experiment file with options of the command line put into it, and what it says.
 
     Raises RequestError unless its workload is a command, RefusedError unless that may run.
@@ -40,7 +42,12 @@ def of_file(path: Path, *, top: Given, target: Given, design: Given, allowed: bo
     from iodelta.lab.guard import check_commands
 
     # A placebo, as the file of a search needs no variants.
-    changed = overridden(placed(text_of(path), path.parent), top=top, target=target, design={**design, "placebo": True})
+    changed = overridden(
+        placed(text_of(path), path.parent),
+        top=top,
+        target=target,
+        design={**design, "placebo": True},
+    )
     assert changed is not None
     experiment = parse(changed, str(path), base=path.parent, numbered=False)
     if not experiment.of_command:

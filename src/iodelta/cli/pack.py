@@ -30,12 +30,27 @@ SHOWN = 40
 @click.command("pack", epilog=EXAMPLES)
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="The file to create (default: FOLDER.iodelta.tar.zst)."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The file to create (default: FOLDER.iodelta.tar.zst).",
 )
-@click.option("--keep-identity", is_flag=True, help="Keep host names, serial numbers and addresses.")
+@click.option(
+    "--keep-identity",
+    is_flag=True,
+    help="Keep host names, serial numbers and addresses.",
+)
 @force_option
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
-def command(folder: Path, output: Path | None, keep_identity: bool, force: bool, format_: str) -> None:
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+)
+def command(
+    folder: Path, output: Path | None, keep_identity: bool, force: bool, format_: str
+) -> None:
     """Pack FOLDER into one file that others can read (report, show, compare, audit, env) and measure (reproduce). The
     same folder always gives the same bytes.
 
@@ -67,12 +82,23 @@ def command(folder: Path, output: Path | None, keep_identity: bool, force: bool,
         left = tuple(map(str, made.left_out))
         files = tuple(PackedFile(*one) for one in made.files)
         state, words = made.manifest.state, made.boot_words
-        answer = PackAnswer(str(place), len(made.data), sha256(made.data), removed, left, state, files, words)
+        answer = PackAnswer(
+            str(place),
+            len(made.data),
+            sha256(made.data),
+            removed,
+            left,
+            state,
+            files,
+            words,
+        )
         sys.stdout.buffer.write(as_json(answer))
         return
     for line in _account(made, keep_identity):
         click.echo(line)
-    click.echo(f"{inert(str(place))}: {len(made.data)} bytes, SHA-256 {sha256(made.data)}")
+    click.echo(
+        f"{inert(str(place))}: {len(made.data)} bytes, SHA-256 {sha256(made.data)}"
+    )
 
 
 def _same(judgement: object, draft: Path, place: Path) -> None:
@@ -101,7 +127,11 @@ def _packed(made: Packing) -> list[str]:
     """The files that travel, those of trials counted together, with their sizes."""
     raw = [size for name, size in made.files if name.startswith("raw/")]
     lines = ["Packed:"]
-    lines += [f"  {name:<22} {size:>10} bytes" for name, size in made.files if not name.startswith("raw/")]
+    lines += [
+        f"  {name:<22} {size:>10} bytes"
+        for name, size in made.files
+        if not name.startswith("raw/")
+    ]
     if raw:
         lines.append(
             f"  {'raw/':<22} {sum(raw):>10} bytes in {plural(len(raw), 'file')}, fio's output and command lines"
@@ -112,25 +142,38 @@ def _packed(made: Packing) -> list[str]:
 def _replaced(made: Packing) -> list[str]:
     """What does not travel: identities, words of the command line, files."""
     places = {one.kind: one.places for one in made.manifest.removed}
-    lines = ["Removed (the bundle contains only the placeholders, not this list):"] if made.replaced else []
+    lines = (
+        ["Removed (the bundle contains only the placeholders, not this list):"]
+        if made.replaced
+        else []
+    )
     for kind, word, text in made.replaced[:SHOWN]:
         lines.append(f"  {kind:<12} {word:<12} for {inert(text)}")
     if len(made.replaced) > SHOWN:
         lines.append(f"  and {len(made.replaced) - SHOWN} more")
     if places:
-        counts = (f"{plural(count, 'place')} ({kind})" for kind, count in sorted(places.items()))
+        counts = (
+            f"{plural(count, 'place')} ({kind})"
+            for kind, count in sorted(places.items())
+        )
         lines.append(f"  in {', '.join(counts)}")
     if not made.replaced:
         lines.append("No name, number or address was found that had to be removed.")
     if made.words:
         names = ", ".join(map(inert, made.words))
-        lines.append(f"Ordinary words, replaced only where they stand as a name: {names}")
+        lines.append(
+            f"Ordinary words, replaced only where they stand as a name: {names}"
+        )
     if made.boot_words:
         words = plural(made.boot_words, "further word")
-        lines.append(f"Of the kernel's command line what matters for I/O is packed, {words} left out")
+        lines.append(
+            f"Of the kernel's command line what matters for I/O is packed, {words} left out"
+        )
     if made.left_out:
         more = f" and {len(made.left_out) - 8} more" if len(made.left_out) > 8 else ""
         lines.append(f"Left out: {', '.join(map(inert, made.left_out[:8]))}{more}")
     if made.manifest.state not in ("complete", "budget"):
-        lines.append(f"The experiment is not complete ({inert(made.manifest.state)}): it cannot be reproduced.")
+        lines.append(
+            f"The experiment is not complete ({inert(made.manifest.state)}): it cannot be reproduced."
+        )
     return lines

@@ -11,7 +11,13 @@ from iodelta.cli.delivery import deliver
 from iodelta.cli.groups import Group
 from iodelta.cli.policy_members import calibrate, defrag, mirror
 from iodelta.cli.policy_options import BS, FIVE, FORMAT, JOBS, workload
-from iodelta.cli.policy_words import numbers, once, rates_per_second, reads_percent, size_of
+from iodelta.cli.policy_words import (
+    numbers,
+    once,
+    rates_per_second,
+    reads_percent,
+    size_of,
+)
 from iodelta.cli.typed import typed
 from iodelta.errors import RequestError
 
@@ -50,7 +56,13 @@ def list_(format_: str) -> None:
 @command.command("explain")
 @click.argument("policies", nargs=-1, required=True)
 @click.option("--copies", default=2, show_default=True, help="Copies of each byte.")
-@click.option("--rate", "rates", type=float, multiple=True, help="I/Os per second of one member alone. Repeatable.")
+@click.option(
+    "--rate",
+    "rates",
+    type=float,
+    multiple=True,
+    help="I/Os per second of one member alone. Repeatable.",
+)
 @click.option(
     "--calibration",
     type=click.Path(path_type=Path),
@@ -60,7 +72,11 @@ def list_(format_: str) -> None:
 @click.option("--iodepth", default=1, show_default=True)
 @JOBS
 @click.option("--raid10", is_flag=True, help="Striped: btrfs cuts reads at 64 KiB.")
-@click.option("--iops", type=float, help="I/Os per second of the array, to convert times into decisions.")
+@click.option(
+    "--iops",
+    type=float,
+    help="I/Os per second of the array, to convert times into decisions.",
+)
 @FORMAT
 def explain(
     policies: tuple[str, ...],
@@ -79,16 +95,34 @@ def explain(
     from iodelta.policy.calibrate import load, rates_of
     from iodelta.policy.explain import Array, explain
 
-    if any(rate <= 0 for rate in rates) or iodepth < 1 or jobs < 1 or (iops is not None and iops <= 0):
-        raise RequestError("rates, depth, jobs and iops must be above 0", place="command line")
+    if (
+        any(rate <= 0 for rate in rates)
+        or iodepth < 1
+        or jobs < 1
+        or (iops is not None and iops <= 0)
+    ):
+        raise RequestError(
+            "rates, depth, jobs and iops must be above 0", place="command line"
+        )
     if rates and calibration:
         raise RequestError("rates are either given or calibrated", place="command line")
     length = size_of(bs, "--bs")
     if calibration:
         rates = rates_of(load(calibration), length, iodepth * jobs)
     copies = len(rates) or copies
-    array = Array(copies=copies, rates=rates, length=length, iodepth=iodepth, jobs=jobs, raid10=raid10, iops=iops)
-    found = tuple(PolicyExplanation(policy, explain(policy, array)) for policy in once(policies, "policies"))
+    array = Array(
+        copies=copies,
+        rates=rates,
+        length=length,
+        iodepth=iodepth,
+        jobs=jobs,
+        raid10=raid10,
+        iops=iops,
+    )
+    found = tuple(
+        PolicyExplanation(policy, explain(policy, array))
+        for policy in once(policies, "policies")
+    )
     deliver(ExplainAnswer(array, found, typed()), tuple, format_)
 
 
@@ -100,7 +134,11 @@ def explain(
     metavar="MODEL",
     help="hdd:7200, hdd:5400:90 (MiB/s), hdd:7200:170:4t (size; 1t if left out), ssd, ssd:stalls.",
 )
-@click.option("--calibration", type=click.Path(path_type=Path), help="Members measured by `iodelta policy calibrate`.")
+@click.option(
+    "--calibration",
+    type=click.Path(path_type=Path),
+    help="Members measured by `iodelta policy calibrate`.",
+)
 @click.option(
     "--layout",
     type=click.Choice(["mirror", "raid1", "raid1c3", "raid1c4", "raid10"]),
@@ -118,12 +156,26 @@ def explain(
     default="",
     help="Working set; 50g if left out. Modelled disks seek within it: a mirror at the beginning, others in 1g chunks.",
 )
-@click.option("--load", is_flag=True, help="Add a defragmentation: reads, and bursts of writes to all copies.")
-@click.option("--cache", type=click.Choice(["none", "array", "members"]), default="none", show_default=True)
 @click.option(
-    "--worlds", default=5, show_default=True, help="Number of random layouts and pids; the spread is over these."
+    "--load",
+    is_flag=True,
+    help="Add a defragmentation: reads, and bursts of writes to all copies.",
 )
-@click.option("--seconds", default=30.0, show_default=True, help="Simulated seconds per layout.")
+@click.option(
+    "--cache",
+    type=click.Choice(["none", "array", "members"]),
+    default="none",
+    show_default=True,
+)
+@click.option(
+    "--worlds",
+    default=5,
+    show_default=True,
+    help="Number of random layouts and pids; the spread is over these.",
+)
+@click.option(
+    "--seconds", default=30.0, show_default=True, help="Simulated seconds per layout."
+)
 @click.option("--seed", default=1, show_default=True)
 @FORMAT
 def simulate(
@@ -153,16 +205,26 @@ def simulate(
 
     if bool(members) == bool(calibration):
         raise RequestError(
-            "members are either modelled or calibrated", place="command line", remedy="--member ..., or --calibration"
+            "members are either modelled or calibrated",
+            place="command line",
+            remedy="--member ..., or --calibration",
         )
     if worlds < 1 or seconds <= 0 or jobs < 1:
-        raise RequestError("worlds, seconds and jobs must be above 0", place="command line")
+        raise RequestError(
+            "worlds, seconds and jobs must be above 0", place="command line"
+        )
     _check_load(arrivals)
     measured = load_calibration(calibration) if calibration else None
-    models = tuple(member.member for member in measured.members) if measured else members_of(members)
+    models = (
+        tuple(member.member for member in measured.members)
+        if measured
+        else members_of(members)
+    )
     asked = Asked(
         members=models,
-        policies=tuple(check_policy(policy) for policy in once(policies, "--policy") or FIVE),
+        policies=tuple(
+            check_policy(policy) for policy in once(policies, "--policy") or FIVE
+        ),
         iodepths=() if arrivals else numbers(iodepths),
         rates=rates_per_second(arrivals) if arrivals else (),
         layout=LAYOUTS[layout or ("mirror" if measured else "raid1")],
@@ -180,7 +242,9 @@ def simulate(
     if measured:
         closure = max((member.closure for member in measured.members), default=0.0)
         paths = tuple(member.path for member in measured.members)
-        answer = SimulationAnswer(predictions, asked.seeds, closure, measured.held_out, paths, typed())
+        answer = SimulationAnswer(
+            predictions, asked.seeds, closure, measured.held_out, paths, typed()
+        )
     else:
         answer = SimulationAnswer(predictions, asked.seeds, None, (), members, typed())
     deliver(answer, tuple, format_)
@@ -188,7 +252,10 @@ def simulate(
 
 def _check_load(arrivals: str | None) -> None:
     """Raises RequestError if both a rate and a depth were given."""
-    depth_given = click.get_current_context().get_parameter_source("iodepths") is not ParameterSource.DEFAULT
+    depth_given = (
+        click.get_current_context().get_parameter_source("iodepths")
+        is not ParameterSource.DEFAULT
+    )
     if arrivals and depth_given:
         raise RequestError(
             "an open load has no depth: requests arrive regardless of how many are in flight",

@@ -15,7 +15,13 @@ from iodelta.cli.delivery import deliver
 from iodelta.cli.files import check_free, print_document, write
 from iodelta.cli.files import force as force_option
 from iodelta.cli.policy_options import FIVE, FORMAT, workload
-from iodelta.cli.policy_words import experiment_command, numbers, once, reads_percent, size_of
+from iodelta.cli.policy_words import (
+    experiment_command,
+    numbers,
+    once,
+    reads_percent,
+    size_of,
+)
 from iodelta.cli.turn import in_turn, waits
 from iodelta.cli.typed import SHOWING, typed
 from iodelta.errors import RequestError
@@ -28,12 +34,26 @@ if TYPE_CHECKING:
 
 @click.command("calibrate")
 @click.argument("members", nargs=-1, required=True)
-@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="The file to write.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The file to write.",
+)
 @force_option
-@click.option("--seconds", default=2.0, show_default=True, help="Duration at each depth, in seconds.")
+@click.option(
+    "--seconds",
+    default=2.0,
+    show_default=True,
+    help="Duration at each depth, in seconds.",
+)
 @click.option("--seed", default=1, show_default=True)
 @click.option(
-    "--destroy", multiple=True, metavar="MEMBER", help="Allow this member to be overwritten, to measure writes too."
+    "--destroy",
+    multiple=True,
+    metavar="MEMBER",
+    help="Allow this member to be overwritten, to measure writes too.",
 )
 @waits
 @FORMAT
@@ -57,13 +77,21 @@ def calibrate(
         raise RequestError("0.1 to 3600 seconds at each depth", place="--seconds")
     click.get_current_context().with_resource(_alone(members))
     found = calibrate(
-        members, seconds=seconds, seed=seed, destroy=destroy, said=lambda text: click.echo(text, err=True)
+        members,
+        seconds=seconds,
+        seed=seed,
+        destroy=destroy,
+        said=lambda text: click.echo(text, err=True),
     )
     write(output, stored(found), "the calibration", force=force)
-    deliver(found, tuple, format_, detail=Detail(again=typed(SHOWING - {"output", "force"})))
+    deliver(
+        found, tuple, format_, detail=Detail(again=typed(SHOWING - {"output", "force"}))
+    )
 
 
-def _no_open_load(context: click.Context, parameter: click.Parameter, value: str) -> None:
+def _no_open_load(
+    context: click.Context, parameter: click.Parameter, value: str
+) -> None:
     """Of ``simulate`` somebody knows --rate; on real members there is none."""
     if value:
         raise RequestError(
@@ -76,20 +104,60 @@ def _no_open_load(context: click.Context, parameter: click.Parameter, value: str
 @click.command("mirror")
 @click.argument("members", nargs=-1, required=True)
 @workload
-@click.option("--size", default="", help="How much of each member to use, from its beginning.")
-@click.option("--seconds", default=5.0, show_default=True, help="Duration of each run, in seconds.")
-@click.option("--ramp", default=0.5, show_default=True, help="Warm-up before each trial, which is not counted.")
 @click.option(
-    "--stall", default=10.0, show_default=True, help="Seconds after which a member that does not answer is skipped."
+    "--size", default="", help="How much of each member to use, from its beginning."
 )
-@click.option("--seed", default=1, show_default=True, help="Seed of the offsets and pids, which are new in each run.")
-@click.option("--buffered", is_flag=True, help="Use the page cache instead of O_DIRECT.")
-@click.option("--rate", "arrivals", default="", hidden=True, expose_value=False, callback=_no_open_load)
-@click.option("--compare-all", is_flag=True, help="Compare all bytes of the members first, instead of a sample.")
-@click.option("--destroy", multiple=True, metavar="MEMBER", help="Allow this member to be overwritten.")
+@click.option(
+    "--seconds",
+    default=5.0,
+    show_default=True,
+    help="Duration of each run, in seconds.",
+)
+@click.option(
+    "--ramp",
+    default=0.5,
+    show_default=True,
+    help="Warm-up before each trial, which is not counted.",
+)
+@click.option(
+    "--stall",
+    default=10.0,
+    show_default=True,
+    help="Seconds after which a member that does not answer is skipped.",
+)
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    help="Seed of the offsets and pids, which are new in each run.",
+)
+@click.option(
+    "--buffered", is_flag=True, help="Use the page cache instead of O_DIRECT."
+)
+@click.option(
+    "--rate",
+    "arrivals",
+    default="",
+    hidden=True,
+    expose_value=False,
+    callback=_no_open_load,
+)
+@click.option(
+    "--compare-all",
+    is_flag=True,
+    help="Compare all bytes of the members first, instead of a sample.",
+)
+@click.option(
+    "--destroy",
+    multiple=True,
+    metavar="MEMBER",
+    help="Allow this member to be overwritten.",
+)
 @waits
 @click.option(
-    "--experiment", is_flag=True, help="Print the `iodelta run` command that measures this with blocks and verdicts."
+    "--experiment",
+    is_flag=True,
+    help="Print the `iodelta run` command that measures this with blocks and verdicts.",
 )
 @FORMAT
 def mirror(
@@ -121,19 +189,38 @@ def mirror(
     from iodelta.policy.mirror import Request
     from iodelta.probe.members import SAMPLE, inspect
 
-    chosen = tuple(check_policy(policy) for policy in once(policies, "--policy") or FIVE)
+    chosen = tuple(
+        check_policy(policy) for policy in once(policies, "--policy") or FIVE
+    )
     depths = numbers(iodepths)
     reads = reads_percent(rw, read_percent)
     if experiment and format_ != "console":
-        raise RequestError("--experiment prints a command", place="--format", remedy="leave --format out")
+        raise RequestError(
+            "--experiment prints a command",
+            place="--format",
+            remedy="leave --format out",
+        )
     if experiment:
-        click.echo(experiment_command(members, chosen, rw, bs, iodepths, jobs, reads, size, buffered))
+        click.echo(
+            experiment_command(
+                members, chosen, rw, bs, iodepths, jobs, reads, size, buffered
+            )
+        )
         return
-    if not 0 < seconds <= 1e6 or not 0 <= ramp <= 1e6 or not 0 < stall <= 1e6 or jobs < 1:
-        raise RequestError("seconds, stall and jobs must be above 0", place="command line")
+    if (
+        not 0 < seconds <= 1e6
+        or not 0 <= ramp <= 1e6
+        or not 0 < stall <= 1e6
+        or jobs < 1
+    ):
+        raise RequestError(
+            "seconds, stall and jobs must be above 0", place="command line"
+        )
     length = size_of(bs, "--bs")
     used = size_of(size, "--size") if size else None
-    _, findings = inspect(members, pieces=0 if compare_all else SAMPLE, size=used, seed=seed)
+    _, findings = inspect(
+        members, pieces=0 if compare_all else SAMPLE, size=used, seed=seed
+    )
     click.get_current_context().with_resource(_alone(members))
     first = Request(
         members=members,
@@ -153,11 +240,16 @@ def mirror(
     )
     runs = tuple(_mirror_each(first, list(product(depths, chosen)), destroy))
     deliver(MirrorAnswer(runs, findings, members, typed()), tuple, format_)
-    severities = {finding.severity for finding in chain.from_iterable(run.findings for run in runs)}
+    severities = {
+        finding.severity
+        for finding in chain.from_iterable(run.findings for run in runs)
+    }
     sys.exit(4 if "hard" in severities else 0)
 
 
-def _mirror_each(first: Request, cases: Sequence[tuple[int, str]], destroy: tuple[str, ...]) -> Iterator[Mirrored]:
+def _mirror_each(
+    first: Request, cases: Sequence[tuple[int, str]], destroy: tuple[str, ...]
+) -> Iterator[Mirrored]:
     """A run of the mirror for every depth and policy, each with its own seed."""
     import msgspec
 
@@ -167,17 +259,30 @@ def _mirror_each(first: Request, cases: Sequence[tuple[int, str]], destroy: tupl
 
     with Progress() as progress:
         for number, (depth, policy) in enumerate(cases):
-            progress.step("measuring", number / len(cases), f"{policy} at iodepth {depth}")
-            request = msgspec.structs.replace(first, policy=policy, iodepth=depth, seed=first.seed + number)
+            progress.step(
+                "measuring", number / len(cases), f"{policy} at iodepth {depth}"
+            )
+            request = msgspec.structs.replace(
+                first, policy=policy, iodepth=depth, seed=first.seed + number
+            )
             yield mirrored(policy, depth, run(request, destroy=destroy))
 
 
 @click.command("defrag")
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option(
-    "--size", default="64m", show_default=True, help="Size of the file to defragment; needs three times the space."
+    "--size",
+    default="64m",
+    show_default=True,
+    help="Size of the file to defragment; needs three times the space.",
 )
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+)
 def defrag(directory: Path, size: str, format_: str) -> None:
     """Defragment on a btrfs until stopped: a background load that does the same work in every pass.
 
@@ -207,5 +312,9 @@ def _alone(members: Sequence[str]) -> Iterator[None]:
 
     machine = LocalMachine()
     with contextlib.ExitStack() as stack:
-        in_turn(lambda: stack.enter_context(alone(machine, targets_of(members, machine), Path.cwd())))
+        in_turn(
+            lambda: stack.enter_context(
+                alone(machine, targets_of(members, machine), Path.cwd())
+            )
+        )
         yield

@@ -10,23 +10,45 @@ from iodelta.cli.search_options import together
 FIVE = ("pid", "round-robin", "latency", "latency-rr", "queue")
 """The policies of the original benchmark: the default."""
 
-FORMAT = click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
-BS = click.option("--bs", default="4k", show_default=True, help="Block size, in fio's units.")
+FORMAT = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="console",
+    show_default=True,
+)
+BS = click.option(
+    "--bs", default="4k", show_default=True, help="Block size, in fio's units."
+)
 JOBS = click.option(
-    "--jobs", default=1, show_default=True, help="Number of jobs, each with its own pid and that depth."
+    "--jobs",
+    default=1,
+    show_default=True,
+    help="Number of jobs, each with its own pid and that depth.",
 )
 workload = together(
     click.option(
-        "--policy", "policies", multiple=True, metavar="NAME[:KEY=VALUE,...]", help="A read policy. Repeatable."
+        "--policy",
+        "policies",
+        multiple=True,
+        metavar="NAME[:KEY=VALUE,...]",
+        help="A read policy. Repeatable.",
     ),
     click.option(
-        "--rw", type=click.Choice(["randread", "read", "randrw", "rw"]), default="randread", show_default=True
+        "--rw",
+        type=click.Choice(["randread", "read", "randrw", "rw"]),
+        default="randread",
+        show_default=True,
     ),
     click.option(
-        "--read-percent", type=click.IntRange(0, 100), help="Share of reads in mixed workloads (default: 70)."
+        "--read-percent",
+        type=click.IntRange(0, 100),
+        help="Share of reads in mixed workloads (default: 70).",
     ),
     BS,
-    click.option("--iodepth", "iodepths", default="1,32", show_default=True, metavar="N,N"),
+    click.option(
+        "--iodepth", "iodepths", default="1,32", show_default=True, metavar="N,N"
+    ),
     JOBS,
 )
 """Policies x workloads, in this order in the help."""

@@ -23,11 +23,27 @@ def experiment_command(
 ) -> str:
     """The ``iodelta run`` that measures this with blocks and verdicts."""
     paths = [os.path.abspath(member) for member in members]
-    words = ["iodelta", "run", "--target", paths[0], *(("--size", size) if size else ())]
+    words = [
+        "iodelta",
+        "run",
+        "--target",
+        paths[0],
+        *(("--size", size) if size else ()),
+    ]
     for policy in policies:
         name = re.sub(r"[^A-Za-z0-9._+-]", "-", policy)
-        words += ["--variant", f"{name}:mirror.read_policy={shlex.join([policy, *paths])}"]
-    words += ["--placebo", "--", f"--rw={rw}", f"--bs={bs}", f"--iodepth={iodepths}", f"--direct={int(not buffered)}"]
+        words += [
+            "--variant",
+            f"{name}:mirror.read_policy={shlex.join([policy, *paths])}",
+        ]
+    words += [
+        "--placebo",
+        "--",
+        f"--rw={rw}",
+        f"--bs={bs}",
+        f"--iodepth={iodepths}",
+        f"--direct={int(not buffered)}",
+    ]
     words += ["--ioengine=io_uring", *((f"--numjobs={jobs}",) if jobs > 1 else ())]
     words += [f"--rwmixread={reads}"] if reads < 100 else []
     return shlex.join(words)
@@ -48,9 +64,15 @@ def once(values: Sequence[str], place: str) -> Sequence[str]:
 
 def numbers(text: str) -> tuple[int, ...]:
     """Depths. Raises RequestError."""
-    found = tuple(int(part) for part in once(text.split(","), "--iodepth") if part.strip().isdecimal())
+    found = tuple(
+        int(part)
+        for part in once(text.split(","), "--iodepth")
+        if part.strip().isdecimal()
+    )
     if not found or len(found) != len(text.split(",")) or min(found) < 1:
-        raise RequestError(f"not a list of depths: {text!r}", place="--iodepth", remedy="as in 1,32")
+        raise RequestError(
+            f"not a list of depths: {text!r}", place="--iodepth", remedy="as in 1,32"
+        )
     return found
 
 
@@ -59,9 +81,13 @@ def rates_per_second(text: str) -> tuple[float, ...]:
     try:
         rates = tuple(float(part) for part in once(text.split(","), "--rate"))
     except ValueError as error:
-        raise RequestError(f"not a list of rates: {text!r}", place="--rate", remedy="as in 200,400") from error
+        raise RequestError(
+            f"not a list of rates: {text!r}", place="--rate", remedy="as in 200,400"
+        ) from error
     if not all(0 < rate <= 1e8 for rate in rates):
-        raise RequestError(f"a rate is above 0 and at most 100 million: {text!r}", place="--rate")
+        raise RequestError(
+            f"a rate is above 0 and at most 100 million: {text!r}", place="--rate"
+        )
     return rates
 
 

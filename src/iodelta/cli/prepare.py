@@ -32,9 +32,13 @@ Examples:
     help="How to discard everything on the disk first (default: none).",
 )
 @click.option(
-    "--fill", type=float, help="How many times to write the whole size sequentially, in blocks of 128k (default: 2)."
+    "--fill",
+    type=float,
+    help="How many times to write the whole size sequentially, in blocks of 128k (default: 2).",
 )
-@click.option("--round", "round_", default="", help="Duration of one round (default: 60s).")
+@click.option(
+    "--round", "round_", default="", help="Duration of one round (default: 60s)."
+)
 @click.option("--limit", type=int, help="Maximum number of rounds (default: 25).")
 @click.option(
     "--spare",
@@ -42,12 +46,34 @@ Examples:
     metavar="SHARE",
     help="Share of the size that rounds must write before five of them can count as steady (default: 30%).",
 )
-@click.option("--size", default="", help="How much of the disk to prepare, in fio's units (default: all of it).")
-@click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten.")
+@click.option(
+    "--size",
+    default="",
+    help="How much of the disk to prepare, in fio's units (default: all of it).",
+)
+@click.option(
+    "--destroy",
+    multiple=True,
+    metavar="DEVICE",
+    help="Allow this device or file to be overwritten.",
+)
 @waits
-@click.option("--folder", "place", type=click.Path(path_type=Path), help="Name of the folder to create.")
-@click.option("--dry-run", is_flag=True, help="Show steps, bytes and time; change nothing.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@click.option(
+    "--folder",
+    "place",
+    type=click.Path(path_type=Path),
+    help="Name of the folder to create.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Show steps, bytes and time; change nothing."
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="console",
+    show_default=True,
+)
 @printed
 def command(what: str, **options: Any) -> None:
     """Bring a disk to a known state: purge it, fill it, then write in rounds until it is steady.

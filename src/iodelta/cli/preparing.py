@@ -17,7 +17,15 @@ from iodelta.cli.watching import watcher
 from iodelta.errors import RefusedError, RequestError, pasted
 from iodelta.experiment import disk_text, parse_disk
 from iodelta.experiment.source import text_of
-from iodelta.lab.disksession import DiskPlan, go, look, make_plan, read_plan, refusal, start
+from iodelta.lab.disksession import (
+    DiskPlan,
+    go,
+    look,
+    make_plan,
+    read_plan,
+    refusal,
+    start,
+)
 from iodelta.lab.folder import DiskFolder, Folder
 from iodelta.lab.progress import Control
 from iodelta.lab.signals import stop_on_signals
@@ -53,8 +61,18 @@ class Asked:
 
     def asks_anew(self) -> bool:
         """Whether an option is given that only a new preparation can have."""
-        texts = (self.fio, self.machine, self.purge, self.round_, self.spare, self.size, self.place)
-        return any(texts) or any(number is not None for number in (self.fill, self.limit))
+        texts = (
+            self.fio,
+            self.machine,
+            self.purge,
+            self.round_,
+            self.spare,
+            self.size,
+            self.place,
+        )
+        return any(texts) or any(
+            number is not None for number in (self.fill, self.limit)
+        )
 
 
 def prepare(what: str, asked: Asked) -> NoReturn:
@@ -80,9 +98,15 @@ def prepare(what: str, asked: Asked) -> NoReturn:
     _show(folder, asked)
 
 
-def _started(asked: Asked, text: str, plan: DiskPlan, machine: Machine, control: Control) -> Folder:
+def _started(
+    asked: Asked, text: str, plan: DiskPlan, machine: Machine, control: Control
+) -> Folder:
     place = asked.place or Path(time.strftime("iodelta-prepare-%Y%m%d-%H%M%S"))
-    return in_turn(lambda: start(place, text, plan, machine, control)[0], control.stop, control.watcher.note)
+    return in_turn(
+        lambda: start(place, text, plan, machine, control)[0],
+        control.stop,
+        control.watcher.note,
+    )
 
 
 def _question(path: Path, asked: Asked) -> tuple[str, str, Path]:
@@ -91,8 +115,17 @@ def _question(path: Path, asked: Asked) -> tuple[str, str, Path]:
         target = {"path": str(path), "size": asked.size}
         steps = {"purge": asked.purge, "round": asked.round_, "spare": asked.spare}
         numbers = {"fill": asked.fill, "limit": asked.limit}
-        table: dict[str, str | int | float | bool | list[str] | None] = {**steps, **numbers}
-        return disk_text(machine=asked.machine, target=target, prepare=table, fio=asked.fio), "command line", Path()
+        table: dict[str, str | int | float | bool | list[str] | None] = {
+            **steps,
+            **numbers,
+        }
+        return (
+            disk_text(
+                machine=asked.machine, target=target, prepare=table, fio=asked.fio
+            ),
+            "command line",
+            Path(),
+        )
     if dataclasses.replace(asked, place=None).asks_anew():
         raise RequestError(
             "the file already defines the steps",
@@ -122,11 +155,17 @@ def _go_on(path: Path, asked: Asked) -> NoReturn:
         stop_on_signals() as stop,
         watcher(asked.format_) as watching,
     ):
-        in_turn(lambda: go(folder, machine, Control(watching, stop, asked.destroy)), stop, watching.note)
+        in_turn(
+            lambda: go(folder, machine, Control(watching, stop, asked.destroy)),
+            stop,
+            watching.note,
+        )
     _show(folder, asked)
 
 
-def _rehearse(answer: DiskPlanAnswer, refused: RefusedError | None, asked: Asked) -> NoReturn:
+def _rehearse(
+    answer: DiskPlanAnswer, refused: RefusedError | None, asked: Asked
+) -> NoReturn:
     """The plan alone. Raises RefusedError, as the preparation would."""
     deliver(answer, tuple, asked.format_, asked.output, force=asked.force)
     if refused is not None:
@@ -139,6 +178,11 @@ def _show(folder: Folder, asked: Asked) -> NoReturn:
     account = derive_prepared(folder)
     detail = Detail(folder=inert(pasted(folder.path)))
     deliver(
-        account, lambda: charts_of_preparation(account), asked.format_, asked.output, force=asked.force, detail=detail
+        account,
+        lambda: charts_of_preparation(account),
+        asked.format_,
+        asked.output,
+        force=asked.force,
+        detail=detail,
     )
     sys.exit(account.exit_code)

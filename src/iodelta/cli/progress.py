@@ -26,7 +26,11 @@ def redrawable(stream: Any) -> bool:
 
     ``FORCE_COLOR`` and its like ask for colour in a log, which still has no cursor to move.
     """
-    return bool(stream.isatty()) and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    return bool(stream.isatty()) and os.environ.get("TERM", "") not in (
+        "",
+        "dumb",
+        "unknown",
+    )
 
 
 def time_left(share: float | None, seconds: float) -> str:
@@ -56,7 +60,9 @@ class Progress:
     """The line; leaving takes it away. Elsewhere than on a terminal it is silent, or, as a ``log``, a line for each
     step and for each quarter of it. ``say`` prints a line of a log that goes elsewhere than to standard error."""
 
-    def __init__(self, *, log: bool = False, say: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, *, log: bool = False, say: Callable[[str], None] | None = None
+    ) -> None:
         self.is_live = say is None and redrawable(sys.stderr)
         self._say = say or _line
         self._log = log or say is not None
@@ -100,7 +106,11 @@ class Progress:
         sys.stderr.flush()
 
     def _percent(self, share: float) -> int:
-        return round(100 * share) if self.is_live else 100 // QUARTERS * int(QUARTERS * share)
+        return (
+            round(100 * share)
+            if self.is_live
+            else 100 // QUARTERS * int(QUARTERS * share)
+        )
 
 
 def _line(text: str) -> None:

@@ -10,9 +10,17 @@ from iodelta.cli.files import print_document
 from iodelta.plural import plural
 
 
-@click.command("rebuild", epilog="\b\nExamples:\n  iodelta rebuild iodelta-20260102-030405\n")
+@click.command(
+    "rebuild", epilog="\b\nExamples:\n  iodelta rebuild iodelta-20260102-030405\n"
+)
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+)
 def command(folder: Path, format_: str) -> None:
     """Recreate verdict.json, trials.parquet and report.html of FOLDER from its raw data and plan.
 
@@ -34,4 +42,6 @@ def command(folder: Path, format_: str) -> None:
 
         print_document(RebuildAnswer((VERDICT, TRIALS, PAGE), account.trials))
         return
-    click.echo(f"{folder / VERDICT}, {TRIALS} and {PAGE} rebuilt from {plural(account.trials, 'trial')}")
+    click.echo(
+        f"{folder / VERDICT}, {TRIALS} and {PAGE} rebuilt from {plural(account.trials, 'trial')}"
+    )

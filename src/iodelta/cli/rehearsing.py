@@ -41,7 +41,9 @@ class Rehearsal:
 
 def planned_only(one: Scenario, text: str) -> ScenarioPlanAnswer:
     """Of kernels to be booted: no guest is booted for it."""
-    return rehearsed(one, plan_answer(make_plan(parse(text, one.name)), ()), (), full=False)
+    return rehearsed(
+        one, plan_answer(make_plan(parse(text, one.name)), ()), (), full=False
+    )
 
 
 def planned_here(
@@ -59,10 +61,16 @@ def planned_here(
     experiment = parse(text, one.name)
     if own is not None and not missing:
         seen = looked((machine,), experiment, leave_out=True, destroy=destroy)
-        return Rehearsal(rehearsed(one, seen.answer, missing, full=full, own=True), seen.refused)
+        return Rehearsal(
+            rehearsed(one, seen.answer, missing, full=full, own=True), seen.refused
+        )
     plan = plan_answer(make_plan(experiment), ())
     if own is not None or throw_away(machine):
         mine = own is not None and not throw_away(machine)
         return Rehearsal(rehearsed(one, plan, missing, full=full, own=mine))
     blocks, each = machine.run(["stat", "-f", "-c", "%a %S", "--", home]).text.split()
-    return Rehearsal(rehearsed(one, plan, missing, full=full, home=home, free=int(blocks) * int(each)))
+    return Rehearsal(
+        rehearsed(
+            one, plan, missing, full=full, home=home, free=int(blocks) * int(each)
+        )
+    )

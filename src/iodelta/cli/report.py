@@ -12,7 +12,14 @@ import click
 import msgspec
 
 from iodelta.cli.awaiting import awaited
-from iodelta.cli.delivery import VALUE_FORMATS, charts_of, charts_of_runs, deliver, delivered, scaled
+from iodelta.cli.delivery import (
+    VALUE_FORMATS,
+    charts_of,
+    charts_of_runs,
+    deliver,
+    delivered,
+    scaled,
+)
 from iodelta.cli.files import write_or_print
 from iodelta.cli.gate import Coded, Words, exit_code, gated
 from iodelta.errors import RequestError, pasted
@@ -39,7 +46,9 @@ Examples:
   iodelta report table-from-a-mail.txt --format markdown
 """
 
-Kind = Literal["experiment", "bundle", "search", "counted path", "preparation", "foreign results"]
+Kind = Literal[
+    "experiment", "bundle", "search", "counted path", "preparation", "foreign results"
+]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,16 +70,40 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command("report", epilog=EXAMPLES)
 @click.argument("path", metavar="FOLDER")
-@click.option("--format", "format_", type=click.Choice(VALUE_FORMATS), default="console", show_default=True)
-@click.option("--explain", "cell", default="", metavar="CELL", help="Explain the verdicts of one cell, block by block.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(VALUE_FORMATS),
+    default="console",
+    show_default=True,
+)
+@click.option(
+    "--explain",
+    "cell",
+    default="",
+    metavar="CELL",
+    help="Explain the verdicts of one cell, block by block.",
+)
 @delivered
 @scaled
-@click.option("--functions", is_flag=True, help="For counted instructions: show which kernel functions got longer.")
 @click.option(
-    "--bill", is_flag=True, help="For counted instructions: show locked instructions, fences, indirect calls."
+    "--functions",
+    is_flag=True,
+    help="For counted instructions: show which kernel functions got longer.",
 )
-@click.option("--reproducer", is_flag=True, help="Print a shell script with the same trials that needs only fio.")
-@click.option("--verbose", is_flag=True, help="Show every statement and finding, not one screen.")
+@click.option(
+    "--bill",
+    is_flag=True,
+    help="For counted instructions: show locked instructions, fences, indirect calls.",
+)
+@click.option(
+    "--reproducer",
+    is_flag=True,
+    help="Print a shell script with the same trials that needs only fio.",
+)
+@click.option(
+    "--verbose", is_flag=True, help="Show every statement and finding, not one screen."
+)
 @gated
 def command(
     path: str,
@@ -121,7 +154,11 @@ def _kind(path: str) -> Kind:
     if is_bundle(path):
         return "bundle"
     if not folder.exists():
-        raise RequestError("there is nothing at this path", place=path, remedy="name a folder that `iodelta run` made")
+        raise RequestError(
+            "there is nothing at this path",
+            place=path,
+            remedy="name a folder that `iodelta run` made",
+        )
     return "search" if (folder / "question.json").is_file() else "foreign results"
 
 
@@ -144,14 +181,25 @@ def _report_search(request: Request) -> int:
             place=request.path,
             remedy="omit --charts and --scale",
         )
-    report(Path(request.path), request.format_, request.output, force=request.force, fail_on=request.fail_on)
+    report(
+        Path(request.path),
+        request.format_,
+        request.output,
+        force=request.force,
+        fail_on=request.fail_on,
+    )
 
 
 def _report_counted_path(request: Request) -> int:
     from iodelta.lab.folder import Folder
     from iodelta.study.counted import counted
 
-    if request.cell or request.reproducer or request.charts is not None or request.scale != "auto":
+    if (
+        request.cell
+        or request.reproducer
+        or request.charts is not None
+        or request.scale != "auto"
+    ):
         raise RequestError(
             "this folder contains instruction counts: "
             "--explain, --reproducer, --charts and --scale need measured times",
@@ -160,7 +208,12 @@ def _report_counted_path(request: Request) -> int:
         )
     account = counted(Folder.open(Path(request.path)))
     page = request.format_ == "html"  # which has room for both
-    _deliver(request, account, tuple, Detail(functions=page or request.functions, bill=page or request.bill))
+    _deliver(
+        request,
+        account,
+        tuple,
+        Detail(functions=page or request.functions, bill=page or request.bill),
+    )
     return _code(request, account)
 
 
@@ -196,8 +249,12 @@ def _report_verdicts(request: Request) -> int:
     folder = opened(Path(request.path))
     draws = request.format_ == "html" or request.charts is not None
     account, charts = charted(folder, request.scale) if draws else (load(folder), ())
-    again = f"iodelta reproduce {pasted(request.path)}" if is_bundle(request.path) else ""
-    _deliver(request, account, lambda: charts, Detail(whole=request.verbose, again=again))
+    again = (
+        f"iodelta reproduce {pasted(request.path)}" if is_bundle(request.path) else ""
+    )
+    _deliver(
+        request, account, lambda: charts, Detail(whole=request.verbose, again=again)
+    )
     return _code(request, account)
 
 
@@ -232,12 +289,22 @@ def _report_foreign_results(request: Request) -> int:
         from iodelta.study.comparison import compare
 
         comparison = compare([layout], [request.path])
-        _deliver(request, comparison, lambda: charts_of(comparison, [layout], [request.path], request.scale), detail)
+        _deliver(
+            request,
+            comparison,
+            lambda: charts_of(comparison, [layout], [request.path], request.scale),
+            detail,
+        )
         return _code(request, comparison)
     from iodelta.audit import audit
     from iodelta.study.runs import shown
 
-    runs = shown(layout, audit(entry.run for entry in layout.entries), each=True, paths=[request.path])
+    runs = shown(
+        layout,
+        audit(entry.run for entry in layout.entries),
+        each=True,
+        paths=[request.path],
+    )
     _deliver(request, runs, lambda: charts_of_runs(layout, request.scale), detail)
     if request.fail_on is not None and runs.rows:
         raise RequestError(
@@ -266,8 +333,18 @@ def _read(path: str) -> Layout:
     )
 
 
-def _deliver(request: Request, result: Result, draw: Callable[[], Charts], detail: Detail) -> None:
-    deliver(result, draw, request.format_, request.output, request.charts, force=request.force, detail=detail)
+def _deliver(
+    request: Request, result: Result, draw: Callable[[], Charts], detail: Detail
+) -> None:
+    deliver(
+        result,
+        draw,
+        request.format_,
+        request.output,
+        request.charts,
+        force=request.force,
+        detail=detail,
+    )
 
 
 def _refuse_explanation_and_script(request: Request) -> None:
@@ -296,7 +373,9 @@ def _refuse_other_formats(request: Request) -> None:
             remedy="omit --format",
         )
     if request.cell and request.output is not None:
-        raise RequestError("an explanation is only printed", place="--output", remedy="omit --output")
+        raise RequestError(
+            "an explanation is only printed", place="--output", remedy="omit --output"
+        )
 
 
 REPORTS: Mapping[Kind, Callable[[Request], int]] = MappingProxyType(

@@ -15,7 +15,15 @@ from iodelta.cli.contact import contact, on_machine
 from iodelta.cli.delivery import FORMATS, deliver, printed
 from iodelta.cli.fleet_options import OnFleet, on_fleet
 from iodelta.cli.histories import LOG, keeper
-from iodelta.cli.reproducing import accept, bundle_at, measured, plan_of, prepared_for, refuse_existing, show_plan
+from iodelta.cli.reproducing import (
+    accept,
+    bundle_at,
+    measured,
+    plan_of,
+    prepared_for,
+    refuse_existing,
+    show_plan,
+)
 from iodelta.cli.turn import waits
 from iodelta.errors import RequestError, pasted
 
@@ -33,7 +41,17 @@ Examples:
 """
 
 REPEATED = {
-    *("machine", "expression", "inventory", "target", "size", "given", "leave_out", "budget", "destroy"),
+    *(
+        "machine",
+        "expression",
+        "inventory",
+        "target",
+        "size",
+        "given",
+        "leave_out",
+        "budget",
+        "destroy",
+    ),
     "allow_commands",
 }
 """Options that decide what is measured."""
@@ -56,7 +74,11 @@ WHY_NOT = {
     help="What to measure here in place of the bundle's target: block device, file or directory; with --hosts also "
     "class:NAME of the inventory.",
 )
-@click.option("--size", default="", help="How much of the target to use, in fio's units: 512m, 100g.")
+@click.option(
+    "--size",
+    default="",
+    help="How much of the target to use, in fio's units: 512m, 100g.",
+)
 @click.option(
     "--map",
     "given",
@@ -64,9 +86,19 @@ WHY_NOT = {
     metavar="cpus=THERE:HERE",
     help="Replace a CPU set (or NUMA node: numa=THERE:HERE). Repeatable.",
 )
-@click.option("--leave-out", is_flag=True, help="Continue without the variants that cannot be set here.")
-@click.option("--budget", default="", help="Total time, such as 30m (default: the bundle's own).")
-@click.option("--against", default="", help="Compare with this folder, bundle or table; do not measure.")
+@click.option(
+    "--leave-out",
+    is_flag=True,
+    help="Continue without the variants that cannot be set here.",
+)
+@click.option(
+    "--budget", default="", help="Total time, such as 30m (default: the bundle's own)."
+)
+@click.option(
+    "--against",
+    default="",
+    help="Compare with this folder, bundle or table; do not measure.",
+)
 @click.option(
     "--folder",
     "folder",
@@ -81,7 +113,12 @@ WHY_NOT = {
 )
 @waits
 @on_fleet
-@click.option("--history", default="", metavar="DIRECTORY|URL", help="Add what was measured to this history.")
+@click.option(
+    "--history",
+    default="",
+    metavar="DIRECTORY|URL",
+    help="Add what was measured to this history.",
+)
 @LOG
 @click.option("--yes", is_flag=True, help="Accept the plan without being asked.")
 @click.option(
@@ -89,8 +126,16 @@ WHY_NOT = {
     is_flag=True,
     help="Also accept what is marked DANGER: commands written by the author of the bundle.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be run and set; change nothing.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would be run and set; change nothing."
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="console",
+    show_default=True,
+)
 @printed
 def command(
     bundle: str,
@@ -133,8 +178,13 @@ def command(
         there, here, origin = side_at(bundle), side_at(against), origin_of(against)
         notes = origin.notes if origin else ()
         if origin and origin.there.digest != there.digest:
-            notes = (*notes, f"{against} is the reproduction of another bundle, {origin.there.name}")
-        found = side_by_side(there, here, _margin(bundle), notes, [_compared_again(bundle, against)])
+            notes = (
+                *notes,
+                f"{against} is the reproduction of another bundle, {origin.there.name}",
+            )
+        found = side_by_side(
+            there, here, _margin(bundle), notes, [_compared_again(bundle, against)]
+        )
         deliver(found, tuple, format_, output, force=force)
         sys.exit(found.exit_code)
     there_folder = bundle_at(bundle)
@@ -146,14 +196,30 @@ def command(
 
         _refuse_beside("--hosts", {"--machine": machine, "--leave-out": leave_out})
         wishes = Wishes(target, size, given, budget, allow_commands)
-        output_to = functools.partial(deliver, format_=format_, output=output, force=force)
-        asked = Request(there_folder, there, wishes, fleet, destroy, folder, measured_again(), yes=yes, dry_run=dry_run)
+        output_to = functools.partial(
+            deliver, format_=format_, output=output, force=force
+        )
+        asked = Request(
+            there_folder,
+            there,
+            wishes,
+            fleet,
+            destroy,
+            folder,
+            measured_again(),
+            yes=yes,
+            dry_run=dry_run,
+        )
         reproduce_on(asked, output_to, keep, error=format_ != "console")
     place = folder or Path(time.strftime("reproduction-%Y%m%d-%H%M%S"))
     with contact(machine) as where:
-        prepared = prepared_for(there_folder, there, where, target, size, given, budget, leave_out=leave_out)
+        prepared = prepared_for(
+            there_folder, there, where, target, size, given, budget, leave_out=leave_out
+        )
         # What it runs is among the dangers, which have a question of their own.
-        refused = refusal(where, prepared.experiment, prepared.found, destroy, commands=True)
+        refused = refusal(
+            where, prepared.experiment, prepared.found, destroy, commands=True
+        )
         plan = plan_of(prepared, there, there_folder, place, refused)
         if dry_run:
             deliver(plan, tuple, format_, output, force=force)
@@ -165,7 +231,16 @@ def command(
             return
         refuse_existing(place)
         accept(prepared, there_folder, yes=yes, allow_commands=allow_commands)
-        made = measured(there_folder, there, prepared, where, place, destroy, format_, allow_commands)
+        made = measured(
+            there_folder,
+            there,
+            prepared,
+            where,
+            place,
+            destroy,
+            format_,
+            allow_commands,
+        )
     again = [measured_again(), _compared_again(bundle, str(place))]
     found = side_by_side(there, made, prepared.plan.rules.margin, prepared.notes, again)
     deliver(found, tuple, format_, output, force=force)
@@ -177,7 +252,9 @@ def _refuse_beside(option: str, others: Mapping[str, object]) -> None:
     """Raises RequestError for an option that cannot stand beside ``option``."""
     given = next((name for name, value in others.items() if value), "")
     if given:
-        raise RequestError(f"{given} cannot be given with {option}", place=given, remedy=WHY_NOT[given])
+        raise RequestError(
+            f"{given} cannot be given with {option}", place=given, remedy=WHY_NOT[given]
+        )
 
 
 def _compared_again(bundle: str, against: str) -> str:

@@ -14,7 +14,14 @@ from msgspec.structs import replace
 from iodelta.cli.contact import contact
 from iodelta.cli.fleet_options import How, OnFleet, scheduled
 from iodelta.cli.reproducing import accept, measured, plan_of, prepared_for, show_plan
-from iodelta.errors import IodeltaError, LostError, RefusedError, RequestError, UnreachableError, pasted
+from iodelta.errors import (
+    IodeltaError,
+    LostError,
+    RefusedError,
+    RequestError,
+    UnreachableError,
+    pasted,
+)
 from iodelta.fleet.reproducing import Wishes, check_sets, files_of, goes_on
 from iodelta.plural import plural
 from iodelta.study.words import inert
@@ -49,7 +56,9 @@ class Request:
     @property
     def place(self) -> Path:
         """The fleet folder: the same command again finds it."""
-        return self.folder or Path(f"iodelta-fleet-{self.bundle.path.name.removesuffix(ENDING)}")
+        return self.folder or Path(
+            f"iodelta-fleet-{self.bundle.path.name.removesuffix(ENDING)}"
+        )
 
     @property
     def how(self) -> How:
@@ -57,7 +66,11 @@ class Request:
 
 
 def reproduce_on(
-    asked: Request, output: Callable[..., object], keep: Callable[[Iterable[Path]], None], *, error: bool
+    asked: Request,
+    output: Callable[..., object],
+    keep: Callable[[Iterable[Path]], None],
+    *,
+    error: bool,
 ) -> NoReturn:
     """Show what would run, ask once, measure on every host, and compare. ``error``: the plan goes to standard error."""
     from iodelta.fleet.folder import FleetFolder
@@ -77,7 +90,9 @@ def reproduce_on(
     sys.exit(found.exit_code)
 
 
-def _accepted(asked: Request, output: Callable[..., object], *, error: bool) -> dict[str, bytes]:
+def _accepted(
+    asked: Request, output: Callable[..., object], *, error: bool
+) -> dict[str, bytes]:
     """The files of the question, once what the first host would run was shown and accepted. Raises IodeltaError."""
     prepared, refused = _first(asked)
     plan = plan_of(prepared, asked.there, asked.bundle, asked.place, refused)
@@ -88,8 +103,13 @@ def _accepted(asked: Request, output: Callable[..., object], *, error: bool) -> 
     if refused is not None:
         raise refused
     if not asked.dry_run:
-        where, commands = f"on {plural(len(asked.fleet.hosts), 'host')}", asked.wishes.allow_commands
-        accept(prepared, asked.bundle, yes=asked.yes, allow_commands=commands, where=where)
+        where, commands = (
+            f"on {plural(len(asked.fleet.hosts), 'host')}",
+            asked.wishes.allow_commands,
+        )
+        accept(
+            prepared, asked.bundle, yes=asked.yes, allow_commands=commands, where=where
+        )
     return files_of(asked.bundle, asked.wishes, prepared.text)
 
 
@@ -107,23 +127,40 @@ def _first(asked: Request) -> tuple[Prepared, RefusedError | None]:
                 found = _prepared(asked, host, machine, silent)
                 # What it runs is among the dangers, which have a question of their own.
                 own = permits.get(host.name, ())
-                return found, refusal(machine, found.experiment, found.found, own, commands=True)
+                return found, refusal(
+                    machine, found.experiment, found.found, own, commands=True
+                )
         except (LostError, UnreachableError) as failure:
             silent.append(failure)
     raise silent[0]
 
 
-def _prepared(asked: Request, host: FleetHost, machine: Machine, silent: Sequence[IodeltaError]) -> Prepared:
+def _prepared(
+    asked: Request, host: FleetHost, machine: Machine, silent: Sequence[IodeltaError]
+) -> Prepared:
     """The plan as this host would run it, with a note for which hosts it stands."""
     found = _prepared_on(host, machine, asked.bundle, asked.there, asked.wishes)
     names = ", ".join(one.name for one in asked.fleet.hosts)
     of_hosts = f"shown as on {host.name}; measured on {plural(len(asked.fleet.hosts), 'host')}: {names}"
-    return replace(found, notes=(of_hosts, *(failure.sentence for failure in silent), *found.notes))
+    return replace(
+        found, notes=(of_hosts, *(failure.sentence for failure in silent), *found.notes)
+    )
 
 
-def _prepared_on(host: FleetHost, machine: Machine, bundle: Packed, there: Side, wishes: Wishes) -> Prepared:
+def _prepared_on(
+    host: FleetHost, machine: Machine, bundle: Packed, there: Side, wishes: Wishes
+) -> Prepared:
     target, sets = host.target(wishes.target), wishes.given
-    return prepared_for(bundle, there, machine, target, wishes.size, sets, wishes.budget, leave_out=False)
+    return prepared_for(
+        bundle,
+        there,
+        machine,
+        target,
+        wishes.size,
+        sets,
+        wishes.budget,
+        leave_out=False,
+    )
 
 
 def _found(folder: FleetFolder, asked: Request) -> FleetReproduced:
@@ -134,13 +171,22 @@ def _found(folder: FleetFolder, asked: Request) -> FleetReproduced:
     from iodelta.study.fleet_reproduction import fleet_reproduced
 
     states = {one.name: one for one in status_of(folder, asked.fleet.hosts).hosts}
-    left = {name: Left(str(folder.place(name)), one.state, one.reason) for name, one in states.items()}
-    folders = {name: opened(folder.place(name)) for name in states if is_own(folder.place(name))}
+    left = {
+        name: Left(str(folder.place(name)), one.state, one.reason)
+        for name, one in states.items()
+    }
+    folders = {
+        name: opened(folder.place(name))
+        for name in states
+        if is_own(folder.place(name))
+    }
     again = (asked.again, f"iodelta fleet report {pasted(folder.path)}")
     return fleet_reproduced(asked.there, folders, left, again)
 
 
-def measure_one(folder: FleetFolder, host: FleetHost, wishes: Wishes, destroy: tuple[str, ...]) -> None:
+def measure_one(
+    folder: FleetFolder, host: FleetHost, wishes: Wishes, destroy: tuple[str, ...]
+) -> None:
     """What the process of one host does: prepare the bundle there, and measure it. Raises IodeltaError."""
     from iodelta.bundle.packed import Packed
     from iodelta.fleet.folder import BUNDLE
@@ -151,5 +197,17 @@ def measure_one(folder: FleetFolder, host: FleetHost, wishes: Wishes, destroy: t
     with contact(host.machine) as machine:
         prepared = _prepared_on(host, machine, bundle, there, wishes)
         if prepared.dangers and not wishes.allow_commands:
-            raise RequestError("parts of it could do more than I/O, and that was not allowed", place=str(bundle.path))
-        measured(bundle, there, prepared, machine, folder.place(host.name), destroy, "console", wishes.allow_commands)
+            raise RequestError(
+                "parts of it could do more than I/O, and that was not allowed",
+                place=str(bundle.path),
+            )
+        measured(
+            bundle,
+            there,
+            prepared,
+            machine,
+            folder.place(host.name),
+            destroy,
+            "console",
+            wishes.allow_commands,
+        )

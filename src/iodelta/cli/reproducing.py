@@ -39,7 +39,9 @@ def bundle_at(bundle: str) -> Packed:
             remedy=f"`iodelta pack {pasted(bundle)}` makes a bundle of it",
         )
     if not path.exists():
-        raise RequestError("there is nothing at this path", place=bundle, remedy="name a bundle")
+        raise RequestError(
+            "there is nothing at this path", place=bundle, remedy="name a bundle"
+        )
     return Packed(path)
 
 
@@ -71,7 +73,13 @@ def prepared_for(
     )
 
 
-def plan_of(prepared: Prepared, there: Side, bundle: Packed, place: Path, refused: RefusedError | None) -> PlanAnswer:
+def plan_of(
+    prepared: Prepared,
+    there: Side,
+    bundle: Packed,
+    place: Path,
+    refused: RefusedError | None,
+) -> PlanAnswer:
     """What would be run and set here."""
     from iodelta.bundle.planning import commands
     from iodelta.study.planned import FromBundle, plan_answer
@@ -83,7 +91,9 @@ def plan_of(prepared: Prepared, there: Side, bundle: Packed, place: Path, refuse
         folder=str(place),
     )
     dangers = [f"{one.place}: {one.what}: {one.why}" for one in prepared.dangers]
-    return plan_answer(prepared.plan, [prepared.found], refused, prepared.notes, dangers, bundle=origin)
+    return plan_answer(
+        prepared.plan, [prepared.found], refused, prepared.notes, dangers, bundle=origin
+    )
 
 
 def show_plan(plan: PlanAnswer, *, error: bool) -> None:
@@ -98,10 +108,21 @@ def show_plan(plan: PlanAnswer, *, error: bool) -> None:
 def refuse_existing(place: Path) -> None:
     """Raises RequestError where the folder is there already."""
     if place.exists() or place.is_symlink():
-        raise RequestError("this path exists already", place=str(place), remedy="name a new folder with --folder")
+        raise RequestError(
+            "this path exists already",
+            place=str(place),
+            remedy="name a new folder with --folder",
+        )
 
 
-def accept(prepared: Prepared, bundle: Packed, *, yes: bool, allow_commands: bool, where: str = "here") -> None:
+def accept(
+    prepared: Prepared,
+    bundle: Packed,
+    *,
+    yes: bool,
+    allow_commands: bool,
+    where: str = "here",
+) -> None:
     """Raises RequestError unless everything shown was accepted."""
     if prepared.dangers and not allow_commands:
         raise RequestError(
@@ -114,7 +135,9 @@ def accept(prepared: Prepared, bundle: Packed, *, yes: bool, allow_commands: boo
     nothing = "nothing was run, set or written"
     if not sys.stdin.isatty():
         raise RequestError(
-            f"not accepted, {nothing}", place=str(bundle.path), remedy="use --yes if you cannot answer questions"
+            f"not accepted, {nothing}",
+            place=str(bundle.path),
+            remedy="use --yes if you cannot answer questions",
         )
     try:
         agreed = click.confirm(f"Run this {where}?", default=False, err=True)
@@ -122,7 +145,11 @@ def accept(prepared: Prepared, bundle: Packed, *, yes: bool, allow_commands: boo
         click.echo("", err=True)
         agreed = False
     if not agreed:
-        raise RequestError(f"not accepted, {nothing}", place=str(bundle.path), remedy="--dry-run shows it again")
+        raise RequestError(
+            f"not accepted, {nothing}",
+            place=str(bundle.path),
+            remedy="--dry-run shows it again",
+        )
 
 
 def measured(
@@ -150,17 +177,28 @@ def measured(
 
     unavailable = survey(machine, prepared.experiment).unavailable
     if unavailable:
-        reasons = "; ".join(f"{variant}: {reason}" for variant, reason in unavailable.items())
-        raise RequestError(f"not every variant can run here: {reasons}", place=str(bundle.path))
+        reasons = "; ".join(
+            f"{variant}: {reason}" for variant, reason in unavailable.items()
+        )
+        raise RequestError(
+            f"not every variant can run here: {reasons}", place=str(bundle.path)
+        )
     margin = prepared.plan.rules.margin
-    origin = Origin(there, margin, prepared.notes, bundle.manifest.plan_sha256, allow_commands)
+    origin = Origin(
+        there, margin, prepared.notes, bundle.manifest.plan_sha256, allow_commands
+    )
     beside = {FILE: msgspec.json.format(msgspec.json.encode(origin), indent=1) + b"\n"}
     with stop_on_signals() as stop, watcher(format_) as watching:
 
         def starting() -> Folder:
             plan = prepared.plan
             return start(
-                place, prepared.text, plan, machine, Control(watching, stop, destroy, allow_commands), beside=beside
+                place,
+                prepared.text,
+                plan,
+                machine,
+                Control(watching, stop, destroy, allow_commands),
+                beside=beside,
             )
 
         folder = in_turn(starting, stop, watching.note)

@@ -23,10 +23,18 @@ if TYPE_CHECKING:
 )
 @on_machine
 @click.option(
-    "--forget", is_flag=True, help="Give up settings that cannot be restored; shows what is lost and asks first."
+    "--forget",
+    is_flag=True,
+    help="Give up settings that cannot be restored; shows what is lost and asks first.",
 )
 @click.option("--yes", is_flag=True, help="With --forget: do not ask.")
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+)
 def command(machine: str, forget: bool, yes: bool, format_: str) -> None:
     """Restore every setting that a killed run left changed, and end the processes that it left running.
 
@@ -65,7 +73,9 @@ def _tell(outcomes: Sequence[Outcome]) -> None:
         for pid in outcome.ended:
             click.echo(f"  ended left-over process {pid}")
         for record in outcome.restored:
-            click.echo(f"  {inert(record.saved.knob)}: {inert(record.account or record.error)}")
+            click.echo(
+                f"  {inert(record.saved.knob)}: {inert(record.account or record.error)}"
+            )
         if outcome.problem:
             click.echo(f"  {inert(outcome.problem)}")
 
@@ -75,7 +85,12 @@ def _agreed(left: Sequence[Outcome], *, yes: bool, error: bool) -> None:
     from iodelta.lab.undo import lost
     from iodelta.study.words import inert
 
-    click.echo("Given up; iodelta will not restore:" if yes else "To give up; iodelta will not restore:", err=error)
+    click.echo(
+        "Given up; iodelta will not restore:"
+        if yes
+        else "To give up; iodelta will not restore:",
+        err=error,
+    )
     for outcome in left:
         for sentence in lost(outcome):
             click.echo(f"  {inert(sentence)}", err=error)
@@ -83,7 +98,9 @@ def _agreed(left: Sequence[Outcome], *, yes: bool, error: bool) -> None:
         return
     if not _can_ask():
         raise RequestError(
-            "not accepted, nothing was given up", place="--forget", remedy="use --yes if you cannot answer questions"
+            "not accepted, nothing was given up",
+            place="--forget",
+            remedy="use --yes if you cannot answer questions",
         )
     try:
         agreed = click.confirm("Give it up?", default=False, err=True)
@@ -105,4 +122,7 @@ def _give_up(machine: Machine, left: Sequence[Outcome], *, error: bool) -> None:
     for outcome in left:
         kept = give_up(machine, outcome)
         if kept:
-            click.echo(f"  kept: {inert(kept)}, which sets every original of that run", err=error)
+            click.echo(
+                f"  kept: {inert(kept)}, which sets every original of that run",
+                err=error,
+            )

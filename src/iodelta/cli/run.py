@@ -52,7 +52,11 @@ Examples:
     shell_complete=files,
     help="Block device, file or directory to measure (default: a scratch file here).",
 )
-@click.option("--size", default="", help="How much of the target to use, in fio's units: 512m, 100g.")
+@click.option(
+    "--size",
+    default="",
+    help="How much of the target to use, in fio's units: 512m, 100g.",
+)
 @click.option(
     "--variant",
     "variants",
@@ -69,11 +73,21 @@ Examples:
     metavar="NAME[:KNOB=VALUE,...|:COMMAND]",
     help="A condition kept constant while variants are compared: knobs, or a background load.",
 )
-@click.option("--baseline", default="", help="The variant to compare with (default: the first).")
-@click.option("--margin", default="", help="The smallest change that matters to you (default: 1 %).")
-@click.option("--question", default="", help="Your question in a sentence, for the report.")
+@click.option(
+    "--baseline", default="", help="The variant to compare with (default: the first)."
+)
+@click.option(
+    "--margin",
+    default="",
+    help="The smallest change that matters to you (default: 1 %).",
+)
+@click.option(
+    "--question", default="", help="Your question in a sentence, for the report."
+)
 @click.option("--trial", default="", help="Duration of one trial, such as 5s.")
-@click.option("--ramp", default="", help="Warm-up before each trial, which is not counted.")
+@click.option(
+    "--ramp", default="", help="Warm-up before each trial, which is not counted."
+)
 @click.option(
     "--repo",
     default="",
@@ -82,21 +96,57 @@ Examples:
     help="Record the commit checked out in this git repository.",
 )
 @click.option(
-    "--budget", default="", help="Total time, such as 30m. For a folder whose budget has ended: extra time, once."
+    "--budget",
+    default="",
+    help="Total time, such as 30m. For a folder whose budget has ended: extra time, once.",
 )
 @click.option("--blocks", type=int, help="Maximum number of blocks per cell.")
-@click.option("--seed", type=int, help="Seed of the order and the offsets (default: random; always recorded).")
 @click.option(
-    "--placebo", is_flag=True, help="Add a copy of the baseline under another name, which must come out equal."
+    "--seed",
+    type=int,
+    help="Seed of the order and the offsets (default: random; always recorded).",
 )
-@click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten.")
+@click.option(
+    "--placebo",
+    is_flag=True,
+    help="Add a copy of the baseline under another name, which must come out equal.",
+)
+@click.option(
+    "--destroy",
+    multiple=True,
+    metavar="DEVICE",
+    help="Allow this device or file to be overwritten.",
+)
 @allow_commands
 @waits
-@click.option("--leave-out", is_flag=True, help="Continue without the variants that cannot run here.")
-@click.option("--folder", "place", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")
-@click.option("--dry-run", is_flag=True, help="Show cells, variants, order, bytes, knobs and time; change nothing.")
-@click.option("--verbose", is_flag=True, help="Show every statement and finding of the result, not one screen.")
-@click.option("--format", "format_", type=click.Choice(VALUE_FORMATS), default="console", show_default=True)
+@click.option(
+    "--leave-out",
+    is_flag=True,
+    help="Continue without the variants that cannot run here.",
+)
+@click.option(
+    "--folder",
+    "place",
+    type=click.Path(path_type=Path),
+    help="Name of the experiment folder to create.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Show cells, variants, order, bytes, knobs and time; change nothing.",
+)
+@click.option(
+    "--verbose",
+    is_flag=True,
+    help="Show every statement and finding of the result, not one screen.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(VALUE_FORMATS),
+    default="console",
+    show_default=True,
+)
 @printed
 @fails
 def command(what: str | None, fio: tuple[str, ...], **options: Any) -> None:
@@ -109,6 +159,8 @@ def command(what: str | None, fio: tuple[str, ...], **options: Any) -> None:
     """
     from iodelta.cli.running import Asked, measure  # --help does without
 
-    if what is not None and (what.startswith("-") or ("=" in what and not Path(what).exists())):
+    if what is not None and (
+        what.startswith("-") or ("=" in what and not Path(what).exists())
+    ):
         fio, what = (what, *fio), None
     measure(Path(what) if what else None, Asked(fio=fio, **options))

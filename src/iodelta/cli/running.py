@@ -73,10 +73,21 @@ class Asked:
     def asks_anew(self) -> bool:
         """Whether an option is given that only a new experiment can have."""
         lists = (self.fio, self.variants, self.conditions, self.names)
-        words = (self.clock, self.target, self.size, self.baseline, self.margin, self.question, self.trial, self.ramp)
+        words = (
+            self.clock,
+            self.target,
+            self.size,
+            self.baseline,
+            self.margin,
+            self.question,
+            self.trial,
+            self.ramp,
+        )
         numbers = (self.seed, self.blocks)
         others = (self.repo, self.place, self.placebo, self.leave_out, self.dry_run)
-        return any((*lists, *words, *others)) or any(number is not None for number in numbers)
+        return any((*lists, *words, *others)) or any(
+            number is not None for number in numbers
+        )
 
     def overrides(self) -> dict[str, Mapping[str, str | int | bool | list[str] | None]]:
         """The options by the tables of an experiment file."""
@@ -121,7 +132,13 @@ def _go_on(path: Path, asked: Asked) -> None:
     if isinstance(folder, CountFolder):
         from iodelta.cli.counting import go_on
 
-        go_on(folder, asked.format_, asked.output, force=asked.force, fail_on=asked.fail_on)
+        go_on(
+            folder,
+            asked.format_,
+            asked.output,
+            force=asked.force,
+            fail_on=asked.fail_on,
+        )
         return
     from iodelta.cli.watching import watcher
     from iodelta.lab.account import Account
@@ -136,7 +153,9 @@ def _go_on(path: Path, asked: Asked) -> None:
         contacts(experiment.machines, boots=experiment.boots) as (first, *others),
         stop_on_signals() as stop,
         watcher(asked.format_) as watching,
-        contextlib.nullcontext() if over else remade(folder, first, watching, stop=stop) as again,
+        contextlib.nullcontext()
+        if over
+        else remade(folder, first, watching, stop=stop) as again,
     ):
 
         def going() -> None:
@@ -167,7 +186,11 @@ def _begin(path: Path | None, asked: Asked) -> None:
         return
     with contacts(experiment.machines, boots=experiment.boots) as machines:
         found = looked(
-            machines, experiment, leave_out=asked.leave_out, destroy=asked.destroy, commands=asked.allow_commands
+            machines,
+            experiment,
+            leave_out=asked.leave_out,
+            destroy=asked.destroy,
+            commands=asked.allow_commands,
         )
         if asked.dry_run:
             rehearse(found, asked)
@@ -177,7 +200,9 @@ def _begin(path: Path | None, asked: Asked) -> None:
     _show(folder, asked)
 
 
-def _started(place: Path, text: str, plan: Plan, machines: Sequence[Machine], asked: Asked) -> Folder:
+def _started(
+    place: Path, text: str, plan: Plan, machines: Sequence[Machine], asked: Asked
+) -> Folder:
     """The folder of an experiment that was measured until its end."""
     from iodelta.cli.watching import watcher
     from iodelta.lab.progress import Control
@@ -202,7 +227,14 @@ def _show(folder: Folder, asked: Asked) -> NoReturn:
     account = derive(folder, page=asked.page)
     charts = charted(folder)[1] if asked.format_ == "html" else ()
     detail = Detail(whole=asked.verbose)
-    deliver(account, lambda: charts, asked.format_, asked.output, force=asked.force, detail=detail)
+    deliver(
+        account,
+        lambda: charts,
+        asked.format_,
+        asked.output,
+        force=asked.force,
+        detail=detail,
+    )
     sys.exit(exit_code(account, asked.fail_on))
 
 
@@ -249,7 +281,12 @@ def _question(path: Path | None, asked: Asked) -> tuple[str, str, Path]:
     if path is None or path.suffix != ".toml":
         if path is not None:
             fio = (f"--job_file={path.absolute()}", *fio)
-        lines = shorthand(fio=fio, variants=asked.variants, conditions=asked.conditions, **asked.overrides())
+        lines = shorthand(
+            fio=fio,
+            variants=asked.variants,
+            conditions=asked.conditions,
+            **asked.overrides(),
+        )
         return lines, "command line", Path()
     if asked.fio or asked.variants or asked.conditions:
         raise RequestError(
@@ -259,7 +296,11 @@ def _question(path: Path | None, asked: Asked) -> tuple[str, str, Path]:
         )
     text = placed(text_of(path), path.parent)
     changed = overridden(text, **asked.overrides())
-    return (text, str(path), path.parent) if changed is None else (changed, f"{path} with options", path.parent)
+    return (
+        (text, str(path), path.parent)
+        if changed is None
+        else (changed, f"{path} with options", path.parent)
+    )
 
 
 def _new_name() -> Path:

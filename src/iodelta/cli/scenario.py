@@ -29,8 +29,14 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 
-_format = click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
-_full = click.option("--full", is_flag=True, help="Use the size of the original question: hours, not minutes.")
+_format = click.option(
+    "--format", "format_", type=click.Choice(["console", "json"]), default="console"
+)
+_full = click.option(
+    "--full",
+    is_flag=True,
+    help="Use the size of the original question: hours, not minutes.",
+)
 
 
 @click.group(
@@ -87,30 +93,61 @@ def show(name: str, full: bool, machine: str, format_: str) -> None:
         print_document(found)
         return
     click.echo(f"{found.name}: {found.title}")
-    for line in (*_wrapped(found.about), *_wrapped(f"It makes: {found.makes}"), *_lacking(found.missing)):
+    for line in (
+        *_wrapped(found.about),
+        *_wrapped(f"It makes: {found.makes}"),
+        *_lacking(found.missing),
+    ):
         click.echo(line)
-    click.echo("  In its experiment file @NAME@ stands for a value that is known after the devices are made:")
+    click.echo(
+        "  In its experiment file @NAME@ stands for a value that is known after the devices are made:"
+    )
     click.echo(f"\n{found.experiment}", nl=False)
 
 
 @command.command("run")
 @click.argument("name", shell_complete=scenarios)
 @_full
-@click.option("--target", default="", help="Measure this instead, or create everything in this directory.")
+@click.option(
+    "--target",
+    default="",
+    help="Measure this instead, or create everything in this directory.",
+)
 @on_machine
-@click.option("--vm", is_flag=True, help="Run in a throw-away qemu guest that has everything the scenario needs.")
+@click.option(
+    "--vm",
+    is_flag=True,
+    help="Run in a throw-away qemu guest that has everything the scenario needs.",
+)
 @click.option(
     "--kernel",
     "kernels",
     multiple=True,
     help="Kernel of the guest: 6.12, or a bzImage. Repeatable; each kernel becomes a variant.",
 )
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
-@delivered
-@click.option("--folder", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")
-@click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow the --target to be overwritten; name it again.")
 @click.option(
-    "--dry-run", is_flag=True, help="Show what would be created and measured, the space and the time; change nothing."
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="console",
+    show_default=True,
+)
+@delivered
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    help="Name of the experiment folder to create.",
+)
+@click.option(
+    "--destroy",
+    multiple=True,
+    metavar="DEVICE",
+    help="Allow the --target to be overwritten; name it again.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Show what would be created and measured, the space and the time; change nothing.",
 )
 @waits
 def run(
@@ -141,10 +178,14 @@ def run(
     from iodelta.scenarios.model import ORIGIN, Origin
 
     one = scenario(name)
-    origin = {ORIGIN: msgspec.json.encode(Origin(name, full, kernels, vm, target, machine))}
+    origin = {
+        ORIGIN: msgspec.json.encode(Origin(name, full, kernels, vm, target, machine))
+    }
     _check_kernels(kernels, vm=vm)
     if dry_run and charts is not None:
-        raise RequestError("a plan has no charts", place="--dry-run", remedy="omit --charts")
+        raise RequestError(
+            "a plan has no charts", place="--dry-run", remedy="omit --charts"
+        )
     if vm:
         machine, target = _guest(one, kernels, machine, target, full=full)
     if dry_run:
@@ -152,7 +193,9 @@ def run(
         found.show(format_, output, force=force)
         return
     if len(kernels) > 1:
-        made = _booted(one, kernels, machine, origin, full=full, folder=folder, format_=format_)
+        made = _booted(
+            one, kernels, machine, origin, full=full, folder=folder, format_=format_
+        )
     else:
         with contact(machine) as place:
             own = _own(one, place, target)
@@ -183,9 +226,15 @@ def _check_kernels(kernels: tuple[str, ...], *, vm: bool) -> None:
     from iodelta.errors import RequestError
 
     if len(set(kernels)) < len(kernels):
-        raise RequestError("a kernel is given twice", place="--kernel", remedy="each is a variant of its own")
+        raise RequestError(
+            "a kernel is given twice",
+            place="--kernel",
+            remedy="each is a variant of its own",
+        )
     if kernels and not vm:
-        raise RequestError("a kernel is booted in a guest", place="--kernel", remedy="add --vm")
+        raise RequestError(
+            "a kernel is booted in a guest", place="--kernel", remedy="add --vm"
+        )
 
 
 def _check_needs(name: str, missing: Sequence[Need]) -> None:
@@ -199,19 +248,31 @@ def _check_needs(name: str, missing: Sequence[Need]) -> None:
     raise MeasureError(f"cannot run here: {reasons}", place=name, remedy=remedies)
 
 
-def _guest(one: Scenario, kernels: tuple[str, ...], machine: str, target: str, *, full: bool) -> tuple[str, str]:
+def _guest(
+    one: Scenario, kernels: tuple[str, ...], machine: str, target: str, *, full: bool
+) -> tuple[str, str]:
     """The name of a guest for it, and what is measured or where it is made there. Raises RequestError."""
     from iodelta.errors import RequestError
     from iodelta.vm.targets import PLACE
 
     if machine or target:
-        raise RequestError("a guest has its own target", place="--vm", remedy="leave out --machine and --target")
+        raise RequestError(
+            "a guest has its own target",
+            place="--vm",
+            remedy="leave out --machine and --target",
+        )
     if not one.guest:
         raise RequestError(
-            "a guest does not help this scenario", place=f"{one.name} --vm", remedy="run it without --vm"
+            "a guest does not help this scenario",
+            place=f"{one.name} --vm",
+            remedy="run it without --vm",
         )
     if len(kernels) > 1 and one.in_guest is None:
-        raise RequestError("this scenario cannot compare kernels", place=one.name, remedy="give one --kernel")
+        raise RequestError(
+            "this scenario cannot compare kernels",
+            place=one.name,
+            remedy="give one --kernel",
+        )
     named = one.guest_name(kernels, full=full)
     return named, PLACE if "target=" in named else "/tmp"
 
@@ -236,34 +297,63 @@ def _booted(
     from iodelta.lab.signals import stop_on_signals
 
     text = f"machine = {json.dumps(named)}\n{one.text(_of_kernels(one, kernels, full=full), full=full)}"
-    with contacts((named,), boots=True) as (machine,), stop_on_signals() as stop, watcher(format_) as watching:
-        plan = planned((machine,), looked((machine,), parse(text, one.name), leave_out=False), format_)
+    with (
+        contacts((named,), boots=True) as (machine,),
+        stop_on_signals() as stop,
+        watcher(format_) as watching,
+    ):
+        plan = planned(
+            (machine,),
+            looked((machine,), parse(text, one.name), leave_out=False),
+            format_,
+        )
         where = folder or _new(one)
         control = Control(watching, stop)
-        return in_turn(lambda: start(where, text, plan, machine, control, beside=beside), stop, watching.note)
+        return in_turn(
+            lambda: start(where, text, plan, machine, control, beside=beside),
+            stop,
+            watching.note,
+        )
 
 
-def _of_kernels(one: Scenario, kernels: tuple[str, ...], *, full: bool) -> dict[str, str]:
+def _of_kernels(
+    one: Scenario, kernels: tuple[str, ...], *, full: bool
+) -> dict[str, str]:
     """What fills the gaps where kernels are the variants."""
-    variants = "\n".join(f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n" for kernel in kernels)
+    variants = "\n".join(
+        f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n"
+        for kernel in kernels
+    )
     values = {**(one.in_guest or {}), **one.of_guest(kernels)}
     values |= {"variants": variants, "baseline": kernels[0], "new": kernels[-1]}
     return values | dict({} if full else one.small_boots(len(kernels)))
 
 
 def _rehearse(
-    one: Scenario, kernels: tuple[str, ...], named: str, target: str, *, full: bool, destroy: tuple[str, ...]
+    one: Scenario,
+    kernels: tuple[str, ...],
+    named: str,
+    target: str,
+    *,
+    full: bool,
+    destroy: tuple[str, ...],
 ) -> Rehearsal:
     """What a run would make, ask and take. Raises IodeltaError."""
     from iodelta.cli.rehearsing import Rehearsal, planned_here, planned_only
 
     machine = f"machine = {json.dumps(named)}\n" * bool(named)
     if len(kernels) > 1:
-        return Rehearsal(planned_only(one, machine + one.text(_of_kernels(one, kernels, full=full), full=full)))
+        return Rehearsal(
+            planned_only(
+                one, machine + one.text(_of_kernels(one, kernels, full=full), full=full)
+            )
+        )
     with contact(named) as place:
         own = _own(one, place, target)
         text = machine + one.text(one.foreseen(place, full, own), full=full)
-        return planned_here(one, place, text, own, target or place.directory, full=full, destroy=destroy)
+        return planned_here(
+            one, place, text, own, target or place.directory, full=full, destroy=destroy
+        )
 
 
 def _own(one: Scenario, machine: Machine, target: str) -> Target | None:
@@ -302,18 +392,33 @@ def _measured(
     place = home if home and own is None else machine.directory
     with stop_on_signals() as stop, watcher(format_) as watching:
         settle_pending(machine, watching)
-        watching.note(f"{one.name} makes: {one.makes}" if own is None else f"{one.name} measures {own.path}")
-        with staged(machine, watching, full=full, target=own, home=place, stop=stop) as stage:
+        watching.note(
+            f"{one.name} makes: {one.makes}"
+            if own is None
+            else f"{one.name} measures {own.path}"
+        )
+        with staged(
+            machine, watching, full=full, target=own, home=place, stop=stop
+        ) as stage:
             text = one.made(stage, machine=named)
             if stop():
                 raise MeasureError("stopped before the first trial", place=one.name)
             watching.note(parse(text, one.name).question)
-            found = looked((machine,), parse(text, one.name), leave_out=True, destroy=destroy)
+            found = looked(
+                (machine,), parse(text, one.name), leave_out=True, destroy=destroy
+            )
             plan = planned((machine,), found, format_)
             where = folder or _new(one)
 
             def starting() -> Folder:
-                return start(where, text, plan, machine, Control(watching, stop, destroy), beside=beside)
+                return start(
+                    where,
+                    text,
+                    plan,
+                    machine,
+                    Control(watching, stop, destroy),
+                    beside=beside,
+                )
 
             return in_turn(starting, stop, watching.note)
 

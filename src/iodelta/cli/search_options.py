@@ -28,7 +28,10 @@ def together(*options: Decorator[Any]) -> Decorator[Any]:
 
 
 repository = click.option(
-    "--repo", default=".", metavar="DIR", help="The git repository (default: that of the current directory)."
+    "--repo",
+    default=".",
+    metavar="DIR",
+    help="The git repository (default: that of the current directory).",
 )
 
 
@@ -44,15 +47,23 @@ def measuring(builds: str, knob: str) -> Decorator[Any]:
             help="A file that the build produces and that is kept. Repeatable.",
         ),
         click.option(
-            "--put", default="", metavar="COMMAND", help="Command that installs the build, before every measurement."
+            "--put",
+            default="",
+            metavar="COMMAND",
+            help="Command that installs the build, before every measurement.",
         ),
         click.option(
-            "--measure", default="", metavar="COMMAND", help="Command that prints the number (default: run fio)."
+            "--measure",
+            default="",
+            metavar="COMMAND",
+            help="Command that prints the number (default: run fio).",
         ),
         workload,
         allow_commands,
         click.option(
-            "--better", type=click.Choice(["higher", "lower"]), help="Whether a higher or a lower number is better."
+            "--better",
+            type=click.Choice(["higher", "lower"]),
+            help="Whether a higher or a lower number is better.",
         ),
         on_machine,
         click.option(
@@ -60,26 +71,56 @@ def measuring(builds: str, knob: str) -> Decorator[Any]:
             type=click.Choice(["wall", "instructions"]),
             help="What to measure: wall time, or instructions through a kernel (--machine vm --set kernel={built}).",
         ),
-        click.option("--target", default="", help="What fio measures (default: a scratch file here)."),
-        click.option("--size", default="", help="How much of the target to use, in fio's units: 512m, 100g."),
+        click.option(
+            "--target",
+            default="",
+            help="What fio measures (default: a scratch file here).",
+        ),
+        click.option(
+            "--size",
+            default="",
+            help="How much of the target to use, in fio's units: 512m, 100g.",
+        ),
         click.option("--trial", default="", help="Duration of one trial, such as 5s."),
-        click.option("--ramp", default="", help="Warm-up before each trial, which is not counted."),
-        click.option("--metric", default="", help="The metric to follow, such as read.iops or read.lat.mean."),
+        click.option(
+            "--ramp",
+            default="",
+            help="Warm-up before each trial, which is not counted.",
+        ),
+        click.option(
+            "--metric",
+            default="",
+            help="The metric to follow, such as read.iops or read.lat.mean.",
+        ),
         click.option("--set", "knobs", multiple=True, metavar="KNOB=VALUE", help=knob),
-        click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten."),
+        click.option(
+            "--destroy",
+            multiple=True,
+            metavar="DEVICE",
+            help="Allow this device or file to be overwritten.",
+        ),
         waits,
         click.option(
-            "--repeat", default=1, type=click.IntRange(1, 1000), help="Number of runs per visit, which are averaged."
+            "--repeat",
+            default=1,
+            type=click.IntRange(1, 1000),
+            help="Number of runs per visit, which are averaged.",
         ),
     )
 
 
 by_hand = together(
     click.option(
-        "--by-hand", is_flag=True, help="You judge each item: good, bad or skip; with --better, give numbers."
+        "--by-hand",
+        is_flag=True,
+        help="You judge each item: good, bad or skip; with --better, give numbers.",
     ),
     click.option(
-        "--wrong", default="5%", show_default=True, metavar="SHARE", help="How often you expect an answer to be wrong."
+        "--wrong",
+        default="5%",
+        show_default=True,
+        metavar="SHARE",
+        help="How often you expect an answer to be wrong.",
     ),
     click.option(
         "--value",
@@ -90,18 +131,51 @@ by_hand = together(
 )
 
 time_limits = together(
-    click.option("--build-timeout", default="2h", show_default=True, help="A build that takes longer counts as hung."),
-    click.option("--put-timeout", default="10m", show_default=True, help="The same limit for --put."),
-    click.option("--measure-timeout", default="10m", show_default=True, help="The same limit for --measure."),
+    click.option(
+        "--build-timeout",
+        default="2h",
+        show_default=True,
+        help="A build that takes longer counts as hung.",
+    ),
+    click.option(
+        "--put-timeout",
+        default="10m",
+        show_default=True,
+        help="The same limit for --put.",
+    ),
+    click.option(
+        "--measure-timeout",
+        default="10m",
+        show_default=True,
+        help="The same limit for --measure.",
+    ),
 )
 
 
 def folder(plan: str) -> Decorator[Any]:
     """The folder: where it is made, and what is done with one. ``plan``: what --plan says of itself."""
     return together(
-        click.option("--seed", type=int, help="Seed of the order of runs (default: random; always recorded)."),
-        click.option("--folder", type=click.Path(path_type=Path), help="Name of the folder to create."),
+        click.option(
+            "--seed",
+            type=int,
+            help="Seed of the order of runs (default: random; always recorded).",
+        ),
+        click.option(
+            "--folder",
+            type=click.Path(path_type=Path),
+            help="Name of the folder to create.",
+        ),
         click.option("--plan", "plan_", is_flag=True, help=plan),
-        click.option("--undo", type=click.IntRange(1), metavar="N", help="For a folder: undo the last N answers."),
-        click.option("--show", "show_", is_flag=True, help="For a folder: report the current result; do not measure."),
+        click.option(
+            "--undo",
+            type=click.IntRange(1),
+            metavar="N",
+            help="For a folder: undo the last N answers.",
+        ),
+        click.option(
+            "--show",
+            "show_",
+            is_flag=True,
+            help="For a folder: report the current result; do not measure.",
+        ),
     )

@@ -16,7 +16,14 @@ from click.core import ParameterSource
 
 from iodelta.bisect.counted import UNIT, exact, metric_of
 from iodelta.bisect.model import Rules
-from iodelta.bisect.question import WRONG, Better, Question, Steps, Subject, command_words
+from iodelta.bisect.question import (
+    WRONG,
+    Better,
+    Question,
+    Steps,
+    Subject,
+    command_words,
+)
 from iodelta.errors import RequestError
 from iodelta.experiment import seconds, shorthand
 from iodelta.experiment.values import fraction
@@ -44,13 +51,19 @@ class Asked:
         return cast(tuple[str, ...], self._options.get(name) or ())
 
     def steps(self) -> Steps:
-        build, put, measure = (command_words(self.text(name), f"--{name}") for name in ("build", "put", "measure"))
+        build, put, measure = (
+            command_words(self.text(name), f"--{name}")
+            for name in ("build", "put", "measure")
+        )
         artifacts = self.many("artifacts")
         if artifacts and not build:
             raise RequestError("there is no --build to produce it", place="--artifact")
         for name in artifacts:
             if Path(name).is_absolute() or ".." in Path(name).parts:
-                raise RequestError("an artifact is named relative to the tree", place=f"--artifact {name}")
+                raise RequestError(
+                    "an artifact is named relative to the tree",
+                    place=f"--artifact {name}",
+                )
         return Steps(
             build,
             artifacts,
@@ -72,7 +85,8 @@ class Asked:
             several=not self._options.get("first"),
             rest=cast(float, self._options.get("rest", Rules().rest)),
             revert=not self._options.get("no_revert"),
-            most_runs=cast("int | None", self._options.get("runs")) or Rules().most_runs,
+            most_runs=cast("int | None", self._options.get("runs"))
+            or Rules().most_runs,
             seed=random.SystemRandom().getrandbits(31) if given is None else given,
         )
 
@@ -87,13 +101,19 @@ class Asked:
         if self._options["workload"]:
             return self._by_file(cast(Path, self._options["workload"]))
         if self._options["better"]:
-            raise RequestError("iodelta knows the better direction of fio's metrics", place="--better")
+            raise RequestError(
+                "iodelta knows the better direction of fio's metrics", place="--better"
+            )
         text = shorthand(
             fio=self._fio,
             variants=["item"],
             top={"machine": self.text("machine"), "clock": self.text("clock")},
             target={"path": self.text("target"), "size": self.text("size")},
-            design={"trial": self.text("trial"), "ramp": self.text("ramp"), "placebo": True},
+            design={
+                "trial": self.text("trial"),
+                "ramp": self.text("ramp"),
+                "placebo": True,
+            },
         )
         experiment = cell_experiment(text)
         if self.text("machine").partition(":")[0] == "vm" and not self._counts:
@@ -103,7 +123,9 @@ class Asked:
                 remedy="add --clock instructions; `iodelta run --machine vm` takes times of two kernels",
             )
         if self._counts:
-            return Measured(metric_of(experiment, self.text("metric")), UNIT, "lower", text)
+            return Measured(
+                metric_of(experiment, self.text("metric")), UNIT, "lower", text
+            )
         found = cell_metric(experiment, self.text("metric"))
         return Measured(found.name, found.unit, found.better, text)
 
@@ -117,10 +139,15 @@ class Asked:
             )
         of_fio = ("workload", "target", "size", "trial", "ramp", "metric", "knobs")
         if self._fio or any(self._options.get(name) for name in of_fio):
-            raise RequestError("either --measure, or --workload or fio with target and knobs", place="command line")
+            raise RequestError(
+                "either --measure, or --workload or fio with target and knobs",
+                place="command line",
+            )
         if not self._options["better"]:
             raise RequestError(
-                "say whether a higher or a lower number is better", place="--measure", remedy="--better higher"
+                "say whether a higher or a lower number is better",
+                place="--measure",
+                remedy="--better higher",
             )
         return Measured("the number", "", cast(Better, self._options["better"]))
 
@@ -129,15 +156,26 @@ class Asked:
         from iodelta.bisect.measure import cell_experiment, cell_metric
         from iodelta.cli.own_command import check_settings, of_file
 
-        if self._fio or (given := next((name for name in ("better", "ramp") if self._options[name]), "")):
+        if self._fio or (
+            given := next(
+                (name for name in ("better", "ramp") if self._options[name]), ""
+            )
+        ):
             option = "an option of fio" if self._fio else f"--{given}"
-            raise RequestError(f"{option} is not of a command", place="--workload", remedy="leave it out")
+            raise RequestError(
+                f"{option} is not of a command",
+                place="--workload",
+                remedy="leave it out",
+            )
         metric = self.text("metric")
         text, experiment = of_file(
             path,
             top={"machine": self.text("machine"), "clock": self.text("clock")},
             target={"path": self.text("target"), "size": self.text("size")},
-            design={"trial": self.text("trial"), "metrics": [metric] if metric else None},
+            design={
+                "trial": self.text("trial"),
+                "metrics": [metric] if metric else None,
+            },
             allowed=bool(self._options["allow_commands"]),
         )
         check_settings(experiment, self.knobs())
@@ -165,16 +203,26 @@ class Asked:
             )
         if self.by_hand == "numbers" and "wrong" in given:
             raise RequestError(
-                "--wrong is for the answers good and bad", place="--better", remedy="leave --wrong or --better out"
+                "--wrong is for the answers good and bad",
+                place="--better",
+                remedy="leave --wrong or --better out",
             )
         if self.by_hand == "words":
             if about := sorted(given & NUMBERS):
-                remedy = "leave it out, or answer with numbers: --better higher or lower"
+                remedy = (
+                    "leave it out, or answer with numbers: --better higher or lower"
+                )
                 raise RequestError(
-                    f"{spelt(about[0])} is for answers that are numbers", place="--by-hand", remedy=remedy
+                    f"{spelt(about[0])} is for answers that are numbers",
+                    place="--by-hand",
+                    remedy=remedy,
                 )
             return Measured("your answers", "", "lower")
-        return Measured(self.text("metric") or "the number", "", cast(Better, self._options["better"]))
+        return Measured(
+            self.text("metric") or "the number",
+            "",
+            cast(Better, self._options["better"]),
+        )
 
     def wrong(self) -> float:
         """Probability that a word is wrong."""
@@ -205,9 +253,17 @@ class Asked:
         for text in self.many("knobs"):
             name, equals, value = text.partition("=")
             if not equals or not name:
-                raise RequestError(f"{text!r} is not KNOB=VALUE", place="--set", remedy="iodelta knobs lists them")
+                raise RequestError(
+                    f"{text!r} is not KNOB=VALUE",
+                    place="--set",
+                    remedy="iodelta knobs lists them",
+                )
             found[name] = value
-        if self._counts and self.text("build") and not any("{built}" in value for value in found.values()):
+        if (
+            self._counts
+            and self.text("build")
+            and not any("{built}" in value for value in found.values())
+        ):
             raise RequestError(
                 "the kernel that boots is not the one that was built",
                 place="--set",
@@ -240,7 +296,9 @@ class Asked:
         try:
             return seconds(self.text(name))
         except ValueError as error:
-            raise RequestError(str(error), place=f"--{name.replace('_', '-')}") from error
+            raise RequestError(
+                str(error), place=f"--{name.replace('_', '-')}"
+            ) from error
 
     def _share(self, name: str) -> float:
         try:
@@ -252,9 +310,15 @@ class Asked:
 def given_options(options: Iterable[str]) -> set[str]:
     """Which of the options were on the command line."""
     context = click.get_current_context()
-    return {name for name in options if context.get_parameter_source(name) == ParameterSource.COMMANDLINE}
+    return {
+        name
+        for name in options
+        if context.get_parameter_source(name) == ParameterSource.COMMANDLINE
+    }
 
 
 def spelt(option: str) -> str:
     """An option as the user writes it."""
-    return "--" + {"artifacts": "artifact", "knobs": "set"}.get(option, option).replace("_", "-")
+    return "--" + {"artifacts": "artifact", "knobs": "set"}.get(option, option).replace(
+        "_", "-"
+    )

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, NoReturn, cast
 import click
 
 from iodelta.bisect.byhand import TakeBack
-from iodelta.bisect.driver import R, Replay, S, attributed, go, judged, new, searched, undo
+from iodelta.bisect.driver import (
+    R,
+    Replay,
+    S,
+    attributed,
+    go,
+    judged,
+    new,
+    searched,
+    undo,
+)
 from iodelta.bisect.log import Answered, SearchFolder
 from iodelta.bisect.model import Ask
 from iodelta.bisect.question import Patches, Question
@@ -41,7 +51,9 @@ class Lines:
     def __init__(self, folder: Path, question: Question, progress: Progress) -> None:
         self._question, self._progress = question, progress
         kind = "attribute" if isinstance(question.subject, Patches) else "bisect"
-        self.note(f"Ctrl-C ends it cleanly; `iodelta {kind} {pasted(folder)}` continues it.")
+        self.note(
+            f"Ctrl-C ends it cleanly; `iodelta {kind} {pasted(folder)}` continues it."
+        )
 
     def note(self, text: str) -> None:
         self._progress.note(inert(text))
@@ -51,19 +63,31 @@ class Lines:
 
     def ask(self, ask: Ask, title: str, share: float | None) -> None:
         if not self._question.by_hand:
-            self._progress.step("searching", share, f"{ask.stage} {inert(title)[:TITLE]}")
+            self._progress.step(
+                "searching", share, f"{ask.stage} {inert(title)[:TITLE]}"
+            )
 
     def answered(self, answered: Answered, title: str, store: Store) -> None:
         answer = answered.answer
-        said = " ".join(quantity(value, self._question.unit) for value in answered.values)
-        came = answer.word or (f"skipped: {answer.reason}" if answer.value is None else said)
-        self.note(f"{len(store.runs) + len(store.words):>4} {answered.stage:<7} {title[:TITLE]:<{TITLE}} {came}")
+        said = " ".join(
+            quantity(value, self._question.unit) for value in answered.values
+        )
+        came = answer.word or (
+            f"skipped: {answer.reason}" if answer.value is None else said
+        )
+        self.note(
+            f"{len(store.runs) + len(store.words):>4} {answered.stage:<7} {title[:TITLE]:<{TITLE}} {came}"
+        )
 
 
-def open_folder(path: Path, fio: tuple[str, ...], options: dict[str, object]) -> SearchFolder:
+def open_folder(
+    path: Path, fio: tuple[str, ...], options: dict[str, object]
+) -> SearchFolder:
     """The folder of an earlier call, with what --undo takes back taken back. Raises RequestError, also when a question
     was given as well."""
-    wrong = sorted(given_options(options) - {"plan_", "undo", "show_", "format_", "value", "rest"})
+    wrong = sorted(
+        given_options(options) - {"plan_", "undo", "show_", "format_", "value", "rest"}
+    )
     if fio or wrong:
         raise RequestError(
             "the folder already defines the question",
@@ -80,17 +104,23 @@ def open_folder(path: Path, fio: tuple[str, ...], options: dict[str, object]) ->
     return folder
 
 
-def new_folder(kind: str, question: Question, machine: Machine, options: dict[str, object]) -> SearchFolder:
+def new_folder(
+    kind: str, question: Question, machine: Machine, options: dict[str, object]
+) -> SearchFolder:
     """The folder of a new question. Raises RequestError, MeasureError."""
     place = options["folder"]
-    return new(place if isinstance(place, Path) else fresh_name(kind), question, machine)
+    return new(
+        place if isinstance(place, Path) else fresh_name(kind), question, machine
+    )
 
 
 def carry_on(
     folder: SearchFolder,
     machine: Machine,
     replay: Callable[[Machine, Question, Iterable[Answered]], Replay[S, R]],
-    account: Callable[[SearchFolder, Question, Replay[S, R]], SearchAccount | AttributionAccount],
+    account: Callable[
+        [SearchFolder, Question, Replay[S, R]], SearchAccount | AttributionAccount
+    ],
     options: dict[str, object],
 ) -> NoReturn:
     """Go on with a folder, or only look at it; print what it amounts to, and exit."""
@@ -98,7 +128,9 @@ def carry_on(
     if options["plan_"] or options["undo"] or options["show_"]:
         at = replay(machine, question, folder.answers())
     else:
-        at = _gone_on(folder, machine, replay, cast("Once | None", options.get("answer")))
+        at = _gone_on(
+            folder, machine, replay, cast("Once | None", options.get("answer"))
+        )
     found = account(folder, question, at)
     deliver(found, options)
     if options["plan_"] or options["undo"]:
@@ -106,7 +138,9 @@ def carry_on(
     sys.exit(exit_code(found, cast("Words | None", options.get("fail_on", WORSE))))
 
 
-def go_on(folder: SearchFolder, machine: Machine, options: dict[str, object]) -> NoReturn:
+def go_on(
+    folder: SearchFolder, machine: Machine, options: dict[str, object]
+) -> NoReturn:
     """The same with the folder of a search: words of a person have one of their own."""
     from iodelta.study.by_words import account as of_words
     from iodelta.study.searched import account as of_search
@@ -131,15 +165,28 @@ def _gone_on(
         person = answer or Prompt(stop, lines.note) if question.by_hand else None
         while True:
             try:
-                return in_turn(lambda: go(folder, machine, replay, lines, stop=stop, person=person), stop, lines.note)
+                return in_turn(
+                    lambda: go(
+                        folder, machine, replay, lines, stop=stop, person=person
+                    ),
+                    stop,
+                    lines.note,
+                )
             except TakeBack:
                 take_back(folder, lines.note)
 
 
-def report(path: Path, format_: str, output: Path | None, *, force: bool, fail_on: Words | None) -> NoReturn:
+def report(
+    path: Path, format_: str, output: Path | None, *, force: bool, fail_on: Words | None
+) -> NoReturn:
     """What is known of a folder, in any format; and exit, by the words in ``fail_on``."""
     folder = SearchFolder.open(path)
-    options: dict[str, object] = {"plan_": False, "undo": None, "show_": True, "format_": format_}
+    options: dict[str, object] = {
+        "plan_": False,
+        "undo": None,
+        "show_": True,
+        "format_": format_,
+    }
     options["fail_on"] = fail_on
     options |= {"output": output, "write_over": force}
     if isinstance(folder.question().subject, Patches):
@@ -149,11 +196,18 @@ def report(path: Path, format_: str, output: Path | None, *, force: bool, fail_o
     go_on(folder, LocalMachine(), options)
 
 
-def deliver(account: SearchAccount | AttributionAccount, options: dict[str, object]) -> None:
+def deliver(
+    account: SearchAccount | AttributionAccount, options: dict[str, object]
+) -> None:
     """Print an account in the format asked for, or write it to a file."""
-    format_, output = str(options["format_"]), cast("Path | None", options.get("output"))
+    format_, output = (
+        str(options["format_"]),
+        cast("Path | None", options.get("output")),
+    )
     if options["plan_"] and format_ != "json":
-        click.echo(f"next: {inert(account.next)}" if account.next else "nothing is left to do")
+        click.echo(
+            f"next: {inert(account.next)}" if account.next else "nothing is left to do"
+        )
     elif format_ == "console":
         _tell(account)
     elif format_ == "git" and account.schema == "iodelta.bisect/2":
@@ -161,7 +215,9 @@ def deliver(account: SearchAccount | AttributionAccount, options: dict[str, obje
     else:
         from iodelta.cli import delivery
 
-        delivery.deliver(account, tuple, format_, output, force=bool(options.get("write_over")))
+        delivery.deliver(
+            account, tuple, format_, output, force=bool(options.get("write_over"))
+        )
 
 
 def _tell(account: SearchAccount | AttributionAccount) -> None:

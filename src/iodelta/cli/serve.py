@@ -35,11 +35,30 @@ Examples:
     metavar="DIR",
     help="Serve the experiment folders, bundles, searches and fleets below DIR (default: the current directory).",
 )
-@click.option("--history", "place", metavar="DIRECTORY|URL", help="Serve this history too.")
+@click.option(
+    "--history", "place", metavar="DIRECTORY|URL", help="Serve this history too."
+)
 @LOG
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on, such as :: or 0.0.0.0.")
-@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0: any free port.")
-@click.option("--name", "names", multiple=True, metavar="HOST", help="A host name under which you reach the server.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on, such as :: or 0.0.0.0.",
+)
+@click.option(
+    "--port",
+    default=8765,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="0: any free port.",
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="HOST",
+    help="A host name under which you reach the server.",
+)
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
@@ -47,10 +66,17 @@ Examples:
     help="Ask for a token. FILE has a role (read, triage or run), a name and a token on each line.",
 )
 @click.option(
-    "--trusted-proxy-header", default="", metavar="NAME", help="The header in which your proxy names the user."
+    "--trusted-proxy-header",
+    default="",
+    metavar="NAME",
+    help="The header in which your proxy names the user.",
 )
 @click.option(
-    "--proxy", "proxies", multiple=True, metavar="ADDRESS", help="Where that proxy is (default: this machine)."
+    "--proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Where that proxy is (default: this machine).",
 )
 @click.option(
     "--proxy-role",
@@ -59,8 +85,17 @@ Examples:
     show_default=True,
     help="The role of users that the proxy names.",
 )
-@click.option("--prefix", default="", metavar="PATH", help="The path under which a proxy shows the site: /iodelta.")
-@click.option("--write", is_flag=True, help="Allow changes, as the role of each user permits. Default: read only.")
+@click.option(
+    "--prefix",
+    default="",
+    metavar="PATH",
+    help="The path under which a proxy shows the site: /iodelta.",
+)
+@click.option(
+    "--write",
+    is_flag=True,
+    help="Allow changes, as the role of each user permits. Default: read only.",
+)
 @FORMAT
 def command(
     folders: tuple[Path, ...],
@@ -91,7 +126,9 @@ def command(
     roots = folders or (Path(),)
     for root in roots:
         if not root.is_dir():
-            raise RequestError("not a directory", place=str(root), remedy="name one with --folders")
+            raise RequestError(
+                "not a directory", place=str(root), remedy="name one with --folders"
+            )
     _serve(roots, _history(place, log), rules, host, port, format_)
 
 
@@ -127,7 +164,11 @@ def _history(place: str | None, log: Path | None) -> Histories | None:
 
     store, written = opened(place, log)
     if not store.exists:
-        raise RequestError("there is no history", place=place, remedy="`iodelta history add FOLDER` makes one")
+        raise RequestError(
+            "there is no history",
+            place=place,
+            remedy="`iodelta history add FOLDER` makes one",
+        )
     from iodelta.web.histories import Histories
 
     found = Histories(store, written)
@@ -140,8 +181,13 @@ def _prefix(text: str) -> str:
     words = text.strip("/")
     if not words:
         return ""
-    if not all(part.replace("-", "").replace("_", "").replace(".", "").isalnum() for part in words.split("/")):
-        raise RequestError(f"not a path: {text!r}", place="--prefix", remedy="write it as /iodelta")
+    if not all(
+        part.replace("-", "").replace("_", "").replace(".", "").isalnum()
+        for part in words.split("/")
+    ):
+        raise RequestError(
+            f"not a path: {text!r}", place="--prefix", remedy="write it as /iodelta"
+        )
     return f"/{words}"
 
 
@@ -152,5 +198,6 @@ def _check_extra() -> None:
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise RequestError(
-            f"the server needs {error.name}", remedy="install iodelta with it: pip install 'iodelta[web]'"
+            f"the server needs {error.name}",
+            remedy="install iodelta with it: pip install 'iodelta[web]'",
         ) from error

@@ -32,12 +32,30 @@ Examples:
 
 @click.command("show", epilog=EXAMPLES)
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--each", is_flag=True, help="Show every run (default: medians when there are more than 40 rows).")
-@click.option("--name-pattern", help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@click.option(
+    "--each",
+    is_flag=True,
+    help="Show every run (default: medians when there are more than 40 rows).",
+)
+@click.option(
+    "--name-pattern",
+    help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="console",
+    show_default=True,
+)
 @delivered
 @scaled
-@click.option("--exit-code", "gate", is_flag=True, help="Exit with 1 if a number is impossible, for scripts.")
+@click.option(
+    "--exit-code",
+    "gate",
+    is_flag=True,
+    help="Exit with 1 if a number is impossible, for scripts.",
+)
 def command(
     paths: tuple[str, ...],
     each: bool,
@@ -61,18 +79,36 @@ def command(
 
     with awaited(paths):
         layout, audited = read_all(paths, stdin=sys.stdin.buffer, pattern=name_pattern)
-        found = shown(layout, audited, each=each or format_ != "console", paths=paths, systems=own_systems(paths))
+        found = shown(
+            layout,
+            audited,
+            each=each or format_ != "console",
+            paths=paths,
+            systems=own_systems(paths),
+        )
     detail = Detail(again=_again(paths, name_pattern, each=each))
-    deliver(found, lambda: charts_of_runs(layout, scale), format_, output, charts, force=force, detail=detail)
+    deliver(
+        found,
+        lambda: charts_of_runs(layout, scale),
+        format_,
+        output,
+        charts,
+        force=force,
+        detail=detail,
+    )
     something = bool(found.rows or found.devices)
     if not something and format_ == "console":
         refuse_unread(paths, "the reasons are above" if found.refusals else "")
     if not something or breaks(found.findings):
         sys.exit(4)
-    sys.exit(int(gate and any(finding.severity == "hard" for finding in found.findings)))
+    sys.exit(
+        int(gate and any(finding.severity == "hard" for finding in found.findings))
+    )
 
 
 def _again(paths: tuple[str, ...], pattern: str | None, *, each: bool) -> str:
     """The command that shows it again."""
-    options = (["--name-pattern", pattern] if pattern else []) + (["--each"] if each else [])
+    options = (["--name-pattern", pattern] if pattern else []) + (
+        ["--each"] if each else []
+    )
     return " ".join(["iodelta show", *map(pasted, paths), *map(quote, options)])

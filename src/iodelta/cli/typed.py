@@ -8,7 +8,9 @@ from collections.abc import Collection
 import click
 from click.core import ParameterSource
 
-SHOWING = frozenset({"format_", "output", "force", "yes", "wait", "verbose", "gate", "fail_on"})
+SHOWING = frozenset(
+    {"format_", "output", "force", "yes", "wait", "verbose", "gate", "fail_on"}
+)
 """Options that change how a result is shown or asked for, not what it is."""
 
 

@@ -101,12 +101,21 @@ class PlainWatcher:
         verdicts = [judgement.of(cell.name) for cell in self._plan.experiment.cells]
         steps = [next_step(own) for own in verdicts]
         decided = steps.count("decided")
-        exhausted = sum(step == "exhausted" and bool(own) for step, own in zip(steps, verdicts, strict=True))
+        exhausted = sum(
+            step == "exhausted" and bool(own)
+            for step, own in zip(steps, verdicts, strict=True)
+        )
         ended = f", {exhausted} out of blocks" if exhausted else ""
         self._round += 1
-        if self._said is not None and decided == self._said[0] and spent - self._said[1] < EVERY:
+        if (
+            self._said is not None
+            and decided == self._said[0]
+            and spent - self._said[1] < EVERY
+        ):
             return
-        if self._said is None and (beyond := beyond_budget(self._plan, judgement, spent)):
+        if self._said is None and (
+            beyond := beyond_budget(self._plan, judgement, spent)
+        ):
             self.note(beyond)
         self._said = (decided, spent)
         self._say(
@@ -140,7 +149,11 @@ class LiveWatcher:
 
     def begin(self, plan: Plan, folder: str, done: int) -> None:
         self._plan = plan
-        others = [v.name for v in plan.experiment.variants if v.name != plan.experiment.baseline]
+        others = [
+            v.name
+            for v in plan.experiment.variants
+            if v.name != plan.experiment.baseline
+        ]
         self._head = f"{', '.join(others)} against {plan.experiment.baseline}"
         again = f"; {plural(done, 'trial')} already there" if done else ""
         self.note(
@@ -150,7 +163,9 @@ class LiveWatcher:
 
     def note(self, text: str) -> None:
         for line in wrap(inert(text), self._console.width):
-            self._console.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
+            self._console.print(
+                line, style="yellow", highlight=False, markup=False, soft_wrap=True
+            )
 
     def trial(self, slot: Slot, variant: str, number: int) -> None:
         self._block = slot.block + 1
@@ -167,7 +182,11 @@ class LiveWatcher:
 
     def judged(self, judgement: Judgement, spent: float, left: float) -> None:
         first = self._judgement is None
-        if first and self._plan is not None and (beyond := beyond_budget(self._plan, judgement, spent)):
+        if (
+            first
+            and self._plan is not None
+            and (beyond := beyond_budget(self._plan, judgement, spent))
+        ):
             self.note(beyond)
         self._judgement, self._spent, self._left = judgement, spent, left
         self._draw()
@@ -202,7 +221,10 @@ class LiveWatcher:
         if self._left is not None and self._judgement is not None:
             left = f", {ahead(self._plan, self._judgement, self._spent, self._left)}"
         lines = [
-            Text(f"{self._head}: block {self._block} of {self._plan.rules.max_blocks} at most", style="bold"),
+            Text(
+                f"{self._head}: block {self._block} of {self._plan.rules.max_blocks} at most",
+                style="bold",
+            ),
             Text(f"{duration(self._spent)} of {duration(design.budget)}{left}"),
             Text(f"[{bar:<10}] {self._now}"),
         ]
@@ -226,7 +248,14 @@ def _table(plan: Plan, judgement: Judgement, width: int) -> Table:
     for own in sorted(rows, key=lambda own: next_step(own) in SETTLED)[:SHOWN_CELLS]:
         first = own[0]
         name = metric_name(first.metric, with_kind=False)
-        table.add_row(inert(first.cell), first.variant, str(first.blocks), name, so_far(first), state(own))
+        table.add_row(
+            inert(first.cell),
+            first.variant,
+            str(first.blocks),
+            name,
+            so_far(first),
+            state(own),
+        )
     return table
 
 

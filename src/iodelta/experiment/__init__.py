@@ -6,7 +6,17 @@ fio's names and spelling. Lists expand: every combination of listed values is a 
 
 from iodelta.experiment.disk import parse_disk
 from iodelta.experiment.file import load, parse
-from iodelta.experiment.model import Cell, Condition, Design, Experiment, Option, Prepare, Subject, Target, Variant
+from iodelta.experiment.model import (
+    Cell,
+    Condition,
+    Design,
+    Experiment,
+    Option,
+    Prepare,
+    Subject,
+    Target,
+    Variant,
+)
 from iodelta.experiment.prepare import DiskQuestion
 from iodelta.experiment.shorthand import disk_text, overridden, shorthand, toml_text
 from iodelta.experiment.values import seconds, size_bytes

@@ -32,17 +32,32 @@ def parse_build(table: Any, refuse: Refuse) -> Build:
         refuse('build is a table: [build] repo = "/home/me/linux"', "build")
     for key, value in table.items():
         if key not in Build.__struct_fields__:
-            refuse(f"[build] has no key {key!r}", "build", key, remedy=f"allowed: {', '.join(Build.__struct_fields__)}")
-        if key in ("repo", "command") and (not isinstance(value, str) or not value.strip() or "\0" in value):
+            refuse(
+                f"[build] has no key {key!r}",
+                "build",
+                key,
+                remedy=f"allowed: {', '.join(Build.__struct_fields__)}",
+            )
+        if key in ("repo", "command") and (
+            not isinstance(value, str) or not value.strip() or "\0" in value
+        ):
             refuse(f"{key} is a text", "build", key)
     artifacts = table.get("artifacts", [])
     if not isinstance(artifacts, list) or not all(map(_lies_inside, artifacts)):
-        refuse('artifacts are paths relative to the tree, as in artifacts = ["bzImage"]', "build", "artifacts")
+        refuse(
+            'artifacts are paths relative to the tree, as in artifacts = ["bzImage"]',
+            "build",
+            "artifacts",
+        )
     if bool(artifacts) != ("command" in table):
         refuse("a build has a command and artifacts, which it keeps", "build")
     try:
         timeout = seconds(table.get("timeout", Build().timeout))
-        command = split_command(table.get("command", ""), "build.command") if "command" in table else ()
+        command = (
+            split_command(table.get("command", ""), "build.command")
+            if "command" in table
+            else ()
+        )
     except RequestError as error:
         refuse(error.sentence, "build")
     except (ValueError, TypeError) as error:
@@ -65,5 +80,8 @@ def filled(value: Any, values: Mapping[str, str]) -> Any:
 
 def _lies_inside(name: Any) -> bool:
     return (
-        isinstance(name, str) and bool(name) and not PurePath(name).is_absolute() and ".." not in PurePath(name).parts
+        isinstance(name, str)
+        and bool(name)
+        and not PurePath(name).is_absolute()
+        and ".." not in PurePath(name).parts
     )

@@ -32,11 +32,24 @@ _GAP = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}", re.ASCII)
 _INTERPRETERS = re.compile(r"(python|pypy|perl|ruby|node|bash|dash|sh|env|sudo)[\d.]*")
 
 UNITS: dict[str, tuple[str, float]] = {
-    **{name: ("ns", scale) for name, scale in {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 6e10}.items()},
+    **{
+        name: ("ns", scale)
+        for name, scale in {
+            "ns": 1,
+            "us": 1e3,
+            "ms": 1e6,
+            "s": 1e9,
+            "min": 6e10,
+        }.items()
+    },
     **{f"{p}B": ("B", 1000.0**n) for n, p in enumerate(["", "k", "M", "G", "T"])},
     **{f"{p}iB": ("B", 1024.0**n) for n, p in enumerate(["", "K", "M", "G", "T"]) if n},
     **{f"{p}B/s": ("B/s", 1000.0**n) for n, p in enumerate(["", "k", "M", "G", "T"])},
-    **{f"{p}iB/s": ("B/s", 1024.0**n) for n, p in enumerate(["", "K", "M", "G", "T"]) if n},
+    **{
+        f"{p}iB/s": ("B/s", 1024.0**n)
+        for n, p in enumerate(["", "K", "M", "G", "T"])
+        if n
+    },
 }
 """Unit as programs print it -> the unit in which it is kept, and how many of those it is. Others stay as they are."""
 
@@ -56,13 +69,21 @@ def measure_called(name: str, measures: Iterable[Measure]) -> Measure:
     """What is measured under this name. Raises RequestError."""
     known = {**BUILT_IN, **{one.name: one for one in measures}}
     if name not in known:
-        raise RequestError(f"unknown metric {name!r}", place="design.metrics", remedy=f"use {', '.join(known)}")
+        raise RequestError(
+            f"unknown metric {name!r}",
+            place="design.metrics",
+            remedy=f"use {', '.join(known)}",
+        )
     return known[name]
 
 
 def measured_by(experiment: Experiment) -> tuple[Measure, ...]:
     """What is judged of a command: what was asked for, else what it is said to print, else its wall time."""
-    names = experiment.design.metrics or [one.name for one in experiment.measures] or ["wall"]
+    names = (
+        experiment.design.metrics
+        or [one.name for one in experiment.measures]
+        or ["wall"]
+    )
     return tuple(measure_called(name, experiment.measures) for name in names)
 
 
@@ -82,7 +103,9 @@ def filled(words: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
 
 def commands_of(experiment: Experiment) -> tuple[str, ...]:
     """The commands that are measured, each once, as they stand in the experiment."""
-    words = (cell.command.words for cell in experiment.cells if cell.command is not None)
+    words = (
+        cell.command.words for cell in experiment.cells if cell.command is not None
+    )
     return tuple(dict.fromkeys(map(shlex.join, words)))
 
 
@@ -107,19 +130,29 @@ def every_word(command: Command) -> tuple[str, ...]:
 
 def uses_target(experiment: Experiment) -> bool:
     """Whether some command is given the path of the target."""
-    return any("target" in gaps(every_word(cell.command)) for cell in experiment.cells if cell.command)
+    return any(
+        "target" in gaps(every_word(cell.command))
+        for cell in experiment.cells
+        if cell.command
+    )
 
 
 def only_reads(experiment: Experiment) -> bool:
     """Whether the owner of every command says that it only reads."""
-    return all(cell.command is not None and cell.command.only_reads for cell in experiment.cells)
+    return all(
+        cell.command is not None and cell.command.only_reads
+        for cell in experiment.cells
+    )
 
 
 def called(command: Command) -> str:
     """What a cell of this command is called: the program, or the script that an interpreter runs."""
     names = [PurePath(word).name for word in command.words]
     plain = [name for name in names if re.fullmatch(r"\w[\w.+-]*", name)]
-    return next((name for name in plain if not _INTERPRETERS.fullmatch(name)), plain[0] if plain else "command")
+    return next(
+        (name for name in plain if not _INTERPRETERS.fullmatch(name)),
+        plain[0] if plain else "command",
+    )
 
 
 def placed(text: str, folder: Path) -> str:
@@ -128,22 +161,33 @@ def placed(text: str, folder: Path) -> str:
         return text
     path = str(folder.absolute())
     if re.search(r"[\"'\\{}\x00-\x1f\x7f]", path):
-        raise RequestError(f"{HERE} cannot be filled in: the directory has a special character", place=repr(path))
+        raise RequestError(
+            f"{HERE} cannot be filled in: the directory has a special character",
+            place=repr(path),
+        )
     return text.replace(HERE, path)
 
 
 # ------------------------------------------------------------------------------------------------- the file
 
 
-def is_command(common: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> bool:
+def is_command(
+    common: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]
+) -> bool:
     """Whether the tables of a workload run a command in place of fio."""
     return "command" in common or any("command" in table for table in named.values())
 
 
-def parse_command(table: Mapping[str, Any], path: tuple[str, ...], refuse: Refuse) -> tuple[Command, dict[str, Any]]:
+def parse_command(
+    table: Mapping[str, Any], path: tuple[str, ...], refuse: Refuse
+) -> tuple[Command, dict[str, Any]]:
     """A command and the values of its parameters. Raises RequestError."""
     if "command" not in table:
-        refuse("has no command, and the other workloads have one", *path, remedy="one experiment has one tool")
+        refuse(
+            "has no command, and the other workloads have one",
+            *path,
+            remedy="one experiment has one tool",
+        )
     words = _words(table["command"], refuse, *path, "command")
     try:
         timeout = seconds(table.get("timeout", 600.0))
@@ -154,16 +198,27 @@ def parse_command(table: Mapping[str, Any], path: tuple[str, ...], refuse: Refus
     reads = table.get("only_reads", False)
     if not isinstance(reads, bool) and reads not in ("0", "1"):
         refuse("only_reads is true or false", *path, "only_reads")
-    setup, reset = (_commands(table.get(key, []), refuse, *path, key) for key in ("setup", "reset"))
+    setup, reset = (
+        _commands(table.get(key, []), refuse, *path, key) for key in ("setup", "reset")
+    )
     parameters = {key: value for key, value in table.items() if key not in KEYS}
     for name in parameters:
         if not _PARAMETER.fullmatch(name) or name in (*GIVEN, HERE.strip("{}")):
-            refuse(f"{name!r} cannot be the name of a parameter", *path, name, remedy=f"keys: {', '.join(KEYS)}")
+            refuse(
+                f"{name!r} cannot be the name of a parameter",
+                *path,
+                name,
+                remedy=f"keys: {', '.join(KEYS)}",
+            )
     return Command(words, setup, reset, timeout, reads in (True, "1")), parameters
 
 
 def _words(value: Any, refuse: Refuse, *path: str) -> tuple[str, ...]:
-    good = isinstance(value, list) and value and all(isinstance(word, str) and "\0" not in word for word in value)
+    good = (
+        isinstance(value, list)
+        and value
+        and all(isinstance(word, str) and "\0" not in word for word in value)
+    )
     if not good or not value[0].strip():
         refuse(
             f"{path[-1]} is a list of words, and no shell reads them",
@@ -211,19 +266,39 @@ def check_fits(data: Mapping[str, Any], experiment: Experiment, refuse: Refuse) 
     for key in ("clock", "prepare", "instrument"):
         if data.get(key, "wall") != "wall":
             refuse(why, key, remedy=f"remove {key}")
-    if any(name.partition(":")[0] == "vm" for name in ([machines] if isinstance(machines, str) else machines)):
-        refuse("a throw-away guest has no Python, which runs commands", "machine", remedy="measure on a host")
+    if any(
+        name.partition(":")[0] == "vm"
+        for name in ([machines] if isinstance(machines, str) else machines)
+    ):
+        refuse(
+            "a throw-away guest has no Python, which runs commands",
+            "machine",
+            remedy="measure on a host",
+        )
     if booted := [name for name in experiment.knob_names() if of_boot(name)]:
         what = f"{booted[0]} takes a boot for every variant, and a command is measured within one boot"
-        refuse(what, "workload", "command", remedy=f"remove {booted[0]}, or measure with fio")
+        refuse(
+            what,
+            "workload",
+            "command",
+            remedy=f"remove {booted[0]}, or measure with fio",
+        )
 
 
-def parse_measures(data: Any, refuse: Refuse, *, by_command: bool) -> tuple[Measure, ...]:
+def parse_measures(
+    data: Any, refuse: Refuse, *, by_command: bool
+) -> tuple[Measure, ...]:
     """The ``[metric.NAME]`` tables. Raises RequestError."""
-    if not isinstance(data, dict) or not all(isinstance(table, dict) for table in data.values()):
+    if not isinstance(data, dict) or not all(
+        isinstance(table, dict) for table in data.values()
+    ):
         refuse("metric must be tables: [metric.NAME]", "metric")
     if data and not by_command:
-        refuse("[metric] is of a command, and fio is measured here", "metric", remedy="fio's are [design] metrics")
+        refuse(
+            "[metric] is of a command, and fio is measured here",
+            "metric",
+            remedy="fio's are [design] metrics",
+        )
     return tuple(_measure(name, table, refuse) for name, table in data.items())
 
 
@@ -237,15 +312,28 @@ def _measure(name: str, table: Mapping[str, Any], refuse: Refuse) -> Measure:
         )
     allowed = ("pattern", "json", "last_line", "unit", "better")
     for key, value in table.items():
-        right = isinstance(value, bool) if key == "last_line" else isinstance(value, str) and value.isprintable()
+        right = (
+            isinstance(value, bool)
+            if key == "last_line"
+            else isinstance(value, str) and value.isprintable()
+        )
         if key not in allowed or not right:
-            refuse(f"[metric.{name}] cannot have {key} = {value!r}", *place, key, remedy=f"keys: {', '.join(allowed)}")
-    one = Measure(name, table.get("unit", ""), table.get("better", ""), **_source(table))
+            refuse(
+                f"[metric.{name}] cannot have {key} = {value!r}",
+                *place,
+                key,
+                remedy=f"keys: {', '.join(allowed)}",
+            )
+    one = Measure(
+        name, table.get("unit", ""), table.get("better", ""), **_source(table)
+    )
     if one.better not in ("higher", "lower"):
         refuse('better must be "higher" or "lower"', *place, "better")
     if not one.unit.strip() or len(one.unit) > 24:
         refuse('unit is missing, as in unit = "1/s" or unit = "ms"', *place, "unit")
-    if bool(one.pattern) + bool(one.json) > 1 or not (one.pattern or one.json or one.last_line):
+    if bool(one.pattern) + bool(one.json) > 1 or not (
+        one.pattern or one.json or one.last_line
+    ):
         refuse("give one of pattern, json, last_line = true", *place)
     _check_source(one, refuse, *place)
     return one
@@ -257,7 +345,12 @@ def _source(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_source(one: Measure, refuse: Refuse, *place: str) -> None:
     if one.json and json_path(one.json) is None:
-        refuse(f"{one.json!r} is not a path", *place, "json", remedy='as in json = "results.tps" or "a.b[0]"')
+        refuse(
+            f"{one.json!r} is not a path",
+            *place,
+            "json",
+            remedy='as in json = "results.tps" or "a.b[0]"',
+        )
     if not one.pattern:
         return
     try:
@@ -278,4 +371,7 @@ def json_path(text: str) -> tuple[str | int, ...] | None:
     """The steps of a path such as ``a.b[0]``; None where the text is not a path."""
     if not re.fullmatch(r"(?:[\w %/-]+|\[\d{1,9}\])(?:\.[\w %/-]+|\[\d{1,9}\])*", text):
         return None
-    return tuple(int(index) if index else key for index, key in re.findall(r"\[(\d+)\]|([\w %/-]+)", text))
+    return tuple(
+        int(index) if index else key
+        for index, key in re.findall(r"\[(\d+)\]|([\w %/-]+)", text)
+    )

@@ -16,7 +16,14 @@ APART = frozenset(
 NUMBER = 3
 """Reads, writes, trims; fio ignores what follows."""
 
-ONE_WAY = {"read": 0, "randread": 0, "write": 1, "randwrite": 1, "trim": 2, "randtrim": 2}
+ONE_WAY = {
+    "read": 0,
+    "randread": 0,
+    "write": 1,
+    "randwrite": 1,
+    "trim": 2,
+    "randtrim": 2,
+}
 """Place of the value that a workload of one direction takes."""
 
 DIRECTIONS = ("reads", "writes", "trims")
@@ -25,14 +32,29 @@ DIRECTIONS = ("reads", "writes", "trims")
 def unused(cell: Cell, variant: Variant) -> Iterator[tuple[str, str, str]]:
     """Options of a cell under a variant with values that its I/Os never take, as with ``bs=4k,64k`` in a workload that
     only reads: name, value, and what fio makes of it."""
-    options = {canonical(name): (name, value or "") for name, value in (*cell.options, *variant.options)}
+    options = {
+        canonical(name): (name, value or "")
+        for name, value in (*cell.options, *variant.options)
+    }
     mode = options.get("rw", ("rw", "read"))[1].partition(":")[0]
     for name, value in options.values():
         parts = value.split(",")
         if canonical(name) not in APART or len(parts) == 1:
             continue
         if len(parts) > NUMBER:
-            yield name, value, "fio takes one value for reads, one for writes, one for trims, and ignores what follows"
+            yield (
+                name,
+                value,
+                "fio takes one value for reads, one for writes, one for trims, and ignores what follows",
+            )
         elif mode in ONE_WAY and len(set(filter(None, parts))) > 1:
-            means = ", ".join(f"{part} for {what}" for part, what in zip(parts, DIRECTIONS, strict=False) if part)
-            yield name, value, f"to fio this is {means}, and rw={mode} makes only {DIRECTIONS[ONE_WAY[mode]]}"
+            means = ", ".join(
+                f"{part} for {what}"
+                for part, what in zip(parts, DIRECTIONS, strict=False)
+                if part
+            )
+            yield (
+                name,
+                value,
+                f"to fio this is {means}, and rw={mode} makes only {DIRECTIONS[ONE_WAY[mode]]}",
+            )

@@ -10,14 +10,24 @@ from iodelta.experiment.prepare import DEFAULT, DiskQuestion, parse_prepare, wor
 from iodelta.experiment.source import Source, check_keys, toml_data
 
 
-def parse_disk(text: str, name: str = "experiment.toml", *, base: Path = Path(), numbered: bool = True) -> DiskQuestion:
+def parse_disk(
+    text: str,
+    name: str = "experiment.toml",
+    *,
+    base: Path = Path(),
+    numbered: bool = True,
+) -> DiskQuestion:
     """The disk that a TOML text asks to be prepared: an experiment file, or one with no more than machine, target and
     preparation. Raises RequestError."""
     data = toml_data(text, name)
     source = Source(text, name, numbered=numbered)
     if "workload" in data:
         experiment = parse(text, name, base=base, numbered=numbered)
-        machines, target, prepare = experiment.machines, experiment.target, experiment.prepare or Prepare()
+        machines, target, prepare = (
+            experiment.machines,
+            experiment.target,
+            experiment.prepare or Prepare(),
+        )
         workload = workload_of(experiment)
     else:
         check_keys(source, data, (), ("machine", "target", "prepare"))
@@ -26,5 +36,9 @@ def parse_disk(text: str, name: str = "experiment.toml", *, base: Path = Path(),
         prepare = parse_prepare(data, source.refuse) or Prepare()
         workload = prepare.workload or DEFAULT
     if len(machines) > 1:
-        source.refuse("a preparation is of one machine", "machine", remedy="prepare the disks one after the other")
+        source.refuse(
+            "a preparation is of one machine",
+            "machine",
+            remedy="prepare the disks one after the other",
+        )
     return DiskQuestion(target, prepare, workload, "".join(machines))

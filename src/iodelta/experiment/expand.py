@@ -45,27 +45,45 @@ class Workload(msgspec.Struct, frozen=True):
     """What is run in place of fio; the options are then the values of its parameters."""
 
 
-def _cells(workload: Workload, variants: Sequence[Variant], several: bool) -> list[tuple[str, tuple[Option, ...]]]:
+def _cells(
+    workload: Workload, variants: Sequence[Variant], several: bool
+) -> list[tuple[str, tuple[Option, ...]]]:
     """Every combination of the values of a workload, with the name of its cell."""
     values_of = dict(workload.options)
     prefix = [workload.name] if several and workload.name else []
     cells = []
     for combination in itertools.product(*values_of.values()):
         options = dict(zip(values_of, combination, strict=True))
-        varying = [f"{key}={value}" for key, value in options.items() if len(values_of[key]) > 1]
-        name = " ".join(prefix + varying) or workload.name or _describe(workload, options, variants)
+        varying = [
+            f"{key}={value}"
+            for key, value in options.items()
+            if len(values_of[key]) > 1
+        ]
+        name = (
+            " ".join(prefix + varying)
+            or workload.name
+            or _describe(workload, options, variants)
+        )
         cells.append((name, tuple(options.items())))
     return cells
 
 
-def _describe(workload: Workload, options: Mapping[str, str | None], variants: Sequence[Variant]) -> str:
+def _describe(
+    workload: Workload, options: Mapping[str, str | None], variants: Sequence[Variant]
+) -> str:
     if workload.command is not None:
         return called(workload.command)
     parts = kind_and_size(options.items(), variants, {"rw": "read", "bs": "4k"})
     return " ".join(filter(None, parts)) or "the workload"
 
 
-_LIFTED = {"filename": "path", "directory": "path", "size": "size", "runtime": "trial", "ramp_time": "ramp"}
+_LIFTED = {
+    "filename": "path",
+    "directory": "path",
+    "size": "size",
+    "runtime": "trial",
+    "ramp_time": "ramp",
+}
 """fio options that belong to [target] and [design]: taken out of a pasted command line or job file."""
 
 
@@ -86,34 +104,60 @@ def assemble(
     tool = ""
     if workloads[0].command is None:
         tool, workloads = _tool(workloads, refuse)
-        workloads, target, design = _lift(workloads, target, design, refuse, fio=not tool)
+        workloads, target, design = _lift(
+            workloads, target, design, refuse, fio=not tool
+        )
     if tool:
-        workloads = tuple(_for_io_uring(workload, tool, refuse) for workload in workloads)
+        workloads = tuple(
+            _for_io_uring(workload, tool, refuse) for workload in workloads
+        )
         variants = tuple(_variant_for_io_uring(variant, refuse) for variant in variants)
     conditions = conditions or (Condition(""),)
     cells = _cells_under(conditions, workloads, variants)
     names = Counter(cell.name for cell in cells)
     name, count = names.most_common(1)[0]
     if count > 1:
-        refuse(f"two cells are both called {name!r}", "workload", remedy="a value is listed twice")
+        refuse(
+            f"two cells are both called {name!r}",
+            "workload",
+            remedy="a value is listed twice",
+        )
     place = place_of(cell.name for cell in cells)
     cells.sort(key=lambda cell: place(cell.name))
     if workloads[0].command is None:
         _check_directions(cells, variants, refuse)
     notes = _notes(workloads, conditions)
-    experiment = Experiment(question, baseline, margin, target, tuple(cells), variants, conditions, design, notes)
+    experiment = Experiment(
+        question,
+        baseline,
+        margin,
+        target,
+        tuple(cells),
+        variants,
+        conditions,
+        design,
+        notes,
+    )
     if experiment.of_command:
         check_parameters(experiment, refuse)
     return msgspec.structs.replace(experiment, measures=measures)
 
 
-def _check_directions(cells: Sequence[Cell], variants: Sequence[Variant], refuse: Refuse) -> None:
+def _check_directions(
+    cells: Sequence[Cell], variants: Sequence[Variant], refuse: Refuse
+) -> None:
     """Refuse a list of values that fio reads as one for each direction, where all but one would be ignored."""
     for cell, variant in itertools.product(cells, variants):
         own = {name for name, _ in variant.options}
         for name, value, why in unused(cell, variant):
             if name in own:
-                refuse(f"{name}={value}: {why}", "variant", variant.name, f"fio.{name}", remedy="give one value")
+                refuse(
+                    f"{name}={value}: {why}",
+                    "variant",
+                    variant.name,
+                    f"fio.{name}",
+                    remedy="give one value",
+                )
             each = [part for part in value.split(",") if part]
             words = " ".join(f"--{name}={part}" for part in each)
             listed = ", ".join(f'"{part}"' for part in each)
@@ -121,7 +165,9 @@ def _check_directions(cells: Sequence[Cell], variants: Sequence[Variant], refuse
             refuse(f"{name}={value}: {why}", "workload", name, remedy=remedy)
 
 
-def _with_placebo(variants: tuple[Variant, ...], baseline: str, design: Design, refuse: Refuse) -> tuple[Variant, ...]:
+def _with_placebo(
+    variants: tuple[Variant, ...], baseline: str, design: Design, refuse: Refuse
+) -> tuple[Variant, ...]:
     """The variants, with a copy of the baseline where the design asks for one."""
     named = {variant.name: variant for variant in variants}
     if design.placebo and variants:
@@ -134,33 +180,49 @@ def _with_placebo(variants: tuple[Variant, ...], baseline: str, design: Design, 
             remedy="add [variant.NAME] tables (--variant NAME:knob=value), or ask for an A/A with placebo = true",
         )
     if baseline not in named:
-        refuse(f"the baseline {baseline!r} is not a variant", "baseline", remedy=f"variants: {', '.join(named)}")
+        refuse(
+            f"the baseline {baseline!r} is not a variant",
+            "baseline",
+            remedy=f"variants: {', '.join(named)}",
+        )
     return variants
 
 
 def _cells_under(
-    conditions: tuple[Condition, ...], workloads: tuple[Workload, ...], variants: Sequence[Variant]
+    conditions: tuple[Condition, ...],
+    workloads: tuple[Workload, ...],
+    variants: Sequence[Variant],
 ) -> list[Cell]:
     """Every cell of every workload, under each condition."""
     several = len(workloads) > 1
     expanded = []
     for workload in workloads:
-        expanded += [(name, options, workload.command) for name, options in _cells(workload, variants, several)]
+        expanded += [
+            (name, options, workload.command)
+            for name, options in _cells(workload, variants, several)
+        ]
     cells: list[Cell] = []
     for condition in conditions:
         prefix = f"{condition.name}: " if len(conditions) > 1 else ""
-        cells += [Cell(f"{prefix}{name}", condition.name, options, command) for name, options, command in expanded]
+        cells += [
+            Cell(f"{prefix}{name}", condition.name, options, command)
+            for name, options, command in expanded
+        ]
     return cells
 
 
-def _notes(workloads: tuple[Workload, ...], conditions: tuple[Condition, ...]) -> tuple[str, ...]:
+def _notes(
+    workloads: tuple[Workload, ...], conditions: tuple[Condition, ...]
+) -> tuple[str, ...]:
     """Which options have no effect, each said once."""
     notes: dict[str, None] = {}
     for workload in workloads:
         notes |= dict.fromkeys(workload.notes)
     for condition in conditions:
         dropped = [name for name, _ in condition.background_fio if _is_dropped(name)]
-        notes |= dict.fromkeys(f"condition {condition.name}: {note}" for note in without_effect(dropped))
+        notes |= dict.fromkeys(
+            f"condition {condition.name}: {note}" for note in without_effect(dropped)
+        )
     return tuple(notes)
 
 
@@ -170,12 +232,21 @@ def _is_dropped(option: str) -> bool:
     return ours is not None and ours.harmless
 
 
-def _tool(workloads: tuple[Workload, ...], refuse: Refuse) -> tuple[str, tuple[Workload, ...]]:
+def _tool(
+    workloads: tuple[Workload, ...], refuse: Refuse
+) -> tuple[str, tuple[Workload, ...]]:
     """What makes the load when it is not fio itself, and the workloads without saying so."""
-    given = {dict(workload.options).get(io_uring.TOOL, ("fio",)) for workload in workloads}
+    given = {
+        dict(workload.options).get(io_uring.TOOL, ("fio",)) for workload in workloads
+    }
     (tool, *more), *others = given
     if more or others:
-        refuse("one experiment is measured with one tool", "workload", io_uring.TOOL, remedy="make two of it")
+        refuse(
+            "one experiment is measured with one tool",
+            "workload",
+            io_uring.TOOL,
+            remedy="make two of it",
+        )
     if tool in (None, "fio"):
         tool = ""
     elif tool != io_uring.IO_URING and not tool.startswith("/"):
@@ -201,22 +272,37 @@ def _for_io_uring(workload: Workload, tool: str, refuse: Refuse) -> Workload:
         if name in named:
             refuse(f"{key} is given twice, by two of its names", *place, key)
         named[name] = values
-    defaults = {name: (value,) for name, value in io_uring.DEFAULTS.items() if name not in named}
-    return msgspec.structs.replace(workload, options=tuple({io_uring.TOOL: (tool,), **defaults, **named}.items()))
+    defaults = {
+        name: (value,) for name, value in io_uring.DEFAULTS.items() if name not in named
+    }
+    return msgspec.structs.replace(
+        workload, options=tuple({io_uring.TOOL: (tool,), **defaults, **named}.items())
+    )
 
 
 def _variant_for_io_uring(variant: Variant, refuse: Refuse) -> Variant:
     options = tuple(
-        (_io_uring_name(key, (value,), refuse, "variant", variant.name, f"fio.{key}"), value)
+        (
+            _io_uring_name(
+                key, (value,), refuse, "variant", variant.name, f"fio.{key}"
+            ),
+            value,
+        )
         for key, value in variant.options
     )
     return msgspec.structs.replace(variant, options=options)
 
 
-def _io_uring_name(key: str, values: tuple[str | None, ...], refuse: Refuse, *place: str) -> str:
+def _io_uring_name(
+    key: str, values: tuple[str | None, ...], refuse: Refuse, *place: str
+) -> str:
     name = io_uring.name_of(key)
     if name is None:
-        refuse(f"t/io_uring has no option {key}", *place, remedy=f"it has {io_uring.allowed()}")
+        refuse(
+            f"t/io_uring has no option {key}",
+            *place,
+            remedy=f"it has {io_uring.allowed()}",
+        )
     for value in values:
         try:
             io_uring.switches(name, value)
@@ -226,7 +312,12 @@ def _io_uring_name(key: str, values: tuple[str | None, ...], refuse: Refuse, *pl
 
 
 def _lift(
-    workloads: tuple[Workload, ...], target: Target, design: Design, refuse: Refuse, *, fio: bool = True
+    workloads: tuple[Workload, ...],
+    target: Target,
+    design: Design,
+    refuse: Refuse,
+    *,
+    fio: bool = True,
 ) -> tuple[tuple[Workload, ...], Target, Design]:
     """Take what belongs to target and design out of fio options; drop what iodelta does anyway, refuse the rest.
 
@@ -238,7 +329,9 @@ def _lift(
         options: list[tuple[str, tuple[str | None, ...]]] = []
         dropped: list[str] = []
         for key, values in workload.options:
-            place = ("workload", workload.name, key) if workload.name else ("workload", key)
+            place = (
+                ("workload", workload.name, key) if workload.name else ("workload", key)
+            )
             if _belongs_elsewhere(key, values):
                 _lift_option(lifted, key, values, refuse, *place)
             elif not fio or owned(key) is None:
@@ -246,11 +339,27 @@ def _lift(
             else:
                 _drop(key, refuse, *place)
                 dropped.append(key)
-        kept.append(Workload(workload.name, tuple(options), (*workload.notes, *without_effect(dropped))))
-    path = _one("path", target.path, [lifted.get("filename", ""), lifted.get("directory", "")], refuse, "target")
+        kept.append(
+            Workload(
+                workload.name,
+                tuple(options),
+                (*workload.notes, *without_effect(dropped)),
+            )
+        )
+    path = _one(
+        "path",
+        target.path,
+        [lifted.get("filename", ""), lifted.get("directory", "")],
+        refuse,
+        "target",
+    )
     size = _one("size", target.size, [lifted.get("size", "")], refuse, "target")
     replace = msgspec.structs.replace
-    return tuple(kept), replace(target, path=path, size=size), replace(design, **_times(lifted, design, refuse))
+    return (
+        tuple(kept),
+        replace(target, path=path, size=size),
+        replace(design, **_times(lifted, design, refuse)),
+    )
 
 
 def _belongs_elsewhere(key: str, values: tuple[str | None, ...]) -> bool:
@@ -259,9 +368,19 @@ def _belongs_elsewhere(key: str, values: tuple[str | None, ...]) -> bool:
     return name in _LIFTED and not (name == "size" and len(values) > 1)
 
 
-def _lift_option(lifted: dict[str, str], key: str, values: tuple[str | None, ...], refuse: Refuse, *place: str) -> None:
+def _lift_option(
+    lifted: dict[str, str],
+    key: str,
+    values: tuple[str | None, ...],
+    refuse: Refuse,
+    *place: str,
+) -> None:
     name = canonical(key)
-    if len(values) != 1 or not values[0] or lifted.setdefault(name, values[0]) != values[0]:
+    if (
+        len(values) != 1
+        or not values[0]
+        or lifted.setdefault(name, values[0]) != values[0]
+    ):
         refuse(f"{key} must be one value for the whole experiment", *place)
     if name == "size":
         _check_size(lifted[name], refuse, *place)
@@ -274,7 +393,9 @@ def _drop(key: str, refuse: Refuse, *place: str) -> None:
         refuse(f"fio option {key}: {ours.why}", *place, remedy=f"remove {key}")
 
 
-def _times(lifted: Mapping[str, str], design: Design, refuse: Refuse) -> dict[str, float]:
+def _times(
+    lifted: Mapping[str, str], design: Design, refuse: Refuse
+) -> dict[str, float]:
     """The times of a design that fio options gave."""
     times: dict[str, float] = {}
     for option, key in (("runtime", "trial"), ("ramp_time", "ramp")):
@@ -287,7 +408,11 @@ def _times(lifted: Mapping[str, str], design: Design, refuse: Refuse) -> dict[st
         except ValueError as error:
             refuse(str(error), "workload", option)
         if getattr(design, key) not in (getattr(Design(), key), times[key]):
-            refuse(f"{option}={text} in the workload and {key} in [design] differ", "design", key)
+            refuse(
+                f"{option}={text} in the workload and {key} in [design] differ",
+                "design",
+                key,
+            )
     return times
 
 
@@ -297,18 +422,29 @@ def without_effect(names: Iterable[str]) -> tuple[str, ...]:
     for name in dict.fromkeys(names):
         if ours := owned(name):
             reasons.setdefault(ours.why, []).append(name)
-    return tuple(f"no effect here: {', '.join(given)} ({why})" for why, given in reasons.items())
+    return tuple(
+        f"no effect here: {', '.join(given)} ({why})" for why, given in reasons.items()
+    )
 
 
 def _check_size(text: str, refuse: Refuse, *place: str) -> None:
     try:
         size_bytes(text)
     except ValueError as error:
-        refuse(str(error), *place, remedy="a size in bytes, or none for all of a device or file")
+        refuse(
+            str(error),
+            *place,
+            remedy="a size in bytes, or none for all of a device or file",
+        )
 
 
 def _one(key: str, given: str, lifted: list[str], refuse: Refuse, table: str) -> str:
     values = {value for value in (given, *lifted) if value}
     if len(values) > 1:
-        refuse(f"{key} is given twice: {' and '.join(sorted(values))}", table, key, remedy="name one")
+        refuse(
+            f"{key} is given twice: {' and '.join(sorted(values))}",
+            table,
+            key,
+            remedy="name one",
+        )
     return values.pop() if values else ""

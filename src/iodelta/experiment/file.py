@@ -11,7 +11,13 @@ import msgspec
 
 from iodelta.decoding import converted
 from iodelta.experiment.build import parse_build
-from iodelta.experiment.command import check_fits, is_command, parse_command, parse_measures, placed
+from iodelta.experiment.command import (
+    check_fits,
+    is_command,
+    parse_command,
+    parse_measures,
+    placed,
+)
 from iodelta.experiment.expand import Workload, assemble
 from iodelta.experiment.model import (
     FIO_PREFIX,
@@ -40,7 +46,13 @@ def load(path: Path) -> Experiment:
     return parse(placed(text_of(path), path.parent), str(path), base=path.parent)
 
 
-def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numbered: bool = True) -> Experiment:
+def parse(
+    text: str,
+    name: str = "experiment.toml",
+    *,
+    base: Path = Path(),
+    numbered: bool = True,
+) -> Experiment:
     """The experiment in a TOML text; ``base`` is where a relative ``job_file`` is looked up. Raises RequestError.
 
     ``numbered`` false leaves line numbers out of messages: the text was made from a command line.
@@ -52,14 +64,23 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
     target = parse_target(source, data.get("target", {}))
     workloads = _workloads(source, data.get("workload"), base)
     by_command = workloads[0].command is not None
-    measures = parse_measures(data.get("metric", {}), source.refuse, by_command=by_command)
+    measures = parse_measures(
+        data.get("metric", {}), source.refuse, by_command=by_command
+    )
     prefix = WORKLOAD_PREFIX if by_command else FIO_PREFIX
-    variants = tuple(_variant(source, n, t, prefix) for n, t in _tables(source, data, "variant").items())
+    variants = tuple(
+        _variant(source, n, t, prefix)
+        for n, t in _tables(source, data, "variant").items()
+    )
     if sum(one.role == "reference" for one in variants) > 1:
         source.refuse(
-            "an experiment has at most one reference", "variant", remedy='use role = "reference" for one variant only'
+            "an experiment has at most one reference",
+            "variant",
+            remedy='use role = "reference" for one variant only',
         )
-    conditions = tuple(_condition(source, n, t) for n, t in _tables(source, data, "condition").items())
+    conditions = tuple(
+        _condition(source, n, t) for n, t in _tables(source, data, "condition").items()
+    )
     margin = _number(source, data.get("margin", "1%"), fraction, "margin")
     baseline = data.get("baseline", variants[0].name if variants else "")
     machines = parse_machines(source, data.get("machine", []))
@@ -96,7 +117,9 @@ def _clock(source: Source, clock: Any, machines: tuple[str, ...]) -> Any:
         source.refuse('clock must be "wall" or "instructions"', "clock")
     if clock == "instructions" and machines != ("vm",):
         source.refuse(
-            "instructions are counted in a virtual machine only", "clock", remedy='say machine = "vm" (--machine vm)'
+            "instructions are counted in a virtual machine only",
+            "clock",
+            remedy='say machine = "vm" (--machine vm)',
         )
     return clock
 
@@ -106,15 +129,27 @@ def _check_weights(source: Source, experiment: Experiment) -> None:
     for name in experiment.design.weights:
         if name not in cells:
             allowed = "; ".join(map(repr, cells))
-            source.refuse(f"no cell is called {name!r}", "design", "weights", name, remedy=f"the cells are {allowed}")
+            source.refuse(
+                f"no cell is called {name!r}",
+                "design",
+                "weights",
+                name,
+                remedy=f"the cells are {allowed}",
+            )
 
 
-def _check_prepare(source: Source, data: Mapping[str, Any], experiment: Experiment, clock: str) -> None:
+def _check_prepare(
+    source: Source, data: Mapping[str, Any], experiment: Experiment, clock: str
+) -> None:
     if "prepare" not in data:
         return
     if clock == "instructions" or any(map(of_boot, experiment.knob_names())):
         what = "a disk cannot be prepared where variants differ in what is booted, or instructions are counted"
-        source.refuse(what, "prepare", remedy="remove [prepare], and prepare the disk with `iodelta prepare`")
+        source.refuse(
+            what,
+            "prepare",
+            remedy="remove [prepare], and prepare the disk with `iodelta prepare`",
+        )
     if experiment.target.files or not experiment.target.path:
         source.refuse(
             "only a disk of your own can be prepared, and [target] names none",
@@ -126,7 +161,9 @@ def _check_prepare(source: Source, data: Mapping[str, Any], experiment: Experime
 def parse_machines(source: Source, value: Any) -> tuple[str, ...]:
     """One name or a list of them; none for this machine."""
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
+    if not isinstance(names, list) or not all(
+        isinstance(name, str) and name.strip() for name in names
+    ):
         source.refuse('machine must be a name, as in machine = "ssh:HOST"', "machine")
     if len(set(names)) < len(names):
         source.refuse("a machine is named twice", "machine")
@@ -152,7 +189,9 @@ _TOP = (
 )
 
 
-def _tables(source: Source, data: Mapping[str, Any], kind: str) -> dict[str, dict[str, Any]]:
+def _tables(
+    source: Source, data: Mapping[str, Any], kind: str
+) -> dict[str, dict[str, Any]]:
     tables = data.get(kind, {})
     if not isinstance(tables, dict):
         source.refuse(f"{kind} must be tables: [{kind}.NAME]", kind)
@@ -172,7 +211,10 @@ def _tables(source: Source, data: Mapping[str, Any], kind: str) -> dict[str, dic
 def _design(source: Source, table: Mapping[str, Any]) -> Design:
     check_keys(source, table, ("design",), Design.__struct_encode_fields__)
     values: dict[str, Any] = dict(table)
-    for keys, convert in ((("trial", "ramp", "budget", "boot", "settle"), seconds), (("level", "stalls"), fraction)):
+    for keys, convert in (
+        (("trial", "ramp", "budget", "boot", "settle"), seconds),
+        (("level", "stalls"), fraction),
+    ):
         for key in values.keys() & keys:
             values[key] = _number(source, values[key], convert, "design", key)
     if values.get("family") == "each":
@@ -187,28 +229,51 @@ def _design(source: Source, table: Mapping[str, Any]) -> Design:
     except msgspec.ValidationError as error:
         named = re.search(r"\$\.([\w-]+)", str(error))
         what = str(error).partition(" - at")[0]
-        source.refuse(f"{named[1]}: {what}" if named else what, "design", *([named[1]] if named else []))
+        source.refuse(
+            f"{named[1]}: {what}" if named else what,
+            "design",
+            *([named[1]] if named else []),
+        )
     _check_limits(source, design)
     return design
 
 
 def _check_limits(source: Source, design: Design) -> None:
-    limits = (("trial", 0.2, 86400), ("blocks", 1, 2000), ("budget", 1, 30 * 86400), ("ramp", 0, 86400))
+    limits = (
+        ("trial", 0.2, 86400),
+        ("blocks", 1, 2000),
+        ("budget", 1, 30 * 86400),
+        ("ramp", 0, 86400),
+    )
     for key, least, most in (*limits, ("boot", 1, 86400), ("conditioning", 1, 50)):
         if not least <= getattr(design, key) <= most:
             source.refuse(f"{key} must lie between {least} and {most}", "design", key)
     if not 0.01 <= design.stalls <= 0.5:
-        source.refuse("stalls must lie between 1 % and 50 %, as in 10 %", "design", "stalls")
+        source.refuse(
+            "stalls must lie between 1 % and 50 %, as in 10 %", "design", "stalls"
+        )
     if not 0.5 < design.level < 1:
-        source.refuse("level must lie between 50 % and 100 %, as in 95 %", "design", "level")
+        source.refuse(
+            "level must lie between 50 % and 100 %, as in 95 %", "design", "level"
+        )
     for cell, weight in design.weights.items():
         if not 0 <= weight <= 1e6:
-            source.refuse(f"a weight is between 0 and a million, not {weight:g}", "design", "weights", cell)
+            source.refuse(
+                f"a weight is between 0 and a million, not {weight:g}",
+                "design",
+                "weights",
+                cell,
+            )
 
 
 def _instruments(source: Source, table: Any) -> tuple[str, ...]:
-    if not isinstance(table, dict) or not all(isinstance(value, bool) for value in table.values()):
-        source.refuse("instrument is a table of true or false, as in [instrument] perf = true", "instrument")
+    if not isinstance(table, dict) or not all(
+        isinstance(value, bool) for value in table.values()
+    ):
+        source.refuse(
+            "instrument is a table of true or false, as in [instrument] perf = true",
+            "instrument",
+        )
     check_keys(source, table, ("instrument",), INSTRUMENTS)
     return tuple(name for name in INSTRUMENTS if table.get(name))
 
@@ -217,22 +282,45 @@ def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
     check_keys(source, table, ("target",), Target.__struct_fields__)
     for key, value in table.items():
         if not isinstance(value, str) or not value.strip() or "\0" in value:
-            source.refuse(f'{key} must be a non-empty text, as in path = "/dev/sdb", size = "10g"', "target", key)
+            source.refuse(
+                f'{key} must be a non-empty text, as in path = "/dev/sdb", size = "10g"',
+                "target",
+                key,
+            )
     if "size" in table:
         _number(source, table["size"], size_bytes, "target", "size")
     path = table.get("path", "")
-    if path.startswith(TARGET_CLASS) and not NAME.fullmatch(path.removeprefix(TARGET_CLASS)):
-        source.refuse('not a class of targets; write it as path = "class:nvme"', "target", "path")
+    if path.startswith(TARGET_CLASS) and not NAME.fullmatch(
+        path.removeprefix(TARGET_CLASS)
+    ):
+        source.refuse(
+            'not a class of targets; write it as path = "class:nvme"', "target", "path"
+        )
     files = table.get("files", "x")
-    if not re.fullmatch(r"[A-Za-z0-9_$.-]+(/[A-Za-z0-9_$.-]+)*", files) or ".." in files:
-        source.refuse('files are names inside the directory, as in files = "$jobnum/$filenum"', "target", "files")
+    if (
+        not re.fullmatch(r"[A-Za-z0-9_$.-]+(/[A-Za-z0-9_$.-]+)*", files)
+        or ".." in files
+    ):
+        source.refuse(
+            'files are names inside the directory, as in files = "$jobnum/$filenum"',
+            "target",
+            "files",
+        )
     return Target(**table)
 
 
-def _variant(source: Source, name: str, table: Mapping[str, Any], prefix: str) -> Variant:
+def _variant(
+    source: Source, name: str, table: Mapping[str, Any], prefix: str
+) -> Variant:
     settings = {k: v for k, v in table.items() if k != "role"}
-    found = variant(name, {k: _text(source, v, "variant", name, k) for k, v in _flat(settings).items()}, prefix)
-    return msgspec.structs.replace(found, role=parse_role(name, table.get("role", ""), source.refuse))
+    found = variant(
+        name,
+        {k: _text(source, v, "variant", name, k) for k, v in _flat(settings).items()},
+        prefix,
+    )
+    return msgspec.structs.replace(
+        found, role=parse_role(name, table.get("role", ""), source.refuse)
+    )
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -254,10 +342,17 @@ def _condition(source: Source, name: str, table: Mapping[str, Any]) -> Condition
     job: tuple[Option, ...] = ()
     if isinstance(background, str):
         words = split_command(background, source.place("condition", name, "background"))
-    elif isinstance(background, list) and background and all(isinstance(word, str) for word in background):
+    elif (
+        isinstance(background, list)
+        and background
+        and all(isinstance(word, str) for word in background)
+    ):
         words = tuple(background)
     elif isinstance(background, dict):
-        job = tuple((k, _text(source, v, "condition", name, "background", k)) for k, v in background.items())
+        job = tuple(
+            (k, _text(source, v, "condition", name, "background", k))
+            for k, v in background.items()
+        )
     elif background is not None:
         source.refuse(
             "background must be a command (text or list of words) or a table of fio options",
@@ -265,7 +360,9 @@ def _condition(source: Source, name: str, table: Mapping[str, Any]) -> Condition
             name,
             "background",
         )
-    knobs = {k: _text(source, v, "condition", name, k) for k, v in _flat(settings).items()}
+    knobs = {
+        k: _text(source, v, "condition", name, k) for k, v in _flat(settings).items()
+    }
     return Condition(name, words, job, knobs)
 
 
@@ -292,26 +389,42 @@ def _number(source: Source, value: Any, convert: Any, *path: str) -> Any:
 def _workloads(source: Source, table: Any, base: Path) -> tuple[Workload, ...]:
     if not isinstance(table, dict) or not table:
         source.refuse(
-            "there is no [workload]", "workload", remedy='add one, as in [workload] rw = "randread" bs = "4k"'
+            "there is no [workload]",
+            "workload",
+            remedy='add one, as in [workload] rw = "randread" bs = "4k"',
         )
-    common: dict[str, Any] = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    named: dict[str, dict[str, Any]] = {key: value for key, value in table.items() if isinstance(value, dict)}
+    common: dict[str, Any] = {
+        key: value for key, value in table.items() if not isinstance(value, dict)
+    }
+    named: dict[str, dict[str, Any]] = {
+        key: value for key, value in table.items() if isinstance(value, dict)
+    }
     if is_command(common, named):
         return _of_commands(source, common, named)
     job_file = common.pop("job_file", None)
     if job_file is not None:
         if not isinstance(job_file, str):
-            source.refuse("job_file must be the path of a fio job file", "workload", "job_file")
+            source.refuse(
+                "job_file must be the path of a fio job file", "workload", "job_file"
+            )
         if named:
-            source.refuse("give either job_file or named workloads, not both", "workload", "job_file")
+            source.refuse(
+                "give either job_file or named workloads, not both",
+                "workload",
+                "job_file",
+            )
         return _of_job_file(base / job_file, _options(source, common, "workload"))
     if not named:
         return (Workload("", tuple(_options(source, common, "workload").items())),)
     workloads: list[Workload] = []
     for name, options in named.items():
         if not NAME.fullmatch(name):
-            source.refuse(f"{name!r} cannot be the name of a workload", "workload", name)
-        merged = _options(source, common, "workload") | _options(source, options, "workload", name)
+            source.refuse(
+                f"{name!r} cannot be the name of a workload", "workload", name
+            )
+        merged = _options(source, common, "workload") | _options(
+            source, options, "workload", name
+        )
         workloads.append(Workload(name, tuple(merged.items())))
     return tuple(workloads)
 
@@ -323,10 +436,14 @@ def _of_commands(
     workloads: list[Workload] = []
     for name, own in (named or {"": {}}).items():
         if name and not NAME.fullmatch(name):
-            source.refuse(f"{name!r} cannot be the name of a workload", "workload", name)
+            source.refuse(
+                f"{name!r} cannot be the name of a workload", "workload", name
+            )
         path = ("workload", name) if name else ("workload",)
         command, parameters = parse_command({**common, **own}, path, source.refuse)
-        options = {key: _values(source, value, *path, key) for key, value in parameters.items()}
+        options = {
+            key: _values(source, value, *path, key) for key, value in parameters.items()
+        }
         workloads.append(Workload(name, tuple(options.items()), command=command))
     return tuple(workloads)
 
@@ -336,7 +453,9 @@ def _of_job_file(path: Path, more: Mapping[str, Values]) -> tuple[Workload, ...]
     workloads: list[Workload] = []
     for section in read_job_file(path):
         options: dict[str, Values] = {key: (value,) for key, value in section.options}
-        workloads.append(Workload(section.name, tuple({**options, **more}.items()), section.notes))
+        workloads.append(
+            Workload(section.name, tuple({**options, **more}.items()), section.notes)
+        )
     return tuple(workloads)
 
 

@@ -29,7 +29,14 @@ SWITCHES = {
 LETTERS = "DNPSTVXeut"
 """Options that only ``t/io_uring`` has: dma map, no-op, node, register ring, latency and the like."""
 
-DEFAULTS = {"rw": "randread", "bs": "4k", "iodepth": "128", "numjobs": "1", "direct": "1", "ioengine": "io_uring"}
+DEFAULTS = {
+    "rw": "randread",
+    "bs": "4k",
+    "iodepth": "128",
+    "numjobs": "1",
+    "direct": "1",
+    "ioengine": "io_uring",
+}
 """What it does unless told otherwise, stated so that every reader of a cell knows it."""
 
 ENGINES = {"io_uring": (), "libaio": ("-a1",), "pvsync2": ("-S1",)}
@@ -39,7 +46,11 @@ _NAMES = {letter: name for name, letter in SWITCHES.items()}
 def name_of(key: str) -> str | None:
     """The name under which an option is kept; None for one that ``t/io_uring`` does not have."""
     first = _NAMES.get(key, canonical(key))
-    return first if first in SWITCHES or first in DEFAULTS or (len(key) == 1 and key in LETTERS) else None
+    return (
+        first
+        if first in SWITCHES or first in DEFAULTS or (len(key) == 1 and key in LETTERS)
+        else None
+    )
 
 
 def switches(name: str, value: str | None) -> tuple[str, ...]:
@@ -59,4 +70,6 @@ def switches(name: str, value: str | None) -> tuple[str, ...]:
 
 def allowed() -> str:
     """What a workload of ``t/io_uring`` may hold, for a message."""
-    return ", ".join([*DEFAULTS, *(name for name in SWITCHES if name not in DEFAULTS), *LETTERS])
+    return ", ".join(
+        [*DEFAULTS, *(name for name in SWITCHES if name not in DEFAULTS), *LETTERS]
+    )

@@ -112,8 +112,13 @@ class Condition(msgspec.Struct, frozen=True):
     @property
     def load(self) -> str:
         """The background load as one line of words; empty without one."""
-        options = (f"--{name}" if value is None else f"--{name}={value}" for name, value in self.background_fio)
-        return shlex.join(self.background or (("fio", *options) if self.background_fio else ()))
+        options = (
+            f"--{name}" if value is None else f"--{name}={value}"
+            for name, value in self.background_fio
+        )
+        return shlex.join(
+            self.background or (("fio", *options) if self.background_fio else ())
+        )
 
 
 class Design(msgspec.Struct, frozen=True):
@@ -139,7 +144,9 @@ class Design(msgspec.Struct, frozen=True):
     older experiments only."""
     stalls: float = 0.1
     """``equivalent`` needs as many trials of a variant as exclude stalls in this share of its trials."""
-    carry_over: Literal["", "superblocks", "tested", "none"] = msgspec.field(default="", name="carry-over")
+    carry_over: Literal["", "superblocks", "tested", "none"] = msgspec.field(
+        default="", name="carry-over"
+    )
     """What is done about what one trial leaves to the next; empty: by workload (see ``iodelta.lab.superblocks``)."""
     conditioning: int = 1
     """In superblocks, the trials of each variant that do not count before the one that does."""
@@ -179,7 +186,9 @@ class Cell(msgspec.Struct, frozen=True):
 
     def option(self, name: str) -> str | None:
         """The value of a fio option in this cell, or None when it is absent (or a flag)."""
-        return next((value for key, value in reversed(self.options) if key == name), None)
+        return next(
+            (value for key, value in reversed(self.options) if key == name), None
+        )
 
 
 class Experiment(msgspec.Struct, frozen=True):
@@ -247,17 +256,24 @@ class Experiment(msgspec.Struct, frozen=True):
     @property
     def reboots(self) -> bool:
         """Whether those boots are of hosts: dear, so that one serves every cell of its variant once."""
-        return self.boots and not all(name.partition(":")[0] == "vm" for name in self.machines)
+        return self.boots and not all(
+            name.partition(":")[0] == "vm" for name in self.machines
+        )
 
     def looks_closer(self) -> tuple[str, ...]:
         """What instruments run when all trials were made, as shown before anything starts."""
-        return tuple(f"instrument {name}: {INSTRUMENTS[name]}" for name in self.instruments)
+        return tuple(
+            f"instrument {name}: {INSTRUMENTS[name]}" for name in self.instruments
+        )
 
     def runs_commands(self) -> tuple[str, ...]:
         """Every command beside the trials that this experiment would run, as shown before anything starts."""
         backgrounds = [c.load for c in self.conditions if c.load]
         knobs = [v.knobs for v in self.variants] + [c.knobs for c in self.conditions]
-        return (*backgrounds, *(settings["command"] for settings in knobs if "command" in settings))
+        return (
+            *backgrounds,
+            *(settings["command"] for settings in knobs if "command" in settings),
+        )
 
 
 def of_boot(setting: str) -> bool:
@@ -265,7 +281,13 @@ def of_boot(setting: str) -> bool:
     return setting in ("kernel", "kernel.cmdline") or setting.startswith("vm.")
 
 
-def variant(name: str, settings: Mapping[str, str], prefix: str = FIO_PREFIX) -> Variant:
+def variant(
+    name: str, settings: Mapping[str, str], prefix: str = FIO_PREFIX
+) -> Variant:
     """A variant from dotted settings: those with ``prefix`` are options of the workload, all others knobs."""
-    options = tuple((k.removeprefix(prefix), v) for k, v in settings.items() if k.startswith(prefix))
-    return Variant(name, {k: v for k, v in settings.items() if not k.startswith(prefix)}, options)
+    options = tuple(
+        (k.removeprefix(prefix), v) for k, v in settings.items() if k.startswith(prefix)
+    )
+    return Variant(
+        name, {k: v for k, v in settings.items() if not k.startswith(prefix)}, options
+    )

@@ -29,4 +29,7 @@ def _form(name: str) -> str:
 
 
 def _numbers(name: str) -> tuple[float, ...]:
-    return tuple(float(value) * 1024.0 ** " kmgt".index(unit.lower() or " ") for value, unit in NUMBER.findall(name))
+    return tuple(
+        float(value) * 1024.0 ** " kmgt".index(unit.lower() or " ")
+        for value, unit in NUMBER.findall(name)
+    )

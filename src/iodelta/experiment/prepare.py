@@ -56,7 +56,12 @@ def parse_prepare(data: Mapping[str, Any], refuse: Refuse) -> Prepare | None:
     known = Prepare.__struct_fields__
     for key in table:
         if key not in known:
-            refuse(f"[prepare] has no key {key!r}", "prepare", key, remedy=f"allowed: {', '.join(known)}")
+            refuse(
+                f"[prepare] has no key {key!r}",
+                "prepare",
+                key,
+                remedy=f"allowed: {', '.join(known)}",
+            )
     purge = _purge(table.get("purge", "none"), refuse)
     values = {key: _amount(key, table, refuse) for key, _, _ in LIMITS}
     limit = int(values["limit"])
@@ -69,7 +74,12 @@ def parse_prepare(data: Mapping[str, Any], refuse: Refuse) -> Prepare | None:
 
 def _purge(value: Any, refuse: Refuse) -> Literal["none", "discard", "nvme-format"]:
     if value not in PURGES:
-        refuse(f"{value!r} is not a way to purge", "prepare", "purge", remedy=f"one of {', '.join(PURGES)}")
+        refuse(
+            f"{value!r} is not a way to purge",
+            "prepare",
+            "purge",
+            remedy=f"one of {', '.join(PURGES)}",
+        )
     return value  # type: ignore[no-any-return]
 
 
@@ -95,17 +105,26 @@ def _spare(value: Any, refuse: Refuse) -> float:
 def _workload(table: Any, refuse: Refuse) -> tuple[Option, ...]:
     """The fio options of the rounds, each with one value; none for those of the experiment."""
     if not isinstance(table, dict):
-        refuse('workload is a table of fio options: [prepare.workload] rw = "randwrite"', "prepare", "workload")
+        refuse(
+            'workload is a table of fio options: [prepare.workload] rw = "randwrite"',
+            "prepare",
+            "workload",
+        )
     for name, value in table.items():
         place = ("prepare", "workload", name)
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            refuse(f"{name} needs a single value, not {value!r}: rounds are all alike", *place)
+            refuse(
+                f"{name} needs a single value, not {value!r}: rounds are all alike",
+                *place,
+            )
         ours = owned(name)
         if ours is not None and not ours.harmless:
             refuse(f"fio option {name}: {ours.why}", *place, remedy=f"remove {name}")
         if danger := runs_command(name, str(value)):
             refuse(danger, *place, remedy=f"remove {name}")
-    options = tuple((name, str(value)) for name, value in table.items() if owned(name) is None)
+    options = tuple(
+        (name, str(value)) for name, value in table.items() if owned(name) is None
+    )
     if table and not round_writes(options):
         refuse(
             "the rounds must write: reads leave a disk as it is",
@@ -117,7 +136,10 @@ def _workload(table: Any, refuse: Refuse) -> tuple[Option, ...]:
 
 def round_writes(options: tuple[Option, ...]) -> bool:
     """Whether fio with these options writes."""
-    mode = next((value or "" for name, value in reversed(options) if canonical(name) == "rw"), "read")
+    mode = next(
+        (value or "" for name, value in reversed(options) if canonical(name) == "rw"),
+        "read",
+    )
     return mode.split(":")[0].strip() in WRITES
 
 
@@ -127,7 +149,10 @@ def workload_of(experiment: Experiment) -> tuple[Option, ...]:
     base = dict(experiment.variant(experiment.baseline).options)
     found = prepare.workload
     for cell in () if found else experiment.cells:
-        options = (*((key, value) for key, value in cell.options if key not in base), *base.items())
+        options = (
+            *((key, value) for key, value in cell.options if key not in base),
+            *base.items(),
+        )
         if not found and round_writes(options) and not cell.option(TOOL):
             found = options
     return found or DEFAULT

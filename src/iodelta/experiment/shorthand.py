@@ -57,7 +57,9 @@ def shorthand(
     return _toml(data)
 
 
-def disk_text(*, machine: str, target: Table, prepare: Table, fio: Sequence[str]) -> str:
+def disk_text(
+    *, machine: str, target: Table, prepare: Table, fio: Sequence[str]
+) -> str:
     """The file that ``iodelta prepare TARGET ... -- fio options`` stands for, as TOML text. Raises RequestError."""
     workload = {"workload": _workload(fio)} if fio else {}
     data: dict[str, object] = {
@@ -69,7 +71,12 @@ def disk_text(*, machine: str, target: Table, prepare: Table, fio: Sequence[str]
 
 
 def overridden(
-    text: str, *, top: Table = _NONE, target: Table = _NONE, design: Table = _NONE, subject: Table = _NONE
+    text: str,
+    *,
+    top: Table = _NONE,
+    target: Table = _NONE,
+    design: Table = _NONE,
+    subject: Table = _NONE,
 ) -> str | None:
     """An experiment file's text with values of the command line put in their place; None when there are none.
 
@@ -80,7 +87,9 @@ def overridden(
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise RequestError(f"not valid TOML: {error}", place="experiment file") from error
+        raise RequestError(
+            f"not valid TOML: {error}", place="experiment file"
+        ) from error
     data.update(_given(top))
     for name, table in (("target", target), ("design", design), ("subject", subject)):
         data[name] = {**data.get(name, {}), **_given(table)}
@@ -102,12 +111,19 @@ def _workload(words: Sequence[str]) -> dict[str, object]:
                 remedy="after --, give fio options as in --rw=randread --bs=4k --iodepth=1,32",
             )
         key, value = match[1], "1" if match[2] is None else match[2]
-        options.setdefault(key, []).extend([value] if key in TAKES_COMMAS else value.split(","))
+        options.setdefault(key, []).extend(
+            [value] if key in TAKES_COMMAS else value.split(",")
+        )
     if not options:
         raise RequestError(
-            "there is no workload", place=_PLACE, remedy="add fio options after --, as in -- --rw=randread --bs=4k"
+            "there is no workload",
+            place=_PLACE,
+            remedy="add fio options after --, as in -- --rw=randread --bs=4k",
         )
-    return {key: values[0] if len(values) == 1 else values for key, values in options.items()}
+    return {
+        key: values[0] if len(values) == 1 else values
+        for key, values in options.items()
+    }
 
 
 def _variants(texts: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -124,7 +140,9 @@ def _check_new(name: str, known: Container[str], option: str) -> None:
     """Two of one name would become one, with the settings of both or of the last."""
     if name in known:
         raise RequestError(
-            f"{name!r} is given twice", place=option, remedy="give each its own name, and all its settings in one place"
+            f"{name!r} is given twice",
+            place=option,
+            remedy="give each its own name, and all its settings in one place",
         )
 
 
@@ -157,7 +175,11 @@ def _conditions(texts: Sequence[str]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for text in texts:
         name, _, rest = text.partition(":")
-        _name(name, text, "--condition NAME, --condition NAME:knob=value or --condition 'NAME:COMMAND ARG ...'")
+        _name(
+            name,
+            text,
+            "--condition NAME, --condition NAME:knob=value or --condition 'NAME:COMMAND ARG ...'",
+        )
         _check_new(name, found, "--condition")
         key, equals, _ = rest.partition("=")
         if equals and (
@@ -171,7 +193,9 @@ def _conditions(texts: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def _name(name: str, text: str, form: str) -> str:
     if not NAME.fullmatch(name):
-        raise RequestError(f"{text!r}: {name!r} cannot be a name", place=_PLACE, remedy=form)
+        raise RequestError(
+            f"{text!r}: {name!r} cannot be a name", place=_PLACE, remedy=form
+        )
     return name
 
 

@@ -17,9 +17,13 @@ def text_of(path: Path, what: str = "the experiment file", *, remedy: str = "") 
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise RequestError(f"{what} is not text in UTF-8", place=str(path), remedy=remedy) from error
+        raise RequestError(
+            f"{what} is not text in UTF-8", place=str(path), remedy=remedy
+        ) from error
     except OSError as error:
-        raise RequestError(f"cannot read {what}: {error.strerror}", place=str(path), remedy=remedy) from error
+        raise RequestError(
+            f"cannot read {what}: {error.strerror}", place=str(path), remedy=remedy
+        ) from error
 
 
 class Source:
@@ -46,7 +50,10 @@ class Source:
                 if table[: len(path)] == tuple(path):
                     return number
                 continue
-            key = re.match(r"\s*((?:\"[^\"]*\"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:\"[^\"]*\"|'[^']*'|[\w-]+))*)\s*=", line)
+            key = re.match(
+                r"\s*((?:\"[^\"]*\"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:\"[^\"]*\"|'[^']*'|[\w-]+))*)\s*=",
+                line,
+            )
             if key and (*table, *_dotted(key[1])) == tuple(path):
                 return number
         return 0
@@ -56,23 +63,40 @@ class Source:
 
 
 def _dotted(text: str) -> tuple[str, ...]:
-    return tuple(part.strip().strip("\"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.\s]+", text))
+    return tuple(
+        part.strip().strip("\"'")
+        for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.\s]+", text)
+    )
 
 
-def toml_data(text: str, name: str, *, page: str = "docs/experiment-file.md") -> dict[str, Any]:
+def toml_data(
+    text: str, name: str, *, page: str = "docs/experiment-file.md"
+) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         line = re.search(r"at line (\d+)", str(error))
         place = f"{name}:{line[1]}" if line else name
-        raise RequestError(f"not valid TOML: {error}", place=place, remedy=f"see {page}") from error
+        raise RequestError(
+            f"not valid TOML: {error}", place=place, remedy=f"see {page}"
+        ) from error
 
 
-def check_keys(source: Source, table: Mapping[str, Any], path: tuple[str, ...], allowed: Iterable[str]) -> None:
+def check_keys(
+    source: Source,
+    table: Mapping[str, Any],
+    path: tuple[str, ...],
+    allowed: Iterable[str],
+) -> None:
     names = list(allowed)
     for key in table:
         if key not in names:
             near = difflib.get_close_matches(key, names, 1)
             hint = f"did you mean {near[0]}? " if near else ""
             where = f"[{'.'.join(path)}]" if path else "the experiment file"
-            source.refuse(f"{where} has no key {key!r}", *path, key, remedy=f"{hint}allowed: {', '.join(names)}")
+            source.refuse(
+                f"{where} has no key {key!r}",
+                *path,
+                key,
+                remedy=f"{hint}allowed: {', '.join(names)}",
+            )

@@ -17,16 +17,29 @@ def parse_subject(table: Any, refuse: Refuse) -> Subject:
     known = Subject.__struct_fields__
     for key, value in table.items():
         if key not in known:
-            refuse(f"[subject] has no key {key!r}", "subject", key, remedy=f"allowed: {', '.join(known)}")
+            refuse(
+                f"[subject] has no key {key!r}",
+                "subject",
+                key,
+                remedy=f"allowed: {', '.join(known)}",
+            )
         if key not in ("dirty", "labels") and not _line(value):
             refuse(f"{key} is one line of text", "subject", key)
     if not isinstance(table.get("dirty", False), bool):
         refuse("dirty is true or false", "subject", "dirty")
     if not re.fullmatch(r"(?:[0-9a-f]{7,64})?", table.get("commit", "")):
-        refuse("commit is the hash of a commit, 7 to 64 of 0-9 and a-f", "subject", "commit")
+        refuse(
+            "commit is the hash of a commit, 7 to 64 of 0-9 and a-f",
+            "subject",
+            "commit",
+        )
     labels = table.get("labels", {})
     if not isinstance(labels, dict) or not all(map(_line, labels.values())):
-        refuse('labels are a table of texts, as in labels = { branch = "next" }', "subject", "labels")
+        refuse(
+            'labels are a table of texts, as in labels = { branch = "next" }',
+            "subject",
+            "labels",
+        )
     return converted(table, Subject)
 
 
@@ -35,7 +48,13 @@ def parse_role(name: str, value: Any, refuse: Refuse) -> Literal["", "reference"
     if value == "":
         return ""
     if value != "reference":
-        refuse(f"{value!r} is not a role", "variant", name, "role", remedy='the only role is "reference"')
+        refuse(
+            f"{value!r} is not a role",
+            "variant",
+            name,
+            "role",
+            remedy='the only role is "reference"',
+        )
     return "reference"
 
 

@@ -16,9 +16,21 @@ def seconds(value: str | float) -> float:
         return float(value)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|sec|m|min|h|d)?\s*", value)
     if not match:
-        raise ValueError(f"{value!r} is not a valid duration: write it as in 500ms, 5s, 30m, 2h")
+        raise ValueError(
+            f"{value!r} is not a valid duration: write it as in 500ms, 5s, 30m, 2h"
+        )
     return (
-        float(match[1]) * {None: 1, "s": 1, "sec": 1, "ms": 1e-3, "m": 60, "min": 60, "h": 3600, "d": 86400}[match[2]]
+        float(match[1])
+        * {
+            None: 1,
+            "s": 1,
+            "sec": 1,
+            "ms": 1e-3,
+            "m": 60,
+            "min": 60,
+            "h": 3600,
+            "d": 86400,
+        }[match[2]]
     )
 
 
@@ -26,7 +38,9 @@ def size_bytes(value: str) -> int:
     """Bytes of a size as fio writes it with its default kb_base=1024: 4096, 4k, 100g, 1t. Raises ValueError."""
     match = re.fullmatch(r"\s*(\d+)\s*([kmgtp]?)(?:i?b)?\s*", value, re.IGNORECASE)
     if not match:
-        raise ValueError(f"{value!r} is not a valid size: write it as in 4k, 512m, 100g")
+        raise ValueError(
+            f"{value!r} is not a valid size: write it as in 4k, 512m, 100g"
+        )
     return int(match[1]) << (10 * " kmgtp".index(match[2].lower() or " "))
 
 
@@ -37,7 +51,9 @@ def fraction(value: str | float) -> float:
     if isinstance(value, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", value)
         if not match:
-            raise ValueError(f"{value!r} is not a valid share: write it as in 1% or 0.01")
+            raise ValueError(
+                f"{value!r} is not a valid share: write it as in 1% or 0.01"
+            )
         value = float(match[1]) / (100 if match[2] else 1)
     if not 0 < value < 1:
         raise ValueError(f"{value} does not lie between 0 and 100 %")
@@ -49,7 +65,9 @@ def split_command(text: str, place: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
-        raise RequestError(f"cannot split the command into words: {error}", place=place) from error
+        raise RequestError(
+            f"cannot split the command into words: {error}", place=place
+        ) from error
     if not words:
         raise RequestError("the command is empty", place=place)
     return words

@@ -15,7 +15,9 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def kind_and_size(
-    options: Iterable[Option], variants: Iterable[Variant], defaults: Mapping[str, str] = _NONE
+    options: Iterable[Option],
+    variants: Iterable[Variant],
+    defaults: Mapping[str, str] = _NONE,
 ) -> tuple[str, str]:
     """``randread`` and ``4k``, or ``bsrange=4k-64k``; each empty where it is not known or differs between variants."""
     given = {**defaults, **{canonical(name): value for name, value in options if value}}

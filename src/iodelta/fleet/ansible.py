@@ -45,17 +45,28 @@ class _Found:
     def refuse(self, what: str, remedy: str = "") -> RequestError:
         return RequestError(what, place=str(self.path), remedy=remedy)
 
-    def add(self, pattern: str, groups: tuple[str, ...], inherited: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    def add(
+        self,
+        pattern: str,
+        groups: tuple[str, ...],
+        inherited: Mapping[str, Any],
+        own: Mapping[str, Any],
+    ) -> None:
         for name in expanded(pattern):
             self.seen += 1
             if self.seen > MOST:
                 raise self.refuse("too many hosts, or groups that contain themselves")
             self.inherited.setdefault(name, {}).update(inherited)
             self.own.setdefault(name, {}).update(own)
-            self.groups.setdefault(name, []).extend(group for group in groups if group not in _IMPLIED)
+            self.groups.setdefault(name, []).extend(
+                group for group in groups if group not in _IMPLIED
+            )
 
     def hosts(self) -> dict[str, FleetHost]:
-        return {name: self._host(name, {**self.inherited[name], **own}) for name, own in self.own.items()}
+        return {
+            name: self._host(name, {**self.inherited[name], **own})
+            for name, own in self.own.items()
+        }
 
     def _host(self, name: str, variables: Mapping[str, Any]) -> FleetHost:
         if str(variables.get("ansible_port", 22)) != "22":
@@ -63,10 +74,17 @@ class _Found:
                 f"{name}: ansible_port is not read",
                 "write Port for this host into ~/.ssh/config, and leave it out here",
             )
-        address, user = variables.get("ansible_host", name), variables.get("ansible_user", "")
+        address, user = (
+            variables.get("ansible_host", name),
+            variables.get("ansible_user", ""),
+        )
         table: dict[str, Any] = {"ssh": f"{user}@{address}" if user else address}
         table["tags"] = list(dict.fromkeys(self.groups[name]))
-        table |= {ours: variables[theirs] for theirs, ours in _VARIABLES.items() if theirs in variables}
+        table |= {
+            ours: variables[theirs]
+            for theirs, ours in _VARIABLES.items()
+            if theirs in variables
+        }
         try:
             return checked(name, table)
         except ValueError as error:
@@ -105,7 +123,8 @@ def _yaml(text: str, found: _Found) -> Any:
         import yaml
     except ModuleNotFoundError as error:
         raise RequestError(
-            "an Ansible inventory needs yaml", remedy="install iodelta with it: pip install 'iodelta[fleet]'"
+            "an Ansible inventory needs yaml",
+            remedy="install iodelta with it: pip install 'iodelta[fleet]'",
         ) from error
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
@@ -117,13 +136,16 @@ def _yaml(text: str, found: _Found) -> Any:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         said = " ".join(str(error).split())
         raise found.refuse(
-            f"not valid YAML: {said}", "`ansible-inventory --list` shows what Ansible makes of it"
+            f"not valid YAML: {said}",
+            "`ansible-inventory --list` shows what Ansible makes of it",
         ) from error
 
 
 def _entries(table: Any, found: _Found) -> Iterator[tuple[str, Any]]:
     if table is not None and not isinstance(table, dict):
-        raise found.refuse(f"not an Ansible inventory: a table is expected in place of {str(table)[:60]!r}")
+        raise found.refuse(
+            f"not an Ansible inventory: a table is expected in place of {str(table)[:60]!r}"
+        )
     for name, value in (table or {}).items():
         found.seen += 1
         if found.seen > MOST:
@@ -131,7 +153,13 @@ def _entries(table: Any, found: _Found) -> Iterator[tuple[str, Any]]:
         yield str(name), value
 
 
-def _group(name: str, group: Any, above: tuple[str, ...], inherited: Mapping[str, Any], found: _Found) -> None:
+def _group(
+    name: str,
+    group: Any,
+    above: tuple[str, ...],
+    inherited: Mapping[str, Any],
+    found: _Found,
+) -> None:
     if len(above) > DEEPEST:
         raise found.refuse(f"group {name!r} lies more than {DEEPEST} groups deep")
     parts = dict(_entries(group, found))
@@ -146,13 +174,19 @@ def _group(name: str, group: Any, above: tuple[str, ...], inherited: Mapping[str
 def _ini(text: str, found: _Found) -> None:
     """``[group]`` with a host and its variables a line, ``[group:children]``, ``[group:vars]``."""
     parser = configparser.RawConfigParser(
-        allow_no_value=True, delimiters=("\n",), comment_prefixes=("#", ";"), default_section="", strict=False
+        allow_no_value=True,
+        delimiters=("\n",),
+        comment_prefixes=("#", ";"),
+        default_section="",
+        strict=False,
     )
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     try:
         parser.read_string(f"[ungrouped]\n{text}", str(found.path))
     except configparser.Error as error:
-        raise found.refuse(f"not an Ansible inventory: {' '.join(str(error).split())}") from error
+        raise found.refuse(
+            f"not an Ansible inventory: {' '.join(str(error).split())}"
+        ) from error
     children: dict[str, list[str]] = {}
     of_group: dict[str, dict[str, str]] = {}
     for section in parser.sections():
@@ -171,7 +205,9 @@ def _ini(text: str, found: _Found) -> None:
                 _line(line, groups, inherited, found)
 
 
-def _line(line: str, groups: tuple[str, ...], inherited: Mapping[str, str], found: _Found) -> None:
+def _line(
+    line: str, groups: tuple[str, ...], inherited: Mapping[str, str], found: _Found
+) -> None:
     try:
         name, *words = shlex.split(line, comments=True)
     except ValueError as error:
@@ -182,7 +218,9 @@ def _line(line: str, groups: tuple[str, ...], inherited: Mapping[str, str], foun
 def _pair(text: str, found: _Found) -> tuple[str, str]:
     key, sign, value = text.partition("=")
     if not sign:
-        raise found.refuse(f"a variable without a value: {text!r}", "write it as NAME=VALUE")
+        raise found.refuse(
+            f"a variable without a value: {text!r}", "write it as NAME=VALUE"
+        )
     return key.strip(), value.strip().strip("\"'")
 
 

@@ -48,7 +48,9 @@ class FleetStatusAnswer(msgspec.Struct, frozen=True):
         return 0 if states <= {"done"} else 3
 
 
-Step = Literal["reach", "target", "fio", "knobs", "permits", "in use", "environment", "placebo"]
+Step = Literal[
+    "reach", "target", "fio", "knobs", "permits", "in use", "environment", "placebo"
+]
 """What is checked of a host, in this order."""
 
 

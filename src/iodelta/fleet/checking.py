@@ -21,13 +21,17 @@ from iodelta.probe.topology import Target, resolve, resolve_tree
 from iodelta.workload.fio import fio_version
 
 
-def check(host: FleetHost, experiment: Experiment, destroy: tuple[str, ...]) -> HostCheck:
+def check(
+    host: FleetHost, experiment: Experiment, destroy: tuple[str, ...]
+) -> HostCheck:
     """Look at one host; nothing of the experiment is changed there. Raises nothing."""
     found: list[CheckedStep] = []
     step: Step = "reach"
     try:
         with reach(host.machine) as machine:
-            restore_pending(machine, own="a check does not wait for a run that may be alive")
+            restore_pending(
+                machine, own="a check does not wait for a run that may be alive"
+            )
             for one in _steps(host, machine, experiment, destroy):
                 step = one.step
                 found.append(one)
@@ -38,7 +42,15 @@ def check(host: FleetHost, experiment: Experiment, destroy: tuple[str, ...]) -> 
 
 
 def _failed(found: list[CheckedStep], step: Step, error: IodeltaError) -> CheckedStep:
-    order: tuple[Step, ...] = ("reach", "target", "fio", "knobs", "permits", "in use", "environment")
+    order: tuple[Step, ...] = (
+        "reach",
+        "target",
+        "fio",
+        "knobs",
+        "permits",
+        "in use",
+        "environment",
+    )
     following = order[min(order.index(step) + 1, len(order) - 1)] if found else step
     return CheckedStep(following, False, said(error), error.remedy)
 
@@ -58,12 +70,18 @@ def _steps(
     reasons = unsettable(machine, experiment, target) if not experiment.boots else {}
     if reasons:
         told = "; ".join(f"{variant}: {reason}" for variant, reason in reasons.items())
-        yield CheckedStep("knobs", False, told, "leave this host out, or change the experiment")
+        yield CheckedStep(
+            "knobs", False, told, "leave this host out, or change the experiment"
+        )
         return
     survey = survey_of(machine, experiment)
     if survey.unavailable:
-        told = "; ".join(f"{variant}: {reason}" for variant, reason in survey.unavailable.items())
-        yield CheckedStep("knobs", False, told, "leave this host out, or change the experiment")
+        told = "; ".join(
+            f"{variant}: {reason}" for variant, reason in survey.unavailable.items()
+        )
+        yield CheckedStep(
+            "knobs", False, told, "leave this host out, or change the experiment"
+        )
     else:
         yield CheckedStep("knobs", True, "all can be set")
     yield _permit(host, machine, experiment, survey, destroy)
@@ -75,18 +93,29 @@ def _steps(
 def _on(host: FleetHost, experiment: Experiment) -> Experiment:
     from msgspec.structs import replace
 
-    return replace(experiment, target=replace(experiment.target, path=host.target(experiment.target.path)))
+    return replace(
+        experiment,
+        target=replace(experiment.target, path=host.target(experiment.target.path)),
+    )
 
 
 def _permit(
-    host: FleetHost, machine: Machine, experiment: Experiment, survey: Survey, destroy: tuple[str, ...]
+    host: FleetHost,
+    machine: Machine,
+    experiment: Experiment,
+    survey: Survey,
+    destroy: tuple[str, ...],
 ) -> CheckedStep:
     if not survey.writes:
         return CheckedStep("permits", True, "only reads")
     refused = refusal(machine, experiment, survey, destroy)
     if refused is None:
         return CheckedStep(
-            "permits", True, "a scratch file" if survey.scratch else f"may overwrite {survey.target.path}"
+            "permits",
+            True,
+            "a scratch file"
+            if survey.scratch
+            else f"may overwrite {survey.target.path}",
         )
     remedy = refused.remedy
     if not survey.reasons and not destroy:
@@ -97,12 +126,20 @@ def _permit(
 def _machine(machine: Machine, target: Target) -> str:
     """Kernel, CPU and disk in a line."""
     found = environment(machine, target)
-    disk = next((str(one.get("model", "")) for one in found.devices if one.get("model")), "")
-    parts = (f"Linux {found.kernel.get('release', '?')}", str(found.cpu.get("model", "")), disk)
+    disk = next(
+        (str(one.get("model", "")) for one in found.devices if one.get("model")), ""
+    )
+    parts = (
+        f"Linux {found.kernel.get('release', '?')}",
+        str(found.cpu.get("model", "")),
+        disk,
+    )
     return ", ".join(filter(None, parts))
 
 
-def destroyed(words: tuple[str, ...], hosts: tuple[FleetHost, ...]) -> dict[str, tuple[str, ...]]:
+def destroyed(
+    words: tuple[str, ...], hosts: tuple[FleetHost, ...]
+) -> dict[str, tuple[str, ...]]:
     """Host -> devices, of ``--destroy HOST:PATH``. Raises RequestError: a device that may be overwritten is always
     named with its host."""
     names = {host.name for host in hosts}

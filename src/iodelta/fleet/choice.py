@@ -31,14 +31,20 @@ def chosen(hosts: Sequence[FleetHost], expression: str) -> tuple[FleetHost, ...]
         elif term.startswith("!"):
             names -= _named(hosts, term[1:])
     if not names:
-        raise RequestError(f"no host is left by {expression!r}", place=_PLACE, remedy="leave fewer out")
+        raise RequestError(
+            f"no host is left by {expression!r}", place=_PLACE, remedy="leave fewer out"
+        )
     return tuple(host for host in hosts if host.name in names)
 
 
 def _named(hosts: Sequence[FleetHost], term: str) -> set[str]:
     if term == ALL:
         return {host.name for host in hosts}
-    found = {host.name for host in hosts if term in (host.name, *host.tags) or fnmatchcase(host.name, term)}
+    found = {
+        host.name
+        for host in hosts
+        if term in (host.name, *host.tags) or fnmatchcase(host.name, term)
+    }
     if found:
         return found
     known = {host.name for host in hosts}.union(*(host.tags for host in hosts))

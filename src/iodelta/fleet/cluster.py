@@ -24,29 +24,47 @@ def workers(address: str, most: int) -> Iterator[tuple[Any, int]]:
         from distributed import Client, LocalCluster
     except ModuleNotFoundError as error:
         raise RequestError(
-            f"a fleet needs {error.name}", remedy="install iodelta with it: pip install 'iodelta[fleet]'"
+            f"a fleet needs {error.name}",
+            remedy="install iodelta with it: pip install 'iodelta[fleet]'",
         ) from error
     if not address:
-        logging.getLogger("distributed").setLevel(logging.ERROR)  # it reports on threads that wait for hosts
-        pages = {"dashboard_address": HERE, "worker_dashboard_address": HERE}  # else for every network to read
+        logging.getLogger("distributed").setLevel(
+            logging.ERROR
+        )  # it reports on threads that wait for hosts
+        pages = {
+            "dashboard_address": HERE,
+            "worker_dashboard_address": HERE,
+        }  # else for every network to read
         local = {"processes": False, "n_workers": 1, "memory_limit": 0, **pages}
         with (
             tempfile.TemporaryDirectory(prefix="iodelta-fleet-") as place,
-            LocalCluster(threads_per_worker=most, local_directory=place, **local) as cluster,  # type: ignore[no-untyped-call]
+            LocalCluster(
+                threads_per_worker=most, local_directory=place, **local
+            ) as cluster,  # type: ignore[no-untyped-call]
             Client(cluster, set_as_default=False) as client,  # type: ignore[no-untyped-call]
         ):
             yield client, most
         return
     if not address.startswith(SCHEME):
-        raise RequestError(f"not a scheduler: {address!r}", place="--scheduler", remedy="write it as tcp://HOST:PORT")
+        raise RequestError(
+            f"not a scheduler: {address!r}",
+            place="--scheduler",
+            remedy="write it as tcp://HOST:PORT",
+        )
     try:
         client = Client(address, timeout=30, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
         raise MeasureError(
-            f"no scheduler answers: {error}", place=address, remedy="start `dask scheduler` there"
+            f"no scheduler answers: {error}",
+            place=address,
+            remedy="start `dask scheduler` there",
         ) from error
     with client:
         threads = sum(client.nthreads().values())  # type: ignore[no-untyped-call]
         if not threads:
-            raise MeasureError("the scheduler has no workers", place=address, remedy="start `dask worker` for it")
+            raise MeasureError(
+                "the scheduler has no workers",
+                place=address,
+                remedy="start `dask worker` for it",
+            )
         yield client, min(most, threads)

@@ -53,7 +53,9 @@ class Policy(msgspec.Struct, frozen=True):
 class _Post:
     """What is known of one host in this call."""
 
-    def __init__(self, host: FleetHost, state: Moved | None, sight: Sight | None) -> None:
+    def __init__(
+        self, host: FleetHost, state: Moved | None, sight: Sight | None
+    ) -> None:
         self.host = host
         self.state = state
         self.sight = sight
@@ -84,15 +86,25 @@ class Coordinator:
         say: Callable[[str], None],
     ) -> None:
         """``client`` is dask's, ``most`` the number of its threads."""
-        self._folder, self._policy, self._client, self._most = folder, policy, client, most
+        self._folder, self._policy, self._client, self._most = (
+            folder,
+            policy,
+            client,
+            most,
+        )
         self._stop, self._say = stop, say
         self._experiment = folder.experiment()
         begun = folder.begun()
         self._identifier = begun.identifier if begun else ""
         events = folder.journal.events()
         self._states, sights = last_states(events), last_sights(events)
-        self._posts = {one.name: _Post(one, self._states.get(one.name), sights.get(one.name)) for one in hosts}
-        self._others = {name: sight for name, sight in sights.items() if name not in self._posts}
+        self._posts = {
+            one.name: _Post(one, self._states.get(one.name), sights.get(one.name))
+            for one in hosts
+        }
+        self._others = {
+            name: sight for name, sight in sights.items() if name not in self._posts
+        }
 
     def run(self) -> None:
         """Until every host has ended, or the user stops it. Raises MeasureError when the journal cannot be written."""
@@ -126,13 +138,19 @@ class Coordinator:
     def _send(self) -> None:
         busy = sum(post.task is not None for post in self._posts.values())
         for post in self._posts.values():
-            waits = post.over or post.task is not None or time.monotonic() < post.not_before
+            waits = (
+                post.over or post.task is not None or time.monotonic() < post.not_before
+            )
             if busy >= self._most or waits or not self._is_open(post):
                 continue
             if not post.is_fresh:
                 self._look(post)
                 busy += 1
-            elif not self._may_be_double(post) and not self._is_double(post) and not self._has_to_wait(post):
+            elif (
+                not self._may_be_double(post)
+                and not self._is_double(post)
+                and not self._has_to_wait(post)
+            ):
                 self._begin(post)
                 busy += 1
 
@@ -168,11 +186,22 @@ class Coordinator:
         """Whether its host and device were, or are, measured under another name: counted twice, they would pass for two
         machines that agree."""
         for name, other in self._sights():
-            if name != post.host.name and post.sight is not None and _same_device(post.sight, other):
+            if (
+                name != post.host.name
+                and post.sight is not None
+                and _same_device(post.sight, other)
+            ):
                 if not self._counts_before(name, post):
                     continue
-                what = f"the same host and device as {name}: one machine is measured once"
-                self._over(post, "skipped", what, "remove one of the two names from the inventory")
+                what = (
+                    f"the same host and device as {name}: one machine is measured once"
+                )
+                self._over(
+                    post,
+                    "skipped",
+                    what,
+                    "remove one of the two names from the inventory",
+                )
                 return True
         return False
 
@@ -186,14 +215,29 @@ class Coordinator:
 
     def _has_to_wait(self, post: _Post) -> bool:
         for name, other in self._posts.items():
-            is_running = other.task is not None and other.state is not None and other.state.state == "running"
-            if not is_running or other.sight is None or post.sight is None or other is post:
+            is_running = (
+                other.task is not None
+                and other.state is not None
+                and other.state.state == "running"
+            )
+            if (
+                not is_running
+                or other.sight is None
+                or post.sight is None
+                or other is post
+            ):
                 continue
             if post.sight.boot == other.sight.boot:
-                self._move(post, "waiting", f"the same host as {name}, which is measured first")
+                self._move(
+                    post, "waiting", f"the same host as {name}, which is measured first"
+                )
                 return True
             if post.sight.lasting and post.sight.lasting == other.sight.lasting:
-                self._move(post, "waiting", f"the same device as {name} has, which is measured first")
+                self._move(
+                    post,
+                    "waiting",
+                    f"the same device as {name} has, which is measured first",
+                )
                 return True
         return False
 
@@ -206,7 +250,12 @@ class Coordinator:
     def _begin(self, post: _Post) -> None:
         name = post.host.name
         self._move(post, "running")
-        order = Order(str(self._folder.path.absolute()), self._identifier, name, self._policy.destroy.get(name, ()))
+        order = Order(
+            str(self._folder.path.absolute()),
+            self._identifier,
+            name,
+            self._policy.destroy.get(name, ()),
+        )
         post.task = self._client.submit(measure, order, pure=False)
 
     # --------------------------------------------------------------------------------------------- collecting
@@ -215,7 +264,11 @@ class Coordinator:
         """Take what has ended; wait a moment for it where nothing has."""
         end = time.monotonic() + POLL
         while time.monotonic() < end and not self._stop():
-            ended = [post for post in self._posts.values() if post.task is not None and post.task.done()]
+            ended = [
+                post
+                for post in self._posts.values()
+                if post.task is not None and post.task.done()
+            ]
             for post in ended:
                 task, post.task = post.task, None
                 self._settle(post, task)
@@ -223,7 +276,11 @@ class Coordinator:
                 return
             time.sleep(POLL / 10)
         for post in self._posts.values():
-            is_running = post.task is not None and post.state is not None and post.state.state == "running"
+            is_running = (
+                post.task is not None
+                and post.state is not None
+                and post.state.state == "running"
+            )
             if is_running and not self._in_window(post):
                 self._ask_to_end(post, CLOSED)
 
@@ -232,7 +289,9 @@ class Coordinator:
             answer = task.result()
         except Exception as error:  # noqa: BLE001  # what a worker that died, or another version there, raises
             what = f"the worker failed: {type(error).__name__}: {error}"
-            self._over(post, "failed", " ".join(what.split()), "look at the workers' own logs")
+            self._over(
+                post, "failed", " ".join(what.split()), "look at the workers' own logs"
+            )
             return
         if isinstance(answer, Looked):
             self._seen(post, answer)
@@ -258,10 +317,13 @@ class Coordinator:
                 f"{post.host.name}: its clock moved by {answer.sight.ahead - before.ahead:+.0f} s against this one"
             )
         if answer.sight.differs and not post.over:
-            what = (
-                f"its environment differs from the one that its experiment began in: {'; '.join(answer.sight.differs)}"
+            what = f"its environment differs from the one that its experiment began in: {'; '.join(answer.sight.differs)}"
+            self._over(
+                post,
+                "drained",
+                what,
+                "bring it back to what it was, or begin a new fleet folder",
             )
-            self._over(post, "drained", what, "bring it back to what it was, or begin a new fleet folder")
 
     def _look_again(self, post: _Post, answer: Looked) -> None:
         """A few times, as a busy host may be slow to answer."""
@@ -333,7 +395,12 @@ class Coordinator:
         """The state of a host that this call leaves unmeasured."""
         reason = self._asked(post)
         if reason in ("", CLOSED) and not self._in_window(post):
-            self._move(post, "skipped", f"outside its window ({post.host.window})", "call it again in its window")
+            self._move(
+                post,
+                "skipped",
+                f"outside its window ({post.host.window})",
+                "call it again in its window",
+            )
         elif reason or post.state is None or post.state.state == "running":
             self._move(post, "waiting", reason or STOPPED)
 
@@ -351,12 +418,29 @@ class Coordinator:
         except OSError:
             return ""
 
-    def _over(self, post: _Post, state: State, reason: str = "", remedy: str = "", rate: float | None = None) -> None:
+    def _over(
+        self,
+        post: _Post,
+        state: State,
+        reason: str = "",
+        remedy: str = "",
+        rate: float | None = None,
+    ) -> None:
         post.over = True
         self._move(post, state, reason, remedy, rate)
 
-    def _move(self, post: _Post, state: State, reason: str = "", remedy: str = "", rate: float | None = None) -> None:
-        before, post.state = post.state, Moved(now(), post.host.name, state, reason, remedy, rate)
+    def _move(
+        self,
+        post: _Post,
+        state: State,
+        reason: str = "",
+        remedy: str = "",
+        rate: float | None = None,
+    ) -> None:
+        before, post.state = (
+            post.state,
+            Moved(now(), post.host.name, state, reason, remedy, rate),
+        )
         if before is not None and (before.state, before.reason) == (state, reason):
             return
         self._folder.journal.append(post.state)
@@ -375,4 +459,6 @@ def last_sights(events: Sequence[FleetEvent]) -> dict[str, Sight]:
 
 def _same_device(one: Sight, other: Sight) -> bool:
     same_host = one.boot == other.boot and bool(set(one.devices) & set(other.devices))
-    return same_host or bool(one.lasting and (one.lasting, one.machine) == (other.lasting, other.machine))
+    return same_host or bool(
+        one.lasting and (one.lasting, one.machine) == (other.lasting, other.machine)
+    )

@@ -34,7 +34,11 @@ def fetch_from(fleet: FleetFolder, host: FleetHost, there: str) -> FetchedHost:
     if place.exists():
         return FetchedHost(host.name, False, f"{place} exists already")
     if not there.startswith("/"):
-        raise RequestError("not an absolute path", place=there, remedy="give the whole path of the folder on the hosts")
+        raise RequestError(
+            "not an absolute path",
+            place=there,
+            remedy="give the whole path of the folder on the hosts",
+        )
     draft = place.with_name(f".{host.name}.{uuid.uuid4().hex[:8]}")
     try:
         with reach(host.machine) as machine:
@@ -44,7 +48,9 @@ def fetch_from(fleet: FleetFolder, host: FleetHost, there: str) -> FetchedHost:
     except IodeltaError as error:
         return FetchedHost(host.name, False, said(error).replace(str(draft), there))
     except OSError as error:
-        return FetchedHost(host.name, False, f"cannot write {place}: {os.strerror(error.errno or 0)}")
+        return FetchedHost(
+            host.name, False, f"cannot write {place}: {os.strerror(error.errno or 0)}"
+        )
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     fleet.journal.append(Moved(now(), host.name, "done"))
@@ -54,10 +60,18 @@ def fetch_from(fleet: FleetFolder, host: FleetHost, there: str) -> FetchedHost:
 def _copy(machine: Machine, there: str, draft: Path) -> None:
     """Raises MachineError, RequestError."""
     (draft / RAW).mkdir(parents=True)
-    found = [*machine.glob(f"{literal(there)}/*"), *machine.glob(f"{literal(there)}/{RAW}/*")]
-    if not any(path.endswith("/experiment.toml") for path in found) or len(found) > MOST:
+    found = [
+        *machine.glob(f"{literal(there)}/*"),
+        *machine.glob(f"{literal(there)}/{RAW}/*"),
+    ]
+    if (
+        not any(path.endswith("/experiment.toml") for path in found)
+        or len(found) > MOST
+    ):
         raise RequestError(
-            "not an experiment folder", place=there, remedy="give a folder that `iodelta run` made there"
+            "not an experiment folder",
+            place=there,
+            remedy="give a folder that `iodelta run` made there",
         )
     for path in found:
         name = path.removeprefix(f"{there}/")
@@ -70,12 +84,18 @@ def _check(folder: Folder, asked: Experiment) -> None:
     plan = read_plan(folder)
     check_uncut(folder)
     if not Account(folder.events()).over:
-        raise RequestError("its experiment has not ended", remedy="continue it there first")
+        raise RequestError(
+            "its experiment has not ended", remedy="continue it there first"
+        )
     altered = folder.altered()
     if altered:
         name, why = next(iter(altered.items()))
         raise RequestError(f"not what was measured: {name}: {why}")
     measured = plan.experiment
-    same = (measured.cells, measured.variants, measured.conditions) == (asked.cells, asked.variants, asked.conditions)
+    same = (measured.cells, measured.variants, measured.conditions) == (
+        asked.cells,
+        asked.variants,
+        asked.conditions,
+    )
     if not same or measured.baseline != asked.baseline:
         raise RequestError("its workloads or variants are not those of this fleet")

@@ -48,7 +48,9 @@ class FleetFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.journal: Journal[FleetEvent] = Journal(path / JOURNAL, _decoder, self._failed, owner="fleet folder")
+        self.journal: Journal[FleetEvent] = Journal(
+            path / JOURNAL, _decoder, self._failed, owner="fleet folder"
+        )
 
     @classmethod
     def open(cls, path: Path) -> FleetFolder:
@@ -56,24 +58,35 @@ class FleetFolder:
         folder = cls(path)
         if folder.begun() is None:
             raise RequestError(
-                "not a fleet folder", place=str(path), remedy="give the folder that `iodelta fleet run` printed"
+                "not a fleet folder",
+                place=str(path),
+                remedy="give the folder that `iodelta fleet run` printed",
             )
         return folder
 
     def begun(self) -> Begun | None:
         """The beginning of the journal; None before there is one. Raises MeasureError."""
-        return next((event for event in self.journal.events() if isinstance(event, Begun)), None)
+        return next(
+            (event for event in self.journal.events() if isinstance(event, Begun)), None
+        )
 
     def hosts(self) -> dict[str, FleetHost]:
         """Every host by name, as the inventory described it last; checked, as the folder may be a stranger's. Raises
         MeasureError."""
-        joined = (event.host for event in self.journal.events() if isinstance(event, Joined))
+        joined = (
+            event.host for event in self.journal.events() if isinstance(event, Joined)
+        )
         try:
             return {
-                host.name: checked(host.name, dict(msgspec.structs.asdict(host), tags=[*host.tags])) for host in joined
+                host.name: checked(
+                    host.name, dict(msgspec.structs.asdict(host), tags=[*host.tags])
+                )
+                for host in joined
             }
         except ValueError as error:
-            raise MeasureError(f"damaged: {error.args[0]}", place=str(self.path / JOURNAL)) from error
+            raise MeasureError(
+                f"damaged: {error.args[0]}", place=str(self.path / JOURNAL)
+            ) from error
 
     def place(self, name: str) -> Path:
         """The experiment folder of a host."""
@@ -94,14 +107,20 @@ class FleetFolder:
             try:
                 data = (self.path / name).read_bytes()
             except OSError as error:
-                raise MeasureError(f"cannot read: {error.strerror}", place=str(self.path / name)) from error
+                raise MeasureError(
+                    f"cannot read: {error.strerror}", place=str(self.path / name)
+                ) from error
             if sha256(data) != digest:
                 raise MeasureError(
                     "changed since the fleet began: every host is asked the same question",
                     place=str(self.path / name),
                     remedy="put the original back, or begin a new fleet folder",
                 )
-        return parse((self.path / EXPERIMENT).read_text(), str(self.path / EXPERIMENT), base=self.path)
+        return parse(
+            (self.path / EXPERIMENT).read_text(),
+            str(self.path / EXPERIMENT),
+            base=self.path,
+        )
 
     def is_held(self) -> bool:
         """Whether an `iodelta fleet run` schedules it now."""
@@ -111,7 +130,11 @@ class FleetFolder:
         """The directory, where there is none. Raises MeasureError, and RequestError where something else is there."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            strange = [one.name for one in self.path.iterdir() if one.name not in _OWN and not one.name.startswith(".")]
+            strange = [
+                one.name
+                for one in self.path.iterdir()
+                if one.name not in _OWN and not one.name.startswith(".")
+            ]
         except OSError as error:
             raise self._failed(error) from error
         if strange:
@@ -146,7 +169,10 @@ class FleetFolder:
         known = self.hosts()
         for host in hosts:
             before = known.get(host.name)
-            moved = before is not None and (before.ssh, before.targets) != (host.ssh, host.targets)
+            moved = before is not None and (before.ssh, before.targets) != (
+                host.ssh,
+                host.targets,
+            )
             if moved and self.place(host.name).exists():
                 raise RequestError(
                     "this host was measured under another address or target, by the inventory of that time",
@@ -202,12 +228,19 @@ def question(file: Path) -> dict[str, bytes]:
     experiment = parse(text, str(file), base=file.parent)
     _refuse(experiment, str(file))
     data = toml_data(text, str(file))
-    named = data["workload"].get("job_file") if isinstance(data.get("workload"), dict) else None
+    named = (
+        data["workload"].get("job_file")
+        if isinstance(data.get("workload"), dict)
+        else None
+    )
     if not named:
         return {EXPERIMENT: text.encode()}
     job = (file.parent / named).read_bytes()  # which was parsed
     workload = {**data["workload"], "job_file": JOB_FILE}
-    return {EXPERIMENT: toml_text({**data, "workload": workload}).encode(), JOB_FILE: job}
+    return {
+        EXPERIMENT: toml_text({**data, "workload": workload}).encode(),
+        JOB_FILE: job,
+    }
 
 
 def placebo(files: Mapping[str, bytes], budget: str) -> dict[str, bytes]:
@@ -218,7 +251,11 @@ def placebo(files: Mapping[str, bytes], budget: str) -> dict[str, bytes]:
     design = {**data.get("design", {}), "placebo": True, "budget": budget}
     for name in ("weights", "blocks"):
         design.pop(name, None)
-    about = {"question": "Is this machine steady?", "baseline": baseline, "design": design}
+    about = {
+        "question": "Is this machine steady?",
+        "baseline": baseline,
+        "design": design,
+    }
     text = toml_text({**data, **about, "variant": {baseline: variants[baseline]}})
     return {**files, EXPERIMENT: text.encode()}
 

@@ -34,10 +34,15 @@ def load(path: Path) -> tuple[FleetHost, ...]:
     if not isinstance(tables, dict):
         source.refuse("host must be tables: [host.NAME]", "host")
     known = _from(source, data["from"], path.parent) if "from" in data else {}
-    hosts = {name: _host(source, name, table, known.get(name)) for name, table in tables.items()}
+    hosts = {
+        name: _host(source, name, table, known.get(name))
+        for name, table in tables.items()
+    }
     found = tuple(sorted((known | hosts).values(), key=lambda host: host.name))
     if not found:
-        source.refuse("the inventory has no host", remedy='add one: [host.NAME] with ssh = "HOST"')
+        source.refuse(
+            "the inventory has no host", remedy='add one: [host.NAME] with ssh = "HOST"'
+        )
     _check_tags(source, found)
     return found
 
@@ -49,18 +54,29 @@ def text_of(path: Path) -> str:
             data = file.read(LARGEST + 1)
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise RequestError("the inventory is not text in UTF-8", place=str(path)) from error
+        raise RequestError(
+            "the inventory is not text in UTF-8", place=str(path)
+        ) from error
     except OSError as error:
         remedy = "write it, or name another one with --inventory"
-        raise RequestError(f"cannot read the inventory: {error.strerror}", place=str(path), remedy=remedy) from error
+        raise RequestError(
+            f"cannot read the inventory: {error.strerror}",
+            place=str(path),
+            remedy=remedy,
+        ) from error
     if len(data) > LARGEST:
-        raise RequestError("an inventory of more than 1 MiB", place=str(path), remedy="split it")
+        raise RequestError(
+            "an inventory of more than 1 MiB", place=str(path), remedy="split it"
+        )
     return text
 
 
 def _from(source: Source, value: Any, base: Path) -> dict[str, FleetHost]:
     if not isinstance(value, str) or not value.startswith(ANSIBLE) or value == ANSIBLE:
-        source.refuse('from must name an Ansible inventory, as in from = "ansible:hosts.yml"', "from")
+        source.refuse(
+            'from must name an Ansible inventory, as in from = "ansible:hosts.yml"',
+            "from",
+        )
     from iodelta.fleet.ansible import read
 
     return read(base / value.removeprefix(ANSIBLE))
@@ -80,13 +96,19 @@ def _host(source: Source, name: str, table: Any, known: FleetHost | None) -> Fle
     if known is None:
         return own
     tags = tuple(dict.fromkeys((*known.tags, *own.tags)))
-    return FleetHost(name, own.ssh, tags, known.targets | own.targets, own.window or known.window)
+    return FleetHost(
+        name, own.ssh, tags, known.targets | own.targets, own.window or known.window
+    )
 
 
 def checked(name: str, table: Mapping[str, Any]) -> FleetHost:
     """A host of these values. Raises ValueError of what is wrong, the key below the host, and the remedy."""
     _check_name(name, "a host")
-    ssh, tags, targets = table.get("ssh", name), table.get("tags", []), table.get("targets", {})
+    ssh, tags, targets = (
+        table.get("ssh", name),
+        table.get("tags", []),
+        table.get("targets", {}),
+    )
     if not isinstance(ssh, str) or not HOST.fullmatch(ssh):
         raise ValueError(
             f"not a valid address: {ssh!r}",
@@ -98,28 +120,47 @@ def checked(name: str, table: Mapping[str, Any]) -> FleetHost:
     for tag in tags:
         _check_name(tag, "a tag", "tags")
     if not isinstance(targets, dict):
-        raise ValueError('targets must be a table, as in targets = { nvme = "/dev/disk/by-id/..." }', ("targets",), "")
+        raise ValueError(
+            'targets must be a table, as in targets = { nvme = "/dev/disk/by-id/..." }',
+            ("targets",),
+            "",
+        )
     for kind, path in targets.items():
         _check_name(kind, "a class of targets", "targets")
         _check_path(kind, path)
-    return FleetHost(name, ssh, tuple(dict.fromkeys(tags)), dict(targets), _window(table.get("window", "")))
+    return FleetHost(
+        name,
+        ssh,
+        tuple(dict.fromkeys(tags)),
+        dict(targets),
+        _window(table.get("window", "")),
+    )
 
 
 def _check_name(name: Any, kind: str, *key: str) -> None:
     if not isinstance(name, str) or not NAME.fullmatch(name) or name == ALL:
         what = f"{name!r} cannot be the name of {kind}"
         raise ValueError(
-            what, key, f"letters, digits and . _ + - only, 48 at most, a letter or digit first; not {ALL!r}"
+            what,
+            key,
+            f"letters, digits and . _ + - only, 48 at most, a letter or digit first; not {ALL!r}",
         )
 
 
 def _check_path(kind: str, path: Any) -> None:
     plain = (
-        isinstance(path, str) and path.isprintable() and path.startswith("/") and ".." not in PurePosixPath(path).parts
+        isinstance(path, str)
+        and path.isprintable()
+        and path.startswith("/")
+        and ".." not in PurePosixPath(path).parts
     )
     if not plain:
         what = f"not an absolute path: {path!r}"
-        raise ValueError(what, ("targets", kind), "give the device, file or directory by its whole path on that host")
+        raise ValueError(
+            what,
+            ("targets", kind),
+            "give the device, file or directory by its whole path on that host",
+        )
 
 
 def _window(value: Any) -> str:
@@ -127,7 +168,11 @@ def _window(value: Any) -> str:
         minutes(value or "00:00-00:01")
     except (TypeError, ValueError):
         what = f"not a window: {value!r}"
-        raise ValueError(what, ("window",), 'write it as window = "22:00-06:00"; leave it out for any time') from None
+        raise ValueError(
+            what,
+            ("window",),
+            'write it as window = "22:00-06:00"; leave it out for any time',
+        ) from None
     return str(value)
 
 
@@ -137,5 +182,9 @@ def _check_tags(source: Source, hosts: tuple[FleetHost, ...]) -> None:
     for host in hosts:
         for tag in names.intersection(host.tags):
             source.refuse(
-                f"{tag!r} is the name of a host and a tag", "host", host.name, "tags", remedy="rename one of them"
+                f"{tag!r} is the name of a host and a tag",
+                "host",
+                host.name,
+                "tags",
+                remedy="rename one of them",
             )

@@ -30,11 +30,17 @@ def hosts_in(paths: tuple[str, ...]) -> tuple[dict[str, Folder], dict[str, Left]
             raise RequestError(
                 "no host of this fleet has been measured yet",
                 place=path,
-                remedy=f"`iodelta fleet status {pasted(path)}` says why" if own else "run the fleet first",
+                remedy=f"`iodelta fleet status {pasted(path)}` says why"
+                if own
+                else "run the fleet first",
             )
         found += [*below, *(one for one in own if one not in below)] or [path]
     names = dict(zip(found, short_names(found), strict=True))
-    folders = {names[path]: opened(path) for path in found if path not in states or is_own(path)}
+    folders = {
+        names[path]: opened(path)
+        for path in found
+        if path not in states or is_own(path)
+    }
     return folders, {names[path]: one for path, one in states.items()}
 
 
@@ -43,5 +49,8 @@ def _left_in(path: str) -> dict[str, Left]:
     fleet = FleetFolder(Path(path))
     if not Path(path, HOSTS).is_dir() or fleet.begun() is None:
         return {}
-    found = (Left(str(fleet.place(one.name)), one.state, one.reason) for one in status_of(fleet).hosts)
+    found = (
+        Left(str(fleet.place(one.name)), one.state, one.reason)
+        for one in status_of(fleet).hosts
+    )
     return {one.place: one for one in found}

@@ -50,19 +50,36 @@ def measure(order: Order) -> End:
     try:
         begun = folder.begun()
         if begun is None or begun.identifier != order.identifier:
-            return End("failed", "this worker does not see the fleet folder", "workers need it under the same path")
+            return End(
+                "failed",
+                "this worker does not see the fleet folder",
+                "workers need it under the same path",
+            )
         return _run(folder, order)
     except IodeltaError as error:
         return End("failed", error.sentence, error.remedy)
     except OSError as error:
-        return End("failed", f"cannot start the run: {error}", "free some space or memory, then call it again")
+        return End(
+            "failed",
+            f"cannot start the run: {error}",
+            "free some space or memory, then call it again",
+        )
 
 
 def _run(folder: FleetFolder, order: Order) -> End:
     answer, end = os.pipe()
     log = folder.log(order.name)
     log.parent.mkdir(exist_ok=True)
-    words = [sys.executable, "-m", HOST_RUN, str(end), str(os.getpid()), order.folder, order.name, *order.destroy]
+    words = [
+        sys.executable,
+        "-m",
+        HOST_RUN,
+        str(end),
+        str(os.getpid()),
+        order.folder,
+        order.name,
+        *order.destroy,
+    ]
     with contextlib.closing(os.fdopen(answer, "rb")) as answers:
         try:
             with log.open("ab") as output:
@@ -85,7 +102,9 @@ def _run(folder: FleetFolder, order: Order) -> End:
         if asked:
             return End("stopped")
         return End(
-            "failed", f"the run ended without an answer (exit {process.returncode})", f"its last words are in {log}"
+            "failed",
+            f"the run ended without an answer (exit {process.returncode})",
+            f"its last words are in {log}",
         )
 
 

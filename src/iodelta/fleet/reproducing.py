@@ -40,10 +40,16 @@ def files_of(bundle: Packed, wishes: Wishes, text: str) -> dict[str, bytes]:
     """The files of the question; ``text`` is the experiment as one host would run it."""
     data = toml_data(text, EXPERIMENT)
     data.pop("machine", None)
-    target = {key: value for key, value in data.get("target", {}).items() if key != "path"}
+    target = {
+        key: value for key, value in data.get("target", {}).items() if key != "path"
+    }
     data["target"] = {**target, **({"path": wishes.target} if wishes.target else {})}
     packed = bundle.path.read_bytes()
-    return {EXPERIMENT: toml_text(data).encode(), BUNDLE: packed, WISHES: msgspec.json.encode(wishes)}
+    return {
+        EXPERIMENT: toml_text(data).encode(),
+        BUNDLE: packed,
+        WISHES: msgspec.json.encode(wishes),
+    }
 
 
 def wishes_of(folder: FleetFolder) -> Wishes | None:
@@ -54,7 +60,9 @@ def wishes_of(folder: FleetFolder) -> Wishes | None:
     try:
         return from_json((folder.path / WISHES).read_bytes(), Wishes)
     except (OSError, msgspec.MsgspecError) as error:
-        raise MeasureError(f"cannot read: {error}", place=str(folder.path / WISHES)) from error
+        raise MeasureError(
+            f"cannot read: {error}", place=str(folder.path / WISHES)
+        ) from error
 
 
 def goes_on(folder: FleetFolder, bundle: Packed, wishes: Wishes) -> bool:

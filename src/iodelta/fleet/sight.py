@@ -19,7 +19,15 @@ from iodelta.probe.sysfs import attribute, boot_id
 from iodelta.probe.topology import Target, resolve, resolve_tree
 from iodelta.study.confounders import differences, line_of
 
-MATTERS = ("fio", "kernel", "mitigations", "firmware", "device", "topology", "virtual machine")
+MATTERS = (
+    "fio",
+    "kernel",
+    "mitigations",
+    "firmware",
+    "device",
+    "topology",
+    "virtual machine",
+)
 """Groups of differences that make a host another machine for an experiment that is half done. What knobs set is not
 among them."""
 
@@ -43,14 +51,22 @@ class Looked(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
-def look(name: str, machine: str, path: str, experiment: Experiment, recorded: Mapping[str, Any] | None) -> Looked:
+def look(
+    name: str,
+    machine: str,
+    path: str,
+    experiment: Experiment,
+    recorded: Mapping[str, Any] | None,
+) -> Looked:
     """Look at a host and the target at ``path``. ``recorded`` is the environment in which its experiment began.
 
     Puts back what runs that are dead left changed there. Raises nothing: what is wrong is in the answer.
     """
     try:
         with reach(machine) as there:
-            restore_pending(there, own="a look does not wait for a run that may be alive")
+            restore_pending(
+                there, own="a look does not wait for a run that may be alive"
+            )
             return Looked(name, _sight(there, path, experiment, recorded))
     except (UnreachableError, LostError) as error:
         return Looked(name, None, "away", said(error), error.remedy)
@@ -63,7 +79,12 @@ def said(error: IodeltaError) -> str:
     return " ".join(f"{error.place}: {error.what}".removeprefix(": ").split())
 
 
-def _sight(machine: Machine, path: str, experiment: Experiment, recorded: Mapping[str, Any] | None) -> Sight:
+def _sight(
+    machine: Machine,
+    path: str,
+    experiment: Experiment,
+    recorded: Mapping[str, Any] | None,
+) -> Sight:
     begun = time.time()
     there = machine.time()
     ahead = there - (begun + time.time()) / 2
@@ -75,13 +96,17 @@ def _sight(machine: Machine, path: str, experiment: Experiment, recorded: Mappin
             devices=physical(machine, [target]),
             lasting=_lasting(target),
             ahead=ahead,
-            differs=() if recorded is None else _differs(machine, target, experiment, recorded),
+            differs=()
+            if recorded is None
+            else _differs(machine, target, experiment, recorded),
         )
 
 
 def target_there(machine: Machine, path: str, experiment: Experiment) -> Target:
     """What is measured on that host. Raises RequestError."""
-    return (resolve_tree if experiment.target.files else resolve)(machine, path or machine.directory)
+    return (resolve_tree if experiment.target.files else resolve)(
+        machine, path or machine.directory
+    )
 
 
 def _lasting(target: Target) -> str:
@@ -89,8 +114,19 @@ def _lasting(target: Target) -> str:
     return "" if any(part in name for part in EMULATED) else name
 
 
-def _differs(machine: Machine, target: Target, experiment: Experiment, recorded: Mapping[str, Any]) -> tuple[str, ...]:
+def _differs(
+    machine: Machine,
+    target: Target,
+    experiment: Experiment,
+    recorded: Mapping[str, Any],
+) -> tuple[str, ...]:
     now: dict[str, Any] = msgspec.to_builtins(environment(machine, target))
-    groups = [group for group in MATTERS if not (experiment.boots and group in ("kernel", "mitigations"))]
+    groups = [
+        group
+        for group in MATTERS
+        if not (experiment.boots and group in ("kernel", "mitigations"))
+    ]
     found = [one for one in differences(recorded, now) if one.group in groups]
-    return tuple(line_of(one) for one in found if not any(part in one.what for part in MOVES))
+    return tuple(
+        line_of(one) for one in found if not any(part in one.what for part in MOVES)
+    )

@@ -24,7 +24,9 @@ ENOUGH = 3
 """Hosts below which there is no middle to compare with."""
 
 
-def status_of(folder: FleetFolder, hosts: Sequence[FleetHost] = ()) -> FleetStatusAnswer:
+def status_of(
+    folder: FleetFolder, hosts: Sequence[FleetHost] = ()
+) -> FleetStatusAnswer:
     """Every host of the folder, or those given. Raises MeasureError for a damaged journal."""
     events, scheduled = folder.journal.events(), folder.is_held()
     states = last_states(events)
@@ -32,14 +34,27 @@ def status_of(folder: FleetFolder, hosts: Sequence[FleetHost] = ()) -> FleetStat
     slow = _slow({name: moved.rate for name, moved in states.items() if moved.rate})
     found = []
     for host in hosts or sorted(folder.hosts().values(), key=lambda one: one.name):
-        seen = [one.sight for one in events if isinstance(one, Seen) and one.name == host.name]
+        seen = [
+            one.sight
+            for one in events
+            if isinstance(one, Seen) and one.name == host.name
+        ]
         notes = (*_notes(seen, reboots=experiment.boots), *slow.get(host.name, ()))
-        found.append(_status(folder, host, states.get(host.name), notes, scheduled=scheduled))
-    return FleetStatusAnswer(str(folder.path), experiment.question, scheduled, tuple(found))
+        found.append(
+            _status(folder, host, states.get(host.name), notes, scheduled=scheduled)
+        )
+    return FleetStatusAnswer(
+        str(folder.path), experiment.question, scheduled, tuple(found)
+    )
 
 
 def _status(
-    folder: FleetFolder, host: FleetHost, moved: Moved | None, notes: tuple[str, ...], *, scheduled: bool
+    folder: FleetFolder,
+    host: FleetHost,
+    moved: Moved | None,
+    notes: tuple[str, ...],
+    *,
+    scheduled: bool,
 ) -> HostStatus:
     place, trials = folder.place(host.name), 0
     with contextlib.suppress(IodeltaError):
@@ -47,21 +62,38 @@ def _status(
     shown = moved or Moved(0.0, host.name, "waiting")
     if shown.state == "running" and not scheduled:
         again = f"`iodelta fleet run {pasted(folder.path)}` continues it"
-        shown = Moved(shown.at, host.name, "waiting", "the fleet run ended before it", again)
+        shown = Moved(
+            shown.at, host.name, "waiting", "the fleet run ended before it", again
+        )
     where = str(place) if place.exists() else ""
-    return HostStatus(host.name, host.machine, shown.state, shown.reason, shown.remedy, trials, where, notes)
+    return HostStatus(
+        host.name,
+        host.machine,
+        shown.state,
+        shown.reason,
+        shown.remedy,
+        trials,
+        where,
+        notes,
+    )
 
 
 def _notes(sights: Sequence[Sight], *, reboots: bool) -> tuple[str, ...]:
     """``reboots``: the experiment itself reboots its hosts."""
     pairs = list(itertools.pairwise(sights))
     rebooted = 0 if reboots else sum(one.boot != next_.boot for one, next_ in pairs)
-    jumps = [next_.ahead - one.ahead for one, next_ in pairs if abs(next_.ahead - one.ahead) > JUMP]
+    jumps = [
+        next_.ahead - one.ahead
+        for one, next_ in pairs
+        if abs(next_.ahead - one.ahead) > JUMP
+    ]
     notes = []
     if rebooted:
         notes.append(f"rebooted {plural(rebooted, 'time')} since its experiment began")
     if jumps:
-        notes.append(f"its clock moved by {max(jumps, key=abs):+.0f} s against this machine's")
+        notes.append(
+            f"its clock moved by {max(jumps, key=abs):+.0f} s against this machine's"
+        )
     return tuple(notes)
 
 
@@ -70,7 +102,13 @@ def _slow(rates: Mapping[str, float | None]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for name, rate in rates.items():
         others = [other for one, other in rates.items() if one != name and other]
-        if rate and len(others) >= ENOUGH - 1 and statistics.median(others) > SLOW * rate:
+        if (
+            rate
+            and len(others) >= ENOUGH - 1
+            and statistics.median(others) > SLOW * rate
+        ):
             times = statistics.median(others) / rate
-            found[name] = (f"{times:.0f} times slower than the middle of the other hosts",)
+            found[name] = (
+                f"{times:.0f} times slower than the middle of the other hosts",
+            )
     return found

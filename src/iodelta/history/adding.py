@@ -24,7 +24,12 @@ def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
     left_out: dict[str, str] = {}
     for night in nights:
         left_out |= night.left_out
-    return NightAdded(str(path), _together(outcomes), sum(len(night.points) for night in nights), left_out)
+    return NightAdded(
+        str(path),
+        _together(outcomes),
+        sum(len(night.points) for night in nights),
+        left_out,
+    )
 
 
 def _entry(night: Night, given: Given) -> Added:
@@ -41,7 +46,12 @@ def _forget(nights: Sequence[Night], store: Store, log: Log) -> None:
     files = {night.folder for night in nights if night.state == "foreign"}
     there = {night.identifier for night in nights}
     gone = sorted(set().union(*map(log.at_place, files)) - there)
-    log.append(*(Removed(time.time(), identifier, "its file has changed") for identifier in gone))
+    log.append(
+        *(
+            Removed(time.time(), identifier, "its file has changed")
+            for identifier in gone
+        )
+    )
     with log.ahead():
         store.remove(gone)
 

@@ -15,7 +15,10 @@ ALERTS = sa.Table(
     "alert",
     _tables,
     sa.Column("id", sa.Text, primary_key=True),
-    *(sa.Column(name, sa.Text, nullable=False) for name in ("kind", "state", "triage", "why", "range_word")),
+    *(
+        sa.Column(name, sa.Text, nullable=False)
+        for name in ("kind", "state", "triage", "why", "range_word")
+    ),
     sa.Column("opened", sa.Double, nullable=False),
     *(sa.Column(name, sa.Text) for name in ("last_good", "first_bad")),
     sa.Column("size", sa.Double),
@@ -26,7 +29,10 @@ STEPS = sa.Table(
     _tables,
     sa.Column("alert", sa.Text, primary_key=True),
     sa.Column("series", sa.BigInteger, primary_key=True, autoincrement=False),
-    *(sa.Column(name, sa.Text, nullable=False) for name in ("last_good", "first_bad", "followed")),
+    *(
+        sa.Column(name, sa.Text, nullable=False)
+        for name in ("last_good", "first_bad", "followed")
+    ),
     *(sa.Column(name, sa.Double, nullable=False) for name in ("size", "error", "z")),
 )
 
@@ -40,13 +46,26 @@ def keep(store: Store, alerts: Sequence[Alert]) -> None:
         for alert in alerts:
             connection.execute(ALERTS.insert().values(**_alert(alert)))
             for step in alert.steps:
-                own = {name: getattr(step, name) for name in ("series", "size", "error", "z")}
-                ends = {"last_good": step.last_good.experiment, "first_bad": step.first_bad.experiment}
-                connection.execute(STEPS.insert().values(alert=alert.id, followed=step.by, **own, **ends))
+                own = {
+                    name: getattr(step, name)
+                    for name in ("series", "size", "error", "z")
+                }
+                ends = {
+                    "last_good": step.last_good.experiment,
+                    "first_bad": step.first_bad.experiment,
+                }
+                connection.execute(
+                    STEPS.insert().values(
+                        alert=alert.id, followed=step.by, **own, **ends
+                    )
+                )
 
 
 def _alert(alert: Alert) -> dict[str, object]:
-    same = {name: getattr(alert, name) for name in ("id", "kind", "state", "triage", "why", "range_word", "opened")}
+    same = {
+        name: getattr(alert, name)
+        for name in ("id", "kind", "state", "triage", "why", "range_word", "opened")
+    }
     return {
         **same,
         "last_good": alert.last_good.experiment if alert.last_good else None,

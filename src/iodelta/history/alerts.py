@@ -13,7 +13,14 @@ from itertools import chain
 
 import msgspec
 
-from iodelta.history.answers import Alert, AlertCommit, AlertExperiment, Candidate, FalseAlarms, HistoryPoint
+from iodelta.history.answers import (
+    Alert,
+    AlertCommit,
+    AlertExperiment,
+    Candidate,
+    FalseAlarms,
+    HistoryPoint,
+)
 from iodelta.history.commits import Order
 from iodelta.history.log import Confirmed, Decided, Entry, Opened
 from iodelta.history.notes import between, placed
@@ -65,16 +72,25 @@ def history(lines: Iterable[Line], entries: Sequence[Entry]) -> History:
     """All alerts, and which of them the log is to hold."""
     lines = list(lines)
     order = Order(entries)
-    seen = {point.experiment: point for point in chain.from_iterable(line.points for line in lines)}
+    seen = {
+        point.experiment: point
+        for point in chain.from_iterable(line.points for line in lines)
+    }
     found = scanned(lines, order)
     known = [entry for entry in entries if isinstance(entry, Opened)]
     matched, unknown = _matched(grouped(found.found), known, seen, order)
     logged = {entry.alert for entry in known}
-    fresh = tuple(opened for opened in map(_opened, unknown) if opened.alert not in logged)
+    fresh = tuple(
+        opened for opened in map(_opened, unknown) if opened.alert not in logged
+    )
     matched |= {_opened(group).alert: group for group in unknown}
     teller = _Teller(lines, found, order, entries, seen)
-    alerts = [teller.alert(entry, matched.get(entry.alert)) for entry in (*known, *fresh)]
-    alerts.sort(key=lambda alert: (-(alert.first_bad.t if alert.first_bad else 0.0), alert.id))
+    alerts = [
+        teller.alert(entry, matched.get(entry.alert)) for entry in (*known, *fresh)
+    ]
+    alerts.sort(
+        key=lambda alert: (-(alert.first_bad.t if alert.first_bad else 0.0), alert.id)
+    )
     return History(tuple(one.candidate for one in found.found), tuple(alerts), fresh)
 
 
@@ -89,20 +105,34 @@ def grouped(found: Sequence[Found]) -> list[Group]:
         for one in left[1:]:
             if one.span.meets(anchor.span):
                 members.setdefault(one.candidate.series, one)
-        groups.append(Group(tuple(sorted(members.values(), key=lambda one: one.candidate.placebo))))
+        groups.append(
+            Group(
+                tuple(sorted(members.values(), key=lambda one: one.candidate.placebo))
+            )
+        )
         taken = set(map(id, members.values()))
         left = [one for one in left if id(one) not in taken]
     return groups
 
 
 def _matched(
-    groups: Sequence[Group], known: Sequence[Opened], seen: dict[str, HistoryPoint], order: Order
+    groups: Sequence[Group],
+    known: Sequence[Opened],
+    seen: dict[str, HistoryPoint],
+    order: Order,
 ) -> tuple[dict[str, Group], list[Group]]:
     """The groups of alerts that the log has, by identifier, and the others."""
     found: dict[str, Group] = {}
     unknown = []
     for group in groups:
-        alert = next((one.alert for one in known if one.alert not in found and _is_of(group, one, seen, order)), "")
+        alert = next(
+            (
+                one.alert
+                for one in known
+                if one.alert not in found and _is_of(group, one, seen, order)
+            ),
+            "",
+        )
         if alert:
             found[alert] = group
         elif not any(_is_of(group, one, seen, order) for one in known):
@@ -110,19 +140,35 @@ def _matched(
     return found, unknown
 
 
-def _is_of(group: Group, entry: Opened, seen: dict[str, HistoryPoint], order: Order) -> bool:
+def _is_of(
+    group: Group, entry: Opened, seen: dict[str, HistoryPoint], order: Order
+) -> bool:
     if entry.last_good not in seen or entry.first_bad not in seen:
         return False
     span = order.span(seen[entry.last_good], seen[entry.first_bad])
-    return any(one.candidate.series in entry.series and one.span.meets(span) for one in group.members)
+    return any(
+        one.candidate.series in entry.series and one.span.meets(span)
+        for one in group.members
+    )
 
 
 def _opened(group: Group) -> Opened:
     first = group.first
-    named = (first.machine, str(first.series), first.last_good.experiment, first.first_bad.experiment)
+    named = (
+        first.machine,
+        str(first.series),
+        first.last_good.experiment,
+        first.first_bad.experiment,
+    )
     alert = hashlib.sha256("\0".join(named).encode()).hexdigest()[:8]
     series = tuple(sorted(one.candidate.series for one in group.members))
-    return Opened(time.time(), alert, series, first.last_good.experiment, first.first_bad.experiment)
+    return Opened(
+        time.time(),
+        alert,
+        series,
+        first.last_good.experiment,
+        first.first_bad.experiment,
+    )
 
 
 class _Teller:
@@ -136,7 +182,12 @@ class _Teller:
         entries: Sequence[Entry],
         seen: dict[str, HistoryPoint],
     ) -> None:
-        self._placebos, self._found, self._order, self._seen = Placebos(lines), found, order, seen
+        self._placebos, self._found, self._order, self._seen = (
+            Placebos(lines),
+            found,
+            order,
+            seen,
+        )
         self._notes = placed(entries, seen.values(), order)
         self._machines = {line.key.number: line.key.machine for line in lines}
         self._names = {line.key.number: _name(line) for line in lines}
@@ -144,7 +195,9 @@ class _Teller:
         self._decided: dict[str, Decided] = {}
         for entry in entries:
             if isinstance(entry, Confirmed):
-                experiment = AlertExperiment(entry.at, entry.folder, entry.word, entry.verdicts)
+                experiment = AlertExperiment(
+                    entry.at, entry.folder, entry.word, entry.verdicts
+                )
                 self._experiments.setdefault(entry.alert, []).append(experiment)
             elif isinstance(entry, Decided):
                 self._decided[entry.alert] = entry
@@ -155,7 +208,11 @@ class _Teller:
         steps = tuple(one.candidate for one in group.members) if group else ()
         good = steps[0].last_good if steps else self._seen.get(entry.last_good)
         bad = steps[0].first_bad if steps else self._seen.get(entry.first_bad)
-        commits, word = ((), "its nights are gone") if good is None or bad is None else self._order.between(good, bad)
+        commits, word = (
+            ((), "its nights are gone")
+            if good is None or bad is None
+            else self._order.between(good, bad)
+        )
         is_over = group is None and self._is_over(entry)
         return Alert(
             id=entry.alert,
@@ -166,7 +223,9 @@ class _Teller:
             opened=entry.at,
             last_good=good,
             first_bad=bad,
-            commits=tuple(AlertCommit(one.sha, one.t, one.author, one.subject) for one in commits),
+            commits=tuple(
+                AlertCommit(one.sha, one.t, one.author, one.subject) for one in commits
+            ),
             range_word=word,
             steps=steps,
             experiments=experiments,
@@ -174,24 +233,43 @@ class _Teller:
             decided_at=decided.at if decided else None,
             false_alarms=self._false_alarms(entry, steps, experiments),
             notes=between(self._notes, good, bad, self._order) if good and bad else (),
-            gone=() if steps else tuple([self._names[one] for one in entry.series if one in self._names]),
+            gone=()
+            if steps
+            else tuple(
+                [self._names[one] for one in entry.series if one in self._names]
+            ),
         )
 
     def _is_over(self, entry: Opened) -> bool:
         """Whether what was seen went away within five points."""
         if entry.last_good not in self._seen or entry.first_bad not in self._seen:
             return False
-        span = self._order.span(self._seen[entry.last_good], self._seen[entry.first_bad])
-        return any(one.series in entry.series and one.span.meets(span) for one in self._found.gone)
+        span = self._order.span(
+            self._seen[entry.last_good], self._seen[entry.first_bad]
+        )
+        return any(
+            one.series in entry.series and one.span.meets(span)
+            for one in self._found.gone
+        )
 
     def _false_alarms(
-        self, entry: Opened, steps: Sequence[Candidate], experiments: Sequence[AlertExperiment]
+        self,
+        entry: Opened,
+        steps: Sequence[Candidate],
+        experiments: Sequence[AlertExperiment],
     ) -> FalseAlarms:
         by = steps[0].by if steps else "ratio"
-        machines = [self._machines[series] for series in entry.series if series in self._machines]
+        machines = [
+            self._machines[series]
+            for series in entry.series
+            if series in self._machines
+        ]
         points, candidates = self._placebos.count(machines, by)
         if any(STATES.get(one.word) == "confirmed" for one in experiments):
-            rule, rate = "a candidate that a fresh experiment of both builds confirmed", CONFIRMED_RATE
+            rule, rate = (
+                "a candidate that a fresh experiment of both builds confirmed",
+                CONFIRMED_RATE,
+            )
         else:
             rule, rate = f"a candidate at z 3.5 {BY_WORDS[by]}", CANDIDATE_RATES[by]
         return FalseAlarms(rule, rate, points, candidates)
@@ -204,8 +282,12 @@ def _name(line: Line) -> str:
     return "  ".join((line.key.machine, line.cell, line.variant, line.key.metric))
 
 
-def _state(experiments: Sequence[AlertExperiment], *, is_there: bool, is_over: bool) -> str:
-    last = STATES.get(experiments[-1].word, "inconclusive") if experiments else "candidate"
+def _state(
+    experiments: Sequence[AlertExperiment], *, is_there: bool, is_over: bool
+) -> str:
+    last = (
+        STATES.get(experiments[-1].word, "inconclusive") if experiments else "candidate"
+    )
     if last in ("confirmed", "closed", "contradicted") or is_there:
         return last
     return "over" if is_over else "withdrawn"
@@ -255,24 +337,57 @@ class Standing(msgspec.Struct, frozen=True):
     @property
     def said(self) -> str:
         """In words: state, alert and decision."""
-        return ", ".join(filter(None, (self.state, self.alert and f"alert {self.alert}", self.triage)))
+        return ", ".join(
+            filter(
+                None, (self.state, self.alert and f"alert {self.alert}", self.triage)
+            )
+        )
 
 
-def standing(step: Candidate, entries: Sequence[Entry], seen: dict[str, HistoryPoint], order: Order) -> Standing:
+def standing(
+    step: Candidate,
+    entries: Sequence[Entry],
+    seen: dict[str, HistoryPoint],
+    order: Order,
+) -> Standing:
     """Of a step among the nights ``seen``, by experiment."""
-    alerts = [entry for entry in entries if isinstance(entry, Opened) and step.series in entry.series]
-    alerts = [entry for entry in alerts if entry.last_good in seen and entry.first_bad in seen]
+    alerts = [
+        entry
+        for entry in entries
+        if isinstance(entry, Opened) and step.series in entry.series
+    ]
+    alerts = [
+        entry for entry in alerts if entry.last_good in seen and entry.first_bad in seen
+    ]
     span = order.span(step.last_good, step.first_bad)
-    near = [one for one in alerts if order.span(seen[one.last_good], seen[one.first_bad]).meets(span)]
+    near = [
+        one
+        for one in alerts
+        if order.span(seen[one.last_good], seen[one.first_bad]).meets(span)
+    ]
     if not near:
         return Standing()
     alert = near[0].alert
-    words = [entry.word for entry in entries if isinstance(entry, Confirmed) and entry.alert == alert]
-    decided = [entry.word for entry in entries if isinstance(entry, Decided) and entry.alert == alert]
+    words = [
+        entry.word
+        for entry in entries
+        if isinstance(entry, Confirmed) and entry.alert == alert
+    ]
+    decided = [
+        entry.word
+        for entry in entries
+        if isinstance(entry, Decided) and entry.alert == alert
+    ]
     state = STATES.get(words[-1], "inconclusive") if words else "candidate"
-    return Standing(alert, state, decided[-1] if decided and decided[-1] != "new" else "")
+    return Standing(
+        alert, state, decided[-1] if decided and decided[-1] != "new" else ""
+    )
 
 
 def is_asking(alert: Alert) -> bool:
     """Whether an alert waits for a measurement or a person."""
-    return alert.triage in OPEN and alert.state in ("candidate", "inconclusive", "confirmed")
+    return alert.triage in OPEN and alert.state in (
+        "candidate",
+        "inconclusive",
+        "confirmed",
+    )

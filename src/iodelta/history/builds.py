@@ -14,7 +14,13 @@ from iodelta.machine import Machine
 
 
 def kept_build(
-    machine: Machine, build: Build, commit: str, place: Path, *, stop: Callable[[], bool], say: Callable[[str], None]
+    machine: Machine,
+    build: Build,
+    commit: str,
+    place: Path,
+    *,
+    stop: Callable[[], bool],
+    say: Callable[[str], None],
 ) -> Path:
     """Where the artifacts of a commit are, built when they are not there yet. The checkout of ``build.repo`` stays as
     it is. Raises RequestError, MeasureError."""
@@ -41,13 +47,19 @@ def kept_build(
         )
         keep_artifacts(tree.path, build.artifacts, kept)
     except OSError as error:
-        raise MeasureError(f"cannot store the build: {error.strerror}", place=str(place)) from error
+        raise MeasureError(
+            f"cannot store the build: {error.strerror}", place=str(place)
+        ) from error
     except Unbuildable as error:
         raise MeasureError(
-            f"cannot build: {error}", place=commit[:12], remedy=f"{output} contains the output of the build"
+            f"cannot build: {error}",
+            place=commit[:12],
+            remedy=f"{output} contains the output of the build",
         ) from error
     except Stopped as error:
-        raise MeasureError("stopped while it was building", place=commit[:12], remedy="call it again") from error
+        raise MeasureError(
+            "stopped while it was building", place=commit[:12], remedy="call it again"
+        ) from error
     finally:
         tree.remove()
     return kept

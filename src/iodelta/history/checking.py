@@ -37,9 +37,13 @@ def _nights(store: Store, log: Log) -> Iterator[str]:
     known = {row["id"]: row for row in store.experiments()}
     for name in logged.keys() - known.keys():
         yield f"not in the database: {logged[name].folder}"
-    places = {name: (row["folder"], _given(logged.get(name))) for name, row in known.items()}
+    places = {
+        name: (row["folder"], _given(logged.get(name))) for name, row in known.items()
+    }
     with outcomes(list(dict.fromkeys(places.values()))) as read:
-        found = dict(zip(dict.fromkeys(places.values()), map(_digests, read), strict=True))
+        found = dict(
+            zip(dict.fromkeys(places.values()), map(_digests, read), strict=True)
+        )
     for name, row in known.items():
         if name not in logged:
             yield f"not in the log: {row['folder']}"
@@ -56,7 +60,11 @@ def _given(entry: Added | None) -> Given:
 
 def _digests(outcome: Nights | IodeltaError) -> dict[str, str] | str:
     """The nights of a place with their digests; or why they cannot be read."""
-    return outcome.what if isinstance(outcome, IodeltaError) else {night.identifier: night.sha for night in outcome}
+    return (
+        outcome.what
+        if isinstance(outcome, IodeltaError)
+        else {night.identifier: night.sha for night in outcome}
+    )
 
 
 def _confirmation(entry: Confirmed) -> Iterator[str]:

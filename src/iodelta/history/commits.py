@@ -68,15 +68,23 @@ class Order:
         began, ended = sorted((good.t, bad.t))
         return Span(good.repo if known else "", after, until, began, ended)
 
-    def between(self, good: HistoryPoint, bad: HistoryPoint) -> tuple[tuple[LoggedCommit, ...], str]:
+    def between(
+        self, good: HistoryPoint, bad: HistoryPoint
+    ) -> tuple[tuple[LoggedCommit, ...], str]:
         """The commits after the good night's up to the bad night's, oldest first; or why they cannot be listed."""
         if good.commit and good.commit == bad.commit and good.repo == bad.repo:
-            return (), "both nights measured one commit: what changed is not in this repository"
+            return (
+                (),
+                "both nights measured one commit: what changed is not in this repository",
+            )
         if word := self._why_not((good, bad)):
             return (), word
         first, last = self._rank(good), self._rank(bad)
         if first > last:
-            return (), "the slower build is the older one: the commits between them were reverted"
+            return (
+                (),
+                "the slower build is the older one: the commits between them were reverted",
+            )
         return tuple(self._lines[good.repo][first:last]), ""
 
     def is_known(self, commit: str, repo: str) -> bool:
@@ -85,11 +93,15 @@ class Order:
 
     def holds(self, point: HistoryPoint, commit: str) -> bool:
         """Whether a night measured that commit, or a later one of its line."""
-        if point.commit and (point.commit.startswith(commit) or commit.startswith(point.commit)):
+        if point.commit and (
+            point.commit.startswith(commit) or commit.startswith(point.commit)
+        ):
             return True
         return 0 < self._rank_of(point.repo, commit) <= self._rank(point)
 
-    def extended(self, repository: Repository, name: str, measured: Sequence[str]) -> Ordered | None:
+    def extended(
+        self, repository: Repository, name: str, measured: Sequence[str]
+    ) -> Ordered | None:
         """What the log is to hold of the commits ``measured`` of the repository called ``name``; None for nothing new.
         Raises RequestError, MeasureError."""
         known = self._ranks.get(name, {})
@@ -97,21 +109,41 @@ class Order:
         line = _line(repository, [full for full in there.values() if full])
         places = {sha: number for number, sha in enumerate(line)}
         on_it = sorted(places[full] for full in there.values() if full in places)
-        words = {sha: _why(repository, full, line) for sha, full in there.items() if full not in places}
-        news = {sha: word for sha, word in words.items() if self._words.get((name, sha)) != word}
+        words = {
+            sha: _why(repository, full, line)
+            for sha, full in there.items()
+            if full not in places
+        }
+        news = {
+            sha: word
+            for sha, word in words.items()
+            if self._words.get((name, sha)) != word
+        }
         wanted = line[on_it[0] : on_it[-1] + 1] if on_it else []
         if all(sha in known for sha in wanted):
             wanted = []
         if not wanted and not news:
             return None
-        after = max((sha for sha in wanted if sha in known), key=lambda sha: places[sha], default="")
+        after = max(
+            (sha for sha in wanted if sha in known),
+            key=lambda sha: places[sha],
+            default="",
+        )
         fresh = wanted[wanted.index(after) + 1 :] if after else wanted
-        return Ordered(time.time(), name, after, tuple(_described(repository, fresh)), news)
+        return Ordered(
+            time.time(), name, after, tuple(_described(repository, fresh)), news
+        )
 
     def _take(self, entry: Ordered) -> None:
         line = self._lines.setdefault(entry.repo, [])
         shas = [commit.sha for commit in line]
-        keep = shas.index(entry.after) + 1 if entry.after in shas else 0 if entry.commits else len(shas)
+        keep = (
+            shas.index(entry.after) + 1
+            if entry.after in shas
+            else 0
+            if entry.commits
+            else len(shas)
+        )
         self._lines[entry.repo] = [*line[:keep], *entry.commits]
         self._words |= {(entry.repo, sha): word for sha, word in entry.words.items()}
 
@@ -124,7 +156,10 @@ class Order:
             if not point.commit:
                 return "the commit of a night is not known"
             if not self._rank(point):
-                word = self._words.get((point.repo, point.commit), "its repository was not read: add --repo")
+                word = self._words.get(
+                    (point.repo, point.commit),
+                    "its repository was not read: add --repo",
+                )
                 return f"commit {point.commit[:12]}: {word}"
         return ""
 
@@ -147,7 +182,9 @@ def _ranks(line: Sequence[LoggedCommit]) -> dict[str, int]:
 
 
 def _full(repository: Repository, sha: str) -> str:
-    done = repository.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{sha}^{{commit}}")
+    done = repository.git(
+        "rev-parse", "--verify", "--quiet", "--end-of-options", f"{sha}^{{commit}}"
+    )
     return "" if done.returncode else done.text.strip()
 
 
@@ -167,7 +204,12 @@ def _why(repository: Repository, full: str, line: Sequence[str]) -> str:
     if not full:
         return "not in the repository: fetch it, or it was rebased away"
     own = _identity(repository, full)
-    done = repository.git("log", "--first-parent", "--format=%H%x00%an%x00%at%x00%s", line[-1] if line else "HEAD")
+    done = repository.git(
+        "log",
+        "--first-parent",
+        "--format=%H%x00%an%x00%at%x00%s",
+        line[-1] if line else "HEAD",
+    )
     for text in done.text.splitlines():
         sha, _, identity = text.partition("\0")
         if identity == own:
@@ -176,14 +218,22 @@ def _why(repository: Repository, full: str, line: Sequence[str]) -> str:
 
 
 def _identity(repository: Repository, sha: str) -> str:
-    return repository.git("log", "-1", "--format=%an%x00%at%x00%s", sha, "--").text.rstrip("\n")
+    return repository.git(
+        "log", "-1", "--format=%an%x00%at%x00%s", sha, "--"
+    ).text.rstrip("\n")
 
 
 def _described(repository: Repository, shas: Sequence[str]) -> Iterable[LoggedCommit]:
     if not shas:
         return
     asked = "".join(f"{sha}\n" for sha in shas).encode()
-    done = repository.git("log", "--no-walk=unsorted", "--stdin", "--format=%H%x00%ct%x00%an%x00%s", stdin=asked)
+    done = repository.git(
+        "log",
+        "--no-walk=unsorted",
+        "--stdin",
+        "--format=%H%x00%ct%x00%an%x00%s",
+        stdin=asked,
+    )
     for text in done.text.splitlines():
         sha, at, author, subject = text.split("\0", 3)
         yield LoggedCommit(sha, float(at), author, subject)

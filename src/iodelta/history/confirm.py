@@ -51,7 +51,10 @@ class Measured(msgspec.Struct, frozen=True):
     def settings(self) -> dict[str, str]:
         """Knobs and fio options of the variant."""
         prefix = self.experiment.option_prefix
-        return {**self.variant.knobs, **{f"{prefix}{name}": value or "1" for name, value in self.variant.options}}
+        return {
+            **self.variant.knobs,
+            **{f"{prefix}{name}": value or "1" for name, value in self.variant.options},
+        }
 
 
 def measured_in(folder: str, variant: str) -> Measured:
@@ -76,11 +79,18 @@ def put_knobs(
     """The settings of both builds where a command installs them: the later build is installed again in the end."""
     words = [list(filled(list(put), own)) for own in (good, bad)]
     later: list[str] = words[1]
-    first, second = {"apply": words[0], "restore": later}, {"apply": later, "restore": ["true"]}
-    return {"command": msgspec.json.encode(first).decode()}, {"command": msgspec.json.encode(second).decode()}
+    first, second = (
+        {"apply": words[0], "restore": later},
+        {"apply": later, "restore": ["true"]},
+    )
+    return {"command": msgspec.json.encode(first).decode()}, {
+        "command": msgspec.json.encode(second).decode()
+    }
 
 
-def question(alert: Alert, night: Measured, good: Variant, bad: Variant, good_commit: str) -> str:
+def question(
+    alert: Alert, night: Measured, good: Variant, bad: Variant, good_commit: str
+) -> str:
     """The text of the experiment, by the rules of the night. Its labels say what it is about, so that it can be told
     from the folder alone."""
     step = alert.steps[0]
@@ -88,7 +98,9 @@ def question(alert: Alert, night: Measured, good: Variant, bad: Variant, good_co
     since = night.commit[:12] or "that night"
     condition = night.experiment.condition(cells[0].condition)
     replace = msgspec.structs.replace
-    design = replace(night.experiment.design, placebo=False, blocks=BLOCKS, seed=None, weights={})
+    design = replace(
+        night.experiment.design, placebo=False, blocks=BLOCKS, seed=None, weights={}
+    )
     experiment = replace(
         night.experiment,
         question=f"Alert {alert.id}: is {step.metric} of {step.cell} another since {since}?",
@@ -98,7 +110,9 @@ def question(alert: Alert, night: Measured, good: Variant, bad: Variant, good_co
         conditions=(condition,),
         design=design,
     )
-    head = toml_text({"machine": list(experiment.machines)}) if experiment.machines else ""
+    head = (
+        toml_text({"machine": list(experiment.machines)}) if experiment.machines else ""
+    )
     labels = {f"cell-{number}": cell.name for number, cell in enumerate(cells, 1)}
     labels |= {"alert": alert.id, "metric": step.metric, "way": WAYS[step.size > 0.0]}
     labels |= {GOOD: good_commit, BAD: night.commit}
@@ -133,10 +147,15 @@ def word_of(verdicts: Sequence[Verdict], labels: Mapping[str, str]) -> str:
     return said if said == "equivalent" else "inconclusive"
 
 
-def verdict_of(verdicts: Sequence[Verdict], labels: Mapping[str, str]) -> Verdict | None:
+def verdict_of(
+    verdicts: Sequence[Verdict], labels: Mapping[str, str]
+) -> Verdict | None:
     """The verdict on the alert's own cell and metric."""
     wanted = ("cell-1", labels.get("metric", ""), BAD)
-    return next((one for one in verdicts if (one.cell, one.metric.name, one.variant) == wanted), None)
+    return next(
+        (one for one in verdicts if (one.cell, one.metric.name, one.variant) == wanted),
+        None,
+    )
 
 
 def told(verdict: Verdict, labels: Mapping[str, str]) -> str:
@@ -149,15 +168,25 @@ def told(verdict: Verdict, labels: Mapping[str, str]) -> str:
     return f"{cell}  {verdict.metric.name}: {verdict.word}{size}, {plural(verdict.blocks, 'block')}"
 
 
-def bisect_line(alert: Alert, good: Measured, night: Measured, put: Sequence[str] = ()) -> str:
+def bisect_line(
+    alert: Alert, good: Measured, night: Measured, put: Sequence[str] = ()
+) -> str:
     """The search for the commit between the two nights; empty where no two commits are known, or the nights differ in
     settings too."""
-    if not good.commit or not night.commit or good.commit == night.commit or _settings(good) != _settings(night):
+    if (
+        not good.commit
+        or not night.commit
+        or good.commit == night.commit
+        or _settings(good) != _settings(night)
+    ):
         return ""
     if night.experiment.of_command:  # a search takes such a number by its own --measure
         return ""
     build, experiment = night.build, night.experiment
-    cell = next((one for one in experiment.cells if one.name == alert.steps[0].cell), experiment.cells[0])
+    cell = next(
+        (one for one in experiment.cells if one.name == alert.steps[0].cell),
+        experiment.cells[0],
+    )
     words = ["iodelta", "bisect", *(["--repo", build.repo] if build.repo else [])]
     words += ["--good", good.commit, "--bad", night.commit]
     words += ["--build", shlex.join(build.command)] if build.command else []
@@ -165,9 +194,18 @@ def bisect_line(alert: Alert, good: Measured, night: Measured, put: Sequence[str
     words += _how(night, put)
     words += ["--target", experiment.target.path] if experiment.target.path else []
     words += ["--size", experiment.target.size] if experiment.target.size else []
-    words += ["--metric", alert.steps[0].metric, "--margin", f"{100 * experiment.margin:g}%", "--"]
+    words += [
+        "--metric",
+        alert.steps[0].metric,
+        "--margin",
+        f"{100 * experiment.margin:g}%",
+        "--",
+    ]
     options = {**dict(cell.options), **dict(night.variant.options)}
-    words += [f"--{name}" if value is None else f"--{name}={_general(night, value)}" for name, value in options.items()]
+    words += [
+        f"--{name}" if value is None else f"--{name}={_general(night, value)}"
+        for name, value in options.items()
+    ]
     return shlex.join(words)
 
 
@@ -188,6 +226,9 @@ def _settings(night: Measured) -> dict[str, str]:
 
 
 def _general(night: Measured, value: str) -> str:
-    for own, name in ((night.experiment.subject.labels.get(BUILT, ""), "{built}"), (night.commit, "{commit}")):
+    for own, name in (
+        (night.experiment.subject.labels.get(BUILT, ""), "{built}"),
+        (night.commit, "{commit}"),
+    ):
         value = value.replace(own, name) if own else value
     return value

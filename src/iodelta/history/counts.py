@@ -26,7 +26,9 @@ def nights_of(folder: Folder) -> tuple[Night, ...]:
     """The nights in a folder of counts. Raises RequestError where nothing may be said of it."""
     account, plan = judge(folder), folder.read_plan(PathPlan)
     if not account.counts:
-        raise RequestError("there is no count that repeats exactly", place=str(folder.path))
+        raise RequestError(
+            "there is no count that repeats exactly", place=str(folder.path)
+        )
     begun = min(event.at for event in folder.events() if isinstance(event, Booted))
     facts = {"qemu.version": plan.qemu, "fio.version": plan.fio}
     sha = hashlib.sha256(folder.read("journal.jsonl")).hexdigest()
@@ -52,9 +54,15 @@ def _row(whole: Night, account: PathAccount) -> tuple[Night, ...]:
         own = [point for point in whole.points if point.variant == side.variant]
         # The kernels are the builds of one series: none of their names is the name of the series.
         replace = msgspec.structs.replace
-        points = tuple(replace(point, variant="", key=replace(point.key, twin="")) for point in own)
+        points = tuple(
+            replace(point, variant="", key=replace(point.key, twin="")) for point in own
+        )
         subject = Subject(whole.subject.repo, "", side.package or side.release)
-        replaced = {"identifier": f"{whole.identifier}-{number}", "t": whole.t + number, "subject": subject}
+        replaced = {
+            "identifier": f"{whole.identifier}-{number}",
+            "t": whole.t + number,
+            "subject": subject,
+        }
         nights.append(msgspec.structs.replace(whole, points=points, **replaced))
     return tuple(night for night in nights if night.points)
 
@@ -65,7 +73,9 @@ def _point(plan: PathPlan, account: PathAccount, count: Count) -> Point:
     experiment = plan.experiment
     cell = next(one for one in experiment.cells if one.name == count.cell)
     variant = next(one for one in experiment.variants if one.name == count.variant)
-    options = {canonical(name): value for name, value in (*cell.options, *variant.options)}
+    options = {
+        canonical(name): value for name, value in (*cell.options, *variant.options)
+    }
     condition = experiment.condition(cell.condition)
     knobs = {name: value for name, value in variant.knobs.items() if name != "kernel"}
     key = Key(
@@ -81,4 +91,15 @@ def _point(plan: PathPlan, account: PathAccount, count: Count) -> Point:
     error = bar / (CANDIDATE * math.sqrt(2))
     n = 1 + len(count.layouts)
     y = math.log(count.median)
-    return Point(key, count.cell, count.variant, "lower", "instructions", y, error, n, 0.0, flags=(COUNTED,))
+    return Point(
+        key,
+        count.cell,
+        count.variant,
+        "lower",
+        "instructions",
+        y,
+        error,
+        n,
+        0.0,
+        flags=(COUNTED,),
+    )

@@ -64,7 +64,10 @@ class Course(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """Machine, cell, variant and metric; and what is special about it."""
-        parts = (*_name(self.line), f"({self.line.key.role})" if self.line.key.role else "")
+        parts = (
+            *_name(self.line),
+            f"({self.line.key.role})" if self.line.key.role else "",
+        )
         return "  ".join(filter(None, parts))
 
     @property
@@ -88,17 +91,29 @@ def scale_of(values: Sequence[float]) -> tuple[float, float]:
         return min(values, default=0.0), max(values, default=0.0)
     threes = [median(values[at : at + 3]) for at in range(len(values) - 2)]
     smooth = [threes[0], *threes, threes[-1]]
-    room = LONE * 1.4826 * median(abs(value - level) for value, level in zip(values, smooth, strict=True))
-    near = [value for value in values if min(smooth) - room <= value <= max(smooth) + room]
+    room = (
+        LONE
+        * 1.4826
+        * median(
+            abs(value - level) for value, level in zip(values, smooth, strict=True)
+        )
+    )
+    near = [
+        value for value in values if min(smooth) - room <= value <= max(smooth) + room
+    ]
     return min(near), max(near)
 
 
-def courses(store: Store, words: Sequence[str] = (), entries: Sequence[Entry] = ()) -> list[Course]:
+def courses(
+    store: Store, words: Sequence[str] = (), entries: Sequence[Entry] = ()
+) -> list[Course]:
     """Every series whose machine, cell, variant and metric contain all ``words``; those with steps first.
     ``entries`` of the log say how commits follow each other and what was noted."""
     experiments = {row["id"]: row for row in store.experiments()}
     whole = store.lines()
-    return courses_of([line for line in whole if is_wanted(line, words)], whole, experiments, entries)
+    return courses_of(
+        [line for line in whole if is_wanted(line, words)], whole, experiments, entries
+    )
 
 
 def courses_of(
@@ -112,18 +127,25 @@ def courses_of(
     order = Order(entries)
     steps: dict[tuple[str, str, str, str], list[Candidate]] = {}
     for one in scan(lines, order, whole):
-        steps.setdefault((one.machine, one.cell, one.variant, one.metric), []).append(one)
+        steps.setdefault((one.machine, one.cell, one.variant, one.metric), []).append(
+            one
+        )
     found = [_course(line, steps.get(_name(line), []), experiments) for line in lines]
     notes = notes_of(whole, entries)
     found = [_with_notes(course, notes, order) for course in found]
     found = [_with_standings(course, entries, order) for course in found]
-    return sorted(found, key=lambda course: -max((step.z for step in course.steps), default=0.0))
+    return sorted(
+        found, key=lambda course: -max((step.z for step in course.steps), default=0.0)
+    )
 
 
 def _with_standings(course: Course, entries: Sequence[Entry], order: Order) -> Course:
     seen = {point.experiment: point for point in course.line.points}
     return msgspec.structs.replace(
-        course, standings=tuple([standing(step, entries, seen, order) for step in course.steps])
+        course,
+        standings=tuple(
+            [standing(step, entries, seen, order) for step in course.steps]
+        ),
     )
 
 
@@ -134,7 +156,9 @@ def notes_of(lines: Iterable[Line], entries: Sequence[Entry]) -> tuple[Note, ...
 
 
 def _with_notes(course: Course, notes: tuple[Note, ...], order: Order) -> Course:
-    noted = tuple(between(notes, step.last_good, step.first_bad, order) for step in course.steps)
+    noted = tuple(
+        between(notes, step.last_good, step.first_bad, order) for step in course.steps
+    )
     return msgspec.structs.replace(course, notes=notes, noted=noted)
 
 
@@ -148,24 +172,39 @@ def is_wanted(line: Line, words: Sequence[str]) -> bool:
     return all(word in text for word in words)
 
 
-def _course(line: Line, steps: Iterable[Candidate], experiments: Mapping[str, Mapping[str, Any]]) -> Course:
+def _course(
+    line: Line, steps: Iterable[Candidate], experiments: Mapping[str, Mapping[str, Any]]
+) -> Course:
     own = {point.experiment for point in line.points}
-    mine = [step for step in steps if step.first_bad.experiment in own and step.first_bad in line.points]
+    mine = [
+        step
+        for step in steps
+        if step.first_bad.experiment in own and step.first_bad in line.points
+    ]
     ordered = tuple(sorted(mine, key=lambda step: step.first_bad.t))
     by = followed(line, list(line.points))[2]
     course = Course(line, by, tuple(_epochs(line, experiments)), ordered, ())
     return msgspec.structs.replace(course, flats=tuple(_flats(course)))
 
 
-def _epochs(line: Line, experiments: Mapping[str, Mapping[str, Any]]) -> Iterable[Epoch]:
+def _epochs(
+    line: Line, experiments: Mapping[str, Mapping[str, Any]]
+) -> Iterable[Epoch]:
     for before, after in zip(line.points, line.points[1:], strict=False):
         if before.epoch != after.epoch:
-            facts = [msgspec.json.decode(experiments[one.experiment]["facts"]) for one in (before, after)]
+            facts = [
+                msgspec.json.decode(experiments[one.experiment]["facts"])
+                for one in (before, after)
+            ]
             yield Epoch(after.t, tuple(_differs(*facts)))
 
 
 def _differs(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:
-    names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    names = [
+        name
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name)
+    ]
     for name in names[:NAMED]:
         yield f"{name}: {before.get(name, 'not recorded')} -> {after.get(name, 'not recorded')}"
     if len(names) > NAMED:
@@ -174,17 +213,26 @@ def _differs(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[st
 
 def _flats(course: Course) -> Iterable[Flat]:
     """The weighted mean between two cuts, which are steps and epochs; a lone outlier is drawn in, as for steps."""
-    cuts = sorted({step.first_bad.t for step in course.steps} | {epoch.t for epoch in course.epochs})
+    cuts = sorted(
+        {step.first_bad.t for step in course.steps}
+        | {epoch.t for epoch in course.epochs}
+    )
     for low, high in zip([-math.inf, *cuts], [*cuts, math.inf], strict=True):
         part = [one for one in course.line.points if low <= one.t < high]
         errors = [one.r_se if course.by == "ratio" else one.se for one in part]
-        seen = zip(map(course.shown, part), errors, (one.n for one in part), strict=True)
+        seen = zip(
+            map(course.shown, part), errors, (one.n for one in part), strict=True
+        )
         rows = [row for row in seen if row[0] is not None]
         if not rows:
             continue
         values, known, blocks = np.asarray(rows, dtype=float).T
         known = levels.steadied(known, blocks)
         one = np.zeros(len(values), dtype=np.intp)
-        values = np.asarray(levels.clipped(values, known, levels.robust_between(values, known), one).values)
+        values = np.asarray(
+            levels.clipped(
+                values, known, levels.robust_between(values, known), one
+            ).values
+        )
         tau = levels.between(values, known, one)
         yield Flat(part[0].t, part[-1].t, levels.level(values, known, tau).value)

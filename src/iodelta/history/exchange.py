@@ -100,8 +100,13 @@ def bmf(lines: Iterable[Line]) -> dict[str, dict[str, dict[str, float]]]:
         value = {"value": math.exp(point.y)}
         if "no-error" not in point.flags:
             half = 1.959963984540054 * point.se
-            value |= {"lower_value": math.exp(point.y - half), "upper_value": math.exp(point.y + half)}
-        name = " ".join(filter(None, (line.key.machine, line.cell, line.variant, line.key.role)))
+            value |= {
+                "lower_value": math.exp(point.y - half),
+                "upper_value": math.exp(point.y + half),
+            }
+        name = " ".join(
+            filter(None, (line.key.machine, line.cell, line.variant, line.key.role))
+        )
         found.setdefault(name, {})[line.key.metric] = value
     return found
 
@@ -110,6 +115,13 @@ def frame(lines: Iterable[Line]) -> Any:
     """The rows as a polars frame."""
     import polars as pl
 
-    kinds = {"value": pl.Float64, "error": pl.Float64, "ratio": pl.Float64, "ratio_error": pl.Float64}
+    kinds = {
+        "value": pl.Float64,
+        "error": pl.Float64,
+        "ratio": pl.Float64,
+        "ratio_error": pl.Float64,
+    }
     schema = {name: kinds.get(name, pl.String) for name in PointRow.__struct_fields__}
-    return pl.DataFrame([msgspec.structs.asdict(row) for row in rows(lines)], schema=schema)
+    return pl.DataFrame(
+        [msgspec.structs.asdict(row) for row in rows(lines)], schema=schema
+    )

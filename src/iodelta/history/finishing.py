@@ -12,7 +12,9 @@ from iodelta.history.reading import nights_of
 from iodelta.history.store import Store
 
 
-def finish(store: Store, log: Log, read: Callable[[Added], Night | None] | None = None) -> tuple[str, ...]:
+def finish(
+    store: Store, log: Log, read: Callable[[Added], Night | None] | None = None
+) -> tuple[str, ...]:
     """Add the nights that the log has and the database has not, where their folders can be read (by ``read``), and take
     out those that the log took out. Returns what was done, a sentence each."""
     read = read or _Nights(log)

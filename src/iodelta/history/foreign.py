@@ -35,11 +35,18 @@ def night_of(path: Path, given: Given) -> Night:
     """Everything at ``path`` as one night. Raises RequestError where nobody says when or where it was measured."""
     layout = with_tables_named(read_layout(path))
     if not layout.entries:
-        reason = layout.refusals[0].reason if layout.refusals else "there is no result in it"
+        reason = (
+            layout.refusals[0].reason if layout.refusals else "there is no result in it"
+        )
         raise RequestError(f"nothing here can be read: {reason}", place=str(path))
-    machine, at = _machine(path, layout.entries, given), _time(path, layout.entries, given)
+    machine, at = (
+        _machine(path, layout.entries, given),
+        _time(path, layout.entries, given),
+    )
     broken = audit(entry.run for entry in layout.entries).failed()
-    sound = [entry for number, entry in enumerate(layout.entries) if number not in broken]
+    sound = [
+        entry for number, entry in enumerate(layout.entries) if number not in broken
+    ]
     left_out = {
         f"{entry.cell}, {entry.variant}": "its numbers are impossible: `iodelta audit` says why"
         for number, entry in enumerate(layout.entries)
@@ -76,7 +83,9 @@ def _machine(path: Path, entries: Sequence[Entry], given: Given) -> str:
 
 
 def _time(path: Path, entries: Sequence[Entry], given: Given) -> float:
-    ends = chain.from_iterable((entry.run.started, entry.run.ended) for entry in entries)
+    ends = chain.from_iterable(
+        (entry.run.started, entry.run.ended) for entry in entries
+    )
     times = [time for time in ends if time]
     if given.at is None and not times:
         raise RequestError(
@@ -93,7 +102,9 @@ def _digest(path: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     whole = hashlib.sha256()
     for file in sorted(one for one in path.rglob("*") if one.is_file()):
-        whole.update(f"{file.relative_to(path)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+        whole.update(
+            f"{file.relative_to(path)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode()
+        )
     return whole.hexdigest()
 
 
@@ -120,12 +131,28 @@ def _point(key: Key, cell: str, variant: str, of: Metric, logs: Floats) -> Point
     error = lag1 = 0.0
     if len(logs) > 1:
         flags, (_, error, lag1) = (FOREIGN,), mean_and_error(logs)
-    return Point(key, cell, variant, of.better, of.unit, float(np.mean(logs)), error, len(logs), lag1, flags=flags)
+    return Point(
+        key,
+        cell,
+        variant,
+        of.better,
+        of.unit,
+        float(np.mean(logs)),
+        error,
+        len(logs),
+        lag1,
+        flags=flags,
+    )
 
 
 def _key(run: Run, cell: str, variant: str, machine: str, name: str) -> Key:
     work = run.workload
-    named = {"rw": work.rw, "bs": work.bs, "iodepth": work.iodepth, "numjobs": work.numjobs}
+    named = {
+        "rw": work.rw,
+        "bs": work.bs,
+        "iodepth": work.iodepth,
+        "numjobs": work.numjobs,
+    }
     asked = {name: str(value) for name, value in named.items() if value is not None}
     asked |= settings(run) if run.options else {"cell": cell}
     return Key(
@@ -143,7 +170,11 @@ def _values(run: Run) -> Iterator[tuple[str, float]]:
     """The metrics of a run that have a logarithm."""
     for direction in run.directions:
         for what, value in _numbers(direction):
-            if direction.kind in ("read", "write", "trim") and math.isfinite(value) and value > 0.0:
+            if (
+                direction.kind in ("read", "write", "trim")
+                and math.isfinite(value)
+                and value > 0.0
+            ):
                 yield f"{direction.kind}.{what}", value
 
 
@@ -152,7 +183,11 @@ def _numbers(direction: Direction) -> Iterator[tuple[str, float]]:
     if not math.isfinite(direction.iops.value):
         yield "bandwidth", direction.bandwidth.value
     families = (("lat", direction.lat), ("clat", direction.clat))
-    means = [(f"{name}.mean", one.mean.value) for name, one in families if one is not None and known(one.mean)]
+    means = [
+        (f"{name}.mean", one.mean.value)
+        for name, one in families
+        if one is not None and known(one.mean)
+    ]
     tails = [(f"{name}.p99", _p99(one)) for name, one in families if one is not None]
     yield from means[:1]
     yield from [(name, value) for name, value in tails if value is not None][:1]

@@ -62,10 +62,20 @@ def nights_of(path: Path, given: Given) -> tuple[Night, ...]:
         data = path.read_bytes()
         found = list(READERS[given.format](data))
     except OSError as error:
-        raise RequestError(f"cannot read it: {error.strerror}", place=str(path)) from error
-    except (ValueError, TypeError, KeyError, AttributeError, msgspec.MsgspecError) as error:
+        raise RequestError(
+            f"cannot read it: {error.strerror}", place=str(path)
+        ) from error
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        msgspec.MsgspecError,
+    ) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RequestError(f"not {NAMES[given.format]}: {said}", place=str(path)) from error
+        raise RequestError(
+            f"not {NAMES[given.format]}: {said}", place=str(path)
+        ) from error
     digest = hashlib.sha256(data).hexdigest()
     nights = tuple(_night(one, path, given, digest) for one in found if one.numbers)
     if not nights:
@@ -77,10 +87,18 @@ def _night(told: Told, path: Path, given: Given, digest: str) -> Night:
     machine = given.machine or told.machine
     at = told.at if given.at is None else given.at
     if not machine or at is None:
-        what, option = ("where", "--machine NAME") if not machine else ("when", "--at TIME")
-        raise RequestError(f"this does not say {what} it was measured", place=str(path), remedy=f"say it with {option}")
+        what, option = (
+            ("where", "--machine NAME") if not machine else ("when", "--at TIME")
+        )
+        raise RequestError(
+            f"this does not say {what} it was measured",
+            place=str(path),
+            remedy=f"say it with {option}",
+        )
     points, left_out = _points(told, machine, dict(given.better))
-    said = hashlib.sha256(msgspec.json.encode((machine, at, told.build, told.commit, given))).hexdigest()
+    said = hashlib.sha256(
+        msgspec.json.encode((machine, at, told.build, told.commit, given))
+    ).hexdigest()
     return Night(
         identifier=f"import-{digest[:12]}-{said[:12]}",
         sha=digest,
@@ -88,7 +106,9 @@ def _night(told: Told, path: Path, given: Given, digest: str) -> Night:
         machine=machine,
         epoch=epoch_of({}),
         facts={},
-        subject=Subject(commit=given.commit or told.commit, describe=given.describe or told.build),
+        subject=Subject(
+            commit=given.commit or told.commit, describe=given.describe or told.build
+        ),
         folder=str(path.resolve()),
         state="foreign",
         points=points,
@@ -96,13 +116,17 @@ def _night(told: Told, path: Path, given: Given, digest: str) -> Night:
     )
 
 
-def _points(told: Told, machine: str, better: Mapping[str, str]) -> tuple[tuple[Point, ...], dict[str, str]]:
+def _points(
+    told: Told, machine: str, better: Mapping[str, str]
+) -> tuple[tuple[Point, ...], dict[str, str]]:
     found, left_out = [], {}
     for one in told.numbers:
         way, unit = _meaning(one, better)
         name = f"{one.cell}, {one.measure}"
         if not way:
-            left_out[name] = f"higher or lower may be better: say it with --better {one.measure}=higher"
+            left_out[name] = (
+                f"higher or lower may be better: say it with --better {one.measure}=higher"
+            )
         elif not all(math.isfinite(value) and value > 0.0 for value in one.values):
             left_out[name] = "a value that is not above zero has no logarithm"
         else:
@@ -122,7 +146,9 @@ def _point(one: Number, machine: str, better: str, unit: str) -> Point:
     knobs = (("variant", one.variant),) if one.variant else ()
     key = Key(machine, options, (), knobs, FOREIGN, one.measure, "")
     y = float(np.mean(logs))
-    return Point(key, one.cell, one.variant, better, unit, y, error, len(logs), lag1, flags=flags)
+    return Point(
+        key, one.cell, one.variant, better, unit, y, error, len(logs), lag1, flags=flags
+    )
 
 
 def _meaning(one: Number, better: Mapping[str, str]) -> tuple[str, str]:
@@ -140,7 +166,10 @@ def _bmf(data: bytes) -> Iterator[Told]:
     found = from_json(data, dict[str, dict[str, dict[str, Any]]])
     numbers = []
     for cell, measures in found.items():
-        numbers += [Number(cell, measure, (float(value["value"]),)) for measure, value in measures.items()]
+        numbers += [
+            Number(cell, measure, (float(value["value"]),))
+            for measure, value in measures.items()
+        ]
     yield Told(tuple(numbers))
 
 
@@ -149,10 +178,16 @@ def _perfherder(data: bytes) -> Iterator[Told]:
     numbers = []
     for suite in msgspec.json.decode(text)["suites"]:
         own = [(str(suite["name"]), suite)] if "value" in suite else []
-        own += [(f"{suite['name']} {one['name']}", one) for one in suite.get("subtests", ())]
+        own += [
+            (f"{suite['name']} {one['name']}", one) for one in suite.get("subtests", ())
+        ]
         for cell, one in own:
             values = tuple(map(float, one.get("replicates") or (one["value"],)))
-            way = "lower" if one.get("lowerIsBetter", suite.get("lowerIsBetter", True)) else "higher"
+            way = (
+                "lower"
+                if one.get("lowerIsBetter", suite.get("lowerIsBetter", True))
+                else "higher"
+            )
             unit = str(one.get("unit", suite.get("unit", "")))
             numbers.append(Number(cell, "value", values, None, way, unit))
     yield Told(tuple(numbers))
@@ -164,8 +199,14 @@ def _lnt(data: bytes) -> Iterator[Told]:
     for test in found["tests"]:
         for name, value in test.items():
             values = value if isinstance(value, list) else [value]
-            if name != "name" and values and all(isinstance(one, int | float) for one in values):
-                numbers.append(Number(str(test["name"]), name, tuple(map(float, values))))
+            if (
+                name != "name"
+                and values
+                and all(isinstance(one, int | float) for one in values)
+            ):
+                numbers.append(
+                    Number(str(test["name"]), name, tuple(map(float, values)))
+                )
     run = found.get("run", {})
     at = _time(str(run["start_time"])) if run.get("start_time") else None
     machine = str(found.get("machine", {}).get("name", ""))
@@ -181,11 +222,18 @@ def _table(records: Sequence[Mapping[str, Any]]) -> Iterator[Told]:
     for number, row in enumerate(records, 1):
         missing = [name for name in NEEDED if row.get(name) in (None, "")]
         if missing:
-            raise ValueError(f"row {number} has no {missing[0]}; needed are the columns {', '.join(NEEDED)}")
-        place = (_time(row.get("time")), *(str(row.get(name) or "") for name in ("machine", "build", "commit")))
+            raise ValueError(
+                f"row {number} has no {missing[0]}; needed are the columns {', '.join(NEEDED)}"
+            )
+        place = (
+            _time(row.get("time")),
+            *(str(row.get(name) or "") for name in ("machine", "build", "commit")),
+        )
         error = None if row.get("error") in (None, "") else float(row["error"])
         texts = [str(row.get(name) or "") for name in ("better", "unit", "variant")]
-        one = Number(str(row["cell"]), str(row["metric"]), (float(row["value"]),), error, *texts)
+        one = Number(
+            str(row["cell"]), str(row["metric"]), (float(row["value"]),), error, *texts
+        )
         groups.setdefault(place, []).append(one)
     for (at, machine, build, commit), numbers in groups.items():
         yield Told(tuple(numbers), at, machine, build, commit)

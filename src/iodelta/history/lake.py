@@ -23,10 +23,39 @@ BATCH = 1000
 PARTITIONS = ["month", "machine"]
 
 _NAMES = (
-    *("month", "machine", "series", "key", "cell", "variant", "metric", "better", "unit"),
-    *("experiment", "sha", "t", "epoch", "repo", "commit", "describe", "y", "se", "n", "lag1", "r", "r_se", "flags"),
+    *(
+        "month",
+        "machine",
+        "series",
+        "key",
+        "cell",
+        "variant",
+        "metric",
+        "better",
+        "unit",
+    ),
+    *(
+        "experiment",
+        "sha",
+        "t",
+        "epoch",
+        "repo",
+        "commit",
+        "describe",
+        "y",
+        "se",
+        "n",
+        "lag1",
+        "r",
+        "r_se",
+        "flags",
+    ),
 )
-_KINDS = {"series": pl.Int64, "n": pl.Int64, **dict.fromkeys(("t", "y", "se", "lag1", "r", "r_se"), pl.Float64)}
+_KINDS = {
+    "series": pl.Int64,
+    "n": pl.Int64,
+    **dict.fromkeys(("t", "y", "se", "lag1", "r", "r_se"), pl.Float64),
+}
 
 
 def export(store: Store, target: str, *, batch: int = BATCH) -> LakeWritten:
@@ -41,7 +70,12 @@ def export(store: Store, target: str, *, batch: int = BATCH) -> LakeWritten:
         if table is not None and stale:
             table.delete(f"experiment IN ({', '.join(map(_quoted, stale))})")
         for start in range(0, len(missing), batch):
-            write(target, _frame(store, missing[start : start + batch]), mode="append", partition_by=PARTITIONS)
+            write(
+                target,
+                _frame(store, missing[start : start + batch]),
+                mode="append",
+                partition_by=PARTITIONS,
+            )
         if missing or stale:
             _delta(target)[0].optimize.compact()
     return LakeWritten(target, len(missing), len(stale), -(-len(missing) // batch))
@@ -57,10 +91,13 @@ def _delta(target: str) -> tuple[Any, Any]:
         from deltalake import DeltaTable, write_deltalake
     except ModuleNotFoundError as error:
         raise RequestError(
-            f"a lake needs {error.name}", remedy="install iodelta with it: pip install 'iodelta[lake]'"
+            f"a lake needs {error.name}",
+            remedy="install iodelta with it: pip install 'iodelta[lake]'",
         ) from error
     with _said(target):
-        return (DeltaTable(target) if DeltaTable.is_deltatable(target) else None), write_deltalake
+        return (
+            DeltaTable(target) if DeltaTable.is_deltatable(target) else None
+        ), write_deltalake
 
 
 @contextlib.contextmanager
@@ -71,9 +108,15 @@ def _said(target: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as error:
-        said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        said = (
+            str(error).strip().splitlines()[0]
+            if str(error).strip()
+            else type(error).__name__
+        )
         remedy = "the part written so far stays; repeat the command to continue"
-        raise MeasureError(f"cannot use the lake: {said}", place=target, remedy=remedy) from error
+        raise MeasureError(
+            f"cannot use the lake: {said}", place=target, remedy=remedy
+        ) from error
 
 
 def _there(target: str) -> dict[str, str]:
@@ -97,25 +140,37 @@ def _row(found: dict[str, Any]) -> dict[str, Any]:
     subject = msgspec.json.decode(found["subject"])
     month = time.strftime("%Y-%m", time.gmtime(found["t"]))
     about = {"month": month, "machine": key.machine, "metric": key.metric}
-    return found | about | {name: subject.get(name, "") for name in ("repo", "commit", "describe")}
+    return (
+        found
+        | about
+        | {name: subject.get(name, "") for name in ("repo", "commit", "describe")}
+    )
 
 
 def machines(target: str) -> list[str]:
     """The machines in a lake. Raises RequestError where there is none."""
     if _delta(target)[0] is None:
-        raise RequestError("there is no lake", place=target, remedy="`iodelta history export --to delta` writes one")
+        raise RequestError(
+            "there is no lake",
+            place=target,
+            remedy="`iodelta history export --to delta` writes one",
+        )
     return sorted(_points(target).select("machine").unique().collect()["machine"])
 
 
 def lines_of(target: str, machine: str) -> Iterator[Line]:
     """Every series of one machine, each point once, oldest first."""
     own = _points(target).filter(pl.col("machine") == machine).collect()
-    own = own.unique(subset=["series", "experiment"], keep="last").sort("cell", "variant", "key", "t", "experiment")
+    own = own.unique(subset=["series", "experiment"], keep="last").sort(
+        "cell", "variant", "key", "t", "experiment"
+    )
     for part in own.partition_by("series", maintain_order=True):
         first = part.row(0, named=True)
         key = from_json(first["key"], Key)
         points = tuple(map(_point, part.iter_rows(named=True)))
-        yield Line(key, first["cell"], first["variant"], first["better"], first["unit"], points)
+        yield Line(
+            key, first["cell"], first["variant"], first["better"], first["unit"], points
+        )
 
 
 def _point(row: dict[str, Any]) -> HistoryPoint:
@@ -132,8 +187,14 @@ def scan_lake(target: str, engine: str = "") -> list[Candidate]:
     """Candidates of all machines, the largest z first: here, or by the workers of ``dask://HOST:PORT``. When a worker
     dies, another one does its part. Raises RequestError, MeasureError."""
     wanted = machines(target)
-    parts = _by_dask(target, wanted, engine) if engine else [scan_machine(target, one) for one in wanted]
-    return sorted(_joined(parts), key=lambda one: (-one.z, one.cell, one.variant, one.metric))
+    parts = (
+        _by_dask(target, wanted, engine)
+        if engine
+        else [scan_machine(target, one) for one in wanted]
+    )
+    return sorted(
+        _joined(parts), key=lambda one: (-one.z, one.cell, one.variant, one.metric)
+    )
 
 
 def _joined(parts: Iterable[Sequence[Candidate]]) -> Iterator[Candidate]:
@@ -144,23 +205,38 @@ def _joined(parts: Iterable[Sequence[Candidate]]) -> Iterator[Candidate]:
 def _by_dask(target: str, wanted: Sequence[str], engine: str) -> list[list[Candidate]]:
     scheme, _, address = engine.partition("://")
     if scheme != "dask" or not address:
-        raise RequestError(f"not an engine: {engine!r}", place="--engine", remedy="write it as dask://HOST:PORT")
+        raise RequestError(
+            f"not an engine: {engine!r}",
+            place="--engine",
+            remedy="write it as dask://HOST:PORT",
+        )
     try:
         from distributed import Client, KilledWorker
     except ModuleNotFoundError as error:
         raise RequestError(
-            f"this engine needs {error.name}", remedy="install iodelta with it: pip install 'iodelta[lake]'"
+            f"this engine needs {error.name}",
+            remedy="install iodelta with it: pip install 'iodelta[lake]'",
         ) from error
     try:
         client = Client(f"tcp://{address}", timeout=30, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError) as error:
         raise MeasureError(
-            f"no scheduler answers: {error}", place=engine, remedy="start `dask scheduler` there"
+            f"no scheduler answers: {error}",
+            place=engine,
+            remedy="start `dask scheduler` there",
         ) from error
     with client:
         try:
-            tasks = client.map(scan_machine, [target] * len(wanted), list(wanted), pure=False, retries=2)
+            tasks = client.map(
+                scan_machine,
+                [target] * len(wanted),
+                list(wanted),
+                pure=False,
+                retries=2,
+            )
             return list(client.gather(tasks))  # type: ignore[no-untyped-call]
         except (KilledWorker, OSError) as error:
             remedy = "look at the workers' own logs; scan again when they stay up"
-            raise MeasureError(f"workers died repeatedly: {error}", place=engine, remedy=remedy) from error
+            raise MeasureError(
+                f"workers died repeatedly: {error}", place=engine, remedy=remedy
+            ) from error

@@ -149,7 +149,17 @@ class NightEnded(msgspec.Struct, frozen=True, tag="night ended"):
 
 
 Entry = (
-    Added | Named | Removed | Ordered | Opened | Confirming | Confirmed | Decided | Annotated | NightBegun | NightEnded
+    Added
+    | Named
+    | Removed
+    | Ordered
+    | Opened
+    | Confirming
+    | Confirmed
+    | Decided
+    | Annotated
+    | NightBegun
+    | NightEnded
 )
 _decoder: msgspec.json.Decoder[Entry] = decoder(Entry)
 
@@ -176,7 +186,9 @@ class _GrowingJournal(Journal[Entry]):
         return self._events, self._damaged
 
     def _written(self) -> tuple[Seal, int]:
-        return (self._known, self._known_end) if self._caught_up() else super()._written()
+        return (
+            (self._known, self._known_end) if self._caught_up() else super()._written()
+        )
 
     def _caught_up(self) -> bool:
         """Take the lines after those that are known; False where they do not hold together."""
@@ -204,7 +216,9 @@ class _GrowingJournal(Journal[Entry]):
             self.forget()
             return b""
         except OSError as error:
-            raise MeasureError(f"cannot read: {os.strerror(error.errno or 0)}", place=str(self.path)) from error
+            raise MeasureError(
+                f"cannot read: {os.strerror(error.errno or 0)}", place=str(self.path)
+            ) from error
 
 
 class _Folders(msgspec.Struct):
@@ -230,7 +244,9 @@ class _Folders(msgspec.Struct):
             self.removed.add(entry.identifier)
         elif isinstance(entry, Named) and entry.identity not in self.machines:
             taken = entry.name in self.machines.values()
-            self.machines[entry.identity] = f"{entry.name}-{entry.identity[:8]}" if taken else entry.name
+            self.machines[entry.identity] = (
+                f"{entry.name}-{entry.identity[:8]}" if taken else entry.name
+            )
 
     def _leave_place(self, identifier: str) -> None:
         if identifier in self.added:
@@ -264,7 +280,9 @@ class Log:
         try:
             yield
         except MeasureError as error:
-            error.remedy += ". The log has this step already: `iodelta history check` finishes it"
+            error.remedy += (
+                ". The log has this step already: `iodelta history check` finishes it"
+            )
             raise
 
     def entries(self) -> tuple[list[Entry], list[int]]:

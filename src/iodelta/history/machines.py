@@ -22,5 +22,7 @@ def named(night: Night, log: Log, *, write: bool = False) -> Night:
     if name == night.machine:
         return night
     replace = msgspec.structs.replace
-    points = tuple(replace(point, key=replace(point.key, machine=name)) for point in night.points)
+    points = tuple(
+        replace(point, key=replace(point.key, machine=name)) for point in night.points
+    )
     return replace(night, machine=name, points=points)

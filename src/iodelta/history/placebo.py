@@ -37,8 +37,12 @@ class Placebos:
     def inflation(self, line: Line, by: str) -> tuple[float, int] | None:
         """Long-run inflation of this machine's nights and from how many it is known: of the same cell and metric, else
         the largest of the machine; None where it has no series without a change."""
-        own = [one for one in self.found if (one.machine, one.by) == (line.key.machine, by)]
-        same = [one for one in own if (one.cell, one.metric) == (line.cell, line.key.metric)]
+        own = [
+            one for one in self.found if (one.machine, one.by) == (line.key.machine, by)
+        ]
+        same = [
+            one for one in own if (one.cell, one.metric) == (line.cell, line.key.metric)
+        ]
         best = max(same or own, key=lambda one: one.inflation, default=None)
         return None if best is None else (best.inflation, best.nights)
 
@@ -66,8 +70,14 @@ def _quiet(line: Line) -> Quiet | None:
     if not is_quiet(line):
         return None
     y, se, epochs = _followed(line, by)
-    inflation = levels.inflation(y, se, levels.between(y, se, epochs), epochs) if len(y) else 1.0
-    return Quiet(line.key.machine, line.cell, line.key.metric, by, len(y), inflation, line)
+    inflation = (
+        levels.inflation(y, se, levels.between(y, se, epochs), epochs)
+        if len(y)
+        else 1.0
+    )
+    return Quiet(
+        line.key.machine, line.cell, line.key.metric, by, len(y), inflation, line
+    )
 
 
 def _candidates(one: Quiet) -> int:
@@ -75,21 +85,35 @@ def _candidates(one: Quiet) -> int:
     y, se, epochs = _followed(one.line, one.by)
     parts = [epochs == epoch for epoch in np.unique(epochs)]
     found = [
-        changepoints.online(y[own], se[own], threshold=changepoints.CANDIDATE, inflation=one.inflation) for own in parts
+        changepoints.online(
+            y[own], se[own], threshold=changepoints.CANDIDATE, inflation=one.inflation
+        )
+        for own in parts
     ]
     return sum(map(len, found))
 
 
-def _followed(line: Line, by: str) -> tuple[levels.Floats, levels.Floats, levels.Indices]:
+def _followed(
+    line: Line, by: str
+) -> tuple[levels.Floats, levels.Floats, levels.Indices]:
     """Values, errors and the number of the epoch of each."""
     points = [point for point in line.points if by == "level" or point.r is not None]
     values = [point.y if by == "level" else point.r for point in points]
     errors = [point.se if by == "level" else point.r_se for point in points]
-    steadied = levels.steadied(np.asarray(errors, dtype=float), [point.n for point in points])
-    return np.asarray(values, dtype=float), steadied, _numbered([one.epoch for one in points])
+    steadied = levels.steadied(
+        np.asarray(errors, dtype=float), [point.n for point in points]
+    )
+    return (
+        np.asarray(values, dtype=float),
+        steadied,
+        _numbered([one.epoch for one in points]),
+    )
 
 
 def _numbered(epochs: Sequence[str]) -> levels.Indices:
     """A number for each point that changes where the epoch does."""
-    changes = [number > 0 and epoch != epochs[number - 1] for number, epoch in enumerate(epochs)]
+    changes = [
+        number > 0 and epoch != epochs[number - 1]
+        for number, epoch in enumerate(epochs)
+    ]
     return np.asarray(np.cumsum(changes), dtype=np.intp)

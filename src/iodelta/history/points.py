@@ -35,7 +35,16 @@ BUILT = "built"
 """Label of a subject: where what was built of its commit is kept, as it stands in the settings of variants."""
 
 _HARDWARE = ("vendor", "product", "board", "bios")
-_DISK = ("model", "vendor", "rev", "firmware", "firmware_rev", "serial", "wwid", "size_bytes")
+_DISK = (
+    "model",
+    "vendor",
+    "rev",
+    "firmware",
+    "firmware_rev",
+    "serial",
+    "wwid",
+    "size_bytes",
+)
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -55,7 +64,12 @@ class Key(msgspec.Struct, frozen=True):
     @property
     def number(self) -> int:
         """63 bits of its hash: the series' name in the database."""
-        return int.from_bytes(hashlib.sha256(msgspec.json.encode(self)).digest()[:8], "big") >> 1
+        return (
+            int.from_bytes(
+                hashlib.sha256(msgspec.json.encode(self)).digest()[:8], "big"
+            )
+            >> 1
+        )
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -106,7 +120,9 @@ def night_of(path: Path, given: str = "") -> Night:
     if not journal.sessions:
         raise RequestError("nothing was measured in this folder yet", place=str(path))
     if len({session.machine for session in journal.sessions}) > 1:
-        raise RequestError("blocks of several machines are not one night", place=str(path))
+        raise RequestError(
+            "blocks of several machines are not one night", place=str(path)
+        )
     trials = usable_trials(folder, journal)
     broken = [one for one in integrity(folder, journal) if one.severity == "hard"]
     if broken:
@@ -115,17 +131,28 @@ def night_of(path: Path, given: str = "") -> Night:
             place=str(path),
             remedy="`iodelta report` of it says what was changed",
         )
-    environment = sound(folder.read_struct(journal.sessions[0].environment, dict[str, Any]))
+    environment = sound(
+        folder.read_struct(journal.sessions[0].environment, dict[str, Any])
+    )
     counted = counted_trials(plan, journal, trials)
     machine = journal.sessions[0].machine or plan.experiment.machines[:1] or ""
     where = machine if isinstance(machine, str) else machine[0]
-    where = where if where not in ("", "local") else environment.get("host", {}).get("name", "local")
-    identity, sha = environment.get("host", {}).get("machine_id", ""), sha256(folder.read(JOURNAL))
+    where = (
+        where
+        if where not in ("", "local")
+        else environment.get("host", {}).get("name", "local")
+    )
+    identity, sha = (
+        environment.get("host", {}).get("machine_id", ""),
+        sha256(folder.read(JOURNAL)),
+    )
     if is_nameless(folder):
         where, identity = _unnamed(where, plan.identifier, given), ""
         sha = sha256(f"{sha}{given}".encode()) if given else sha
     facts = facts_of(environment)
-    points, left_out = points_of(plan, counted, where, environment.get("target", {}).get("kind", ""))
+    points, left_out = points_of(
+        plan, counted, where, environment.get("target", {}).get("kind", "")
+    )
     return Night(
         identifier=plan.identifier,
         sha=sha,
@@ -157,10 +184,18 @@ def facts_of(environment: Mapping[str, Any]) -> dict[str, str]:
     """What begins an epoch when it changes. The kernel's release is not in it: it may be what is compared."""
     host, kernel = environment.get("host", {}), environment.get("kernel", {})
     found = {f"host.{name}": str(host[name]) for name in _HARDWARE if name in host}
-    found |= {f"kernel.{name}": str(value) for name, value in kernel.items() if name.startswith("config.")}
+    found |= {
+        f"kernel.{name}": str(value)
+        for name, value in kernel.items()
+        if name.startswith("config.")
+    }
     found["fio.version"] = str(environment.get("fio", {}).get("version", ""))
     for number, device in enumerate(environment.get("devices", ())):
-        found |= {f"device.{number}.{name}": str(device[name]) for name in _DISK if name in device}
+        found |= {
+            f"device.{number}.{name}": str(device[name])
+            for name in _DISK
+            if name in device
+        }
     return found
 
 
@@ -190,24 +225,43 @@ def apart(points: Sequence[Point]) -> tuple[Point, ...]:
     """Points of one night, those of one key told apart by the names of their variants."""
     shared = Counter(point.key for point in points)
     return tuple(
-        msgspec.structs.replace(point, key=msgspec.structs.replace(point.key, twin=point.variant))
+        msgspec.structs.replace(
+            point, key=msgspec.structs.replace(point.key, twin=point.variant)
+        )
         if shared[point.key] > 1
         else point
         for point in points
     )
 
 
-def key_of(experiment: Experiment, cell: Cell, variant: Variant, metric: Metric, machine: str, target: str) -> Key:
+def key_of(
+    experiment: Experiment,
+    cell: Cell,
+    variant: Variant,
+    metric: Metric,
+    machine: str,
+    target: str,
+) -> Key:
     """The canonical key of a series."""
     condition = experiment.condition(cell.condition)
     options = {canonical(name): value for name, value in cell.options}
-    options |= {canonical(name): value and _general(experiment, value) for name, value in variant.options}
+    options |= {
+        canonical(name): value and _general(experiment, value)
+        for name, value in variant.options
+    }
     tool = options.pop(TOOL, None)
     made_by = ("tool", "t/io_uring" if tool else "fio")
     if cell.command is not None:
         made_by = ("command", msgspec.json.encode(cell.command).decode())
-    held = {**condition.knobs, **({"background": condition.load} if condition.load else {})}
-    knobs = {name: _general(experiment, value) for name, value in variant.knobs.items() if name != "kernel"}
+    held = {
+        **condition.knobs,
+        **({"background": condition.load} if condition.load else {}),
+    }
+    knobs = {
+        name: _general(experiment, value)
+        for name, value in variant.knobs.items()
+        if name != "kernel"
+    }
     return Key(
         machine=machine,
         options=(made_by, *sorted(options.items())),
@@ -222,24 +276,38 @@ def key_of(experiment: Experiment, cell: Cell, variant: Variant, metric: Metric,
 def _general(experiment: Experiment, value: str) -> str:
     """A setting with the commit and the place of its build taken out again: they are the build whose history it is."""
     subject = experiment.subject
-    for own, name in ((subject.labels.get(BUILT, ""), "{built}"), (subject.commit, "{commit}")):
+    for own, name in (
+        (subject.labels.get(BUILT, ""), "{built}"),
+        (subject.commit, "{commit}"),
+    ):
         value = value.replace(own, name) if own else value
     return value
 
 
 def _point(
-    blocks: Mapping[int, Block], key: Key, cell: str, variant: str, metric: Metric, reference: str | None
+    blocks: Mapping[int, Block],
+    key: Key,
+    cell: str,
+    variant: str,
+    metric: Metric,
+    reference: str | None,
 ) -> Point | str:
-    values = np.asarray([own for _, own in pairs_of(blocks, metric, variant, variant)], dtype=float)
+    values = np.asarray(
+        [own for _, own in pairs_of(blocks, metric, variant, variant)], dtype=float
+    )
     if len(values) < 2:
         return "fewer than two blocks"
     if not np.all(np.isfinite(values) & (values > 0.0)):
         return "a block without I/O has no logarithm"
     y, se, lag1 = mean_and_error(np.log(values))
-    point = Point(key, cell, variant, metric.better, metric.unit, y, se, len(values), lag1)
+    point = Point(
+        key, cell, variant, metric.better, metric.unit, y, se, len(values), lag1
+    )
     if reference is None or reference == variant:
         return point
-    pairs = np.asarray(pairs_of(blocks, metric, reference, variant), dtype=float).reshape(-1, 2)
+    pairs = np.asarray(
+        pairs_of(blocks, metric, reference, variant), dtype=float
+    ).reshape(-1, 2)
     ratios = pairs[:, 1] / pairs[:, 0]
     if len(ratios) < 2 or not np.all(np.isfinite(ratios) & (ratios > 0.0)):
         return point

@@ -12,7 +12,9 @@ from iodelta.history.log import Log, Removed
 from iodelta.history.store import Store
 
 
-def chosen(store: Store, *, before: float | None, keep: int | None, gone: bool) -> tuple[NightPruned, ...]:
+def chosen(
+    store: Store, *, before: float | None, keep: int | None, gone: bool
+) -> tuple[NightPruned, ...]:
     """What would be removed, oldest first: nights before a time, all but the newest ``keep`` of each machine, nights
     whose folder no longer exists."""
     return tuple(
@@ -22,7 +24,10 @@ def chosen(store: Store, *, before: float | None, keep: int | None, gone: bool) 
 
 
 def _reasons(
-    experiments: list[dict[str, Any]], before: float | None, keep: int | None, gone: bool
+    experiments: list[dict[str, Any]],
+    before: float | None,
+    keep: int | None,
+    gone: bool,
 ) -> Iterator[tuple[dict[str, Any], str]]:
     left: dict[str, int] = {}
     for row in experiments:

@@ -41,7 +41,11 @@ def _at(path: Path, given: Given) -> Nights:
     if not (is_own(path) or (path / "experiment.toml").is_file()):
         return (foreign.night_of(path, given),)
     folder = opened(path)
-    return counts.nights_of(folder) if kind_of(folder) is CountFolder else (points.night_of(path, given.machine),)
+    return (
+        counts.nights_of(folder)
+        if kind_of(folder) is CountFolder
+        else (points.night_of(path, given.machine),)
+    )
 
 
 def logged(log: Log, processes: int = 0) -> Iterator[Night]:
@@ -56,25 +60,35 @@ def logged(log: Log, processes: int = 0) -> Iterator[Night]:
             place = (entry.folder, entry.given)
             if place not in taken:
                 taken.add(place)
-                found |= {night.identifier: named(night, log) for night in _nights(next(read))}
+                found |= {
+                    night.identifier: named(night, log) for night in _nights(next(read))
+                }
             if entry.identifier not in found:
                 raise RequestError(
-                    "this has changed since it was added", place=entry.folder, remedy=f"add it again, or {_PRUNE}"
+                    "this has changed since it was added",
+                    place=entry.folder,
+                    remedy=f"add it again, or {_PRUNE}",
                 )
             yield found.pop(entry.identifier)
 
 
 @contextlib.contextmanager
-def outcomes(places: Sequence[Place], processes: int = 0) -> Iterator[Iterator[Nights | IodeltaError]]:
+def outcomes(
+    places: Sequence[Place], processes: int = 0
+) -> Iterator[Iterator[Nights | IodeltaError]]:
     """The nights at each place under the names that their machines have there, or why they cannot be read; in order.
     Many places are read by a process for each CPU, unless ``processes`` says how many."""
-    processes = processes or (len(os.sched_getaffinity(0)) if len(places) >= MANY else 1)
+    processes = processes or (
+        len(os.sched_getaffinity(0)) if len(places) >= MANY else 1
+    )
     if processes == 1:
         yield map(_outcome, places)
         return
     # Each begins anew: a fork would have the locks of other threads, and they would outlive this process.
     context = multiprocessing.get_context("spawn")
-    with context.Pool(processes, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+    with context.Pool(
+        processes, signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    ) as pool:
         yield pool.imap(_outcome, places, AT_ONCE)
 
 

@@ -44,7 +44,9 @@ class Scanned(msgspec.Struct, frozen=True):
     gone: tuple[Gone, ...]
 
 
-def scan(lines: Iterable[Line], order: Order | None = None, whole: Iterable[Line] = ()) -> list[Candidate]:
+def scan(
+    lines: Iterable[Line], order: Order | None = None, whole: Iterable[Line] = ()
+) -> list[Candidate]:
     """Candidates of these series, each epoch by itself, the largest z first. Where they are a part of a history,
     ``whole`` is all of it: its placebos say how nights resemble each other."""
     return [one.candidate for one in scanned(lines, order or Order(), whole).found]
@@ -61,7 +63,9 @@ def scanned(lines: Iterable[Line], order: Order, whole: Iterable[Line] = ()) -> 
             epoch = _Epoch(line, order.arranged(tuple(points)), order, placebos)
             found += epoch.found()
             gone += epoch.gone()
-    return Scanned(tuple(sorted(found, key=lambda one: _clearest(one.candidate))), tuple(gone))
+    return Scanned(
+        tuple(sorted(found, key=lambda one: _clearest(one.candidate))), tuple(gone)
+    )
 
 
 def _clearest(one: Candidate) -> tuple[float, str, str, str]:
@@ -71,12 +75,20 @@ def _clearest(one: Candidate) -> tuple[float, str, str, str]:
 class _Epoch:
     """The points of a series that can be compared."""
 
-    def __init__(self, line: Line, arranged: Arranged, order: Order, placebos: Placebos) -> None:
+    def __init__(
+        self, line: Line, arranged: Arranged, order: Order, placebos: Placebos
+    ) -> None:
         self._line, self._arranged, self._order = line, arranged, order
         self._y, self._se, self._by = followed(line, arranged.points)
-        self._points = [point for point in arranged.points if self._by == "level" or point.r is not None]
+        self._points = [
+            point
+            for point in arranged.points
+            if self._by == "level" or point.r is not None
+        ]
         self._inflation, self._nights = self._resemblance(placebos)
-        self._segments = changepoints.segments(self._y, self._se, inflation=self._inflation)
+        self._segments = changepoints.segments(
+            self._y, self._se, inflation=self._inflation
+        )
 
     def found(self) -> list[Found]:
         """The steps of the whole series, and the newest candidate where these have not got it yet."""
@@ -91,7 +103,9 @@ class _Epoch:
     def _newest(self, since: int) -> tuple[changepoints.Step, ...]:
         """Candidates of the nights ``since`` then, on the level that the whole series had before them. One that stood
         out already in the first of them is an older one."""
-        before = tuple(start for start in self._segments.starts if start <= since) or (0,)
+        before = tuple(start for start in self._segments.starts if start <= since) or (
+            0,
+        )
         return changepoints.online(
             self._y,
             self._se,
@@ -104,12 +118,19 @@ class _Epoch:
     def gone(self) -> list[Gone]:
         """What went away."""
         return [
-            Gone(self._line.key.number, self._span(max(one.at - 1, 0), one.end - 1), one.size)
+            Gone(
+                self._line.key.number,
+                self._span(max(one.at - 1, 0), one.end - 1),
+                one.size,
+            )
             for one in self._segments.incidents
         ]
 
     def _is_gone(self, step: changepoints.Step) -> bool:
-        return any(one.at <= step.last and step.first <= one.end for one in self._segments.incidents)
+        return any(
+            one.at <= step.last and step.first <= one.end
+            for one in self._segments.incidents
+        )
 
     def _resemblance(self, placebos: Placebos) -> tuple[float, int]:
         """Long-run inflation, and the nights that it is known from: of the machine's placebo, else of the series."""
@@ -117,7 +138,11 @@ class _Epoch:
             return known
         y, se = self._y, self._se
         first = changepoints.segments(y, se)
-        numbers = changepoints.numbered(first.starts, len(y)) if len(y) else np.zeros(0, dtype=np.intp)
+        numbers = (
+            changepoints.numbered(first.starts, len(y))
+            if len(y)
+            else np.zeros(0, dtype=np.intp)
+        )
         return levels.inflation(y, se, first.tau, numbers), len(y)
 
     def _span(self, good: int, bad: int) -> Span:
@@ -148,13 +173,21 @@ class _Epoch:
         return Found(candidate, self._span(max(step.first - 1, 0), step.last))
 
 
-def followed(line: Line, points: Sequence[HistoryPoint]) -> tuple[levels.Floats, levels.Floats, str]:
+def followed(
+    line: Line, points: Sequence[HistoryPoint]
+) -> tuple[levels.Floats, levels.Floats, str]:
     """Values that are higher where it is worse, with their errors, and whether they are ratios or levels."""
-    ratios = [(point.r, point.r_se, point.n) for point in points if point.r is not None and point.r_se is not None]
+    ratios = [
+        (point.r, point.r_se, point.n)
+        for point in points
+        if point.r is not None and point.r_se is not None
+    ]
     if ratios and len(ratios) >= ENOUGH * len(points):
         rows, by = np.asarray(ratios, dtype=float), "ratio"
     else:
         worse = -1.0 if line.better == "higher" else 1.0
-        rows = np.asarray([(worse * point.y, point.se, point.n) for point in points], dtype=float).reshape(-1, 3)
+        rows = np.asarray(
+            [(worse * point.y, point.se, point.n) for point in points], dtype=float
+        ).reshape(-1, 3)
         by = "level"
     return rows[:, 0], levels.steadied(rows[:, 1], rows[:, 2]), by

@@ -7,7 +7,9 @@ import sqlalchemy as sa
 VERSION = 2
 
 TABLES = sa.MetaData()
-VERSIONS = sa.Table("iodelta_history", TABLES, sa.Column("version", sa.Integer, nullable=False))
+VERSIONS = sa.Table(
+    "iodelta_history", TABLES, sa.Column("version", sa.Integer, nullable=False)
+)
 EXPERIMENTS = sa.Table(
     "experiment",
     TABLES,
@@ -35,7 +37,12 @@ POINTS = sa.Table(
     "point",
     TABLES,
     sa.Column("series", sa.BigInteger, sa.ForeignKey("series.id"), primary_key=True),
-    sa.Column("experiment", sa.Text, sa.ForeignKey("experiment.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column(
+        "experiment",
+        sa.Text,
+        sa.ForeignKey("experiment.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
     *(sa.Column(name, sa.Double, nullable=False) for name in ("y", "se", "lag1")),
     sa.Column("n", sa.Integer, nullable=False),
     *(sa.Column(name, sa.Double) for name in ("r", "r_se")),

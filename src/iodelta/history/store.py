@@ -22,7 +22,15 @@ from iodelta.experiment.order import in_order
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.place import network_of
 from iodelta.history.points import Key, Night, Point
-from iodelta.history.schema import EXPERIMENTS, POINTS, SERIES, TABLES, VERSION, VERSIONS, migrate
+from iodelta.history.schema import (
+    EXPERIMENTS,
+    POINTS,
+    SERIES,
+    TABLES,
+    VERSION,
+    VERSIONS,
+    migrate,
+)
 
 _LOCK = 0x696F64656C7461
 """Advisory lock of PostgreSQL that writers take in turn."""
@@ -61,7 +69,9 @@ def _parsed(url: str | sa.URL) -> sa.URL:
         return sa.make_url(url)
     except (ArgumentError, ValueError) as error:  # a port that is not a number
         raise RequestError(
-            "not the URL of a database", place="--history", remedy="write it as postgresql://USER@HOST:PORT/DATABASE"
+            "not the URL of a database",
+            place="--history",
+            remedy="write it as postgresql://USER@HOST:PORT/DATABASE",
         ) from error
 
 
@@ -70,9 +80,15 @@ class Store:
 
     def __init__(self, url: str | sa.URL) -> None:
         self.url = _parsed(url)
-        self.place = (self.url.database or "") if self.is_file else self.url.render_as_string(hide_password=True)
+        self.place = (
+            (self.url.database or "")
+            if self.is_file
+            else self.url.render_as_string(hide_password=True)
+        )
         self._is_local = False
-        self._engine = sa.create_engine(self._as_read_only() if self.is_file else self.url)
+        self._engine = sa.create_engine(
+            self._as_read_only() if self.is_file else self.url
+        )
         if self.is_file:
             sa.event.listen(self._engine, "connect", _set_up)
             sa.event.listen(self._engine, "begin", _begin)
@@ -87,10 +103,14 @@ class Store:
         share its log with writers, and opens nothing."""
         file = Path(self.url.database or "").absolute()
         log = file.with_name(f"{file.name}-wal")
-        can_write = os.access(file.parent, os.W_OK, effective_ids=True) and not self._is_full()
+        can_write = (
+            os.access(file.parent, os.W_OK, effective_ids=True) and not self._is_full()
+        )
         if can_write or not file.exists() or log.exists():
             return self.url
-        return self.url.set(database=f"file:{quote(str(file))}", query={"immutable": "1", "uri": "true"})
+        return self.url.set(
+            database=f"file:{quote(str(file))}", query={"immutable": "1", "uri": "true"}
+        )
 
     def _is_full(self) -> bool:
         """Whether the file system of the file has no room for SQLite's own files."""
@@ -144,45 +164,95 @@ class Store:
     def experiments(self) -> list[dict[str, Any]]:
         """Every experiment, oldest first."""
         with self._reading() as connection:
-            rows = connection.execute(sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.t, EXPERIMENTS.c.id))
+            rows = connection.execute(
+                sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.t, EXPERIMENTS.c.id)
+            )
             return [dict(row) for row in rows.mappings()]
 
-    def lines(self, series: Sequence[int] = (), *, machine: str = "", since: float = -math.inf) -> list[Line]:
+    def lines(
+        self, series: Sequence[int] = (), *, machine: str = "", since: float = -math.inf
+    ) -> list[Line]:
         """Every series with its points, in the one order of cells; or those with these numbers, of one machine, with
         the nights ``since`` then."""
         joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
-        columns = (POINTS.c[name] for name in ("series", "experiment", "y", "se", "r", "r_se", "flags", "n"))
-        found = sa.select(EXPERIMENTS.c.t, EXPERIMENTS.c.epoch, EXPERIMENTS.c.subject, *columns).select_from(joined)
-        described = sa.select(SERIES).order_by(SERIES.c.cell, SERIES.c.variant, SERIES.c.key)
+        columns = (
+            POINTS.c[name]
+            for name in ("series", "experiment", "y", "se", "r", "r_se", "flags", "n")
+        )
+        found = sa.select(
+            EXPERIMENTS.c.t, EXPERIMENTS.c.epoch, EXPERIMENTS.c.subject, *columns
+        ).select_from(joined)
+        described = sa.select(SERIES).order_by(
+            SERIES.c.cell, SERIES.c.variant, SERIES.c.key
+        )
         if series:
-            found, described = found.where(POINTS.c.series.in_(series)), described.where(SERIES.c.id.in_(series))
+            found, described = (
+                found.where(POINTS.c.series.in_(series)),
+                described.where(SERIES.c.id.in_(series)),
+            )
         if machine:
             found = found.where(EXPERIMENTS.c.machine == machine)
         if math.isfinite(since):
             found = found.where(EXPERIMENTS.c.t >= since)
         points: dict[int, list[HistoryPoint]] = {}
         with self._reading() as connection:
-            for t, epoch, subject, number, experiment, y, se, r, r_se, flags, n in connection.execute(found).all():
+            for (
+                t,
+                epoch,
+                subject,
+                number,
+                experiment,
+                y,
+                se,
+                r,
+                r_se,
+                flags,
+                n,
+            ) in connection.execute(found).all():
                 build = _build(subject)
-                one = HistoryPoint(t, experiment, epoch, *build[:2], y, se, r, r_se, _flags(flags), build[2], n)
+                one = HistoryPoint(
+                    t,
+                    experiment,
+                    epoch,
+                    *build[:2],
+                    y,
+                    se,
+                    r,
+                    r_se,
+                    _flags(flags),
+                    build[2],
+                    n,
+                )
                 points.setdefault(number, []).append(one)
             is_whole = not machine and not math.isfinite(since)
             if not is_whole and len(points) <= NAMED:
                 described = described.where(SERIES.c.id.in_(points))
             rows = connection.execute(described).all()
-        places = {cell: place for place, cell in enumerate(in_order(row.cell for row in rows))}
+        places = {
+            cell: place for place, cell in enumerate(in_order(row.cell for row in rows))
+        }
         rows = sorted(rows, key=lambda row: places[row.cell])
-        return [_line(row, points.get(row.id, [])) for row in rows if is_whole or row.id in points]
+        return [
+            _line(row, points.get(row.id, []))
+            for row in rows
+            if is_whole or row.id in points
+        ]
 
     def rows(self, identifiers: list[str]) -> list[dict[str, Any]]:
         """The points of these experiments, each with its series and experiment."""
         joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
         joined = joined.join(SERIES, POINTS.c.series == SERIES.c.id)
-        of_series = [SERIES.c[name] for name in ("key", "cell", "variant", "better", "unit")]
-        of_experiment = [EXPERIMENTS.c[name] for name in ("t", "sha", "epoch", "subject")]
+        of_series = [
+            SERIES.c[name] for name in ("key", "cell", "variant", "better", "unit")
+        ]
+        of_experiment = [
+            EXPERIMENTS.c[name] for name in ("t", "sha", "epoch", "subject")
+        ]
         wanted = sa.select(POINTS, *of_series, *of_experiment).select_from(joined)
         with self._reading() as connection:
-            found = connection.execute(wanted.where(POINTS.c.experiment.in_(identifiers)))
+            found = connection.execute(
+                wanted.where(POINTS.c.experiment.in_(identifiers))
+            )
             return [dict(row) for row in found.mappings()]
 
     def damage(self) -> str:
@@ -198,21 +268,34 @@ class Store:
         self._engine.dispose()
 
     def _add(self, connection: sa.Connection, night: Night) -> Outcome:
-        wanted = sa.select(EXPERIMENTS.c.sha, EXPERIMENTS.c.folder).where(EXPERIMENTS.c.id == night.identifier)
+        wanted = sa.select(EXPERIMENTS.c.sha, EXPERIMENTS.c.folder).where(
+            EXPERIMENTS.c.id == night.identifier
+        )
         before = connection.execute(wanted).first()
         if before is not None and before.sha == night.sha:
             if before.folder == night.folder:
                 return "known"
             of_it = EXPERIMENTS.c.id == night.identifier
-            connection.execute(EXPERIMENTS.update().where(of_it).values(folder=night.folder))
+            connection.execute(
+                EXPERIMENTS.update().where(of_it).values(folder=night.folder)
+            )
             return "moved"
         held = _take_out(connection, night.identifier) if before is not None else set()
         connection.execute(EXPERIMENTS.insert().values(**_experiment(night)))
         numbered = [(point.key.number, point) for point in night.points]
         numbers = dict(numbered)
-        known = set(connection.scalars(sa.select(SERIES.c.id).where(SERIES.c.id.in_(numbers))))
-        new = [_series(number, point) for number, point in numbers.items() if number not in known]
-        for table, rows in ((SERIES, new), (POINTS, [_point(number, point, night) for number, point in numbered])):
+        known = set(
+            connection.scalars(sa.select(SERIES.c.id).where(SERIES.c.id.in_(numbers)))
+        )
+        new = [
+            _series(number, point)
+            for number, point in numbers.items()
+            if number not in known
+        ]
+        for table, rows in (
+            (SERIES, new),
+            (POINTS, [_point(number, point, night) for number, point in numbered]),
+        ):
             if rows:
                 connection.execute(table.insert(), rows)
         _drop_empty(connection, held - set(numbers))
@@ -253,7 +336,11 @@ class Store:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
         if not self.exists:
-            raise RequestError("there is no history", place=self.place, remedy="`iodelta history add FOLDER` makes one")
+            raise RequestError(
+                "there is no history",
+                place=self.place,
+                remedy="`iodelta history add FOLDER` makes one",
+            )
         self.check_place()
         with self._telling(), self._engine.connect() as connection:
             if self._version(connection) < VERSION:
@@ -263,9 +350,15 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        with self._telling(), self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+        with (
+            self._telling(),
+            self._engine.connect().execution_options(writes=True) as connection,
+            connection.begin(),
+        ):
             if not self.is_file:
-                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+                connection.execute(
+                    sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK}
+                )
             yield connection
 
     @contextlib.contextmanager
@@ -273,11 +366,17 @@ class Store:
         try:
             yield
         except DBAPIError as error:
-            said = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else "no reason given"
+            said = (
+                str(error.orig).strip().splitlines()[0]
+                if str(error.orig).strip()
+                else "no reason given"
+            )
             if self.is_file and self._is_full():
                 said = "the disk is full"
             raise MeasureError(
-                f"cannot use the history: {said}", place=self.place, remedy=self._remedy(said)
+                f"cannot use the history: {said}",
+                place=self.place,
+                remedy=self._remedy(said),
             ) from error
 
     def _remedy(self, said: str) -> str:
@@ -288,18 +387,29 @@ class Store:
         elif "readonly" in said or "unable to open" in said:
             step = "make the file and its directory writable, then repeat the command"
         else:
-            step = "repeat the command" if self.is_file else "check the server and its URL, then repeat the command"
+            step = (
+                "repeat the command"
+                if self.is_file
+                else "check the server and its URL, then repeat the command"
+            )
         return f"{step}; {UNCHANGED if self.is_file else WHOLE}"
 
 
 def _lacks_table(error: DBAPIError) -> bool:
     """Whether a database answered that it has no such table; a lost connection or a full disk is another matter."""
-    return "no such table" in str(error.orig) or getattr(error.orig, "sqlstate", "") == "42P01"
+    return (
+        "no such table" in str(error.orig)
+        or getattr(error.orig, "sqlstate", "") == "42P01"
+    )
 
 
 def _take_out(connection: sa.Connection, identifier: str) -> set[int]:
     """An experiment with its points; the series in which it had one."""
-    held = set(connection.scalars(sa.select(POINTS.c.series).where(POINTS.c.experiment == identifier)))
+    held = set(
+        connection.scalars(
+            sa.select(POINTS.c.series).where(POINTS.c.experiment == identifier)
+        )
+    )
     connection.execute(POINTS.delete().where(POINTS.c.experiment == identifier))
     connection.execute(EXPERIMENTS.delete().where(EXPERIMENTS.c.id == identifier))
     return held
@@ -318,8 +428,12 @@ def _set_up(connection: Any, record: object) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA busy_timeout = 30000")
     cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.execute("PRAGMA synchronous = NORMAL")  # whole after a power cut; the log, which is synced, has the rest
-    with contextlib.suppress(Exception):  # a file that is only read keeps the mode it has
+    cursor.execute(
+        "PRAGMA synchronous = NORMAL"
+    )  # whole after a power cut; the log, which is synced, has the rest
+    with contextlib.suppress(
+        Exception
+    ):  # a file that is only read keeps the mode it has
         cursor.execute("PRAGMA journal_mode = WAL")
     cursor.close()
 

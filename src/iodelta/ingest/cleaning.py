@@ -9,13 +9,19 @@ from typing import NamedTuple
 
 from iodelta.ingest import escaped, markup, prefixes
 
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,10}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_()][0-9A-B]?)")
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[0-?]{0,40}[ -/]{0,10}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_()][0-9A-B]?)"
+)
 _QUOTE = re.compile(r"[ \t]{0,8}(?:>(?![=>\d])[ \t]?|>(?=>)){1,8}")
-_PROGRESS = re.compile(r"Jobs: \d{1,9} \(f=\d{1,9}\)(?:.{0,400}?\[eta [^\[\]]{1,30}\])?")
+_PROGRESS = re.compile(
+    r"Jobs: \d{1,9} \(f=\d{1,9}\)(?:.{0,400}?\[eta [^\[\]]{1,30}\])?"
+)
 """What fio writes over and over while it runs: rates of the moment, and no result."""
 _UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _FULL_WIDTH = {0xFF01 + place: 0x21 + place for place in range(94)} | {0x3000: " "}
-_WIDE_MARKS = re.compile(r"(?<!\d)[，：][ \u3000]?|[，：](?!\d)[ \u3000]?|[；、][ \u3000]?|）(?=\w)")
+_WIDE_MARKS = re.compile(
+    r"(?<!\d)[，：][ \u3000]?|[，：](?!\d)[ \u3000]?|[；、][ \u3000]?|）(?=\w)"
+)
 """Full-width punctuation that brings its own space: what East Asian editors make of ``, `` and ``: ``."""
 _MARKS = {"，": ", ", "：": ": ", "；": "; ", "、": ", ", "）": ") "}
 _TYPESET = str.maketrans("“”„", '"""')
@@ -27,7 +33,9 @@ _LOOK = 8192
 _NOT_TEXT = (0, 1, 2, 3, 4, 5, 6, 14)
 _HEADERS = 1 << 16
 """Characters in which a mail says how it was sent."""
-_BASE64 = re.compile(r"(?:^[A-Za-z0-9+/=]{40,100}\r?\n){2,100000}(?:^[A-Za-z0-9+/=]{1,100}\r?$)?", re.M)
+_BASE64 = re.compile(
+    r"(?:^[A-Za-z0-9+/=]{40,100}\r?\n){2,100000}(?:^[A-Za-z0-9+/=]{1,100}\r?$)?", re.M
+)
 
 
 class Line(NamedTuple):
@@ -42,7 +50,9 @@ class Line(NamedTuple):
 def looks_binary(head: bytes) -> bool:
     """Whether the beginning of a file is no text in any encoding that fio's output comes in."""
     head = head[:_LOOK]
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or not any(code in head for code in _NOT_TEXT):
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or not any(
+        code in head for code in _NOT_TEXT
+    ):
         return False
     if 0 in head and _bare_utf_16(head):
         return False
@@ -53,7 +63,11 @@ def _bare_utf_16(head: bytes) -> str:
     """The byte order of UTF-16 without its mark: text of Latin letters has a zero in every other byte."""
     odd, even = head[1:_LOOK:2], head[:_LOOK:2]
     for order, zeros, letters in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
-        if len(zeros) > 16 and zeros.count(0) > 0.9 * len(zeros) and letters.count(0) == 0:
+        if (
+            len(zeros) > 16
+            and zeros.count(0) > 0.9 * len(zeros)
+            and letters.count(0) == 0
+        ):
             return order
     return ""
 
@@ -128,7 +142,13 @@ def _typed(text: str) -> str:
     """As fio writes it: without typeset quotes and full-width letters; what stands in a string keeps its quotes."""
     text = _WIDE_MARKS.sub(lambda found: _MARKS[found[0][0]], text)
     if '"' in text:
-        return text.translate({code: plain for code, plain in _FULL_WIDTH.items() if plain not in (0x22, 0x5C)})
+        return text.translate(
+            {
+                code: plain
+                for code, plain in _FULL_WIDTH.items()
+                if plain not in (0x22, 0x5C)
+            }
+        )
     return text.translate(_TYPESET).translate(_FULL_WIDTH)
 
 
@@ -136,5 +156,9 @@ def _unquoted(text: str) -> str:
     """Quoted-printable: ``=3D`` is ``=``."""
     if "=" not in text:
         return text
-    raw = re.sub(rb"=([0-9A-F]{2})", lambda found: bytes([int(found[1], 16)]), text.encode("utf-8", "replace"))
+    raw = re.sub(
+        rb"=([0-9A-F]{2})",
+        lambda found: bytes([int(found[1], 16)]),
+        text.encode("utf-8", "replace"),
+    )
     return raw.decode("utf-8", "replace")

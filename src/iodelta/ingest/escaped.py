@@ -15,7 +15,9 @@ LONGEST = 200
 """and how many of its characters there may be for each."""
 _TERSE = re.compile(r"(?:[\"']|\\n)[2-5];fio-\d")
 _OPENING = re.compile(r"(?:^|(?<=[\s=(,\[{:bru]))[\"']")
-_ESCAPES = {quote: re.compile(rf"\\(?:u([0-9a-fA-F]{{4}})|(.))|{quote}") for quote in "\"'"}
+_ESCAPES = {
+    quote: re.compile(rf"\\(?:u([0-9a-fA-F]{{4}})|(.))|{quote}") for quote in "\"'"
+}
 _MEANT = {"n": "\n", "r": "\n", "t": "\t"}
 _ALONE = re.compile(r'\s{0,60}("(?:[^"\\]|\\.){0,20000}"),?\s{0,60}')
 _CONTAINER = re.compile(r'\{"log": ?("(?:[^"\\]|\\.){0,20000}")')

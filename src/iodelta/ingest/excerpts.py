@@ -25,7 +25,9 @@ _BACK = 3
 """Lines above an excerpt among which its name is looked for."""
 _RATE = re.compile(r"\b((?:read|write|trim|mixed) ?: ?(?:IOPS=|io=).{10,300}?msec\)?)")
 _GROUP = re.compile(r"\b(READ|WRITE|TRIM|MIXED): (?:bw|io)=.{10,300}?msec")
-_PAIR = re.compile(r"(?<!/)\b([A-Za-z][\w.%]{0,20}) ?= ?(\d(?:[\d.,]{0,20}\d)?(?: ?[a-zA-Zµμ/]{1,8})?)(?=[\s,;|)]|$)")
+_PAIR = re.compile(
+    r"(?<!/)\b([A-Za-z][\w.%]{0,20}) ?= ?(\d(?:[\d.,]{0,20}\d)?(?: ?[a-zA-Zµμ/]{1,8})?)(?=[\s,;|)]|$)"
+)
 
 
 def hinted(text: str) -> bool:
@@ -44,7 +46,9 @@ def runs(lines: Sequence[Line], file: str) -> list[Run]:
         if match is None:
             found += _paired(lines, index, text, place)
             continue
-        direction = _rates(match[1]) if match.re is _RATE else _group(text[match.start() :])
+        direction = (
+            _rates(match[1]) if match.re is _RATE else _group(text[match.start() :])
+        )
         if direction is not None:
             name = _name(text[: match.start()]) or _above(lines, index)
             found.append(_run(place, name, direction))
@@ -75,8 +79,16 @@ def _is_busy(direction: Direction) -> bool:
 
 def _run(place: Place, name: str, direction: Direction) -> Run:
     asked = facts({}, name.replace("_", " ").replace("-", " "))
-    whole = Workload(rw=asked.rw, bs=asked.bs, iodepth=asked.iodepth, numjobs=asked.numjobs)
-    return Run(place=place, format="text", jobname=name or "excerpt", directions=(direction,), workload=whole)
+    whole = Workload(
+        rw=asked.rw, bs=asked.bs, iodepth=asked.iodepth, numjobs=asked.numjobs
+    )
+    return Run(
+        place=place,
+        format="text",
+        jobname=name or "excerpt",
+        directions=(direction,),
+        workload=whole,
+    )
 
 
 def _rates(text: str) -> Direction | None:
@@ -95,17 +107,26 @@ def _rates(text: str) -> Direction | None:
 
 def _group(text: str) -> Direction | None:
     """A line of ``Run status group``: bandwidth over all jobs, the longest of which took the time."""
-    kinds: dict[str, Kind] = {"READ": "read", "WRITE": "write", "TRIM": "trim", "MIXED": "mixed"}
+    kinds: dict[str, Kind] = {
+        "READ": "read",
+        "WRITE": "write",
+        "TRIM": "trim",
+        "MIXED": "mixed",
+    }
     name, _, rest = text.partition(":")
     fields = dict(re.findall(r"(\w+)= ?([^, ]+)", rest))
     if "bw" in fields:
         speed = num2str(fields["bw"], None)
     else:
         speed = num2str(fields.get("aggrb", ""), (2, 0), kilo=1024)
-    last = decimals(re.sub(r".*-|msec", "", fields.get("run") or fields.get("maxt", "")))
+    last = decimals(
+        re.sub(r".*-|msec", "", fields.get("run") or fields.get("maxt", ""))
+    )
     if speed is None or last is None:
         return None
-    return Direction(kinds[name], 0, 0, int(last.value), unknown("1/s"), speed.quantity("B/s"))
+    return Direction(
+        kinds[name], 0, 0, int(last.value), unknown("1/s"), speed.quantity("B/s")
+    )
 
 
 def _name(before: str) -> str:

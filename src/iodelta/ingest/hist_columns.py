@@ -32,7 +32,9 @@ class Columns:
     def add(self, times: Ints, counts: Ints, before: int) -> None:
         """More rows: when each interval ended, and its counts from bin ``before`` on."""
         for time, row in zip(times.tolist(), counts, strict=True):
-            self._whole = self._whole and time >= self._end - TICK  # jobs that share a log cannot be told apart
+            self._whole = (
+                self._whole and time >= self._end - TICK
+            )  # jobs that share a log cannot be told apart
             self._end = max(self._end, time)
             if self._rows == self._each * len(self._ends):
                 self._join()
@@ -41,7 +43,9 @@ class Columns:
             self._ends[place] = self._end
             self._rows += 1
 
-    def heat(self, kind: Kind, coarse: int, scale: float, started: float | None) -> Heat | None:
+    def heat(
+        self, kind: Kind, coarse: int, scale: float, started: float | None
+    ) -> Heat | None:
         """What is drawn; fio's bins are joined by ``coarse`` and of ``scale`` ns. None where the clock went back."""
         if not (self._whole and self._rows):
             return None
@@ -52,8 +56,12 @@ class Columns:
         fine[:, np.arange(self._counts.shape[1]) << coarse] = self._counts[:used]
         joined = max(_BANDS, 1 << coarse)
         bands = fine.reshape(used, -1, joined).sum(axis=2)
-        edges = np.array([bin_edges(index)[0] for index in range(0, BINS, joined)], dtype=np.float64)
-        quantiles = np.array([_quantiles(self._counts[place], coarse) for place in range(used)]).T
+        edges = np.array(
+            [bin_edges(index)[0] for index in range(0, BINS, joined)], dtype=np.float64
+        )
+        quantiles = np.array(
+            [_quantiles(self._counts[place], coarse) for place in range(used)]
+        ).T
         return Heat(
             kind,
             self._ends[:used].tobytes(),
@@ -82,6 +90,11 @@ def _quantiles(counts: Ints, coarse: int) -> list[float]:
     for point in POINTS:
         rank = point * float(reached[-1])
         place = int(np.searchsorted(reached, rank))
-        low, high = bin_edges(place << coarse)[0], bin_edges(((place + 1) << coarse) - 1)[1]
-        found.append(high - (high - low) * (float(reached[place]) - rank) / float(counts[place]))
+        low, high = (
+            bin_edges(place << coarse)[0],
+            bin_edges(((place + 1) << coarse) - 1)[1],
+        )
+        found.append(
+            high - (high - low) * (float(reached[place]) - rank) / float(counts[place])
+        )
     return found

@@ -20,10 +20,23 @@ from iodelta.ingest.model import Refusal, Run, unknown
 from iodelta.ingest.tar import Readable
 from iodelta.ingest.wording import clean
 from iodelta.plural import plural
-from iodelta.trial import BINS, Direction, Finding, Histogram, Kind, Latency, Place, Quantity, bin_edges
+from iodelta.trial import (
+    BINS,
+    Direction,
+    Finding,
+    Histogram,
+    Kind,
+    Latency,
+    Place,
+    Quantity,
+    bin_edges,
+)
 from iodelta.workload.fio_schema import US_BINS
 
-_WIDTHS = {count >> coarse: (count, coarse) for count, coarse in product((BINS, US_BINS), range(7))}
+_WIDTHS = {
+    count >> coarse: (count, coarse)
+    for count, coarse in product((BINS, US_BINS), range(7))
+}
 _FASTEST = 1e9
 """I/Os per second beyond which a row is garbage. fio 3.6 to 3.16 wrote some into the upper half of the bins."""
 _MOST = 2**53
@@ -42,7 +55,9 @@ def is_hist_log(head: bytes) -> bool:
     if not head[:64].lstrip()[:1].isdigit():
         return False
     row = head[:_LONGEST_ROW].partition(b"\n")[0]
-    return row.count(b",") - 2 in _WIDTHS and not row[:2000].translate(None, b"0123456789, \r\t")
+    return row.count(b",") - 2 in _WIDTHS and not row[:2000].translate(
+        None, b"0123456789, \r\t"
+    )
 
 
 def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
@@ -67,14 +82,18 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
         for number in np.unique(rows[:, 1]).tolist():
             kind, own = _KINDS[number], rows[rows[:, 1] == number]
             times, counts = own[:, 0] - (began or 0), own[:, 3:]
-            seconds = np.clip(np.diff(times, prepend=ends.get(kind, 0)) / 1000, 0.001, LONGEST)
+            seconds = np.clip(
+                np.diff(times, prepend=ends.get(kind, 0)) / 1000, 0.001, LONGEST
+            )
             sound = counts.sum(axis=1, dtype=np.float64) <= _FASTEST * seconds
             garbage += int((~sound).sum())
             ends[kind] = int(times[-1])
             total = totals.setdefault(kind, np.zeros(width, dtype=np.int64))
             total[before : before + counts.shape[1]] += counts[sound].sum(axis=0)
             garbage += bool(total.max() > _MOST)
-            columns.setdefault(kind, Columns(width)).add(times[sound], counts[sound], before)
+            columns.setdefault(kind, Columns(width)).add(
+                times[sound], counts[sound], before
+            )
     if garbage:
         reason = (
             f"{plural(garbage, 'row')} of this histogram log with impossibly high counts: fio "
@@ -86,15 +105,38 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
         return Refusal(place, "a histogram log without a valid row")
     bins, coarse = _WIDTHS[width]
     scale = 1.0 if bins == BINS else 1000.0
-    drawn = [columns[kind].heat(kind, coarse, scale, began / 1000 if began else None) for kind in totals]
-    findings = [Finding("read.hist-end", "note", name, "fio does not log I/O after the last full interval")]
+    drawn = [
+        columns[kind].heat(kind, coarse, scale, began / 1000 if began else None)
+        for kind in totals
+    ]
+    findings = [
+        Finding(
+            "read.hist-end",
+            "note",
+            name,
+            "fio does not log I/O after the last full interval",
+        )
+    ]
     if damaged:
-        findings.append(Finding("read.damaged", "warning", name, f"{plural(damaged, 'row')} left out: cut or damaged"))
+        findings.append(
+            Finding(
+                "read.damaged",
+                "warning",
+                name,
+                f"{plural(damaged, 'row')} left out: cut or damaged",
+            )
+        )
     return Run(
         place=place,
         format="hist-log",
-        jobname=clean(name.rpartition("/")[2].rpartition("!")[2].partition("_clat_hist")[0]),
-        directions=tuple(_direction(kind, totals[kind], ends[kind], bins, coarse) for kind in _KINDS if kind in totals),
+        jobname=clean(
+            name.rpartition("/")[2].rpartition("!")[2].partition("_clat_hist")[0]
+        ),
+        directions=tuple(
+            _direction(kind, totals[kind], ends[kind], bins, coarse)
+            for kind in _KINDS
+            if kind in totals
+        ),
         heats=tuple(heat for heat in drawn if heat is not None),
         labels={"log": "clat_hist"},
         findings=tuple(findings),
@@ -106,10 +148,16 @@ def _rows(block: bytes, width: int) -> tuple[Ints, int, int]:
     them, and how many other rows there are."""
     rows = [row for row in block.replace(b"\r\n", b"\n").split(b"\n") if row.strip()]
     before, after = _zeros(rows, width)
-    found, lost = matrix(b"\n".join(_without(rows, before, after)), 3 + width - before - after), 0
+    found, lost = (
+        matrix(b"\n".join(_without(rows, before, after)), 3 + width - before - after),
+        0,
+    )
     if found is None:
         parts = [part for row in rows if (part := matrix(row, width + 3)) is not None]
-        found, lost = np.concatenate([np.zeros((0, width + 3), dtype=np.int64), *parts]), len(rows) - len(parts)
+        found, lost = (
+            np.concatenate([np.zeros((0, width + 3), dtype=np.int64), *parts]),
+            len(rows) - len(parts),
+        )
         before = 0
     sound = found[(found[:, 1] < len(_KINDS)) & (found[:, 0] < _MOST)]
     return sound, before, lost + len(found) - len(sound)
@@ -122,7 +170,9 @@ def _zeros(rows: Sequence[bytes], width: int) -> tuple[int, int]:
         head = _HEAD.match(row)
         if head is None:
             return 0, 0
-        if not row.startswith(b" 0," * before, head.end()):  # quick where the row before had as many
+        if not row.startswith(
+            b" 0," * before, head.end()
+        ):  # quick where the row before had as many
             before = _count(_FIRST_ZEROS, row, head.end())
         after = min(after, width - 1 - before)
         if not row.endswith(b", 0" * after):
@@ -148,19 +198,33 @@ def _direction(kind: Kind, counts: Ints, end: int, bins: int, coarse: int) -> Di
     fine = np.zeros(BINS, dtype=np.int64)
     fine[np.arange(len(counts)) << coarse] = counts
     ios = int(fine.sum())
-    edges = [(bin_edges(low << coarse)[0], bin_edges(((low + 1) << coarse) - 1)[1]) for low in range(len(counts))]
-    low = sum(count * edge for count, (edge, _) in zip(counts.tolist(), edges, strict=True))
-    high = sum(count * edge for count, (_, edge) in zip(counts.tolist(), edges, strict=True))
+    edges = [
+        (bin_edges(low << coarse)[0], bin_edges(((low + 1) << coarse) - 1)[1])
+        for low in range(len(counts))
+    ]
+    low = sum(
+        count * edge for count, (edge, _) in zip(counts.tolist(), edges, strict=True)
+    )
+    high = sum(
+        count * edge for count, (_, edge) in zip(counts.tolist(), edges, strict=True)
+    )
     mean = Quantity(math.nan, 0.0, math.inf, "ns")
     if ios:
-        mean = Quantity((low + high) / 2 / ios * scale, low / ios * scale, high / ios * scale, "ns")
+        mean = Quantity(
+            (low + high) / 2 / ios * scale, low / ios * scale, high / ios * scale, "ns"
+        )
     exact = scale == 1 and not coarse
     return Direction(
         kind=kind,
         ios=ios,
         bytes=0,
         runtime_ms=end,
-        iops=Quantity(ios * 1000 / end, ios * 1000 / (end + 1), ios * 1000 / max(end - 1, 1), "1/s")
+        iops=Quantity(
+            ios * 1000 / end,
+            ios * 1000 / (end + 1),
+            ios * 1000 / max(end - 1, 1),
+            "1/s",
+        )
         if end
         else unknown("1/s"),
         bandwidth=unknown("B/s"),
@@ -171,6 +235,8 @@ def _direction(kind: Kind, counts: Ints, end: int, bins: int, coarse: int) -> Di
             min=unknown("ns"),
             max=unknown("ns"),
             percentiles=percentiles(counts, edges, (scale, scale)),
-            histogram=Histogram.from_counts(dict(enumerate(fine.tolist()))) if exact else None,
+            histogram=Histogram.from_counts(dict(enumerate(fine.tolist())))
+            if exact
+            else None,
         ),
     )

@@ -17,13 +17,22 @@ from iodelta.ingest.wording import clean, clean_all
 from iodelta.trial import Direction, Finding, Latency, Place, Quantity
 from iodelta.workload.io_uring_lines import ERRORS, RATE, TROUBLE, Second, mean
 
-_HEADER = re.compile(r"Added file \S|submitter=\d|polled=[01],|Engine=\w|Using TSC rate|(?:sq|cq)_ring ptr|sqes ptr")
+_HEADER = re.compile(
+    r"Added file \S|submitter=\d|polled=[01],|Engine=\w|Using TSC rate|(?:sq|cq)_ring ptr|sqes ptr"
+)
 _TAIL = re.compile(r"(?:\^C)?Exiting on|Maximum IOPS=")
 _FIELD = re.compile(r"\b([A-Za-z_]{1,14})=([^,\s]{1,120})")
 _COMMAND = re.compile(r"(?:^|[\s/])io_uring((?: {1,3}-[A-Za-z] ?\d{0,15})+)(.{0,300})")
 _SWITCH = re.compile(r"-([A-Za-z]) ?(\d{1,15})?")
 _LATENCY = re.compile(r"percentiles \((tsc ticks|usec|nsec)\)")
-_NAMES = {"b": "bs", "d": "iodepth", "s": "batch_submit", "c": "batch_complete", "n": "numjobs", "r": "runtime"}
+_NAMES = {
+    "b": "bs",
+    "d": "iodepth",
+    "s": "batch_submit",
+    "c": "batch_complete",
+    "n": "numjobs",
+    "r": "runtime",
+}
 _BLOCKS = tuple(512 << power for power in range(12))
 
 
@@ -116,7 +125,10 @@ class _Outputs:
 
 def _command(switches: str, rest: str) -> dict[str, str]:
     """The switches of a command line, by fio's names where it has one."""
-    found = {_NAMES.get(letter, f"-{letter}"): value for letter, value in _SWITCH.findall(switches)}
+    found = {
+        _NAMES.get(letter, f"-{letter}"): value
+        for letter, value in _SWITCH.findall(switches)
+    }
     if rest.strip():
         found["filename"] = rest.strip()
     return found
@@ -132,8 +144,16 @@ def _run(block: _Block, place: Place) -> Run | Refusal | None:
     iops = mean([_rate(second, size) for second in block.seconds[1:] or block.seconds])
     options = _options(block, size)
     spread = _spread(block)
-    lat = Latency(0, unknown("ns"), unknown("ns"), unknown("ns"), unknown("ns"), spread) if spread else None
-    bandwidth = Quantity(iops.value * size, iops.low * size, iops.high * size, "B/s") if size else unknown("B/s")
+    lat = (
+        Latency(0, unknown("ns"), unknown("ns"), unknown("ns"), unknown("ns"), spread)
+        if spread
+        else None
+    )
+    bandwidth = (
+        Quantity(iops.value * size, iops.low * size, iops.high * size, "B/s")
+        if size
+        else unknown("B/s")
+    )
     return Run(
         place=place,
         format="io_uring",
@@ -142,7 +162,9 @@ def _run(block: _Block, place: Place) -> Run | Refusal | None:
         directions=(Direction("read", 0, 0, _lasted(block), iops, bandwidth, lat=lat),),
         options=clean_all(options),
         workload=workload(options),
-        series={"read.iops": tuple(_rate(second, size).value for second in block.seconds)},
+        series={
+            "read.iops": tuple(_rate(second, size).value for second in block.seconds)
+        },
         findings=tuple(_remarks(block, size, f"{place.file}:{place.line}")),
     )
 
@@ -154,9 +176,16 @@ def _rate(second: Second, size: int | None) -> Quantity:
 
 def _remarks(block: _Block, size: int | None, where: str) -> Iterator[Finding]:
     if len(block.seconds) == 1:
-        yield Finding("uring.one-line", "warning", where, "a single line, which includes the warm-up")
+        yield Finding(
+            "uring.one-line",
+            "warning",
+            where,
+            "a single line, which includes the warm-up",
+        )
     if block.trouble:
-        yield Finding("uring.trouble", "warning", where, clean("; ".join(block.trouble[:3])))
+        yield Finding(
+            "uring.trouble", "warning", where, clean("; ".join(block.trouble[:3]))
+        )
     if block.errors:
         text = f"{block.errors} I/Os failed; they are subtracted from the IOPS"
         yield Finding("uring.errors", "warning", where, text)
@@ -195,28 +224,39 @@ def _fits(block: _Block, size: int) -> bool:
 def _options(block: _Block, size: int | None) -> dict[str, str]:
     """What the header says, by the names of fio's job options where there is one."""
     told = dict(block.options)
-    options = {"rw": "read" if told.pop("-R", "1") == "0" else "randread", "ioengine": told.pop("Engine", "io_uring")}
+    options = {
+        "rw": "read" if told.pop("-R", "1") == "0" else "randread",
+        "ioengine": told.pop("Engine", "io_uring"),
+    }
     depth = told.pop("QD", None)
     if depth is not None:
         told["iodepth"] = depth
     if "buffered" in told:  # passthrough has no page cache whatever -O says
-        options["direct"] = "1" if told["buffered"] == "0" or told.get("-u") == "1" else "0"
+        options["direct"] = (
+            "1" if told["buffered"] == "0" or told.get("-u") == "1" else "0"
+        )
     if size:
         options["bs"] = str(size)
     if block.submitters:
         options["numjobs"] = str(len(block.submitters))
     if "file" in told:
         options["filename"] = told.pop("file")
-    return options | {name: value for name, value in told.items() if name not in ("bs", "numjobs")}
+    return options | {
+        name: value for name, value in told.items() if name not in ("bs", "numjobs")
+    }
 
 
 def _percentiles(text: str, step: int) -> dict[float, Quantity]:
-    return {percent: percentile(value, step, True) for percent, value in percentiles(text)}
+    return {
+        percent: percentile(value, step, True) for percent, value in percentiles(text)
+    }
 
 
 def _spread(block: _Block) -> dict[float, Quantity]:
     """Percentiles: those of one thread, or between those of all: a mixture's quantile lies between its parts'."""
-    timed = [(text, STEP[unit[0]]) for unit, text in block.spreads if unit != "tsc ticks"]  # these are of unknown rate
+    timed = [
+        (text, STEP[unit[0]]) for unit, text in block.spreads if unit != "tsc ticks"
+    ]  # these are of unknown rate
     threads = [_percentiles(text, step) for text, step in timed]
     if not threads:
         return {}
@@ -224,5 +264,7 @@ def _spread(block: _Block) -> dict[float, Quantity]:
     for percent in threads[0]:
         values = [thread[percent] for thread in threads if percent in thread]
         low, high = min(v.low for v in values), max(v.high for v in values)
-        found[percent] = Quantity(sum(v.value for v in values) / len(values), low, high, "ns")
+        found[percent] = Quantity(
+            sum(v.value for v in values) / len(values), low, high, "ns"
+        )
     return found

@@ -62,15 +62,24 @@ def in_lines(cleaned: Sequence[Line], used: bytearray, file: str) -> list[Report
 
 
 def _with(
-    items: Iterable[Run | Refusal], findings: tuple[Finding, ...], shift: int, numbers: Sequence[int] = ()
+    items: Iterable[Run | Refusal],
+    findings: tuple[Finding, ...],
+    shift: int,
+    numbers: Sequence[int] = (),
 ) -> Report:
     """With the remarks, and the line in the original: ``shift`` further down, or as ``numbers`` say."""
     report: Report = []
     for item in items:
         line = item.place.line + shift
-        place = Place(item.place.file, numbers[min(line, len(numbers)) - 1] if numbers else line)
+        place = Place(
+            item.place.file, numbers[min(line, len(numbers)) - 1] if numbers else line
+        )
         if isinstance(item, Refusal):
             report.append(Refusal(place, item.reason))
         else:
-            report.append(msgspec.structs.replace(item, place=place, findings=(*findings, *item.findings)))
+            report.append(
+                msgspec.structs.replace(
+                    item, place=place, findings=(*findings, *item.findings)
+                )
+            )
     return report

@@ -10,17 +10,30 @@ from iodelta.ingest.wording import clean
 from iodelta.trial import Kind, Quantity
 from iodelta.workload.fio_schema import RawDirection, RawDisk, RawJob, latency
 
-_BUCKETS = {str(bound): float(bound) for bound in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000)} | {
-    ">=2000": math.inf
-}
+_BUCKETS = {
+    str(bound): float(bound)
+    for bound in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000)
+} | {">=2000": math.inf}
 """Keys of fio's coarse histogram, in its unit; the last two are of milliseconds only."""
 
-_DISK_COUNTERS = ("read_ios", "write_ios", "read_merges", "write_merges", "read_ticks", "write_ticks", "in_queue")
+_DISK_COUNTERS = (
+    "read_ios",
+    "write_ios",
+    "read_merges",
+    "write_merges",
+    "read_ticks",
+    "write_ticks",
+    "in_queue",
+)
 
 
 def shares_of(job: RawJob) -> Iterator[tuple[float, float]]:
     """fio's coarse histogram in ascending order; each key is the upper bound of its bucket."""
-    for size, buckets in ((1.0, job.latency_ns), (1e3, job.latency_us), (1e6, job.latency_ms)):
+    for size, buckets in (
+        (1.0, job.latency_ns),
+        (1e3, job.latency_us),
+        (1e6, job.latency_ms),
+    ):
         for name, bound in _BUCKETS.items():
             if 0 < buckets.get(name, 0.0) <= 100:
                 yield bound * size, buckets[name]
@@ -30,7 +43,10 @@ def disks_of(raw: Sequence[RawDisk]) -> tuple[tuple[str, Disk], ...]:
     """Host and disk of each; the members of a stacked device follow it."""
     stacked = [number for number, disk in enumerate(raw) if disk.aggr_util is not None]
     first = min(stacked, default=len(raw))
-    found = ((disk, _disk(disk, member=number > first and number not in stacked)) for number, disk in enumerate(raw))
+    found = (
+        (disk, _disk(disk, member=number > first and number not in stacked))
+        for number, disk in enumerate(raw)
+    )
     return tuple((disk.hostname, one) for disk, one in found if one is not None)
 
 
@@ -49,7 +65,9 @@ def _disk(raw: RawDisk, *, member: bool) -> Disk | None:
     )
 
 
-def samplers_of(raw: Sequence[tuple[Kind, RawDirection]], half: float) -> tuple[Sampler, ...]:
+def samplers_of(
+    raw: Sequence[tuple[Kind, RawDirection]], half: float
+) -> tuple[Sampler, ...]:
     samplers: list[Sampler] = []
     for kind, part in raw:
         if did_io(part):
@@ -81,8 +99,14 @@ def _samplers(kind: Kind, raw: RawDirection, half: float) -> Iterator[Sampler]:
 
 
 def priorities_of(kind: Kind, raw: RawDirection) -> Iterator[Priority]:
-    named = [(f"{p.prioclass}/{p.prio}/{p.priohint}", p.clat_ns or p.lat_ns) for p in raw.prios]
-    named += [("high", raw.clat_high_prio or raw.lat_high_prio), ("low", raw.clat_low_prio or raw.lat_low_prio)]
+    named = [
+        (f"{p.prioclass}/{p.prio}/{p.priohint}", p.clat_ns or p.lat_ns)
+        for p in raw.prios
+    ]
+    named += [
+        ("high", raw.clat_high_prio or raw.lat_high_prio),
+        ("low", raw.clat_low_prio or raw.lat_low_prio),
+    ]
     for name, part in named:
         found = latency(part, 0)
         if found is not None:

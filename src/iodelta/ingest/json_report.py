@@ -8,7 +8,14 @@ from itertools import chain, islice, starmap
 
 import msgspec
 
-from iodelta.ingest.json_parts import did_io, disks_of, printed, priorities_of, samplers_of, shares_of
+from iodelta.ingest.json_parts import (
+    did_io,
+    disks_of,
+    printed,
+    priorities_of,
+    samplers_of,
+    shares_of,
+)
 from iodelta.ingest.json_text import Extent, closed, extent, holders, lenient, tolerant
 from iodelta.ingest.model import Disk, Format, Refusal, Run
 from iodelta.ingest.numbers import Version, version_of
@@ -17,7 +24,14 @@ from iodelta.ingest.unified import without_sum
 from iodelta.ingest.wording import clean, clean_all
 from iodelta.plural import plural
 from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity
-from iodelta.workload.fio_schema import RawDirection, RawDocument, RawJob, decoded, direction, latency
+from iodelta.workload.fio_schema import (
+    RawDirection,
+    RawDocument,
+    RawJob,
+    decoded,
+    direction,
+    latency,
+)
 
 KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
 
@@ -55,22 +69,31 @@ def documents(data: bytes) -> list[tuple[int, Extent]]:
     Where there is none, of every job that has lost its document. No more than ``MOST_DOCUMENTS``.
     """
     heads = [found.start() for found in islice(_USUAL.finditer(data), MOST_DOCUMENTS)]
-    if len(heads) < min(sum(data.count(key) for key in (b'"jobs"', b'"client_stats"')), MOST_DOCUMENTS):
+    if len(heads) < min(
+        sum(data.count(key) for key in (b'"jobs"', b'"client_stats"')), MOST_DOCUMENTS
+    ):
         heads = holders(data, _DOCUMENT) or heads
     if not heads and any(b'"%s"' % kind.encode() in data for kind in KINDS):
         heads = holders(data, _JOB)
     starts = sorted(set(heads))[:MOST_DOCUMENTS]
     if not starts:
         return []
-    found = ((start, extent(data, start, limit)) for start, limit in zip(starts, [*starts[1:], len(data)], strict=True))
+    found = (
+        (start, extent(data, start, limit))
+        for start, limit in zip(starts, [*starts[1:], len(data)], strict=True)
+    )
     return [(start, span) for start, span in found if span is not None]
 
 
-def read_document(data: bytes, start: int, span: Extent, place: Place) -> list[Run | Refusal]:
+def read_document(
+    data: bytes, start: int, span: Extent, place: Place
+) -> list[Run | Refusal]:
     """The runs of one document found by ``documents``; ``place`` is that of its opening bracket."""
     text = closed(data, start, span)
     findings: list[Finding] = []
-    alone = b'"jobs"' not in text and b'"client_stats"' not in text and b'"jobname"' in text
+    alone = (
+        b'"jobs"' not in text and b'"client_stats"' not in text and b'"jobname"' in text
+    )
     if alone:
         text = b'{"jobs":[%b]}' % text
         explanation = "the document contains only a job: its version, time, disks and global options are missing"
@@ -82,11 +105,20 @@ def read_document(data: bytes, start: int, span: Extent, place: Place) -> list[R
     if alone and not any(map(_has_direction, document.jobs)):
         return []  # another program's
     if not runs:
-        return [Refusal(place, "it ends before its first job" if span.open else "fio's JSON without any job")]
+        return [
+            Refusal(
+                place,
+                "it ends before its first job"
+                if span.open
+                else "fio's JSON without any job",
+            )
+        ]
     return _cut(runs, text, span) if span.open else runs
 
 
-def _decoded(text: bytes, place: Place, findings: list[Finding]) -> tuple[RawDocument, list[Run | Refusal]]:
+def _decoded(
+    text: bytes, place: Place, findings: list[Finding]
+) -> tuple[RawDocument, list[Run | Refusal]]:
     """A document and its runs; what fio does not write there is left out. Raises ValueError where nothing is left."""
     try:
         document = decoded(text)
@@ -95,7 +127,10 @@ def _decoded(text: bytes, place: Place, findings: list[Finding]) -> tuple[RawDoc
         document, lost = lenient(RawDocument, tolerant(text))
     if lost:
         explanation = f"{lost} values of this JSON are not of the type that fio writes there, and were omitted"
-        findings = [*findings, Finding("read.damaged", "warning", _where(place), explanation)]
+        findings = [
+            *findings,
+            Finding("read.damaged", "warning", _where(place), explanation),
+        ]
     return document, _read(document, text, place, findings)
 
 
@@ -103,7 +138,9 @@ def _has_direction(job: RawJob) -> bool:
     return any(getattr(job, kind) is not None for kind in KINDS)
 
 
-def _read(document: RawDocument, data: bytes, place: Place, findings: list[Finding]) -> list[Run | Refusal]:
+def _read(
+    document: RawDocument, data: bytes, place: Place, findings: list[Finding]
+) -> list[Run | Refusal]:
     """Its jobs. Raises DecodeError for bins that are no integers."""
     jobs = document.jobs or _members(document.clients)
     places = _places(data, place, len(document.jobs or document.clients))
@@ -122,7 +159,10 @@ def _places(data: bytes, place: Place, jobs: int) -> Iterator[Place]:
     if jobs == 1:
         at = [next((first for key in keys if (first := data.find(key)) >= 0), 0)]
     else:
-        at = next((found for key in keys if len(found := _all(key, data, jobs + 1)) == jobs), [0] * jobs)
+        at = next(
+            (found for key in keys if len(found := _all(key, data, jobs + 1)) == jobs),
+            [0] * jobs,
+        )
     line, before = place.line, 0
     for offset in at:
         line += data.count(b"\n", before, offset)
@@ -141,11 +181,20 @@ def _all(key: bytes, data: bytes, most: int) -> list[int]:
 class _Document:
     """What the jobs of a document share."""
 
-    def __init__(self, document: RawDocument, jobs: Sequence[RawJob], findings: tuple[Finding, ...]) -> None:
+    def __init__(
+        self,
+        document: RawDocument,
+        jobs: Sequence[RawJob],
+        findings: tuple[Finding, ...],
+    ) -> None:
         self._document = document
         self._findings = findings
         self._version = version_of(document.version)
-        self._half = _HALF if self._version is not None and self._version < _SIX_DECIMALS else 0.0
+        self._half = (
+            _HALF
+            if self._version is not None and self._version < _SIX_DECIMALS
+            else 0.0
+        )
         self._disks = disks_of(document.disks)
         names = {(job.hostname, job.jobname, job.groupid) for job in jobs}
         self._grouped = len(names) == len(jobs)
@@ -155,13 +204,20 @@ class _Document:
         """One of its jobs. Raises DecodeError for bins that are no integers."""
         raw = _directions_of(job)
         try:
-            directions = [_direction(kind, part, self._version) for kind, part in raw if did_io(part)]
+            directions = [
+                _direction(kind, part, self._version)
+                for kind, part in raw
+                if did_io(part)
+            ]
             sync = _sync(job)
             priorities = tuple(chain.from_iterable(starmap(priorities_of, raw)))
         except msgspec.DecodeError:
             raise
         except ValueError as error:
-            return Refusal(place, f"job {clean(job.jobname)!r} has an impossible histogram: {error}")
+            return Refusal(
+                place,
+                f"job {clean(job.jobname)!r} has an impossible histogram: {error}",
+            )
         options = {**self._document.options, **job.options}
         asked = workload(options)
         numjobs = asked.numjobs or 1
@@ -194,15 +250,26 @@ class _Document:
             disks=self._disks_of(job),
             samplers=samplers_of(raw, self._half),
             priorities=priorities,
-            findings=(*self._findings, *_remarks(job, raw, place), *_group_of(jobs, numjobs, place)),
+            findings=(
+                *self._findings,
+                *_remarks(job, raw, place),
+                *_group_of(jobs, numjobs, place),
+            ),
         )
 
     def _disks_of(self, job: RawJob) -> tuple[Disk, ...]:
         """Those of the job's host; all of them where it names none."""
-        return tuple(disk for host, disk in self._disks if host == job.hostname or not job.hostname)
+        return tuple(
+            disk
+            for host, disk in self._disks
+            if host == job.hostname or not job.hostname
+        )
 
     def _depths(self, job: RawJob) -> dict[str, Quantity]:
-        return {clean(depth): printed(share, "%", self._half) for depth, share in job.iodepth_level.items()}
+        return {
+            clean(depth): printed(share, "%", self._half)
+            for depth, share in job.iodepth_level.items()
+        }
 
 
 def _sync(job: RawJob) -> Latency | None:
@@ -218,7 +285,9 @@ def _directions_of(job: RawJob) -> list[tuple[Kind, RawDirection]]:
     return [(kind, part) for kind, part in parts if part is not None]
 
 
-def _remarks(job: RawJob, raw: Sequence[tuple[Kind, RawDirection]], place: Place) -> Iterator[Finding]:
+def _remarks(
+    job: RawJob, raw: Sequence[tuple[Kind, RawDirection]], place: Place
+) -> Iterator[Finding]:
     yield from _unfinished(job, place)
     for kind, part in raw:
         yield from _disagreement(kind, part, place)
@@ -235,8 +304,12 @@ def _group_of(jobs: int, numjobs: int, place: Place) -> Iterator[Finding]:
 
 def _unfinished(job: RawJob, place: Place) -> Iterator[Finding]:
     """What fio itself says of a job that is not its result."""
-    if job.eta > 0 and job.eta != 2**31 - 1:  # the largest number stands for an unknown time
-        explanation = f"fio printed this {job.eta} s before its end: it is not the final result"
+    if (
+        job.eta > 0 and job.eta != 2**31 - 1
+    ):  # the largest number stands for an unknown time
+        explanation = (
+            f"fio printed this {job.eta} s before its end: it is not the final result"
+        )
         yield Finding("read.interim", "warning", _where(place), explanation)
     if job.steadystate is not None and not job.steadystate.attained:
         text = f"steady state ({clean(job.steadystate.ss)}) was requested, but not attained"
@@ -252,8 +325,14 @@ def _started(document: RawDocument, job: RawJob) -> float | None:
 
 
 def _direction(kind: Kind, raw: RawDirection, version: Version | None) -> Direction:
-    nanoseconds = raw.clat_ns is not None or raw.lat_ns is not None or raw.slat_ns is not None
-    kibibytes = version <= (2, 20) if version is not None else not nanoseconds and raw.io_kbytes is None
+    nanoseconds = (
+        raw.clat_ns is not None or raw.lat_ns is not None or raw.slat_ns is not None
+    )
+    kibibytes = (
+        version <= (2, 20)
+        if version is not None
+        else not nanoseconds and raw.io_kbytes is None
+    )
     return direction(kind, raw, kibibytes=kibibytes)
 
 
@@ -269,10 +348,15 @@ def _disagreement(kind: Kind, raw: RawDirection, place: Place) -> Iterator[Findi
 
 
 def _has_bins(raw: RawDirection) -> bool:
-    return any(part is not None and part.binned for part in (raw.clat_ns, raw.lat_ns, raw.slat_ns, raw.clat, raw.lat))
+    return any(
+        part is not None and part.binned
+        for part in (raw.clat_ns, raw.lat_ns, raw.slat_ns, raw.clat, raw.lat)
+    )
 
 
-def _concurrency(job: RawJob, directions: Sequence[Direction], rw: str | None, verified: bool) -> float | None:
+def _concurrency(
+    job: RawJob, directions: Sequence[Direction], rw: str | None, verified: bool
+) -> float | None:
     """fio 3.8 and later sum the run times of a group's members. What a job only wrote, it reads when it has done."""
     times = {d.kind: d.runtime_ms for d in directions}
     after = times.pop("read", 0) if verified and rw in _WRITING else 0
@@ -296,15 +380,38 @@ def _cut(runs: list[Run | Refusal], text: bytes, span: Extent) -> list[Run | Ref
     if not isinstance(last, Run):
         return runs
     if len(span.open) < 3:
-        left = "jobs after this one would be missing" if len(span.open) == 2 else "what follows the jobs is missing"
-        finding = Finding("read.cut", "warning", _where(last.place), f"the file ends early: {left}")
-        return [*runs[:-1], msgspec.structs.replace(last, findings=(*last.findings, finding))]
+        left = (
+            "jobs after this one would be missing"
+            if len(span.open) == 2
+            else "what follows the jobs is missing"
+        )
+        finding = Finding(
+            "read.cut", "warning", _where(last.place), f"the file ends early: {left}"
+        )
+        return [
+            *runs[:-1],
+            msgspec.structs.replace(last, findings=(*last.findings, finding)),
+        ]
     whole = _whole_directions(last, text, span)
     if not whole:
-        return [*runs[:-1], Refusal(last.place, f"the file ends inside job {last.jobname!r}")]
+        return [
+            *runs[:-1],
+            Refusal(last.place, f"the file ends inside job {last.jobname!r}"),
+        ]
     explanation = f"the file ends inside this job; only {' and '.join(d.kind for d in whole)} had been written whole"
-    finding = Finding("read.cut", "hard", _where(last.place), explanation, "run it again, or get the whole file")
-    return [*runs[:-1], msgspec.structs.replace(last, directions=whole, findings=(*last.findings, finding))]
+    finding = Finding(
+        "read.cut",
+        "hard",
+        _where(last.place),
+        explanation,
+        "run it again, or get the whole file",
+    )
+    return [
+        *runs[:-1],
+        msgspec.structs.replace(
+            last, directions=whole, findings=(*last.findings, finding)
+        ),
+    ]
 
 
 def _whole_directions(last: Run, text: bytes, span: Extent) -> tuple[Direction, ...]:

@@ -20,7 +20,9 @@ DEEPEST = 64
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*+"?|[{}\[\]]')
 _OPENER = {b"}": b"{", b"]": b"["}
 _CLOSER = {b"{": b"}", b"[": b"]"}
-_RAW_CONTROL = bytes(32 if code < 32 and code not in (10, 13) else code for code in range(256))
+_RAW_CONTROL = bytes(
+    32 if code < 32 and code not in (10, 13) else code for code in range(256)
+)
 
 _HALF_PAIR = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -80,14 +82,22 @@ def holders(data: bytes, keys: Sequence[bytes]) -> list[int]:
 
 def closed(data: bytes, start: int, span: Extent) -> bytes:
     """The text of ``span`` as a whole object: open brackets are closed."""
-    return data[start : span.end] + b"".join(_CLOSER[bytes([code])] for code in reversed(span.open))
+    return data[start : span.end] + b"".join(
+        _CLOSER[bytes([code])] for code in reversed(span.open)
+    )
 
 
 def tolerant(text: bytes) -> Any:
     """The value of ``text`` after the usual damage is mended. Raises ValueError when it is no JSON even so."""
     text = text.decode("utf-8", "replace").encode().translate(_RAW_CONTROL)
-    text = re.sub(rb"([:\[,]\s{0,20})[+-]?(?:nan|inf|infinity)\b", rb"\1null", text, flags=re.I)
-    text = re.sub(rb"[+-]?\d{25,}+(?:\.\d++)?(?:[eE][+-]?\d++)?|\d++(?:\.\d++)?[eE][+-]?\d{3,}+", b"null", text)
+    text = re.sub(
+        rb"([:\[,]\s{0,20})[+-]?(?:nan|inf|infinity)\b", rb"\1null", text, flags=re.I
+    )
+    text = re.sub(
+        rb"[+-]?\d{25,}+(?:\.\d++)?(?:[eE][+-]?\d++)?|\d++(?:\.\d++)?[eE][+-]?\d{3,}+",
+        b"null",
+        text,
+    )
     text = re.sub(rb",(\s{0,100}[}\]])", rb"\1", text)
     text = _HALF_PAIR.sub(rb"\\ufffd", text)
     try:
@@ -132,8 +142,19 @@ def _fit(kind: Any, value: Any, lost: list[int]) -> Any:
 
 def _fit_members(kind: Any, value: dict[str, Any], lost: list[int]) -> Any:
     if _is_struct(kind):
-        fields = [field for field in msgspec.structs.fields(kind) if field.encode_name in value]
-        return kind(**_kept({field.name: _fit(field.type, value[field.encode_name], lost) for field in fields}))
+        fields = [
+            field
+            for field in msgspec.structs.fields(kind)
+            if field.encode_name in value
+        ]
+        return kind(
+            **_kept(
+                {
+                    field.name: _fit(field.type, value[field.encode_name], lost)
+                    for field in fields
+                }
+            )
+        )
     if kind is msgspec.Raw:
         before = lost[0]
         bins = _fit(dict[str, int], value, lost)
@@ -142,7 +163,11 @@ def _fit_members(kind: Any, value: dict[str, Any], lost: list[int]) -> Any:
     inner = get_args(kind)
     if get_origin(kind) is dict:
         return _kept({key: _fit(inner[1], item, lost) for key, item in value.items()})
-    structs = list(filter(_is_struct, inner)) if get_origin(kind) in (Union, UnionType) else []
+    structs = (
+        list(filter(_is_struct, inner))
+        if get_origin(kind) in (Union, UnionType)
+        else []
+    )
     if structs:
         return _fit(structs[0], value, lost)
     lost[0] += 1

@@ -26,7 +26,12 @@ def summaries(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Ru
     found = _Summaries(file)
     for index, line in enumerate(lines):
         text = line.text.strip()
-        if text and not used[index] and len(text) <= 200 and found.take(line.number, text):
+        if (
+            text
+            and not used[index]
+            and len(text) <= 200
+            and found.take(line.number, text)
+        ):
             used[index] = 1
     return found.end()
 
@@ -58,13 +63,19 @@ class _Summaries:
         elif pair and self._heading:
             measure, unit = self._heading
             self._places[measure, pair[1]] = Place(self._file, number)
-            self._pair(column(f"{measure} ({unit})" if unit else measure), (measure, pair[1]), pair.groups()[1:])
+            self._pair(
+                column(f"{measure} ({unit})" if unit else measure),
+                (measure, pair[1]),
+                pair.groups()[1:],
+            )
         elif text.startswith("#"):
             self._above = text.strip("# ")
             return False
         return bool(named or begun or (pair and self._heading))
 
-    def _pair(self, what: Column | None, key: tuple[str, str], numbers: Sequence[str]) -> None:
+    def _pair(
+        self, what: Column | None, key: tuple[str, str], numbers: Sequence[str]
+    ) -> None:
         """What a line says of reads and of writes."""
         if what is None or what.scale is None:
             return
@@ -72,12 +83,16 @@ class _Summaries:
         for kind, number in zip(_KINDS, numbers, strict=True):
             value = cell(number)
             if value is not None:
-                direction = _direction(kind, what.stat, value[0].quantity(unit, what.scale))
+                direction = _direction(
+                    kind, what.stat, value[0].quantity(unit, what.scale)
+                )
                 self._parts.setdefault(key, []).append(direction)
 
 
 def _runs(
-    parts: dict[tuple[str, str], list[Direction]], title: str, places: dict[tuple[str, str], Place]
+    parts: dict[tuple[str, str], list[Direction]],
+    title: str,
+    places: dict[tuple[str, str], Place],
 ) -> list[list[Run]]:
     runs = [
         Run(

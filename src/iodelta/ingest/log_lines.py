@@ -58,7 +58,9 @@ class LineSums:
         """More rows, in the order of the log."""
         sized = bool(blocks[0])
         before = np.concatenate([[self._last], times])
-        jobs = self._job + np.cumsum(np.diff(before) < -TICK)  # jobs may share a log, one after the other
+        jobs = self._job + np.cumsum(
+            np.diff(before) < -TICK
+        )  # jobs may share a log, one after the other
         self._last, self._job = int(times[-1]), int(jobs[-1])
         single = sized and (self._latencies or too_dense(times, blocks))
         self._windows = self._windows and not single and self._job < _RESTARTS
@@ -74,8 +76,12 @@ class LineSums:
         """One direction."""
         own = self._directions[kind]
         points, spans = own.points, own.spans if self._windows else None
-        end = max(pyramid.end for pyramid in (own.points, own.spans, Pyramid(1)) if pyramid)
-        return Drawn(points.level() if points else None, spans.level() if spans else None, end)
+        end = max(
+            pyramid.end for pyramid in (own.points, own.spans, Pyramid(1)) if pyramid
+        )
+        return Drawn(
+            points.level() if points else None, spans.level() if spans else None, end
+        )
 
 
 class _Direction:
@@ -94,7 +100,9 @@ class _Direction:
         self.points = self.points or Pyramid()
         self.points.add_points(times, values, sizes)
 
-    def add_windows(self, times: Ints, jobs: Ints, values: Floats, *, whole: bool) -> None:
+    def add_windows(
+        self, times: Ints, jobs: Ints, values: Floats, *, whole: bool
+    ) -> None:
         """Averages: each of the time since the row before it where they are ``whole``, else of one window of it, and
         then nothing was done in the others."""
         first = jobs != np.concatenate([[self._job], jobs[:-1]])

@@ -27,7 +27,9 @@ def number_of(name: str) -> str:
 def jobname(name: str) -> str:
     """What was given to write_bw_log and the like."""
     last = name.rpartition("/")[2].rpartition("!")[2]
-    return clean(re.sub(r"_(?:bw|iops|slat|clat|lat)(?:\.\d{1,6})?\.log.{0,20}$", "", last))
+    return clean(
+        re.sub(r"_(?:bw|iops|slat|clat|lat)(?:\.\d{1,6})?\.log.{0,20}$", "", last)
+    )
 
 
 def without_kind(name: str) -> str | None:

@@ -84,12 +84,17 @@ class Totals:
         self.damaged += chunk.damaged
         if not len(chunk.times):
             return
-        if self._origin is None:  # rows of log_unix_epoch count from 1970, others from the start of the job
+        if (
+            self._origin is None
+        ):  # rows of log_unix_epoch count from 1970, others from the start of the job
             self._origin = origin(chunk.times)
         times = chunk.times - self._origin if self._origin else chunk.times
         rows: tuple[Ints, ...] = (times, chunk.values, chunk.kinds, chunk.blocks)
         # Negative numbers are the largest without their sign.
-        if any(int(row.view(np.uint64).max()) >= most for row, most in zip(rows, _MOST, strict=True)):
+        if any(
+            int(row.view(np.uint64).max()) >= most
+            for row, most in zip(rows, _MOST, strict=True)
+        ):
             rows = _sound(rows)
             self.damaged += len(chunk.times) - len(rows[0])
         if len(rows[0]):
@@ -129,7 +134,10 @@ class Totals:
         first, beyond = int(second.min()), int(second.max()) + 1
         if beyond > len(self._counts):
             more = ((0, beyond - len(self._counts)), (0, 0))
-            self._counts, self._seconds = np.pad(self._counts, more), np.pad(self._seconds, more)
+            self._counts, self._seconds = (
+                np.pad(self._counts, more),
+                np.pad(self._seconds, more),
+            )
         slot, slots = (second - first) * KINDS + kinds, (beyond - first) * KINDS
         counts = np.bincount(slot, minlength=slots).reshape(-1, KINDS)
         sums = np.bincount(slot, weights=numbers, minlength=slots).reshape(-1, KINDS)
@@ -137,12 +145,21 @@ class Totals:
         self._seconds[first:beyond] += sums
         rows, block = counts.sum(axis=0), int(blocks[0])
         same = bool((blocks == block).all())
-        sizes = rows * block if same else np.bincount(kinds, weights=blocks, minlength=KINDS)
+        sizes = (
+            rows * block
+            if same
+            else np.bincount(kinds, weights=blocks, minlength=KINDS)
+        )
         squares = np.bincount(kinds, weights=numbers * numbers, minlength=KINDS)
         self._sums += [rows, sizes, sums.sum(axis=0), squares]
         present = np.flatnonzero(rows).tolist()
-        for column, low, high in ((values, self._low, self._high), (times, None, self._last)):
-            for kind, (least, greatest) in zip(present, _extremes(column, kinds, present), strict=True):
+        for column, low, high in (
+            (values, self._low, self._high),
+            (times, None, self._last),
+        ):
+            for kind, (least, greatest) in zip(
+                present, _extremes(column, kinds, present), strict=True
+            ):
                 high[kind] = max(high[kind], greatest)
                 if low is not None:
                     low[kind] = min(low[kind], least)
@@ -151,7 +168,9 @@ class Totals:
             self._windows.add(times, numbers, kinds, blocks)
         if self._latencies:
             index = _bins(values, numbers) + kinds * BINS
-            self._bins += np.bincount(index, minlength=KINDS * BINS).reshape(KINDS, BINS)
+            self._bins += np.bincount(index, minlength=KINDS * BINS).reshape(
+                KINDS, BINS
+            )
 
 
 def origin(times: Ints) -> int:
@@ -170,7 +189,10 @@ def _extremes(column: Ints, kinds: Ints, present: list[int]) -> list[tuple[int, 
     if len(present) == 2:
         apart = (kinds == present[1]) * _APART
         above, below = column + apart, column - apart
-        return [(int(above.min()), int(below.max())), (int(below.min()) + _APART, int(above.max()) - _APART)]
+        return [
+            (int(above.min()), int(below.max())),
+            (int(below.min()) + _APART, int(above.max()) - _APART),
+        ]
     parts = [column[kinds == kind] for kind in present]
     return [(int(part.min()), int(part.max())) for part in parts]
 
@@ -219,7 +241,9 @@ def whole_rows(head: bytes, rest: Readable, size: int = CHUNK) -> Iterator[bytes
             yield b"".join((left, memoryview(part)[:cut]))
             left, is_first = part[cut:], False
         else:
-            left = left + part if len(left) < CHUNK else b"?"  # no row of fio's is that long
+            left = (
+                left + part if len(left) < CHUNK else b"?"
+            )  # no row of fio's is that long
 
 
 def _ended(rows: bytes, *, alone: bool) -> bytes:
@@ -239,8 +263,13 @@ def matrix(rows: bytes, columns: int) -> Ints | None:
     plain = rows.translate(None, b" ")
     if plain.translate(None, b"0123456789,\n") or not plain[:1].isdigit():
         return None
-    marked = b"%b,-1" % plain.replace(b"\n", b",-1,")  # ends a row: no other number is negative
-    if b",," in marked or ((letters[1:] == ord(" ")) & (letters[:-1] != ord(","))).any():
+    marked = b"%b,-1" % plain.replace(
+        b"\n", b",-1,"
+    )  # ends a row: no other number is negative
+    if (
+        b",," in marked
+        or ((letters[1:] == ord(" ")) & (letters[:-1] != ord(","))).any()
+    ):
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of numpy, where it could not go on to the end
@@ -251,17 +280,25 @@ def matrix(rows: bytes, columns: int) -> Ints | None:
     if len(numbers) % (columns + 1):
         return None
     found = numbers.reshape(-1, columns + 1)
-    return found[:, :-1] if (found[:, -1] == -1).all() and (found[:, :-1] >= 0).all() else None
+    return (
+        found[:, :-1]
+        if (found[:, -1] == -1).all() and (found[:, :-1] >= 0).all()
+        else None
+    )
 
 
 def _parsed(rows: bytes, shift: int, *, plain: bool) -> Chunk:
     take = native_function("take_rows")
     if take and (taken := take(rows, shift)) is not None:
-        times, values, kinds, blocks = (np.frombuffer(column, dtype=np.int64) for column in taken)
+        times, values, kinds, blocks = (
+            np.frombuffer(column, dtype=np.int64) for column in taken
+        )
         return Chunk(times, values, kinds, blocks, 0)
     columns = rows[: rows.find(b"\n") + 1 or None].count(b",") + 1
     if plain and columns >= 4 + shift and (quick := matrix(rows, columns)) is not None:
-        times, values, kinds, blocks = np.ascontiguousarray(quick.T[[0, 1, 2 + shift, 3 + shift]])
+        times, values, kinds, blocks = np.ascontiguousarray(
+            quick.T[[0, 1, 2 + shift, 3 + shift]]
+        )
         return Chunk(times, values, kinds, blocks, 0)
     import polars as pl
 
@@ -283,5 +320,7 @@ def _parsed(rows: bytes, shift: int, *, plain: bool) -> Chunk:
         nothing = np.zeros(0, dtype=np.int64)
         return Chunk(nothing, nothing, nothing, nothing, rows.count(b"\n"))
     whole = table.drop_nulls()
-    times, values, kinds, blocks = (whole.get_column(name).to_numpy() for name in wanted)
+    times, values, kinds, blocks = (
+        whole.get_column(name).to_numpy() for name in wanted
+    )
     return Chunk(times, values, kinds, blocks, len(table) - len(whole))

@@ -56,7 +56,9 @@ def held(gaps: Ints, width: float) -> Floats:
     if not width:
         return gaps.astype(np.float64)
     times = np.maximum(np.round(gaps / width), 1)
-    spare = np.maximum(2.0, 0.02 * width) * times  # the clock may run on by a millisecond a window
+    spare = (
+        np.maximum(2.0, 0.02 * width) * times
+    )  # the clock may run on by a millisecond a window
     several = (times > 1) & (np.abs(gaps - times * width) <= spare)
     return np.where(several, width, gaps)
 
@@ -64,7 +66,11 @@ def held(gaps: Ints, width: float) -> Floats:
 def too_dense(times: Ints, blocks: Ints) -> bool:
     """Whether rows come too often to be averages over windows. ``times``: ms since the start; ``blocks``: block sizes
     in bytes. Shape (rows,) each."""
-    return len(times) >= _DENSE and bool(blocks[0]) and int(times.max() - times.min()) < 2 * len(times)
+    return (
+        len(times) >= _DENSE
+        and bool(blocks[0])
+        and int(times.max() - times.min()) < 2 * len(times)
+    )
 
 
 class Windows(NamedTuple):
@@ -118,8 +124,12 @@ class _GapSums:
         usual = gaps < _USUAL
         self._rows += np.bincount(gaps[usual], minlength=_USUAL)
         self._sums += np.bincount(gaps[usual], weights=values[usual], minlength=_USUAL)
-        for gap, value in zip(gaps[~usual].tolist(), values[~usual].tolist(), strict=True):
-            step = gap.bit_length() - _USUAL.bit_length() + 1  # a damaged log may hold any, so few are kept apart
+        for gap, value in zip(
+            gaps[~usual].tolist(), values[~usual].tolist(), strict=True
+        ):
+            step = (
+                gap.bit_length() - _USUAL.bit_length() + 1
+            )  # a damaged log may hold any, so few are kept apart
             counted = self._long.setdefault(gap >> step << step, [0, 0.0])
             counted[0] += 1
             counted[1] += value
@@ -128,9 +138,18 @@ class _GapSums:
         usual = np.flatnonzero(self._rows)
         longer = sorted(self._long.items())
         return Gaps(
-            np.concatenate([usual, np.array([gap for gap, _ in longer], dtype=np.int64)]),
-            np.concatenate([self._rows[usual], np.array([int(rows) for _, (rows, _) in longer], dtype=np.int64)]),
-            np.concatenate([self._sums[usual], np.array([total for _, (_, total) in longer])]),
+            np.concatenate(
+                [usual, np.array([gap for gap, _ in longer], dtype=np.int64)]
+            ),
+            np.concatenate(
+                [
+                    self._rows[usual],
+                    np.array([int(rows) for _, (rows, _) in longer], dtype=np.int64),
+                ]
+            ),
+            np.concatenate(
+                [self._sums[usual], np.array([total for _, (_, total) in longer])]
+            ),
         )
 
 
@@ -159,7 +178,11 @@ class _Direction:
     def windows(self) -> Windows | None:
         """All of them; None without any. To be asked once, at the end."""
         self._ends.add(self._gap, np.zeros(len(self._gap)))
-        return Windows(self._own.gaps(), self._any.gaps(), self._ends.gaps()) if len(self._gap) else None
+        return (
+            Windows(self._own.gaps(), self._any.gaps(), self._ends.gaps())
+            if len(self._gap)
+            else None
+        )
 
 
 class WindowSums:
@@ -177,14 +200,18 @@ class WindowSums:
             self._single = True
             return
         before = np.concatenate([self._ticks, times])
-        job = np.cumsum(np.diff(before, prepend=before[:1]) < -TICK)  # jobs may share a log, one after the other
+        job = np.cumsum(
+            np.diff(before, prepend=before[:1]) < -TICK
+        )  # jobs may share a log, one after the other
         placed = np.maximum.accumulate(before + job * _SPAN)
         starts, own = job[2:] * _SPAN, placed[2:]
         earlier = np.searchsorted(placed, own - TICK) - 1
         ticks = np.where(earlier >= 0, placed[earlier], 0)
         for kind in np.unique(kinds).tolist():
             rows = kinds == kind
-            self._directions[kind].add(own[rows], starts[rows], ticks[rows], values[rows])
+            self._directions[kind].add(
+                own[rows], starts[rows], ticks[rows], values[rows]
+            )
         self._remember(placed, int(starts[-1]))
 
     def of(self, kind: int) -> Windows | None:

@@ -21,13 +21,25 @@ from iodelta.ingest.model import Line, Logged, Refusal, Run, unknown
 from iodelta.ingest.numbers import Version
 from iodelta.ingest.tar import Readable
 from iodelta.plural import plural
-from iodelta.trial import BINS, Direction, Finding, Histogram, Kind, Latency, Place, Quantity, bin_edges
+from iodelta.trial import (
+    BINS,
+    Direction,
+    Finding,
+    Histogram,
+    Kind,
+    Latency,
+    Place,
+    Quantity,
+    bin_edges,
+)
 
 Rows = Literal["single", "averages", "ones", "unclear"]
 """What the rows of a log are: single I/Os; averages over windows; averages of single I/Os, every one of which fio
 counts as one I/O per second (2.12 and later, where a log is averaged and compressed); or nothing tells."""
 
-_ROW = re.compile(rb"\s*\d{1,19}, ?\d{1,20}, ?\d{1,20}, ?\d{1,20}(?:, ?(?:0x)?[0-9a-f]{1,20}){0,4}\s*")
+_ROW = re.compile(
+    rb"\s*\d{1,19}, ?\d{1,20}, ?\d{1,20}, ?\d{1,20}(?:, ?(?:0x)?[0-9a-f]{1,20}){0,4}\s*"
+)
 _KINDS: tuple[Kind, ...] = ("read", "write", "trim")
 _PERCENTS = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
 
@@ -45,7 +57,11 @@ def is_log(head: bytes) -> bool:
     rows = [row for row in head[:8192].splitlines()[:20] if row.strip()]
     if len(rows) > 1 and (len(head) >= 8192 or not head.endswith((b"\n", b"\r"))):
         rows.pop()  # cut by the look, or by what wrote the file
-    return bool(rows) and all(_ROW.fullmatch(row) for row in rows) and len({row.count(b",") for row in rows}) == 1
+    return (
+        bool(rows)
+        and all(_ROW.fullmatch(row) for row in rows)
+        and len({row.count(b",") for row in rows}) == 1
+    )
 
 
 class Summary:
@@ -53,7 +69,13 @@ class Summary:
     only the iops log of the same job."""
 
     def __init__(
-        self, place: Place, of: Logged, sides: dict[Kind, Side], totals: Totals, columns: int, sure: bool
+        self,
+        place: Place,
+        of: Logged,
+        sides: dict[Kind, Side],
+        totals: Totals,
+        columns: int,
+        sure: bool,
     ) -> None:
         self.place = place
         self._of = of
@@ -74,16 +96,28 @@ class Summary:
         """What the rows of this log say theirs and those of the bw log beside it are; None where it is no iops log."""
         if self._of != "iops":
             return None
-        low, high = min(side.low for side in self._sides.values()), max(side.high for side in self._sides.values())
+        low, high = (
+            min(side.low for side in self._sides.values()),
+            max(side.high for side in self._sides.values()),
+        )
         if self._sized:
             return "single" if high <= 1 else "averages"
         return "ones" if low == high == 1 else "averages"
 
-    def run(self, version: Version | None, fio_version: str | None, beside: Rows | None = None) -> Run:
+    def run(
+        self,
+        version: Version | None,
+        fio_version: str | None,
+        beside: Rows | None = None,
+    ) -> Run:
         """As a run; ``version`` of the fio that wrote the files beside it, None when there are none, and what the iops
         log of the same job says rows are."""
         rows = self._rows(version, beside)
-        scales = (1.0, 1000.0) if version is None else ((1.0, 1.0) if version >= (2, 99) else (1000.0, 1000.0))
+        scales = (
+            (1.0, 1000.0)
+            if version is None
+            else ((1.0, 1.0) if version >= (2, 99) else (1000.0, 1000.0))
+        )
         series: dict[str, tuple[float, ...]] = {}
         directions = []
         for kind, side in self._sides.items():
@@ -99,7 +133,11 @@ class Summary:
             series=series,
             lines=tuple(self._lines(rows, scales[0])),
             labels={"log": self._of} | ({"job": number} if number else {}),
-            findings=tuple(self._findings(rows, version, sure=version is not None or beside is not None)),
+            findings=tuple(
+                self._findings(
+                    rows, version, sure=version is not None or beside is not None
+                )
+            ),
         )
 
     def _rows(self, version: Version | None, beside: Rows | None) -> Rows:
@@ -113,32 +151,48 @@ class Summary:
 
     def _rows_by_value(self) -> Rows:
         """Of a bw log alone with block sizes. A single I/O that waited for its turn has a rate far above the job's."""
-        windows = [side.windows for side in self._sides.values() if side.windows is not None]
-        if len(windows) < len(self._sides) or self._per_io or any(found.close() > 0.05 for found in windows):
+        windows = [
+            side.windows for side in self._sides.values() if side.windows is not None
+        ]
+        if (
+            len(windows) < len(self._sides)
+            or self._per_io
+            or any(found.close() > 0.05 for found in windows)
+        ):
             return "single"
         by_value = 1.024 * sum(found.area_by_io() for found in windows)
         if by_value <= _AGREE * sum(side.bytes for side in self._sides.values()):
             return "single"
         if self._columns > 4:
             return "unclear"  # the fifth is an offset of 0, as averages have it, or a priority
-        return "averages" if min(found.narrowest() for found in windows) >= _USUAL_WINDOW else "unclear"
+        return (
+            "averages"
+            if min(found.narrowest() for found in windows) >= _USUAL_WINDOW
+            else "unclear"
+        )
 
-    def _findings(self, rows: Rows, version: Version | None, *, sure: bool) -> Iterator[Finding]:
+    def _findings(
+        self, rows: Rows, version: Version | None, *, sure: bool
+    ) -> Iterator[Finding]:
         if self._damaged:
             text = f"{plural(self._damaged, 'row')} left out: cut or damaged"
             yield self._finding("read.damaged", "warning", text)
         if self._of.endswith("lat") and version is None:
-            text = (
-                "no file next to this log names the fio that wrote it: its latencies are ns, or us of a fio before 2.99"
+            text = "no file next to this log names the fio that wrote it: its latencies are ns, or us of a fio before 2.99"
+            yield self._finding(
+                "read.unit-unknown", "warning", text, "put fio's report next to the log"
             )
-            yield self._finding("read.unit-unknown", "warning", text, "put fio's report next to the log")
-        if rows == "unclear" or (rows == "averages" and self._sized and not sure and self._of == "bw"):
+        if rows == "unclear" or (
+            rows == "averages" and self._sized and not sure and self._of == "bw"
+        ):
             text = "it is unknown whether rows are single I/Os or averages of a fio before 2.10"
             remedy = "put fio's own report or the iops log of the same job next to it"
             yield self._finding("read.log-unclear", "warning", text, remedy)
         if rows == "ones":
             text = "every row of the iops log is 1: fio averaged single I/Os (log_compression), or did one I/O a second"
-            yield self._finding("read.log-ones", "warning", text, "use fio's own report")
+            yield self._finding(
+                "read.log-ones", "warning", text, "use fio's own report"
+            )
         if rows == "averages":
             yield from self._averaged()
 
@@ -152,16 +206,30 @@ class Summary:
                 text = f"{kind}: fio does not log I/O after the last full {width:g} ms"
                 yield self._finding("read.log-end", "note", text)
 
-    def _finding(self, rule: str, severity: Literal["note", "warning"], text: str, remedy: str = "") -> Finding:
+    def _finding(
+        self,
+        rule: str,
+        severity: Literal["note", "warning"],
+        text: str,
+        remedy: str = "",
+    ) -> Finding:
         return Finding(rule, severity, self.place.file, text, remedy)
 
     def _direction(
-        self, kind: Kind, side: Side, rows: Rows, version: Version | None, scales: tuple[float, float]
+        self,
+        kind: Kind,
+        side: Side,
+        rows: Rows,
+        version: Version | None,
+        scales: tuple[float, float],
     ) -> Direction:
         iops, bandwidth, ios, size = unknown("1/s"), unknown("B/s"), 0, 0
         if rows == "single":
             ios, size = side.rows, side.bytes
-            iops, bandwidth = _over(ios, side.last, "1/s"), _over(size, side.last, "B/s")
+            iops, bandwidth = (
+                _over(ios, side.last, "1/s"),
+                _over(size, side.last, "B/s"),
+            )
         elif rows == "averages" and self._of == "iops":
             iops = self._mean(side, version, 1, "1/s")
         elif rows == "averages" and self._of == "bw":
@@ -179,7 +247,9 @@ class Summary:
             slat=lat if self._of == "slat" else None,
         )
 
-    def _mean(self, side: Side, version: Version | None, scale: int, unit: str) -> Quantity:
+    def _mean(
+        self, side: Side, version: Version | None, scale: int, unit: str
+    ) -> Quantity:
         """The rate over the whole log: fio cut each row's to an integer, and rounded where it averaged several."""
         if side.windows is None or not side.last:
             return unknown(unit)
@@ -205,18 +275,35 @@ class Summary:
         low, high = scales
         spare = 0.0 if high == 1 else high
         mean = side.total / side.rows
-        if rows == "averages":  # how many I/Os are behind each row is not said: all may be behind one
+        if (
+            rows == "averages"
+        ):  # how many I/Os are behind each row is not said: all may be behind one
             between = Quantity(mean * low, side.low * low, (side.high + 1) * high, "ns")
             return Latency(0, between, *(unknown("ns"),) * 3)
-        variance = max(side.squares / side.rows - mean * mean, 0.0) * side.rows / max(side.rows - 1, 1)
+        variance = (
+            max(side.squares / side.rows - mean * mean, 0.0)
+            * side.rows
+            / max(side.rows - 1, 1)
+        )
         return Latency(
             count=side.rows,
             mean=Quantity(mean * low, mean * low, mean * high + spare, "ns"),
-            stddev=Quantity(math.sqrt(variance) * low, math.sqrt(variance) * low, math.sqrt(variance) * high, "ns"),
+            stddev=Quantity(
+                math.sqrt(variance) * low,
+                math.sqrt(variance) * low,
+                math.sqrt(variance) * high,
+                "ns",
+            ),
             min=Quantity(side.low * low, side.low * low, side.low * high + spare, "ns"),
-            max=Quantity(side.high * low, side.high * low, side.high * high + spare, "ns"),
-            percentiles=percentiles(side.bins, [bin_edges(index) for index in range(BINS)], scales),
-            histogram=Histogram.from_counts(dict(enumerate(side.bins.tolist()))) if high == 1 else None,
+            max=Quantity(
+                side.high * low, side.high * low, side.high * high + spare, "ns"
+            ),
+            percentiles=percentiles(
+                side.bins, [bin_edges(index) for index in range(BINS)], scales
+            ),
+            histogram=Histogram.from_counts(dict(enumerate(side.bins.tolist())))
+            if high == 1
+            else None,
         )
 
     def _lines(self, rows: Rows, scale: float) -> Iterator[Line]:
@@ -225,11 +312,14 @@ class Summary:
             level, over = line(side.drawn, self._of, single=rows == "single")
             if level is None or rows in ("ones", "unclear"):
                 continue
-            unit, size = {"bw": ("B/s", 1 if rows == "single" else 1024), "iops": ("1/s", 1)}.get(
-                self._of, ("ns", scale)
-            )
+            unit, size = {
+                "bw": ("B/s", 1 if rows == "single" else 1024),
+                "iops": ("1/s", 1),
+            }.get(self._of, ("ns", scale))
             data = level.scaled(size).tobytes()
-            yield Line(kind, self._of, unit, level.width, side.rows, data, over, self._began)
+            yield Line(
+                kind, self._of, unit, level.width, side.rows, data, over, self._began
+            )
 
     def _series(
         self, kind: Kind, side: Side, rows: Rows, version: Version | None, scale: float
@@ -240,9 +330,19 @@ class Summary:
         if rows == "single":
             found[f"{kind}.iops"] = tuple(side.counts.astype(float).tolist())
         if self._of.endswith("lat"):
-            means = np.divide(side.sums, side.counts, out=np.full(seconds, np.nan), where=side.counts > 0)
+            means = np.divide(
+                side.sums,
+                side.counts,
+                out=np.full(seconds, np.nan),
+                where=side.counts > 0,
+            )
             found[f"{kind}.{self._of}"] = tuple((means * scale).tolist())
-        elif rows == "averages" and side.windows and 0 < side.windows.width() <= 1000 and side.total:
+        elif (
+            rows == "averages"
+            and side.windows
+            and 0 < side.windows.width() <= 1000
+            and side.total
+        ):
             window = self._area(side.windows, version).value / side.total
             values = side.sums * (window / 1000) * (1024 if self._of == "bw" else 1)
             found[f"{kind}.{self._of}"] = tuple(values.tolist())
@@ -253,10 +353,17 @@ def _over(amount: float, span: int, unit: str) -> Quantity:
     """``amount`` over ``span`` ms, known to one."""
     if span <= 0:
         return unknown(unit)
-    return Quantity(amount * 1000 / span, amount * 1000 / (span + 1), amount * 1000 / max(span - 1, 1), unit)
+    return Quantity(
+        amount * 1000 / span,
+        amount * 1000 / (span + 1),
+        amount * 1000 / max(span - 1, 1),
+        unit,
+    )
 
 
-def percentiles(counts: Ints, edges: Sequence[tuple[int, int]], scales: tuple[float, float]) -> dict[float, Quantity]:
+def percentiles(
+    counts: Ints, edges: Sequence[tuple[int, int]], scales: tuple[float, float]
+) -> dict[float, Quantity]:
     """Percentile (in %) to latency in ns, from ``counts`` in bins with ``edges``, both of shape (bins,). Empty without
     counts.
 
@@ -270,8 +377,12 @@ def percentiles(counts: Ints, edges: Sequence[tuple[int, int]], scales: tuple[fl
     for percent in _PERCENTS:
         index = int(np.searchsorted(total, percent / 100 * float(total[-1])))
         low, high = edges[index]
-        most = high * scales[1] if index < len(edges) - 1 else math.inf  # the last bin takes all that is longer
-        found[float(percent)] = Quantity((low + high) / 2 * scales[0], low * scales[0], most, "ns")
+        most = (
+            high * scales[1] if index < len(edges) - 1 else math.inf
+        )  # the last bin takes all that is longer
+        found[float(percent)] = Quantity(
+            (low + high) / 2 * scales[0], low * scales[0], most, "ns"
+        )
     return found
 
 
@@ -284,9 +395,7 @@ def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:
     """
     of = what(name)
     if of is None:
-        reason = (
-            "a fio log whose name does not show what it contains: it should end in _bw, _iops, _lat, _clat or _slat"
-        )
+        reason = "a fio log whose name does not show what it contains: it should end in _bw, _iops, _lat, _clat or _slat"
         return Refusal(Place(name), reason)
     totals = Totals(latencies=of.endswith("lat"))
     shift = _extra_column(head)
@@ -296,13 +405,24 @@ def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:
     if not sides:
         return Refusal(Place(name), "a fio log without a valid row")
     columns = head[:8192].lstrip().partition(b"\n")[0].count(b",") + 1 - shift
-    return Summary(Place(name, 1), of, sides, totals, columns, columns > 5 or _has_offsets(head, 4 + shift))
+    return Summary(
+        Place(name, 1),
+        of,
+        sides,
+        totals,
+        columns,
+        columns > 5 or _has_offsets(head, 4 + shift),
+    )
 
 
 def _has_offsets(head: bytes, column: int) -> bool:
     """Whether a column holds more than the 0 and 1 of a priority: the offset of an average is 0."""
     rows = [row.split(b",") for row in head[:8192].splitlines()[:20]]
-    return any(row[column].strip() not in (b"0", b"1") for row in rows[:-1] if len(row) > column)
+    return any(
+        row[column].strip() not in (b"0", b"1")
+        for row in rows[:-1]
+        if len(row) > column
+    )
 
 
 def _integers(rows: Sequence[Sequence[bytes]], column: int) -> list[int]:

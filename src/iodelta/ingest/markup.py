@@ -25,7 +25,9 @@ def plain(text: str) -> str:
     """``text`` without entities and tags; a line end that only markup made is a carriage return."""
     if _TAG.search(text, 0, _LOOK):
         text = "".join(_tables(text))
-        text = _TAG.sub("", _BREAK.sub(lambda found: "\n" if "\n" in found[0] else "\r", text))
+        text = _TAG.sub(
+            "", _BREAK.sub(lambda found: "\n" if "\n" in found[0] else "\r", text)
+        )
     if not _ENTITY.search(text, 0, _LOOK):
         return text
     import html  # with its table of thousands
@@ -42,7 +44,11 @@ def _tables(text: str) -> Iterator[str]:
         elif begin > end:
             yield text[end:begin]
             lines = " ".join(text[begin : found.start()].split())
-            yield "\r" + "\r".join(_rows(lines)) + "\n" * text.count("\n", begin, found.start())
+            yield (
+                "\r"
+                + "\r".join(_rows(lines))
+                + "\n" * text.count("\n", begin, found.start())
+            )
             end = found.start()
     yield text[end:]
 
@@ -51,13 +57,17 @@ def _rows(text: str) -> Iterator[str]:
     """The rows of a table; a cell over several rows stands in each, and one over several columns in the first."""
     before, *rows = _ROW.split(text)
     yield before
-    held: dict[int, tuple[int, str]] = {}  # how many rows more a cell is of, by its column
+    held: dict[
+        int, tuple[int, str]
+    ] = {}  # how many rows more a cell is of, by its column
     for row in rows:
         first, *parts = _CELL.split(row)
         cells: list[str] = []
         for attributes, words in zip(parts[::2], parts[1::2], strict=True):
             _fill(cells, held)
-            spans = {name.lower(): int(number) for name, number in _SPAN.findall(attributes)}
+            spans = {
+                name.lower(): int(number) for name, number in _SPAN.findall(attributes)
+            }
             if spans.get("row", 1) > 1:
                 held[len(cells)] = (spans["row"] - 1, words)
             cells += [words, *[""] * (min(spans.get("col", 1), _MOST_SPANNED) - 1)]

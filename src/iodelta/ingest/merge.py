@@ -12,7 +12,15 @@ from iodelta.ingest.model import Refusal, Run
 from iodelta.ingest.options import known
 from iodelta.trial import Direction, Finding, Latency, Quantity
 
-_RANK = {"json+": 0, "json": 1, "text": 2, "terse5": 3, "terse4": 4, "terse3": 5, "terse2": 6}
+_RANK = {
+    "json+": 0,
+    "json": 1,
+    "text": 2,
+    "terse5": 3,
+    "terse4": 4,
+    "terse3": 5,
+    "terse2": 6,
+}
 _SAME_START = 2.0
 """Seconds by which printed - elapsed may differ between reports of one run: fio counts whole seconds."""
 
@@ -57,7 +65,13 @@ def _marked(report: Report, count: int) -> Report:
         return report
     text = f"the last of {count} cumulative reports (status-interval) is used"
     return [
-        msgspec.structs.replace(run, findings=(*run.findings, Finding("read.status-interval", "note", _at(run), text)))
+        msgspec.structs.replace(
+            run,
+            findings=(
+                *run.findings,
+                Finding("read.status-interval", "note", _at(run), text),
+            ),
+        )
         if isinstance(run, Run)
         else run
         for run in report
@@ -96,7 +110,9 @@ def _went_on(old: Direction, new: Direction, *, known: bool) -> bool:
     """Whether ``new`` can be ``old`` some time on; ``known``: process or start say that they are of one run."""
     if new.ios < old.ios or new.bytes < old.bytes:
         return False
-    is_shorter = new.runtime_ms < old.runtime_ms  # fio < 3.30: a job's time ran on after its end, but for the last
+    is_shorter = (
+        new.runtime_ms < old.runtime_ms
+    )  # fio < 3.30: a job's time ran on after its end, but for the last
     if is_shorter and not (known and (new.ios, new.bytes) == (old.ios, old.bytes)):
         return False
     return (known and not is_shorter) or _could_grow(old, new)
@@ -104,7 +120,9 @@ def _went_on(old: Direction, new: Direction, *, known: bool) -> bool:
 
 def _could_grow(old: Direction, new: Direction) -> bool:
     """Whether ``new`` can be ``old`` and more: extremes move outwards only, and the rest at no unheard-of rate."""
-    pairs = [(getattr(old, name), getattr(new, name)) for name in ("slat", "clat", "lat")]
+    pairs = [
+        (getattr(old, name), getattr(new, name)) for name in ("slat", "clat", "lat")
+    ]
     known = [(a, b) for a, b in pairs if a is not None and b is not None]
     if not all(b.max.high >= a.max.low and b.min.low <= a.min.high for a, b in known):
         return False
@@ -129,8 +147,12 @@ def _one_format(reports: Sequence[Report]) -> list[Report]:
     """Neighbours that show the same runs in different formats as one report, in the best of them."""
     kept: list[Report] = []
     for report in reports:
-        for count in range(_alike(kept) if kept and _format(kept[-1]) != _format(report) else 0, 0, -1):
-            before = list(chain.from_iterable(kept[-count:]))  # terse records of clones stand apart
+        for count in range(
+            _alike(kept) if kept and _format(kept[-1]) != _format(report) else 0, 0, -1
+        ):
+            before = list(
+                chain.from_iterable(kept[-count:])
+            )  # terse records of clones stand apart
             matches = list(_matches(before, report))
             if matches and len(matches) == min(_runs(before), _runs(report)):
                 kept[-count:] = [_joined(before, report, matches)]
@@ -147,7 +169,9 @@ def _runs(report: Report) -> int:
 def _alike(kept: Sequence[Report]) -> int:
     """How many of the last reports are of the format of the last."""
     forms = [_format(report) for report in kept[-_CLONES:]]
-    return next((n for n, form in enumerate(reversed(forms)) if form != forms[-1]), len(forms))
+    return next(
+        (n for n, form in enumerate(reversed(forms)) if form != forms[-1]), len(forms)
+    )
 
 
 def _matches(before: Report, report: Report) -> Iterator[tuple[Run, Run]]:
@@ -170,7 +194,11 @@ def _same(run: Run, other: Run) -> bool:
         return False
     if other.format in run.also or other.format == run.format:
         return False
-    if run.error and run.error == other.error and not (run.directions and other.directions):
+    if (
+        run.error
+        and run.error == other.error
+        and not (run.directions and other.directions)
+    ):
         return True
     return _same_directions(run.directions, other.directions)
 
@@ -179,7 +207,9 @@ def _same_directions(some: Sequence[Direction], others: Sequence[Direction]) -> 
     """Whether there are as many, of the same kinds unless one is the sum of them, and each shows the same."""
     kinds = {direction.kind for direction in some}
     other_kinds = {direction.kind for direction in others}
-    if len(some) != len(others) or (kinds != other_kinds and "mixed" not in kinds | other_kinds):
+    if len(some) != len(others) or (
+        kinds != other_kinds and "mixed" not in kinds | other_kinds
+    ):
         return False
     return all(map(_same_direction, some, others))
 
@@ -193,7 +223,11 @@ def _same_direction(x: Direction, y: Direction) -> bool:
         return False
     if x.iops.overlaps(y.iops) and x.bandwidth.overlaps(y.bandwidth):
         return True
-    return _close(x.iops, y.iops) and _close(x.bandwidth, y.bandwidth) and latencies_agree(x, y)
+    return (
+        _close(x.iops, y.iops)
+        and _close(x.bandwidth, y.bandwidth)
+        and latencies_agree(x, y)
+    )
 
 
 def _close(x: Quantity, y: Quantity) -> bool:
@@ -202,7 +236,11 @@ def _close(x: Quantity, y: Quantity) -> bool:
 
 def latencies_agree(x: Direction, y: Direction) -> bool:
     """Whether both have latencies, and the same."""
-    pairs = [(a, b) for name, a, b in shared(x, y) if name not in ("iops", "bandwidth") and not math.isnan(a.value)]
+    pairs = [
+        (a, b)
+        for name, a, b in shared(x, y)
+        if name not in ("iops", "bandwidth") and not math.isnan(a.value)
+    ]
     return bool(pairs) and all(a.overlaps(b) for a, b in pairs)
 
 
@@ -219,25 +257,38 @@ def over_files(runs: Sequence[Run]) -> list[Run]:
             kept.append(run)
             continue
         best, other = sorted((kept[at], run), key=lambda one: _RANK.get(one.format, 9))
-        text = f"the same run is in {other.place.file} as {other.format}: it counts once"
+        text = (
+            f"the same run is in {other.place.file} as {other.format}: it counts once"
+        )
         finding = Finding("read.twice", "note", _at(best), text)
-        kept[at] = msgspec.structs.replace(_best(best, other), findings=(*best.findings, finding))
+        kept[at] = msgspec.structs.replace(
+            _best(best, other), findings=(*best.findings, finding)
+        )
     return kept
 
 
 def _shown_twice(run: Run, other: Run) -> bool:
     """The same counts and latencies, and as many context switches: no second run has them all."""
-    if run.place.file == other.place.file or not run.directions or run.format == other.format:
+    if (
+        run.place.file == other.place.file
+        or not run.directions
+        or run.format == other.format
+    ):
         return False
     if not {run.format, other.format} <= _RANK.keys() or not _same(run, other):
         return False
     switches = None not in (run.context_switches, other.context_switches)
     if switches and run.context_switches != other.context_switches:
         return False
-    return all(latencies_agree(x, y) for x, y in zip(run.directions, other.directions, strict=True))
+    return all(
+        latencies_agree(x, y)
+        for x, y in zip(run.directions, other.directions, strict=True)
+    )
 
 
-def _joined(before: Report, report: Report, matches: Sequence[tuple[Run, Run]]) -> Report:
+def _joined(
+    before: Report, report: Report, matches: Sequence[tuple[Run, Run]]
+) -> Report:
     """In the order of the fuller report, each pair as one run; entries of one side alone are kept."""
     of: dict[int, tuple[Run, Run]] = {}
     for pair in matches:
@@ -260,21 +311,32 @@ def _best(first: Run, second: Run) -> Run:
         ended=best.ended if best.ended is not None else other.ended,
         local_time=best.local_time if best.ended is not None else other.local_time,
         workload=known(best.workload, other.workload),
-        also=(*best.also, other.format, *(form for form in other.also if form not in best.also)),
+        also=(
+            *best.also,
+            other.format,
+            *(form for form in other.also if form not in best.also),
+        ),
         findings=_findings_of_both(best, other, both),
         **fuller,
     )
 
 
-def _paired(some: Sequence[Direction], others: Sequence[Direction]) -> list[tuple[Direction, Direction]]:
+def _paired(
+    some: Sequence[Direction], others: Sequence[Direction]
+) -> list[tuple[Direction, Direction]]:
     """Each with the other's; none where one has none."""
     return list(zip(some, others, strict=True)) if some and others else []
 
 
-def _findings_of_both(best: Run, other: Run, both: Sequence[tuple[Direction, Direction]]) -> tuple[Finding, ...]:
+def _findings_of_both(
+    best: Run, other: Run, both: Sequence[tuple[Direction, Direction]]
+) -> tuple[Finding, ...]:
     """Those of the better format, what only the other has, and where they contradict each other."""
     rules = {finding.rule for finding in best.findings}
-    findings = (*best.findings, *(finding for finding in other.findings if finding.rule not in rules))
+    findings = (
+        *best.findings,
+        *(finding for finding in other.findings if finding.rule not in rules),
+    )
     disagree = list(chain.from_iterable(starmap(_differences, both)))
     if not disagree:
         return findings
@@ -319,7 +381,9 @@ def _differences(a: Direction, b: Direction) -> Iterator[str]:
     swapped = a.lat.percentiles if a.lat is not None else {}
     for name, x, y in shared(a, b):
         percent = float(name.rpartition(" p")[2]) if name.startswith("clat p") else 0.0
-        if not x.overlaps(y) and not (percent in swapped and swapped[percent].overlaps(y)):
+        if not x.overlaps(y) and not (
+            percent in swapped and swapped[percent].overlaps(y)
+        ):
             yield f"{a.kind} {name} is {y.value:g} {y.unit} and not {x.value:g}"
 
 

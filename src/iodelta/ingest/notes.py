@@ -9,16 +9,36 @@ from iodelta.ingest.wording import clean
 from iodelta.trial import Finding, Severity
 
 _REMARKS: tuple[tuple[str, re.Pattern[str], Severity, str], ...] = (
-    ("fio.signal", re.compile(r"terminating on signal \d+|got signal=\d+"), "warning", "it was stopped early"),
+    (
+        "fio.signal",
+        re.compile(r"terminating on signal \d+|got signal=\d+"),
+        "warning",
+        "it was stopped early",
+    ),
     (
         "fio.depth-ignored",
         re.compile(r"note: both iodepth >= 1 and synch"),
         "note",
         "the requested depth had no effect",
     ),
-    ("fio.past-end", re.compile(r"refusing extend"), "warning", "the file was smaller than size"),
-    ("fio.no-io", re.compile(r"No I/O performed by"), "warning", "it did no I/O, so there is no latency"),
-    ("fio.error", re.compile(r"^fio: .{0,300}\b(?:err|error)="), "warning", "a job failed"),
+    (
+        "fio.past-end",
+        re.compile(r"refusing extend"),
+        "warning",
+        "the file was smaller than size",
+    ),
+    (
+        "fio.no-io",
+        re.compile(r"No I/O performed by"),
+        "warning",
+        "it did no I/O, so there is no latency",
+    ),
+    (
+        "fio.error",
+        re.compile(r"^fio: .{0,300}\b(?:err|error)="),
+        "warning",
+        "a job failed",
+    ),
     (
         "fio.lost-disk-stats",
         re.compile(r"clock not CPU consistent|clock setup failed"),
@@ -34,5 +54,7 @@ def remarks(said: Iterable[str], place: str) -> tuple[Finding, ...]:
     for line in said:
         for rule, pattern, severity, meaning in _REMARKS:
             if rule not in found and pattern.search(line[:1000]):
-                found[rule] = Finding(rule, severity, place, f"{meaning}: {clean(line.strip()[:200])}")
+                found[rule] = Finding(
+                    rule, severity, place, f"{meaning}: {clean(line.strip()[:200])}"
+                )
     return tuple(found.values())

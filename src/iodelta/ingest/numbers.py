@@ -18,7 +18,9 @@ COUNT_MAX = 2**63
 Version = tuple[int, int]
 
 _PREFIX = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
-_NUM = re.compile(r"(\d{1,20})(?:\.(\d{1,12}))?\s?([kmgtpeKMGTPE]?)(i?)(?:[bB](?:it)?)?(?:/s)?")
+_NUM = re.compile(
+    r"(\d{1,20})(?:\.(\d{1,12}))?\s?([kmgtpeKMGTPE]?)(i?)(?:[bB](?:it)?)?(?:/s)?"
+)
 _SIZE = re.compile(r"(\d{1,20})(?:\.(\d{1,6}))?\s?([kKmMgGtTpP]?)([iI]?)([bB]?)")
 
 
@@ -40,7 +42,9 @@ def version_of(text: str | None) -> Version | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-def num2str(text: str, version: Version | None, *, kilo: int = 1000, truncated: bool = True) -> Printed | None:
+def num2str(
+    text: str, version: Version | None, *, kilo: int = 1000, truncated: bool = True
+) -> Printed | None:
     """What fio's ``num2str`` was given when it printed ``text``; None when that is no such number.
 
     ``kilo`` is the step of the prefixes unless the text says ``i`` (1024). ``truncated``: the number was cut to an
@@ -50,7 +54,12 @@ def num2str(text: str, version: Version | None, *, kilo: int = 1000, truncated: 
     found = _NUM.fullmatch(text.strip())
     if found is None:
         return None
-    whole, digits, prefix, binary = int(found[1]), found[2] or "", found[3].upper(), found[4]
+    whole, digits, prefix, binary = (
+        int(found[1]),
+        found[2] or "",
+        found[3].upper(),
+        found[4],
+    )
     if whole > COUNT_MAX:
         return None
     step = 1024 if binary else kilo
@@ -58,8 +67,14 @@ def num2str(text: str, version: Version | None, *, kilo: int = 1000, truncated: 
     unit = float(step) ** power
     if not power:
         value, half = _value(whole, digits)
-        return Printed(value, value - half, value + half) if digits else Printed(value, value, value + truncated)
-    lost = 1 / step if power > 1 else 1 / unit  # the remainder of the division before, or the integer truncation
+        return (
+            Printed(value, value - half, value + half)
+            if digits
+            else Printed(value, value, value + truncated)
+        )
+    lost = (
+        1 / step if power > 1 else 1 / unit
+    )  # the remainder of the division before, or the integer truncation
     return _rounded(whole, digits, unit, lost, version)
 
 
@@ -72,10 +87,14 @@ def _value(whole: int, digits: str) -> tuple[float, float]:
 def _power(prefix: str, version: Version | None) -> int:
     power = _PREFIX[prefix]
     old = version is not None and version < (2, 17)
-    return power - 1 if old and prefix in ("P", "E") else power  # the list of prefixes had no T
+    return (
+        power - 1 if old and prefix in ("P", "E") else power
+    )  # the list of prefixes had no T
 
 
-def _rounded(whole: int, digits: str, unit: float, lost: float, version: Version | None) -> Printed:
+def _rounded(
+    whole: int, digits: str, unit: float, lost: float, version: Version | None
+) -> Printed:
     """The interval of a number with a prefix: which of the three kinds of fraction it has is the version's."""
     if not digits:
         return Printed(whole * unit, (whole - 0.5) * unit, (whole + 0.5 + lost) * unit)
@@ -108,18 +127,25 @@ def size(text: str, kilo: int = 1024) -> int | None:
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         return None
-    value = float(f"{found[1]}.{found[2] or 0}") * float(kilo) ** _PREFIX[found[3].upper()]
+    value = (
+        float(f"{found[1]}.{found[2] or 0}") * float(kilo) ** _PREFIX[found[3].upper()]
+    )
     return int(value) if value < COUNT_MAX else None
 
 
 def seconds(text: str) -> float | None:
     """Seconds in fio's own spelling of a time (``30``, ``30s``, ``5m``, ``500ms``); None if it is none."""
-    found = re.fullmatch(r"(\d{1,15})\s?(us|usec|ms|msec|s|sec|m|min|h|hr|d)?", text.strip().lower())
+    found = re.fullmatch(
+        r"(\d{1,15})\s?(us|usec|ms|msec|s|sec|m|min|h|hr|d)?", text.strip().lower()
+    )
     if found is None:
         return None
     scale = {"u": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
     unit = found[2] or "s"
-    return int(found[1]) * scale["u" if unit[0] == "u" else "ms" if unit.startswith("ms") else unit[0]]
+    return (
+        int(found[1])
+        * scale["u" if unit[0] == "u" else "ms" if unit.startswith("ms") else unit[0]]
+    )
 
 
 def whole(text: str) -> int | None:
@@ -131,7 +157,9 @@ def whole(text: str) -> int | None:
     return value if value < COUNT_MAX else None
 
 
-def percentile(value: int, step: int, nanoseconds: bool | None, *, up: bool = True) -> Quantity:
+def percentile(
+    value: int, step: int, nanoseconds: bool | None, *, up: bool = True
+) -> Quantity:
     """A percentile printed as a whole number of ``step`` ns: whatever lies in a bin whose centre prints so.
 
     fio >= 2.99 has bins of ns and divides the centre by 1000 once or twice, rounding ``up`` in text and down in terse
@@ -145,7 +173,9 @@ def percentile(value: int, step: int, nanoseconds: bool | None, *, up: bool = Tr
     if nanoseconds is not True:
         readings.append((max(step // 1000, 1), 1000 if step > 1 else 1))
     found = [_shortened(value, divided, scale, up) for divided, scale in readings]
-    return Quantity(found[0].value, min(q.low for q in found), max(q.high for q in found), "ns")
+    return Quantity(
+        found[0].value, min(q.low for q in found), max(q.high for q in found), "ns"
+    )
 
 
 def _shortened(value: int, divided: int, scale: int, up: bool) -> Quantity:
@@ -157,7 +187,9 @@ def _shortened(value: int, divided: int, scale: int, up: bool) -> Quantity:
     fits = [edges for edges in bins if first <= _centre(edges) <= last]
     if not fits:  # no fio prints this: somebody rounded
         bounds = (max(first - 1, 0) * scale, (last + 1) * scale)
-        return Quantity(float(value * divided * scale), float(bounds[0]), float(bounds[1]), "ns")
+        return Quantity(
+            float(value * divided * scale), float(bounds[0]), float(bounds[1]), "ns"
+        )
     low, high = fits[0][0] * scale, float(fits[-1][1] * scale)
     if bin_index(fits[-1][0]) >= (US_BINS if scale > 1 else BINS) - 1:
         high = math.inf  # the last bin takes all that is longer
@@ -166,4 +198,6 @@ def _shortened(value: int, divided: int, scale: int, up: bool) -> Quantity:
 
 
 def _centre(edges: tuple[int, int]) -> int:
-    return edges[0] + (edges[1] - edges[0]) // 2 if edges[1] - edges[0] > 1 else edges[0]
+    return (
+        edges[0] + (edges[1] - edges[0]) // 2 if edges[1] - edges[0] > 1 else edges[0]
+    )

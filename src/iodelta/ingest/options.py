@@ -37,7 +37,11 @@ def workload(options: Mapping[str, str]) -> Workload:
 
 def known(best: Workload, other: Workload) -> Workload:
     """What is asked for: the gaps of one account filled by the other."""
-    gaps = {name: getattr(other, name) for name in best.__struct_fields__ if getattr(best, name) is None}
+    gaps = {
+        name: getattr(other, name)
+        for name in best.__struct_fields__
+        if getattr(best, name) is None
+    }
     return msgspec.structs.replace(best, **gaps)
 
 
@@ -70,7 +74,9 @@ def _block(given: Mapping[str, str], rw: str, kilo: int) -> int | None:
         return None
     used = {"read", "write", "trim"}
     plain = rw.removeprefix("rand")
-    used = {"rw": {"read", "write"}, "trimwrite": {"write", "trim"}}.get(plain, {plain} if plain in _PLACES else used)
+    used = {"rw": {"read", "write"}, "trimwrite": {"write", "trim"}}.get(
+        plain, {plain} if plain in _PLACES else used
+    )
     wanted = {sizes[min(_PLACES[kind], len(sizes) - 1)] for kind in used}
     return wanted.pop() if len(wanted) == 1 else None
 

@@ -57,11 +57,33 @@ _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
         ),
         _OWN_TABLE,
     ),
-    ("CBT", re.compile(r"Comparati?ve Performance Report|IOps@\d|\"(?:latency_at_max_iops|maximum_iops)\""), _CBT),
-    ("CrystalDiskMark", re.compile(r"(?:Crystal|K)DiskMark \d|\(Q= {0,3}\d{1,4}, ?T= {0,3}\d{1,4}\) ?: "), _SHORT),
+    (
+        "CBT",
+        re.compile(
+            r"Comparati?ve Performance Report|IOps@\d|\"(?:latency_at_max_iops|maximum_iops)\""
+        ),
+        _CBT,
+    ),
+    (
+        "CrystalDiskMark",
+        re.compile(
+            r"(?:Crystal|K)DiskMark \d|\(Q= {0,3}\d{1,4}, ?T= {0,3}\d{1,4}\) ?: "
+        ),
+        _SHORT,
+    ),
     ("AS SSD", re.compile(r"^AS SSD Benchmark \d"), _SHORT),
-    ("hdparm", re.compile(r"^\s{0,9}Timing (?:buffered|O_DIRECT) disk reads: "), _SHORT),
-    ("iostat", re.compile(r"Device:? {1,30}(?:\S{1,12} {1,12}){0,6}r/s .{0,200}(?:%util|await)"), _DEVICE),
+    (
+        "hdparm",
+        re.compile(r"^\s{0,9}Timing (?:buffered|O_DIRECT) disk reads: "),
+        _SHORT,
+    ),
+    (
+        "iostat",
+        re.compile(
+            r"Device:? {1,30}(?:\S{1,12} {1,12}){0,6}r/s .{0,200}(?:%util|await)"
+        ),
+        _DEVICE,
+    ),
     ("IOzone", re.compile(r"Iozone: Performance Test of File I/O"), _OWN_TABLE),
     (
         "sysbench",
@@ -73,10 +95,18 @@ _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("diskspd", re.compile(r"\bbytes\s+\|\s+I/Os\s+\|.{0,60}I/O per s"), _OWN_TABLE),
     ("sar", re.compile(r"\bDEV {1,30}tps .{0,120}(?:rd_sec/s|areq-sz)"), _DEVICE),
     ("rados bench", re.compile(r"^Total (?:writes|reads) made:"), _OWN_TABLE),
-    ("SPDK", re.compile(r"Device Information {1,60}: {1,20}IOPS|\(Core Mask 0x"), _OWN_TABLE),
+    (
+        "SPDK",
+        re.compile(r"Device Information {1,60}: {1,20}IOPS|\(Core Mask 0x"),
+        _OWN_TABLE,
+    ),
     ("ioping", re.compile(r"ioping statistics ---"), _SHORT),
     ("YCSB", re.compile(r"^\[OVERALL\], Throughput\(ops/sec\)"), _OWN_TABLE),
-    ("bonnie++", re.compile(r"-Sequential Output-{1,20} {0,3}-{1,20}Sequential Input-"), _OWN_TABLE),
+    (
+        "bonnie++",
+        re.compile(r"-Sequential Output-{1,20} {0,3}-{1,20}Sequential Input-"),
+        _OWN_TABLE,
+    ),
 )
 """Name, what tells it, and what to do instead."""
 _ELBENCHO = "ISO date,"
@@ -85,8 +115,12 @@ _PHASE = re.compile(
     r"|time {1,20}: {1,20}[\d.dhms]{2,30} {1,20}(?P<time>[\d.dhms]{2,30}))$"
 )
 """Before its release 3 elbencho printed milliseconds, since then ``30m0.279s``."""
-_ELAPSED = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?(?:(\d{1,9})ms)?")
-_ROW = re.compile(r"(IOPS|Throughput MiB/s|MiB/s)(?: (write|read))? {1,20}: {1,20}(\d{1,18}) {1,20}(\d{1,18})$")
+_ELAPSED = re.compile(
+    r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?(?:(\d{1,9})ms)?"
+)
+_ROW = re.compile(
+    r"(IOPS|Throughput MiB/s|MiB/s)(?: (write|read))? {1,20}: {1,20}(\d{1,18}) {1,20}(\d{1,18})$"
+)
 _IO_LATENCY = re.compile(
     r"IO(?: (wr|rd))? lat(?:ency)?(?: us)? {1,20}: \[ min=(\S{1,20}) avg=(\S{1,20}) max=(\S{1,20}) \]"
 )
@@ -110,7 +144,9 @@ def refused(text: str, lines: Sequence[Line], file: str) -> list[Refusal]:
     return list(found.values())
 
 
-def results(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Run | Refusal]]:
+def results(
+    lines: Sequence[Line], used: bytearray, file: str
+) -> list[list[Run | Refusal]]:
     """The runs of elbencho and dbench; the indexes of their lines are marked in ``used``."""
     found: list[list[Run | Refusal]] = []
     index = 0
@@ -135,7 +171,9 @@ def results(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Run 
     return [rows for rows in found if rows]
 
 
-def _elbencho_csv(lines: Sequence[Line], index: int, file: str) -> Iterator[Run | Refusal]:
+def _elbencho_csv(
+    lines: Sequence[Line], index: int, file: str
+) -> Iterator[Run | Refusal]:
     titles = next(csv.reader([lines[index].text]))
     for line in lines[index + 1 :]:
         if not line.text.strip():
@@ -152,7 +190,9 @@ def _elbencho_csv(lines: Sequence[Line], index: int, file: str) -> Iterator[Run 
 
 def _elbencho_label(row: Mapping[str, str]) -> str:
     label = row.get("label", "").strip()
-    return "" if label.lower() == "none" else label  # what elbencho writes where none was given
+    return (
+        "" if label.lower() == "none" else label
+    )  # what elbencho writes where none was given
 
 
 def _elbencho_directions(row: Mapping[str, str], kind: Kind | None) -> list[Direction]:
@@ -169,7 +209,10 @@ def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
     kind = "write" if operation.startswith("RWMIX") else kinds.get(operation)
     directions = _elbencho_directions(row, kind)
     if not directions:
-        return Refusal(place, f"elbencho's phase {clean(operation)!r} has no rate of reads or writes: not read")
+        return Refusal(
+            place,
+            f"elbencho's phase {clean(operation)!r} has no rate of reads or writes: not read",
+        )
     random = "rand" if row.get("random") == "1" else ""
     rw = "rw" if len(directions) > 1 else str(directions[0].kind)
     label = _elbencho_label(row)
@@ -188,7 +231,11 @@ def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
             direct={"1": True, "0": False}.get(row.get("direct IO", "")),
             size=_count(row, "file size"),
         ),
-        labels={**({"label": clean(label)} if label else {}), "operation": operation.lower(), "done": "last"},
+        labels={
+            **({"label": clean(label)} if label else {}),
+            "operation": operation.lower(),
+            "done": "last",
+        },
         table="elbencho",
     )
 
@@ -196,7 +243,10 @@ def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
 def _elbencho_direction(row: Mapping[str, str], kind: Kind, of: str) -> Direction:
     """The rates when the last thread was done: all work over all time."""
     lat = None
-    mean, low, high = (_whole(row, f"{of}IO lat us [{name}]", "ns", 1e3) for name in ("avg", "min", "max"))
+    mean, low, high = (
+        _whole(row, f"{of}IO lat us [{name}]", "ns", 1e3)
+        for name in ("avg", "min", "max")
+    )
     if mean.value > 0:
         lat = Latency(0, mean, unknown("ns"), low, high)
     return Direction(
@@ -218,7 +268,11 @@ def _count(row: Mapping[str, str], title: str) -> int | None:
 def _whole(row: Mapping[str, str], title: str, unit: str, scale: float) -> Quantity:
     """A number that elbencho has cut to an integer."""
     count = _count(row, title)
-    return unknown(unit) if count is None else Quantity(count * scale, count * scale, (count + 1) * scale, unit)
+    return (
+        unknown(unit)
+        if count is None
+        else Quantity(count * scale, count * scale, (count + 1) * scale, unit)
+    )
 
 
 def _phase_end(lines: Sequence[Line], index: int) -> int:
@@ -233,7 +287,10 @@ def _elbencho_text(
     lines: Sequence[Line], index: int, end: int, phase: re.Match[str], file: str
 ) -> Iterator[Run | Refusal]:
     """What elbencho prints of one phase, in the column of the last thread."""
-    row: dict[str, str] = {"operation": phase[1], "time ms [last]": phase["ms"] or _milliseconds(phase["time"])}
+    row: dict[str, str] = {
+        "operation": phase[1],
+        "time ms [last]": phase["ms"] or _milliseconds(phase["time"]),
+    }
     for line in lines[index + 1 : end]:
         text = line.text.strip()
         if match := _ROW.match(text):
@@ -241,7 +298,9 @@ def _elbencho_text(
             row[f"{of}{match[1].removeprefix('Throughput ')} [last]"] = match[4]
         elif match := _IO_LATENCY.match(text):
             of = "rwmix read " if match[1] == "rd" else ""
-            for name, value in zip(("min", "avg", "max"), match.groups()[1:], strict=True):
+            for name, value in zip(
+                ("min", "avg", "max"), match.groups()[1:], strict=True
+            ):
                 row[f"{of}IO lat us [{name}]"] = _microseconds(value)
     yield _elbencho_row(row, Place(file, lines[index].number))
 
@@ -258,7 +317,11 @@ def _milliseconds(text: str) -> str:
 def _microseconds(text: str) -> str:
     """Only a number of whole microseconds: ``1.66ms`` is rounded, and says no more than the CSV does."""
     found = _TIME.fullmatch(text)
-    return found[1] if found is not None and found[2] in (None, "us") and "." not in found[1] else ""
+    return (
+        found[1]
+        if found is not None and found[2] in (None, "us") and "." not in found[1]
+        else ""
+    )
 
 
 def _dbench(found: re.Match[str], place: Place) -> Run:
@@ -266,7 +329,9 @@ def _dbench(found: re.Match[str], place: Place) -> Run:
     speed = decimals(found[1])
     bandwidth = unknown("B/s") if speed is None else speed.quantity("B/s", 1e6)
     clients = int(found[3] or found[4])
-    labels = {"clients": str(clients)} | ({"mode": found[2].strip(" ()")} if found[2] else {})
+    labels = {"clients": str(clients)} | (
+        {"mode": found[2].strip(" ()")} if found[2] else {}
+    )
     if found[5]:
         labels["max latency of an operation (ms)"] = found[5]
     return Run(

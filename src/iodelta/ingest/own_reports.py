@@ -36,4 +36,6 @@ def refused(text: str, lines: Sequence[Line], file: str) -> list[Refusal]:
     found = _MARK.search(text) or (_BETTER.search(text) if "iodelta " in text else None)
     if not found:
         return []
-    return [Refusal(Place(file, lines[text.count("\n", 0, found.start())].number), REMEDY)]
+    return [
+        Refusal(Place(file, lines[text.count("\n", 0, found.start())].number), REMEDY)
+    ]

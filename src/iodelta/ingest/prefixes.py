@@ -34,10 +34,16 @@ def without(texts: Sequence[str]) -> Sequence[str]:
     if not learned:
         return texts
     prefixes = re.compile(rf" *(?:{'|'.join(learned)}) ?")
-    return [text[match.end() :] if (match := prefixes.match(text)) else text for text in texts]
+    return [
+        text[match.end() :] if (match := prefixes.match(text)) else text
+        for text in texts
+    ]
 
 
 def _pattern(prefix: str) -> str:
     """The expression of every prefix that differs from this one in its digits alone."""
     tokens = re.findall(r"\d+| +|[^\d ]+", prefix)
-    return "".join(r"\d{1,20}" if t[0].isdigit() else " {1,8}" if t[0] == " " else re.escape(t) for t in tokens)
+    return "".join(
+        r"\d{1,20}" if t[0].isdigit() else " {1,8}" if t[0] == " " else re.escape(t)
+        for t in tokens
+    )

@@ -21,8 +21,19 @@ MOST = 500
 _UNITS = {
     "iops": ("IOPS", 1.0),
     **{f"{prefix}b/s": ("B/s", 1000.0**power) for power, prefix in enumerate("kmg", 1)},
-    **{f"{prefix}ib/s": ("B/s", 1024.0**power) for power, prefix in enumerate("kmg", 1)},
-    **{unit: ("ns", scale) for unit, scale in (("ns", 1.0), ("us", 1e3), ("usec", 1e3), ("ms", 1e6), ("msec", 1e6))},
+    **{
+        f"{prefix}ib/s": ("B/s", 1024.0**power) for power, prefix in enumerate("kmg", 1)
+    },
+    **{
+        unit: ("ns", scale)
+        for unit, scale in (
+            ("ns", 1.0),
+            ("us", 1e3),
+            ("usec", 1e3),
+            ("ms", 1e6),
+            ("msec", 1e6),
+        )
+    },
 }
 _STEP = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _VALUE = (
@@ -34,16 +45,22 @@ _GIVEN = r"(?: ?\(([^()]{1,40})\))?"
 _CHANGES = (
     re.compile(rf"{_VALUE} ?(?:→|-+>|=>) ?(?:\w+: ?)?{_VALUE}{_GIVEN}"),
     re.compile(rf"\bfrom {_VALUE} to {_VALUE}{_GIVEN}"),
-    re.compile(rf"\bgood\b[^.]{{1,60}}? {_VALUE}(?=[ ,.]).{{1,80}}?\bbad\b[^.]{{1,60}}? {_VALUE}(?=[ ,.]){_GIVEN}"),
+    re.compile(
+        rf"\bgood\b[^.]{{1,60}}? {_VALUE}(?=[ ,.]).{{1,80}}?\bbad\b[^.]{{1,60}}? {_VALUE}(?=[ ,.]){_GIVEN}"
+    ),
 )
-_DIRECTION = re.compile(r"(?:\b|\brand(?:om)?|\bseq(?:uential)?)_?(read|write|trim|rw|mixed)s?\b")
+_DIRECTION = re.compile(
+    r"(?:\b|\brand(?:om)?|\bseq(?:uential)?)_?(read|write|trim|rw|mixed)s?\b"
+)
 _CLAUSE = re.compile(r"[.;,] |\b(?:and|while|but)\b")
 _RANKED = re.compile(
     r"\bp(?P<p>\d{2}(?:\.\d{1,3})?)\b"
     r"|\b(?P<th>\d{2}(?:\.\d{1,3})?) ?(?:th\b|%(?=-?(?:ile| (?:lat|perc))))"
     r"|\bmedian\b"
 )
-_RANKED_AFTER = re.compile(rf"[ (]{{1,2}}(?:(?:at|for|in|on) )?(?:the )?(?:{_RANKED.pattern})")
+_RANKED_AFTER = re.compile(
+    rf"[ (]{{1,2}}(?:(?:at|for|in|on) )?(?:the )?(?:{_RANKED.pattern})"
+)
 _NO_MEAN = re.compile(
     r"\b(?:max\w*|min(?:imum)?|worst|best|tail|peak|std\w*|deviation|jitter|range|run ?time|duration|elapsed|boot\w*"
     r"|took|takes|taking|interval|time ?out|period|setup|startup|sleep|spent|slat|submission|cpu)\b",
@@ -97,7 +114,11 @@ class Change(NamedTuple):
     def percent(self) -> tuple[float, float, float]:
         """The change in percent of the value before: lowest, as written, highest."""
         a, b = self.before, self.after
-        return 100 * (b.low / a.high - 1), 100 * (b.value / a.value - 1), 100 * (b.high / a.low - 1)
+        return (
+            100 * (b.low / a.high - 1),
+            100 * (b.value / a.value - 1),
+            100 * (b.high / a.low - 1),
+        )
 
 
 class Paragraph(NamedTuple):
@@ -121,7 +142,11 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
         quote = re.match(r"(?:\s*>)*", line)
         marks = quote[0].count(">") if quote else 0
         words = " ".join(line[quote.end() if quote else 0 :].split())
-        headline = bool(parts) and HEADLINE.match(parts[0]) is not None and not line.startswith((" ", "\t"))
+        headline = (
+            bool(parts)
+            and HEADLINE.match(parts[0]) is not None
+            and not line.startswith((" ", "\t"))
+        )
         if parts and (not words or marks != depth or headline):
             yield Paragraph(" ".join(parts), depth, tuple(starts))
             parts, starts, length = [], [], 0
@@ -156,11 +181,17 @@ def _change(paragraph: Paragraph, match: re.Match[str]) -> Change | None:
     if before is None or after is None or not before.low > 0:
         return None
     unit = before.unit if before.unit != "1" else after.unit
-    if unit == "1" and _are_iops(paragraph.text[max(0, match.start() - 60) : match.start(1)], match):
+    if unit == "1" and _are_iops(
+        paragraph.text[max(0, match.start() - 60) : match.start(1)], match
+    ):
         unit = "IOPS"
     if unit == "1" or {before.unit, after.unit} - {unit, "1"}:
         return None
-    rank = _rank(paragraph.text[: match.start()], paragraph.text[match.end() :]) if unit == "ns" else 0.0
+    rank = (
+        _rank(paragraph.text[: match.start()], paragraph.text[match.end() :])
+        if unit == "ns"
+        else 0.0
+    )
     if rank is None:
         return None
     cells = _CELL.findall(paragraph.text[: match.start()])
@@ -200,7 +231,10 @@ def _are_iops(before: str, match: re.Match[str]) -> bool:
     _, named, between = before.rpartition("IOPS")
     if named and re.fullmatch(r"\s?[:=]?\s?", between):
         return True
-    large = all(match[at + 1] or len(re.sub(r"\D", "", match[at].partition(".")[0])) > 4 for at in (1, 4))
+    large = all(
+        match[at + 1] or len(re.sub(r"\D", "", match[at].partition(".")[0])) > 4
+        for at in (1, 4)
+    )
     return bool(named) and large and _ANOTHER.search(between) is None
 
 
@@ -214,7 +248,10 @@ def rows(text: str, file: str) -> tuple[Run, ...]:
 def unread(text: str, found: Sequence[Run]) -> list[int]:
     """The numbers of lines with a rate that is in nothing that was ``found``."""
     lines = text[:LONGEST].split("\n")
-    said = {(run.place.line - 1, run.labels.get("cell", ""), "setting" in run.labels) for run in found}
+    said = {
+        (run.place.line - 1, run.labels.get("cell", ""), "setting" in run.labels)
+        for run in found
+    }
     for at, words, is_listed in sorted(said):
         whole = words and words in lines[at]
         lines[at] = lines[at].replace(words, "") if whole else ""
@@ -223,11 +260,20 @@ def unread(text: str, found: Sequence[Run]) -> list[int]:
     return [number for number, line in enumerate(lines, 1) if _RATE.search(line)]
 
 
-def _quantity(digits: str | None, prefix: str | None, unit: str | None) -> Quantity | None:
+def _quantity(
+    digits: str | None, prefix: str | None, unit: str | None
+) -> Quantity | None:
     if not digits:
         return None
     plain = digits.replace(",", "")
-    name = (unit or "").casefold().replace("byte", "b").replace("sec", "s").replace("uss", "us").replace("mss", "ms")
+    name = (
+        (unit or "")
+        .casefold()
+        .replace("byte", "b")
+        .replace("sec", "s")
+        .replace("uss", "us")
+        .replace("mss", "ms")
+    )
     kind, scale = _UNITS.get(name, ("1", 1.0))
     scale *= _STEP[(prefix or "").casefold()]
     value, half = float(plain), 0.5 * 10.0 ** -len(plain.partition(".")[2])
@@ -264,7 +310,9 @@ def listed(text: str, file: str) -> Iterator[Run]:
         if pair is not None:
             directions = _pair(pair)
             if directions:
-                yield _of_both(pair, words, directions, (case, heading), Place(file, number))
+                yield _of_both(
+                    pair, words, directions, (case, heading), Place(file, number)
+                )
             continue
         own = list(_listed_rates(words))
         if own and heading:
@@ -272,8 +320,11 @@ def listed(text: str, file: str) -> Iterator[Run]:
                 place=Place(file, number),
                 format="table",
                 table=clean(case),
-                labels={"setting": clean(heading)} | {f"{kind} MB/s": f"{rate.value / 1e6:g}" for kind, rate, _ in own},
-                directions=tuple(_direction(kind, iops, rate) for kind, rate, iops in own),
+                labels={"setting": clean(heading)}
+                | {f"{kind} MB/s": f"{rate.value / 1e6:g}" for kind, rate, _ in own},
+                directions=tuple(
+                    _direction(kind, iops, rate) for kind, rate, iops in own
+                ),
             )
             is_read = True
         elif words.endswith(":") and len(words) < 120:
@@ -284,7 +335,11 @@ def listed(text: str, file: str) -> Iterator[Run]:
 
 
 def _of_both(
-    found: re.Match[str], words: str, directions: tuple[Direction, ...], titles: tuple[str, str], place: Place
+    found: re.Match[str],
+    words: str,
+    directions: tuple[Direction, ...],
+    titles: tuple[str, str],
+    place: Place,
 ) -> Run:
     """The run of a line with the numbers of both directions, below its table's title and its own."""
     case, heading = titles
@@ -298,7 +353,11 @@ def _of_both(
         labels=labels | {"numbers": clean(words[:SENTENCE])},
         directions=directions,
         workload=Workload(
-            rw="randrw" if pattern.startswith("rand") else "rw" if pattern.startswith("seq") else None,
+            rw="randrw"
+            if pattern.startswith("rand")
+            else "rw"
+            if pattern.startswith("seq")
+            else None,
             bs=asked.bs,
             iodepth=asked.iodepth,
             numjobs=asked.numjobs,
@@ -323,16 +382,33 @@ def _pair(found: re.Match[str]) -> tuple[Direction, ...]:
     kinds = [_kind(found["first"]), _kind(found["second"])]
     if kinds[0] == kinds[1]:
         return ()
-    directions = [_one_of(kind, quantity, named) for kind, quantity in zip(kinds, quantities, strict=True)]
-    return tuple(each for each in directions if each is not None) if None not in directions else ()
+    directions = [
+        _one_of(kind, quantity, named)
+        for kind, quantity in zip(kinds, quantities, strict=True)
+    ]
+    return (
+        tuple(each for each in directions if each is not None)
+        if None not in directions
+        else ()
+    )
 
 
-def _one_of(kind: Kind | None, quantity: Quantity | None, named: Column | None) -> Direction | None:
+def _one_of(
+    kind: Kind | None, quantity: Quantity | None, named: Column | None
+) -> Direction | None:
     """A direction of a pair; None where neither its number nor the words before it name a rate's unit."""
     if kind is None or quantity is None:
         return None
-    if quantity.unit == "1" and named is not None and named.scale is not None and named.of == "rate":
-        low, value, high = (bound * named.scale for bound in (quantity.low, quantity.value, quantity.high))
+    if (
+        quantity.unit == "1"
+        and named is not None
+        and named.scale is not None
+        and named.of == "rate"
+    ):
+        low, value, high = (
+            bound * named.scale
+            for bound in (quantity.low, quantity.value, quantity.high)
+        )
         quantity = Quantity(value, low, high, "IOPS" if named.stat == "iops" else "B/s")
     if quantity.unit == "IOPS":
         return _direction(kind, _in(quantity, "1/s"))
@@ -368,15 +444,24 @@ def _sides(text: str, file: str) -> Iterator[Run]:
     cells: dict[str, list[Change]] = {}
     for change in changes(text):
         own = cells.setdefault(change.cell or change.words, [])
-        if any(_is_alike(change, other) for other in own):  # a second of the same cell: of something else
+        if any(
+            _is_alike(change, other) for other in own
+        ):  # a second of the same cell: of something else
             own = cells.setdefault(change.words, [])
-        if not any((change.before, change.after) == (other.before, other.after) for other in own):
+        if not any(
+            (change.before, change.after) == (other.before, other.after)
+            for other in own
+        ):
             own.append(change)
     for cell, stated in cells.items():
         depth = re.findall(r"\d+", stated[0].cell)
         for side in ("before", "after"):
             numbers = {change.before.unit: getattr(change, side) for change in stated}
-            times = {change.rank: getattr(change, side) for change in stated if change.before.unit == "ns"}
+            times = {
+                change.rank: getattr(change, side)
+                for change in stated
+                if change.before.unit == "ns"
+            }
             latency = _latency(times)
             yield Run(
                 place=Place(file, stated[0].line),
@@ -384,24 +469,40 @@ def _sides(text: str, file: str) -> Iterator[Run]:
                 table="changes stated in the text",
                 labels={"cell": clean(cell), "side": side},
                 workload=Workload(iodepth=int(depth[0]) if depth else None),
-                directions=(_direction(stated[0].kind, numbers.get("IOPS"), numbers.get("B/s"), latency),),
+                directions=(
+                    _direction(
+                        stated[0].kind, numbers.get("IOPS"), numbers.get("B/s"), latency
+                    ),
+                ),
             )
 
 
 def _is_alike(one: Change, other: Change) -> bool:
     """Whether two changes are of one measure, and say different numbers of it."""
     measures = [(change.before.unit, change.rank) for change in (one, other)]
-    return measures[0] == measures[1] and (one.before, one.after) != (other.before, other.after)
+    return measures[0] == measures[1] and (one.before, one.after) != (
+        other.before,
+        other.after,
+    )
 
 
 def _latency(times: dict[float, Quantity]) -> Latency | None:
     """Of times by the percentile that they are of; 0: the mean."""
     nothing = unknown("ns")
     ranked = {rank: time for rank, time in sorted(times.items()) if rank}
-    return Latency(0, times.get(0, nothing), nothing, nothing, nothing, ranked) if times else None
+    return (
+        Latency(0, times.get(0, nothing), nothing, nothing, nothing, ranked)
+        if times
+        else None
+    )
 
 
 def _direction(
-    kind: Kind, iops: Quantity | None, bandwidth: Quantity | None = None, latency: Latency | None = None
+    kind: Kind,
+    iops: Quantity | None,
+    bandwidth: Quantity | None = None,
+    latency: Latency | None = None,
 ) -> Direction:
-    return Direction(kind, 0, 0, 0, iops or unknown("1/s"), bandwidth or unknown("B/s"), latency)
+    return Direction(
+        kind, 0, 0, 0, iops or unknown("1/s"), bandwidth or unknown("B/s"), latency
+    )

@@ -34,8 +34,15 @@ def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats
             continue
         used[index] = 1
         device, words = (grepped[2], grepped[3]) if grepped else ("", text)
-        if found and found[-1][1:3] == (device, at) and not _names(words) & _names(found[-1][3]):
-            found[-1] = (*found[-1][:3], f"{found[-1][3]}\n{words}")  # a file of several lines
+        if (
+            found
+            and found[-1][1:3] == (device, at)
+            and not _names(words) & _names(found[-1][3])
+        ):
+            found[-1] = (
+                *found[-1][:3],
+                f"{found[-1][3]}\n{words}",
+            )  # a file of several lines
         else:
             found.append((line.number, device, at, words))
     return [
@@ -46,7 +53,11 @@ def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats
 
 def _time(stamp: re.Match[str]) -> float | None:
     year, month, *rest = map(int, stamp.groups())
-    return float(calendar.timegm((year, month, *rest, 0, 0, 0))) if 0 < month < 13 and year >= 1970 else None
+    return (
+        float(calendar.timegm((year, month, *rest, 0, 0, 0)))
+        if 0 < month < 13 and year >= 1970
+        else None
+    )
 
 
 def _names(words: str) -> set[str]:
@@ -54,10 +65,14 @@ def _names(words: str) -> set[str]:
 
 
 def _finite(fields: dict[str, float]) -> dict[str, float]:
-    return {clean(name): value for name, value in fields.items() if math.isfinite(value)}
+    return {
+        clean(name): value for name, value in fields.items() if math.isfinite(value)
+    }
 
 
 def _fields(words: str) -> dict[str, float]:
-    from iodelta.probe.counters import parse_read_stats  # with the machines that it counts on
+    from iodelta.probe.counters import (
+        parse_read_stats,
+    )  # with the machines that it counts on
 
     return parse_read_stats(words)

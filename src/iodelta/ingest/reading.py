@@ -29,7 +29,9 @@ _ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 Found = Run | DeviceStats | Refusal
 
 
-def read(paths: Iterable[str | os.PathLike[str]], *, stdin: BinaryIO | None = None) -> Imported:
+def read(
+    paths: Iterable[str | os.PathLike[str]], *, stdin: BinaryIO | None = None
+) -> Imported:
     """Everything in ``paths``: files, folders (recursively), archives, and ``-`` for ``stdin``.
 
     Every file is either read or refused with the reason. Raises RequestError for a path that does not exist.
@@ -65,7 +67,9 @@ def read_bytes(data: bytes, name: str) -> Imported:
     return _sorted(_scan(sources_of(data, name)))
 
 
-def scan(paths: Iterable[str | os.PathLike[str]], *, stdin: BinaryIO | None = None) -> Iterator[Found]:
+def scan(
+    paths: Iterable[str | os.PathLike[str]], *, stdin: BinaryIO | None = None
+) -> Iterator[Found]:
     """``read``, one finding at a time: no more than one file is held.
 
     fio's logs come last: only the reports beside them tell in which unit their latencies are.
@@ -99,7 +103,9 @@ def _version_beside(place: Place, versions: dict[str, set[str]]) -> str | None:
     while folder not in versions and folder:
         folder = folder.rpartition("/")[0]
     beside = sorted(versions.get(folder) or set().union(*versions.values()))
-    eras = {found >= (2, 99) for text in beside if (found := version_of(text)) is not None}
+    eras = {
+        found >= (2, 99) for text in beside if (found := version_of(text)) is not None
+    }
     return beside[-1] if len(eras) == 1 else None
 
 
@@ -113,10 +119,16 @@ def _read_one(source: Source) -> Iterator[Found | Summary]:
         yield Refusal(place, "an empty file")
         return
     if source.head.startswith(_ZLIB) and not source.head[:64].isascii():
-        yield Refusal(place, "compressed by zlib: if it is a log of fio, fio --inflate-log=FILE writes it as text")
+        yield Refusal(
+            place,
+            "compressed by zlib: if it is a log of fio, fio --inflate-log=FILE writes it as text",
+        )
         return
     if source.head.startswith(b"SQLite format 3\0"):
-        yield Refusal(place, "an SQLite database: fsperf's is read when it is named itself, not in a folder")
+        yield Refusal(
+            place,
+            "an SQLite database: fsperf's is read when it is named itself, not in a folder",
+        )
         return
     if own_reports.whole(source.head):
         yield Refusal(place, own_reports.REMEDY)
@@ -141,15 +153,23 @@ def _read_one(source: Source) -> Iterator[Found | Summary]:
 
 def _report(data: bytes, name: str) -> Iterable[Found]:
     """What is in a file that is no log: mostly one whole document of fio, else anything."""
-    if data[:256].lstrip()[:1] == b"{" and (whole := json_report.whole_document(data, name)):
+    if data[:256].lstrip()[:1] == b"{" and (
+        whole := json_report.whole_document(data, name)
+    ):
         return whole
-    from iodelta.ingest.report import read_text  # all the other readers take a while to load
+    from iodelta.ingest.report import (
+        read_text,
+    )  # all the other readers take a while to load
 
     by_plugin = _by_plugins(data, name)
     if any(isinstance(one, Run) for one in by_plugin):
         return by_plugin
     found = read_text(data, name)
-    broken = () if any(isinstance(one, Run) for one in found) else plugins.troubles("reader", unusable)
+    broken = (
+        ()
+        if any(isinstance(one, Run) for one in found)
+        else plugins.troubles("reader", unusable)
+    )
     return [*found, *by_plugin, *([Refusal(Place(name), broken)] if broken else [])]
 
 
@@ -163,13 +183,21 @@ def _by_plugins(data: bytes, name: str) -> list[Found]:
     refused: list[Found] = []
     for plugin in plugins.sound("reader", unusable):
         try:
-            found: list[Found] = plugins.guarded(plugin.title, lambda one: [*one(data, name)])(plugin.made)
+            found: list[Found] = plugins.guarded(
+                plugin.title, lambda one: [*one(data, name)]
+            )(plugin.made)
         except IodeltaError as error:
             refused.append(Refusal(Place(name), error.what))
             continue
-        wrong = [type(one).__name__ for one in found if not isinstance(one, Run | DeviceStats | Refusal)]
+        wrong = [
+            type(one).__name__
+            for one in found
+            if not isinstance(one, Run | DeviceStats | Refusal)
+        ]
         if wrong:
-            refused.append(Refusal(Place(name), f"{plugin.title} returned a {wrong[0]}, not a Run"))
+            refused.append(
+                Refusal(Place(name), f"{plugin.title} returned a {wrong[0]}, not a Run")
+            )
         elif found:
             return found
     return refused
@@ -178,17 +206,26 @@ def _by_plugins(data: bytes, name: str) -> list[Found]:
 def _log(source: Source) -> Run | Refusal | Summary | None:
     """What is in a log; None when its rows say that it is none."""
     single_threaded()
-    from iodelta.ingest import hist_logs, logs  # numpy and polars take a tenth of a second to load
+    from iodelta.ingest import (
+        hist_logs,
+        logs,
+    )  # numpy and polars take a tenth of a second to load
 
     if hist_logs.is_hist_log(source.head):
         return hist_logs.summarise(source.name, source.head, source.rest)
-    return logs.summarise(source.name, source.head, source.rest) if logs.is_log(source.head) else None
+    return (
+        logs.summarise(source.name, source.head, source.rest)
+        if logs.is_log(source.head)
+        else None
+    )
 
 
 def single_threaded() -> None:
     """Have numpy and polars start no thread for each CPU, where they are not loaded yet: with them they take a third
     more of the CPUs, most of it waiting. A program that is started later inherits this."""
-    os.environ.update({"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"} | os.environ)
+    os.environ.update(
+        {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"} | os.environ
+    )
 
 
 def _whole(source: Source) -> bytes:

@@ -34,7 +34,9 @@ Found = Run | DeviceStats | Refusal
 
 _JOB_FILE = re.compile(r"\[global\w*\]|(?:rw|readwrite|ioengine|filename)\s?=\s?\S+")
 _COMPLAINT = re.compile(r"fio: |fio version .{0,40}required|failed to (?:open|set)")
-_UNKNOWN = "no fio report, JSON, terse record, t/io_uring output, log or result table in it"
+_UNKNOWN = (
+    "no fio report, JSON, terse record, t/io_uring output, log or result table in it"
+)
 _UNENDED = re.compile(rb"[\w.,;%+-][ \t\0]*\Z")
 """The end of a text whose last line may go on: no newline, bar, bracket or quote closes it."""
 _BEGUN = re.compile(r": \(g=\d{1,9}\): rw=|^Starting \d{1,6} (?:process|thread)")
@@ -45,16 +47,24 @@ def read_text(data: bytes, file: str) -> list[Found]:
     ended = not _UNENDED.search(data[-8:])
     reports, data = json_found.in_bytes(data, file)
     if data.count(b"\n") + data.count(b"\r") > MOST_LINES:
-        reports.append([Refusal(Place(file), f"more than {MOST_LINES} lines and no fio log")])
+        reports.append(
+            [Refusal(Place(file), f"more than {MOST_LINES} lines and no fio log")]
+        )
         return list(once(reports))
     cleaned = lines(data)
     used = bytearray(len(cleaned))
     whole = "\n".join(line.text for line in cleaned)
     reports += _reports_of_tools(cleaned, used, whole, file)
-    refused = other_tools.refused(whole, cleaned, file) + own_reports.refused(whole, cleaned, file)
-    stats = read_stats.dumps(cleaned, used, file) if read_stats.HINT.search(whole) else []
+    refused = other_tools.refused(whole, cleaned, file) + own_reports.refused(
+        whole, cleaned, file
+    )
+    stats = (
+        read_stats.dumps(cleaned, used, file) if read_stats.HINT.search(whole) else []
+    )
     if tables.hinted(whole) and not refused:
-        reports += [list(rows) for rows in tables.tables(cleaned, used, file, ended=ended)]
+        reports += [
+            list(rows) for rows in tables.tables(cleaned, used, file, ended=ended)
+        ]
     found: list[Found] = [*once(sorted(reports, key=_line)), *stats, *refused]
     if found and not refused:
         found += tables.lost(cleaned, used, file)
@@ -66,7 +76,9 @@ def read_text(data: bytes, file: str) -> list[Found]:
 _OF_JSON = ('"jobs"', '"client_stats"', '"fio version"', '"jobname"')
 
 
-def _reports_of_tools(cleaned: Sequence[Line], used: bytearray, whole: str, file: str) -> list[Report]:
+def _reports_of_tools(
+    cleaned: Sequence[Line], used: bytearray, whole: str, file: str
+) -> list[Report]:
     """What tools print, each in its own format; a reader looks only where the ``whole`` text hints at it."""
     reports: list[Report] = []
     if any(key in whole for key in _OF_JSON):
@@ -86,14 +98,19 @@ def _told(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:
     """The numbers of a text that only tells them, and where it has more."""
     runs = prose.rows(whole, file)
     found: list[Found] = [
-        msgspec.structs.replace(run, place=Place(file, cleaned[run.place.line - 1].number)) for run in runs
+        msgspec.structs.replace(
+            run, place=Place(file, cleaned[run.place.line - 1].number)
+        )
+        for run in runs
     ]
     unread = prose.unread(whole, runs) if runs else []
     if unread:
         lines = plural(len(unread), "line")
         words = f"{lines} with rates in sentences that iodelta does not understand: not read; put them in"
         place = Place(file, cleaned[unread[0] - 1].number)
-        found.append(Refusal(place, f"{words} a CSV with the columns test, IOPS, BW (MiB/s)"))
+        found.append(
+            Refusal(place, f"{words} a CSV with the columns test, IOPS, BW (MiB/s)")
+        )
     return found
 
 
@@ -120,7 +137,9 @@ def _repeats(run: Run, report: Report) -> bool:
     last = before[-1]
     if run.fio_version != last.fio_version or (run.group or 0) < (last.group or 0):
         return True
-    return any((r.jobname, r.group, r.pid) == (run.jobname, run.group, run.pid) for r in before)
+    return any(
+        (r.jobname, r.group, r.pid) == (run.jobname, run.group, run.pid) for r in before
+    )
 
 
 def _nothing(cleaned: Sequence[Line], file: str) -> Refusal:

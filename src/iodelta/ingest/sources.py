@@ -121,7 +121,9 @@ class _Budget:
         self._count += size
         most = min(max(FREE_EXPANSION, EXPANSION * self._packed()), LARGEST_EXPANSION)
         if self._count > most:
-            raise ExpansionError(f"it unpacks to more than {most >> 20} MiB, far more than its size: not read further")
+            raise ExpansionError(
+                f"it unpacks to more than {most >> 20} MiB, far more than its size: not read further"
+            )
 
 
 class _Expanding:
@@ -144,7 +146,9 @@ class _ZstdDecompressor:
     PART = 1024
 
     def __init__(self) -> None:
-        self._now = zstandard.ZstdDecompressor(max_window_size=DICTIONARY).decompressobj()
+        self._now = zstandard.ZstdDecompressor(
+            max_window_size=DICTIONARY
+        ).decompressobj()
         self._packed = b""
         self._made = b""
 
@@ -174,7 +178,11 @@ class _Stepwise:
     is cut."""
 
     def __init__(
-        self, stream: Readable, make: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor | _ZstdDecompressor]
+        self,
+        stream: Readable,
+        make: Callable[
+            [], bz2.BZ2Decompressor | lzma.LZMADecompressor | _ZstdDecompressor
+        ],
     ) -> None:
         self._stream = stream
         self._make = make
@@ -198,7 +206,9 @@ class _Stepwise:
                 return data
 
 
-def sources(paths: Iterable[str | os.PathLike[str]], stdin: BinaryIO | None) -> Iterator[Source | Refusal]:
+def sources(
+    paths: Iterable[str | os.PathLike[str]], stdin: BinaryIO | None
+) -> Iterator[Source | Refusal]:
     """Every file in ``paths``, opened; each is good until the next is asked for.
 
     Raises RequestError for a path that is not there.
@@ -206,15 +216,22 @@ def sources(paths: Iterable[str | os.PathLike[str]], stdin: BinaryIO | None) -> 
     for given in paths:
         if os.fspath(given) == "-":
             if stdin is None:
-                raise RequestError("there is no standard input to read", remedy="name a file instead of -")
+                raise RequestError(
+                    "there is no standard input to read",
+                    remedy="name a file instead of -",
+                )
             yield from _opened(stdin, "-")
             continue
         path = Path(given)
         try:
             mode = path.stat().st_mode
         except OSError as error:
-            raise RequestError(f"cannot read it: {error.strerror}", place=str(path)) from error
-        yield from _folder(path) if stat.S_ISDIR(mode) else _file(str(path), mode, named=True)
+            raise RequestError(
+                f"cannot read it: {error.strerror}", place=str(path)
+            ) from error
+        yield from (
+            _folder(path) if stat.S_ISDIR(mode) else _file(str(path), mode, named=True)
+        )
 
 
 def sources_of(data: bytes, name: str) -> Iterator[Source | Refusal]:
@@ -255,7 +272,9 @@ def _folder(path: Path) -> Iterator[Source | Refusal]:
                 continue
             yield from _file(file, mode, named=False)
     for failed in refused:
-        yield Refusal(_place(str(failed.filename)), f"cannot be read: {failed.strerror}")
+        yield Refusal(
+            _place(str(failed.filename)), f"cannot be read: {failed.strerror}"
+        )
 
 
 def _file(path: str, mode: int, *, named: bool) -> Iterator[Source | Refusal]:
@@ -269,7 +288,9 @@ def _file(path: str, mode: int, *, named: bool) -> Iterator[Source | Refusal]:
         yield Refusal(_place(path), f"cannot be read: {error.strerror or error}")
 
 
-def _opened(stream: BinaryIO | Readable, name: str, depth: int = 0) -> Iterator[Source | Refusal]:
+def _opened(
+    stream: BinaryIO | Readable, name: str, depth: int = 0
+) -> Iterator[Source | Refusal]:
     """What a stream holds: itself, or what is packed in it."""
     head = _fill(stream, HEAD)
     packed = _packing(head)
@@ -287,13 +308,20 @@ def _opened(stream: BinaryIO | Readable, name: str, depth: int = 0) -> Iterator[
         else:
             counted = _Counted(stream, head)
             inner = _unpacked(packed, counted)
-            yield from _opened(_Expanding(inner, _Budget(lambda: counted.count)), name, depth + 1)
+            yield from _opened(
+                _Expanding(inner, _Budget(lambda: counted.count)), name, depth + 1
+            )
     except DAMAGE as error:
         yield Refusal(_place(name), f"cannot be unpacked: {clean(str(error))}")
 
 
 def _packing(head: bytes) -> str:
-    for magic, name in ((b"\x1f\x8b", "gz"), (b"BZh", "bz2"), (b"\xfd7zXZ\0", "xz"), (b"\x28\xb5\x2f\xfd", "zst")):
+    for magic, name in (
+        (b"\x1f\x8b", "gz"),
+        (b"BZh", "bz2"),
+        (b"\xfd7zXZ\0", "xz"),
+        (b"\x28\xb5\x2f\xfd", "zst"),
+    ):
         if head.startswith(magic):
             return name
     if head.startswith((b"PK\3\4", b"PK\5\6")):
@@ -330,7 +358,9 @@ class _Raw(io.RawIOBase):
 def _tar(stream: Readable, name: str, depth: int) -> Iterator[Source | Refusal]:
     for number, member in enumerate(members(stream)):
         if number >= MOST_MEMBERS:
-            yield Refusal(_place(name), f"only the first {MOST_MEMBERS} members were read")
+            yield Refusal(
+                _place(name), f"only the first {MOST_MEMBERS} members were read"
+            )
             return
         inner = f"{name}!{member.name}"
         yield from _member(member, inner, depth)
@@ -343,14 +373,19 @@ def _member(member: Member, name: str, depth: int) -> Iterator[Source | Refusal]
     yield from _opened(member.body, name, depth + 1)
 
 
-def _zip(stream: BinaryIO | Readable, head: bytes, name: str, depth: int) -> Iterator[Source | Refusal]:
+def _zip(
+    stream: BinaryIO | Readable, head: bytes, name: str, depth: int
+) -> Iterator[Source | Refusal]:
     file: BinaryIO
     if isinstance(stream, io.BufferedReader) and stream.seekable():
         file = stream
     else:
         data = head + _fill(stream, LARGEST_INNER_ZIP + 1 - len(head))
         if len(data) > LARGEST_INNER_ZIP:
-            yield Refusal(_place(name), f"a zip archive of more than {LARGEST_INNER_ZIP >> 20} MiB that is not a file")
+            yield Refusal(
+                _place(name),
+                f"a zip archive of more than {LARGEST_INNER_ZIP >> 20} MiB that is not a file",
+            )
             return
         file = io.BytesIO(data)
     whole = file.seek(0, os.SEEK_END)
@@ -358,13 +393,17 @@ def _zip(stream: BinaryIO | Readable, head: bytes, name: str, depth: int) -> Ite
     with zipfile.ZipFile(file) as archive:
         for number, info in enumerate(archive.infolist()):
             if number >= MOST_MEMBERS:
-                yield Refusal(_place(name), f"only the first {MOST_MEMBERS} members were read")
+                yield Refusal(
+                    _place(name), f"only the first {MOST_MEMBERS} members were read"
+                )
                 return
             inner = f"{name}!{info.filename}"
             if info.is_dir():
                 continue
             if stat.S_ISLNK(info.external_attr >> 16):
-                yield Refusal(_place(inner), "a symbolic link inside an archive is not followed")
+                yield Refusal(
+                    _place(inner), "a symbolic link inside an archive is not followed"
+                )
                 continue
             try:
                 with archive.open(info) as body:
@@ -384,7 +423,9 @@ def _fill(stream: BinaryIO | Readable, size: int) -> bytes:
 def _natural(name: str) -> list[tuple[int, str]]:
     """Run 2 before run 10."""
     parts = _DIGITS.split(name[:255])
-    return [(int(part), "") if place % 2 else (0, part) for place, part in enumerate(parts)]
+    return [
+        (int(part), "") if place % 2 else (0, part) for place, part in enumerate(parts)
+    ]
 
 
 def _place(name: str) -> Place:

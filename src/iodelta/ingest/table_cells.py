@@ -47,13 +47,33 @@ _SPREAD = re.compile(
     r"\s?\([^()]{1,40}\)$|\s?(?:±|\+/-|\+-)\s?\d[\d.,]{0,15}\s?%?(?P<unit>[kKmMGnuµμ]?[a-zA-Z/]{0,6})$"
 )
 """What stands after a number and says how it scattered or changed."""
-_RANGE = re.compile(r"(\d[\d.,]{0,20})\s?([kKMG]?)\s?(?:-|–|—|\.\.|to)\s?(\d[\d.,]{0,20})\s?([a-zA-Zµμ/]{0,10})")
+_RANGE = re.compile(
+    r"(\d[\d.,]{0,20})\s?([kKMG]?)\s?(?:-|–|—|\.\.|to)\s?(\d[\d.,]{0,20})\s?([a-zA-Zµμ/]{0,10})"
+)
 _GERMAN = re.compile(r"-?\d{1,3}(?:\.\d{3}){1,5},\d{1,9}")
 """Points before thousands, a comma before decimals."""
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){1,6}(?:\.\d{1,18})?")
 _SPACES = " \xa0\u202f\u2009'_"
 _UNIT = re.compile(r"\s?[a-zA-Zµμ/%]{1,12}$")
-_MISSING = frozenset(("", "-", "--", "–", "—", "na", "n/a", "nan", "none", "null", "?", "x", "tbd", "failed", "error"))
+_MISSING = frozenset(
+    (
+        "",
+        "-",
+        "--",
+        "–",
+        "—",
+        "na",
+        "n/a",
+        "nan",
+        "none",
+        "null",
+        "?",
+        "x",
+        "tbd",
+        "failed",
+        "error",
+    )
+)
 
 
 def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
@@ -65,7 +85,10 @@ def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
     """
     text = _without_scatter(plain(text))
     if span := _RANGE.fullmatch(text):
-        first, last = (cell(end, comma=comma) for end in (span[1] + (span[2] or span[4]), span[3] + span[4]))
+        first, last = (
+            cell(end, comma=comma)
+            for end in (span[1] + (span[2] or span[4]), span[3] + span[4])
+        )
         return _between(first, last) if first and last else None
     comma = comma or _GERMAN.fullmatch(text) is not None
     found = _NUMBER.fullmatch(text.replace(".", "") if comma else text)
@@ -110,11 +133,15 @@ def is_missing(text: str) -> bool:
     return plain(text).lower() in _MISSING
 
 
-def _between(low: tuple[Printed, str], high: tuple[Printed, str]) -> tuple[Printed, str] | None:
+def _between(
+    low: tuple[Printed, str], high: tuple[Printed, str]
+) -> tuple[Printed, str] | None:
     """A range as the number in its middle."""
     if low[1] != high[1] or low[0].value > high[0].value:
         return None
-    return Printed((low[0].value + high[0].value) / 2, low[0].low, high[0].high), high[1]
+    return Printed((low[0].value + high[0].value) / 2, low[0].low, high[0].high), high[
+        1
+    ]
 
 
 _POINTED_THOUSANDS = re.compile(r"-?\d{1,3}(?:\.\d{3}){1,5}")
@@ -133,11 +160,18 @@ def decimal_comma(cells: Sequence[str], *, beside: bool = False) -> bool:
     pointed = [text for text in numbers if "." in text]
     if pointed:
         return beside and all(map(_POINTED_THOUSANDS.fullmatch, pointed))
-    return any(map((_ONE_COMMA if beside else _COMMA_BEFORE_DECIMALS).fullmatch, numbers))
+    return any(
+        map((_ONE_COMMA if beside else _COMMA_BEFORE_DECIMALS).fullmatch, numbers)
+    )
 
 
 def doubtful_commas(cells: Sequence[str]) -> bool:
     """Whether a comma in a column may stand before thousands or decimals alike: ``1,234``, and nothing tells."""
     numbers = [_UNIT.sub("", plain(text)) for text in cells]
-    plainly = any("." in text or re.fullmatch(r"\d{1,3}(?:,\d{3}){2,}|\d{4,}", text) for text in numbers)
-    return not plainly and any(re.fullmatch(r"[1-9]\d{0,2},\d{3}", text) for text in numbers)
+    plainly = any(
+        "." in text or re.fullmatch(r"\d{1,3}(?:,\d{3}){2,}|\d{4,}", text)
+        for text in numbers
+    )
+    return not plainly and any(
+        re.fullmatch(r"[1-9]\d{0,2},\d{3}", text) for text in numbers
+    )

@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 from iodelta.ingest.table_cells import TIMES, plain
 
-_UNITS = {**TIMES, "min": 60e9, "mins": 60e9, "minutes": 60e9, "h": 3600e9, "hours": 3600e9}
+_UNITS = {
+    **TIMES,
+    "min": 60e9,
+    "mins": 60e9,
+    "minutes": 60e9,
+    "h": 3600e9,
+    "hours": 3600e9,
+}
 """Nanoseconds of a unit."""
 _UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
 _TITLE = re.compile(
@@ -115,7 +122,11 @@ def _moment(title: str, text: str) -> _Moment | None:
 
 def _of_clock(clock: re.Match[str]) -> _Moment:
     """``23:59:58``; ``10:30`` is taken for a time of day, and ``0:01`` after ``0:00`` counts from the start anyway."""
-    first, second, last = int(clock[1] or 0), int(clock[2]), float(clock[3].replace(",", "."))
+    first, second, last = (
+        int(clock[1] or 0),
+        int(clock[2]),
+        float(clock[3].replace(",", ".")),
+    )
     whole = 3600.0 * first + 60.0 * second + last
     return _Moment(whole if clock[1] else 60.0 * whole, is_stamp=True, wraps=True)
 
@@ -126,6 +137,8 @@ def _counted(title: str, number: float) -> _Moment:
     if match is not None and match["unit"]:
         scale = _UNITS[match["unit"].lower()] / 1e9
     else:
-        scale = next((1.0 / size for size in (1e9, 1e6, 1e3) if number / size >= _EPOCH), 1.0)
+        scale = next(
+            (1.0 / size for size in (1e9, 1e6, 1e3) if number / size >= _EPOCH), 1.0
+        )
     seconds = number * scale
     return _Moment(seconds, is_stamp=seconds >= _EPOCH)

@@ -9,7 +9,13 @@ from itertools import pairwise
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import cell, decimal_comma, doubtful_commas, is_missing
 from iodelta.ingest.table_grids import LONGEST, RULE, Grid
-from iodelta.ingest.table_headings import Heading, column, heading, names_other, with_point
+from iodelta.ingest.table_headings import (
+    Heading,
+    column,
+    heading,
+    names_other,
+    with_point,
+)
 from iodelta.ingest.table_titles import certain
 
 _KNOWN = re.compile(
@@ -49,7 +55,9 @@ def ends_in_number(grid: Grid) -> bool:
     """Whether the last title is a number as a row has it, and not a depth or a version."""
     first, *rest = grid.titles
     names_measure = column(first) is not None or names_other(first)
-    return cell(rest[-1].split()[-1].rstrip("%)")) is not None and (names_measure or not _is_axis(rest))
+    return cell(rest[-1].split()[-1].rstrip("%)")) is not None and (
+        names_measure or not _is_axis(rest)
+    )
 
 
 def has_number(title: str) -> bool:
@@ -67,21 +75,30 @@ def _is_axis(titles: Sequence[str]) -> bool:
         return False
     counts = list(map(int, titles))
     rising = all(a < b for a, b in pairwise(counts))
-    return rising and all(count & (count - 1) == 0 or _ROUND.fullmatch(str(count)) for count in counts)
+    return rising and all(
+        count & (count - 1) == 0 or _ROUND.fullmatch(str(count)) for count in counts
+    )
 
 
 def _names_version(grid: Grid, title: str) -> bool:
     """Whether a title such as ``6.12 IOPS`` stands above plain numbers: a row of data has its unit below as well."""
     at = grid.titles.index(title)
     below = [text for text in _below(grid, at) if not is_missing(text)]
-    return column(title) is not None and not any(re.search(r"[a-zA-Z]{2}", text) for text in below)
+    return column(title) is not None and not any(
+        re.search(r"[a-zA-Z]{2}", text) for text in below
+    )
 
 
 def headings(grid: Grid) -> list[Heading]:
     """What the titles mean, by their words and the commas in the cells below them."""
     columns = [_below(grid, at) for at in range(len(grid.titles))]
     commas = any(map(decimal_comma, columns))
-    found = certain([heading(text, cells, commas=commas) for text, cells in zip(grid.titles, columns, strict=True)])
+    found = certain(
+        [
+            heading(text, cells, commas=commas)
+            for text, cells in zip(grid.titles, columns, strict=True)
+        ]
+    )
     if commas or grid.mark != ";":
         return found
     return [
@@ -112,7 +129,10 @@ def is_row(text: str) -> bool:
 def names_number(text: str) -> bool:
     """Whether a line ends in the name of a measure and its number: ``none lat_us 12``."""
     words = text.split()
-    names = (" ".join(words[first:-1]) for first in range(max(len(words) - _NAME, 0), len(words) - 1))
+    names = (
+        " ".join(words[first:-1])
+        for first in range(max(len(words) - _NAME, 0), len(words) - 1)
+    )
     return len(words) <= _WORDS and any(column(name) is not None for name in names)
 
 
@@ -126,7 +146,11 @@ def unsplit_heading(lines: Sequence[Line], index: int) -> str:
     kinds = sorted({str(match.lastgroup) for match in named})
     if len(kinds) < 2 or sum(cell(word) is not None for word in words) > 1:
         return ""
-    below = [line.text for line in lines[index + 1 : index + 4] if line.text.strip() and not RULE.fullmatch(line.text)]
+    below = [
+        line.text
+        for line in lines[index + 1 : index + 4]
+        if line.text.strip() and not RULE.fullmatch(line.text)
+    ]
     if not below or not is_row(below[0]):
         return ""
     known = {"iops": "IOPS", "bw": "bandwidth", "lat": "latency"}

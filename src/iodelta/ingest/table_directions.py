@@ -15,7 +15,10 @@ _WORDS = {
     **dict.fromkeys(("r", "rd", "reads", "reading"), "read"),
     **dict.fromkeys(("w", "wr", "writes", "writing"), "write"),
     **dict.fromkeys(("t", "tr", "trims", "trimming", "discard", "discards"), "trim"),
-    **dict.fromkeys(("both", "total", "all", "sum", "r+w", "r/w", "read+write", "read/write"), "mixed"),
+    **dict.fromkeys(
+        ("both", "total", "all", "sum", "r+w", "r/w", "read+write", "read/write"),
+        "mixed",
+    ),
 }
 _NUMBERS = {"0": "read", "1": "write", "2": "trim"}
 """The directions as fio's logs and the kernel number them."""
@@ -46,7 +49,11 @@ def unknown(grid: Grid) -> Mapping[int, Unknown]:
     for at in _columns(grid):
         for index, cells, _ in grid.rows:
             text = cells[at]
-            if any(cells[1:]) and not is_missing(text) and not _direction(grid.titles[at], text):
+            if (
+                any(cells[1:])
+                and not is_missing(text)
+                and not _direction(grid.titles[at], text)
+            ):
                 found[index] = Unknown(grid.titles[at], text)
     return found
 
@@ -54,7 +61,9 @@ def unknown(grid: Grid) -> Mapping[int, Unknown]:
 def _columns(grid: Grid) -> Iterator[int]:
     """The columns with a title for directions, of whose cells at least one names one."""
     for at, title in enumerate(grid.titles):
-        if is_direction_title(title) and any(_direction(title, cells[at]) for _, cells, _ in grid.rows):
+        if is_direction_title(title) and any(
+            _direction(title, cells[at]) for _, cells, _ in grid.rows
+        ):
             yield at
 
 
@@ -69,7 +78,9 @@ def _spelt(row: Row, columns: list[int]) -> Row:
 def _direction(title: str, text: str) -> str:
     """The direction that a cell names, or the mode that has one; empty for anything else."""
     short = _short(text)
-    if short and not (text.strip() in _NUMBERS and not _OF_NUMBERS.fullmatch(plain(title).strip())):
+    if short and not (
+        text.strip() in _NUMBERS and not _OF_NUMBERS.fullmatch(plain(title).strip())
+    ):
         return short
     mode = MODE.search(plain(text))
     return mode[0] if mode else ""

@@ -18,10 +18,14 @@ _NAME_WORDS = 4
 
 def last_with_text(lines: Sequence[Line]) -> int | None:
     """The index of the last line with text; None without one."""
-    return next((at for at in range(len(lines) - 1, -1, -1) if lines[at].text.strip()), None)
+    return next(
+        (at for at in range(len(lines) - 1, -1, -1) if lines[at].text.strip()), None
+    )
 
 
-def torn(found: list[Found], lines: Sequence[Line], last: int, end: int, file: str) -> tuple[list[Found], int]:
+def torn(
+    found: list[Found], lines: Sequence[Line], last: int, end: int, file: str
+) -> tuple[list[Found], int]:
     """What was found in a table whose last line is ``last``, with what it may lack as the file ends within line
     ``end``; and the last line that is of the table."""
     if last == end:
@@ -34,19 +38,29 @@ def torn(found: list[Found], lines: Sequence[Line], last: int, end: int, file: s
 
 def _may_begin_row(text: str) -> bool:
     """Whether a line may be the beginning of a row's name; a sentence below a table is not."""
-    return len(text.split()) <= _NAME_WORDS and not text.rstrip().endswith((".", "!", "?"))
+    return len(text.split()) <= _NAME_WORDS and not text.rstrip().endswith(
+        (".", "!", "?")
+    )
 
 
 def _with_note(found: list[Found], last: Line) -> list[Found]:
     """The rows of a table whose ``last`` line has no end, with what that may mean."""
     runs = [at for at, each in enumerate(found) if isinstance(each, Run)]
-    cut = any(isinstance(each, Refusal) and each.place.line == last.number for each in found)
+    cut = any(
+        isinstance(each, Refusal) and each.place.line == last.number for each in found
+    )
     if not runs or cut:
         return found
     run = found[runs[-1]]
     assert isinstance(run, Run)
     where = f"{run.place.file}:{last.number}"
     words = "the last line has no end: the file may be cut, and the last number of this line with it"
-    finding = Finding("read.no-end", "note", where, words, "compare it with the original, or end the line")
+    finding = Finding(
+        "read.no-end",
+        "note",
+        where,
+        words,
+        "compare it with the original, or end the line",
+    )
     found[runs[-1]] = msgspec.structs.replace(run, findings=(*run.findings, finding))
     return found

@@ -23,7 +23,9 @@ _MEASURE = re.compile(
     rf"(?:[sc]?lat(?:ency)?|percentile)(?: {_UNIT})?|p\d{{1,2}}(?:\.\d{{1,4}})? {_UNIT})",
     re.I,
 )
-_NUMERIC = re.compile(r"[~≈]?\d[\d.,'_\xa0\u202f\u2009]{0,20}(?:[eE][+-]?\d{1,2})?(?:[kKMG]i?B?(?:/s)?)?$")
+_NUMERIC = re.compile(
+    r"[~≈]?\d[\d.,'_\xa0\u202f\u2009]{0,20}(?:[eE][+-]?\d{1,2})?(?:[kKMG]i?B?(?:/s)?)?$"
+)
 _GROUP = re.compile(r"\d{3}(?:\.\d{1,9})?$")
 _BLOCK = re.compile(r"\b(\d{1,4})\s?([kKmM])(?:i?B)?\b")
 _NUMBERED = ("jobs", "job", "numjobs", "threads", "qd", "depth", "iodepth")
@@ -75,7 +77,13 @@ def flattened(lines: Sequence[Line], first: int) -> tuple[list[str], Rows] | Non
         elif len(labels) > 1:
             above = _named(labels[:-1], names[:-1])
         known.add(labels[-1])
-        rows.append((index, [*above, labels[-1], *_grouped(numbers, columns, _block(above))], section))
+        rows.append(
+            (
+                index,
+                [*above, labels[-1], *_grouped(numbers, columns, _block(above))],
+                section,
+            )
+        )
     return ([*names, *measures], rows) if len(rows) >= 2 else None
 
 
@@ -89,20 +97,32 @@ def _head(text: str) -> tuple[list[str], list[str]] | None:
     found = list(_MEASURE.finditer(text[:1000]))
     if len(found) < 2 or not text[: found[0].start()].strip():
         return None
-    between = [text[a.end() : b.start()] for a, b in pairwise(found)] + [text[found[-1].end() :]]
+    between = [text[a.end() : b.start()] for a, b in pairwise(found)] + [
+        text[found[-1].end() :]
+    ]
     words = text[: found[0].start()].split()
-    if any(part.strip() for part in between) or any(column(word) is not None for word in words):
+    if any(part.strip() for part in between) or any(
+        column(word) is not None for word in words
+    ):
         return None
-    numbered = next((at for at, word in enumerate(words[:-1]) if word.lower() in _NUMBERED), None)
+    numbered = next(
+        (at for at, word in enumerate(words[:-1]) if word.lower() in _NUMBERED), None
+    )
     if numbered is None:
         names = [" ".join(words[:-1])] if len(words) > 1 else []
     else:
-        parts = (words[:numbered], words[numbered : numbered + 1], words[numbered + 1 : -1])
+        parts = (
+            words[:numbered],
+            words[numbered : numbered + 1],
+            words[numbered + 1 : -1],
+        )
         names = [" ".join(part) for part in parts if part]
     return [*names, words[-1]], [match[0] for match in found]
 
 
-def _taken_apart(parts: Sequence[str], measures: int, known: set[str]) -> tuple[list[str], list[str]] | None:
+def _taken_apart(
+    parts: Sequence[str], measures: int, known: set[str]
+) -> tuple[list[str], list[str]] | None:
     """The words of a row and its numbers, as many as there are ``measures`` or more; None when it is no row.
 
     Where a number is missing ("~0", "very high", "-"), the row is told by its last word being ``known``.
@@ -117,23 +137,34 @@ def _taken_apart(parts: Sequence[str], measures: int, known: set[str]) -> tuple[
     for place, word in enumerate(parts[:-1]):
         rest = " ".join(parts[place + 1 :])
         cells = _CELL.findall(rest)
-        if word in known and len(cells) == measures and "".join(cells).replace(" ", "") == rest.replace(" ", ""):
+        if (
+            word in known
+            and len(cells) == measures
+            and "".join(cells).replace(" ", "") == rest.replace(" ", "")
+        ):
             return list(parts[: place + 1]), cells
     return None
 
 
 def _named(words: Sequence[str], names: Sequence[str]) -> list[str]:
     """``words`` shared out to ``names``: a title such as Jobs takes the number, the others what is before and after."""
-    numbered = next((at for at, name in enumerate(names) if name.lower() in _NUMBERED), None)
+    numbered = next(
+        (at for at, name in enumerate(names) if name.lower() in _NUMBERED), None
+    )
     number = next((at for at, word in enumerate(words) if word.isdigit()), None)
     if numbered is None or number is None:
         return [" ".join(words), *[""] * (len(names) - 1)]
-    parts = ([words[:number]] if numbered else []) + [words[number : number + 1], words[number + 1 :]]
+    parts = ([words[:number]] if numbered else []) + [
+        words[number : number + 1],
+        words[number + 1 :],
+    ]
     shared = [" ".join(part) for part in parts]
     return (shared + [""] * len(names))[: len(names)]
 
 
-def _grouped(numbers: list[str], columns: Sequence[Column | None], block: int | None) -> list[str]:
+def _grouped(
+    numbers: list[str], columns: Sequence[Column | None], block: int | None
+) -> list[str]:
     """As many cells as ``columns``: groups of three digits are joined to the number before them."""
     if len(numbers) == len(columns):
         return numbers
@@ -142,8 +173,15 @@ def _grouped(numbers: list[str], columns: Sequence[Column | None], block: int | 
         return [*numbers[: len(columns) - 1], " ".join(numbers[len(columns) - 1 :])]
     strains = [_strain(cells, columns, block) for cells in ways]
     least = min(strains)
-    likely = [cells for cells, strain in zip(ways, strains, strict=True) if strain <= least + _CLEAR]
-    return [texts[0] if len(set(texts)) == 1 else _UNSURE for texts in zip(*likely, strict=True)]
+    likely = [
+        cells
+        for cells, strain in zip(ways, strains, strict=True)
+        if strain <= least + _CLEAR
+    ]
+    return [
+        texts[0] if len(set(texts)) == 1 else _UNSURE
+        for texts in zip(*likely, strict=True)
+    ]
 
 
 def _ways(numbers: Sequence[str], cells: int) -> Iterator[list[str]]:
@@ -155,7 +193,9 @@ def _ways(numbers: Sequence[str], cells: int) -> Iterator[list[str]]:
     if len(numbers) > cells * _MOST_GROUPS:
         return
     for taken in range(1, min(len(numbers) - cells + 2, _MOST_GROUPS + 1)):
-        if taken > 1 and not (_GROUP.match(numbers[taken - 1]) and numbers[taken - 2].isdigit()):
+        if taken > 1 and not (
+            _GROUP.match(numbers[taken - 1]) and numbers[taken - 2].isdigit()
+        ):
             break
         if taken > 1 and len(numbers[0]) > 3:
             break
@@ -163,18 +203,32 @@ def _ways(numbers: Sequence[str], cells: int) -> Iterator[list[str]]:
             yield [" ".join(numbers[:taken]), *rest]
 
 
-def _strain(cells: Sequence[str], columns: Sequence[Column | None], block: int | None) -> float:
+def _strain(
+    cells: Sequence[str], columns: Sequence[Column | None], block: int | None
+) -> float:
     """How far bandwidth is from IOPS times the block size, summed over the directions; 0 where nothing tells."""
     strain = 0.0
     if block is None:
         return strain
-    values = [found[0].value if (found := cell(text)) is not None else 0.0 for text in cells]
-    numbers = [(one, value) for one, value in zip(columns, values, strict=True) if one is not None and value]
+    values = [
+        found[0].value if (found := cell(text)) is not None else 0.0 for text in cells
+    ]
+    numbers = [
+        (one, value)
+        for one, value in zip(columns, values, strict=True)
+        if one is not None and value
+    ]
     for one, bandwidth in numbers:
         if one.stat != "bw" or not one.scale:
             continue
-        rates = [iops for other, iops in numbers if other.stat == "iops" and other.kind == one.kind]
-        strain += sum(abs(math.log(bandwidth * one.scale / (iops * block))) for iops in rates)
+        rates = [
+            iops
+            for other, iops in numbers
+            if other.stat == "iops" and other.kind == one.kind
+        ]
+        strain += sum(
+            abs(math.log(bandwidth * one.scale / (iops * block))) for iops in rates
+        )
     return strain
 
 

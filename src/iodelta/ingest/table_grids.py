@@ -24,15 +24,25 @@ _APART = 3
 """Lines between a table and rows that may be of it."""
 RULE = re.compile(r"[\s|:+=\u2500-\u257f-]{3,}")
 _UNIT = re.compile(
-    r"[(\[]?(?:1/s|io/s|iops|ops|[kmg]?i?b(?:/s(?:ec)?|ps)|[mnuµμ]?s(?:ec(?:ond)?s?)?|%|k|m|w|count|#)[)\]]?", re.I
+    r"[(\[]?(?:1/s|io/s|iops|ops|[kmg]?i?b(?:/s(?:ec)?|ps)|[mnuµμ]?s(?:ec(?:ond)?s?)?|%|k|m|w|count|#)[)\]]?",
+    re.I,
 )
 _UNIT_TITLES = ("unit", "units", "einheit")
 _TYPE = re.compile(
-    r"<\w{1,9}>|u?int(?:eger|\d{1,3})?|i64|u64|f64|float\d{0,2}|double|varchar|str(?:ing\d{0,2})?|---", re.I
+    r"<\w{1,9}>|u?int(?:eger|\d{1,3})?|i64|u64|f64|float\d{0,2}|double|varchar|str(?:ing\d{0,2})?|---",
+    re.I,
 )
 _DIGIT = re.compile(r"\d")
-_LATEX_RULE = re.compile(r"\\(?:[htmbc][a-z]{0,6}(?:line|rule)|addlinespace)\b[^&]{0,60}")
-_LATEX_UNITS = {r"\micro": "u", r"\milli": "m", r"\nano": "n", r"\second": "s", r"$\mu$": "u"}
+_LATEX_RULE = re.compile(
+    r"\\(?:[htmbc][a-z]{0,6}(?:line|rule)|addlinespace)\b[^&]{0,60}"
+)
+_LATEX_UNITS = {
+    r"\micro": "u",
+    r"\milli": "m",
+    r"\nano": "n",
+    r"\second": "s",
+    r"$\mu$": "u",
+}
 _LATEX_STYLE = re.compile(
     r"\\(?:text(?:bf|it|tt|sf|rm)|math(?:bf|it|rm)|emph|underline|num|si|unit)\{([^{}]{0,80})\}"
     r"|(?<=\|)\s*\{([^{}|]{0,80})\}\s*(?=\|)"
@@ -52,7 +62,13 @@ class Grid(NamedTuple):
     misfits: tuple[int, ...] = ()
 
 
-def grid(titles: list[str], rows: list[Row], first: int, mark: str = "", misfits: Sequence[int] = ()) -> Grid | None:
+def grid(
+    titles: list[str],
+    rows: list[Row],
+    first: int,
+    mark: str = "",
+    misfits: Sequence[int] = (),
+) -> Grid | None:
     """None unless there are names and numbers; whether they are measures of storage is seen when they are read."""
     if titles[0] and not any(titles[1:]):
         return None  # the name of what follows
@@ -61,10 +77,16 @@ def grid(titles: list[str], rows: list[Row], first: int, mark: str = "", misfits
     rows, misfits = _of_one_table(rows, misfits)
     if not rows or len(titles) < 2:
         return None
-    return Grid(titles, in_sections(rows), first, mark, tuple(misfits)) if has_numbers(rows) else None
+    return (
+        Grid(titles, in_sections(rows), first, mark, tuple(misfits))
+        if has_numbers(rows)
+        else None
+    )
 
 
-def _with_whole_titles(titles: list[str], rows: list[Row]) -> tuple[list[str], list[Row]]:
+def _with_whole_titles(
+    titles: list[str], rows: list[Row]
+) -> tuple[list[str], list[Row]]:
     """Titles of two lines, or with their units in a line of their own, as one; and the rows below."""
     if rows and is_above(titles, rows[0][1]):
         titles = together(titles, rows[0][1])
@@ -75,17 +97,25 @@ def _with_whole_titles(titles: list[str], rows: list[Row]) -> tuple[list[str], l
     return titles, rows
 
 
-def _of_one_table(rows: list[Row], misfits: Sequence[int]) -> tuple[list[Row], Sequence[int]]:
+def _of_one_table(
+    rows: list[Row], misfits: Sequence[int]
+) -> tuple[list[Row], Sequence[int]]:
     """What is above the titles of another table."""
     another = next((at for at, cells, _ in rows if is_heading(cells)), None)
     if another is None:
         return rows, misfits
-    return [each for each in rows if each[0] < another], [at for at in misfits if at < another]
+    return [each for each in rows if each[0] < another], [
+        at for at in misfits if at < another
+    ]
 
 
 def _with_unit(title: str, unit: str) -> str:
     unit = unit.strip("()[]")
-    return f"{title} ({unit})" if unit.strip("-") and unit.lower() not in _UNIT_TITLES else title
+    return (
+        f"{title} ({unit})"
+        if unit.strip("-") and unit.lower() not in _UNIT_TITLES
+        else title
+    )
 
 
 def _is_units(cells: Sequence[str]) -> bool:
@@ -160,7 +190,9 @@ def _latex(text: str) -> str:
     """A row of LaTeX without the commands that only say how it looks: ``\\textbf{43{,}600}`` is ``43,600``."""
     for command, unit in _LATEX_UNITS.items():
         text = text.replace(command, unit)
-    text = _LATEX_QUANTITY.sub(r"\1 \2", text.replace("{,}", ",").replace("\\,", "\u2009"))
+    text = _LATEX_QUANTITY.sub(
+        r"\1 \2", text.replace("{,}", ",").replace("\\,", "\u2009")
+    )
     while (shorter := _LATEX_STYLE.sub(r"\1\2", text)) != text:
         text = shorter
     return re.sub(r"\\([%_#])", r"\1", text)
@@ -181,8 +213,12 @@ def separated(lines: Sequence[Line], index: int, most: int) -> Grid | None:
     return None
 
 
-def _separated_by(mark: str, lines: Sequence[Line], index: int, most: int) -> Grid | None:
-    several = mark == "\t" and "\t\t" in lines[index].tabbed.strip()  # tabs that align: as many as it takes
+def _separated_by(
+    mark: str, lines: Sequence[Line], index: int, most: int
+) -> Grid | None:
+    several = (
+        mark == "\t" and "\t\t" in lines[index].tabbed.strip()
+    )  # tabs that align: as many as it takes
     titles = _values(lines[index], mark, several)
     if titles is None or not 2 <= len(titles) <= MOST_COLUMNS:
         return None
@@ -196,19 +232,27 @@ def _separated_by(mark: str, lines: Sequence[Line], index: int, most: int) -> Gr
             break
         if len(cells) == len(titles):
             rows.append((at, cells, ""))
-        elif _is_begun(cells, titles) or (_DIGIT.search(lines[at].text) and not is_heading(cells)):
+        elif _is_begun(cells, titles) or (
+            _DIGIT.search(lines[at].text) and not is_heading(cells)
+        ):
             misfits.append(at)
         else:
             break
         if len(misfits) > len(rows) + 2:
             return None
     last = rows[-1][0] if rows else len(lines)
-    while misfits and misfits[-1] > last and not _looks_like(_values(lines[misfits[-1]], mark, several) or [], titles):
+    while (
+        misfits
+        and misfits[-1] > last
+        and not _looks_like(_values(lines[misfits[-1]], mark, several) or [], titles)
+    ):
         misfits.pop()  # another table, or a sentence
     return grid(titles, rows, index, mark, misfits)
 
 
-def _names_rows(lines: Sequence[Line], at: int, mark: str, several: bool, titles: int) -> bool:
+def _names_rows(
+    lines: Sequence[Line], at: int, mark: str, several: bool, titles: int
+) -> bool:
     """Whether a line without marks names the rows below it: ``# Write``."""
     text = lines[at].text.strip("# :=*-")
     if not 0 < len(text.split()) <= _SECTION_WORDS or at + 1 == len(lines):
@@ -226,7 +270,11 @@ def _values(line: Line, mark: str, several: bool) -> list[str] | None:
         parts = re.split(r"\t+", text.strip()) if several else text.split("\t")
         return [part.strip() for part in parts]
     try:
-        found = next(csv.reader([text.replace("\0", "").strip()], delimiter=mark, skipinitialspace=True))
+        found = next(
+            csv.reader(
+                [text.replace("\0", "").strip()], delimiter=mark, skipinitialspace=True
+            )
+        )
     except (csv.Error, StopIteration):
         return None
     return [part.strip() for part in found]
@@ -250,18 +298,27 @@ def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
 def _numbered(found: Grid) -> list[int]:
     """The columns that hold numbers."""
     texts = [cells for _, cells, _ in found.rows]
-    return [at for at in range(len(found.titles)) if _holds_numbers(list(map(itemgetter(at), texts)))]
+    return [
+        at
+        for at in range(len(found.titles))
+        if _holds_numbers(list(map(itemgetter(at), texts)))
+    ]
 
 
 def _has_numbers_in(cells: Sequence[str], places: Sequence[int]) -> bool:
     """Whether a number stands in one of the places, and nothing but numbers or gaps in any."""
     texts = [cells[place] for place in places]
-    return any(cell(text) is not None for text in texts) and all(_holds_numbers([text, "0"]) for text in texts)
+    return any(cell(text) is not None for text in texts) and all(
+        _holds_numbers([text, "0"]) for text in texts
+    )
 
 
 def _holds_numbers(texts: Sequence[str]) -> bool:
     found = [cell(text) is not None for text in texts]
-    return any(found) and all(is_number or is_missing(text) for is_number, text in zip(found, texts, strict=True))
+    return any(found) and all(
+        is_number or is_missing(text)
+        for is_number, text in zip(found, texts, strict=True)
+    )
 
 
 def _cells(line: Line, mark: str) -> list[str]:
@@ -282,4 +339,8 @@ def _looks_like(cells: Sequence[str], titles: Sequence[str]) -> bool:
 def _is_begun(cells: Sequence[str], titles: Sequence[str]) -> bool:
     """Whether a line holds the name of a row and only the first of its numbers, or none: the row was cut."""
     is_named = 0 < len(cells[0].split()) <= _SECTION_WORDS
-    return is_named and 1 < len(cells) < len(titles) and all(is_missing(text) or cell(text) for text in cells[1:])
+    return (
+        is_named
+        and 1 < len(cells) < len(titles)
+        and all(is_missing(text) or cell(text) for text in cells[1:])
+    )

@@ -18,7 +18,8 @@ Whose = Literal["lat", "clat", "slat"]
 
 _WORD = re.compile(r"[a-zµμ]{1,30}|\d{1,4}(?:\.\d{1,6})?(?:th)?|%")
 _BYTES = re.compile(
-    r"([kmgt]?i?b)(?:yte|ytes)?\s?(?:/|per\s)\s?s(?:ec|econd)?\b|(?:\b|(?<=_))([kmgt]bps)(?=\b|_)", re.I
+    r"([kmgt]?i?b)(?:yte|ytes)?\s?(?:/|per\s)\s?s(?:ec|econd)?\b|(?:\b|(?<=_))([kmgt]bps)(?=\b|_)",
+    re.I,
 )
 _BITS = re.compile(r"[kmgt]?i?bits?\s?(?:/\s?s|ps|per\s)", re.I)
 _TIME = re.compile(r"[(\[ _/]([mnuµμ]?s(?:ec)?)s?(?:[)\] _]|$)", re.I)
@@ -31,9 +32,13 @@ _TIMES_TEN = re.compile(
     r"|(?P<million>\bmillions?\b|\b10(?:\^|\*\*)6\b|\b1e6\b)"
 )
 _SCALED = re.compile(r"[x×*]\s?\d|\b10(?:\^|\*\*)|\b1e\d|\bhundreds?\b")
-_MIX = re.compile(r"\d{1,3}\s?%\s?(?:rand(?:om)?|seq(?:uential)?)?\s?(?:read|write|rw|r|w)\b")
+_MIX = re.compile(
+    r"\d{1,3}\s?%\s?(?:rand(?:om)?|seq(?:uential)?)?\s?(?:read|write|rw|r|w)\b"
+)
 """A share of reads or writes: a workload."""
-_OF_ITS_OWN = re.compile(r"\brand|\bseq|\b\d{1,5}\s?[km](?:i?b)?\b(?!/)|\bqd\s?\d|\b(?:io)?depth\s?\d", re.I)
+_OF_ITS_OWN = re.compile(
+    r"\brand|\bseq|\b\d{1,5}\s?[km](?:i?b)?\b(?!/)|\bqd\s?\d|\b(?:io)?depth\s?\d", re.I
+)
 COMPARES = re.compile(
     r"st[dandr.]{0,5}dev|diff|change|delta|gain|%|ratio|\bvs\b|versus|Δ|speed-?up|slow-?down|\bcv\b|\bsd\b|\bp-?val"
     r"|normali[sz]e|\brel(?:ative)?\b|improve|regression|reduction|factor",
@@ -46,7 +51,8 @@ _MEASURE = re.compile(
     re.I,
 )
 _COUNTS = re.compile(
-    r"Δ|%|\b(?:change|delta|diff)|\b(?:cpu|util\w*|std\w*|cv|\w*bytes|elapsed|[km]?iops|ios?/s)\b", re.I
+    r"Δ|%|\b(?:change|delta|diff)|\b(?:cpu|util\w*|std\w*|cv|\w*bytes|elapsed|[km]?iops|ios?/s)\b",
+    re.I,
 )
 """Titles of columns that hold a number of a result, whether or not it is read."""
 _OTHER = frozenset(
@@ -65,7 +71,8 @@ _OTHER_SHAPES = re.compile(
     r"|\b(?:q[1-4]|h?iqr|d[1-9])\b|\b\d{1,2} ?% (?:reads?|writes?) (?:c|s)?lat"
 )
 _UNIT_OF_OTHERS = re.compile(
-    r"[(\[]\s?(?:%|w|j|kwh|°?c|v|#|count|n|s|sec|seconds|min|minutes|h|[kmgt]i?b|usd)\s?[)\]]", re.I
+    r"[(\[]\s?(?:%|w|j|kwh|°?c|v|#|count|n|s|sec|seconds|min|minutes|h|[kmgt]i?b|usd)\s?[)\]]",
+    re.I,
 )
 _UNPOINTED = re.compile(
     r"(?<![a-z\d.,])(?:(?P<named>p99)[,_](?P<after>[59]\d{0,3})(?![a-z\d.,])|99[,_](?P<bare>[59]\d{0,3})(?=\s?(?:%|th(?![a-z]))))",
@@ -85,7 +92,9 @@ _NEUTRAL = frozenset(
     "randread randwrite io".split()
 )
 """Words that may stand around a mean time without making it another's than the I/O's."""
-_RANK = re.compile(r"\d{1,3}(?:\.\d{1,6})?\s?(?:%|th\b)(?!\s?(?:rand|seq|read|write))|(?<=percentile)[ _]\d{1,3}\b")
+_RANK = re.compile(
+    r"\d{1,3}(?:\.\d{1,6})?\s?(?:%|th\b)(?!\s?(?:rand|seq|read|write))|(?<=percentile)[ _]\d{1,3}\b"
+)
 _PATH = re.compile(r"\bjobs[.\[/_]0\]?[./_]|(?<=[a-z])[._](?=[a-z])")
 """What stands between the keys of a document that somebody has flattened: ``jobs.0.read.iops``."""
 _STATISTIC = re.compile(
@@ -131,12 +140,17 @@ def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> H
         return Heading(title, None, refused=names_measure(title))
     clear = with_point(title)
     asked = facts({}, clear) if _OF_ITS_OWN.search(clear) else Workload()
-    return Heading(title, found, decimal_comma(cells, beside=commas), False, asked, _owner(clear))
+    return Heading(
+        title, found, decimal_comma(cells, beside=commas), False, asked, _owner(clear)
+    )
 
 
 def with_point(title: str) -> str:
     """A title with a point before the decimals of its percentile: ``p99,9``, ``p99_9`` and ``99,9%`` are 99.9."""
-    return _UNPOINTED.sub(lambda found: f"{found['named'] or '99'}.{found['after'] or found['bare']}", title)
+    return _UNPOINTED.sub(
+        lambda found: f"{found['named'] or '99'}.{found['after'] or found['bare']}",
+        title,
+    )
 
 
 @lru_cache(maxsize=512)
@@ -150,8 +164,12 @@ def column(title: str) -> Column | None:
     if named == {"iops"}:
         return _rate(text, words, "iops", _iops_scale(text))
     if named == {"bw"}:
-        may_be_bits = re.search(r"(?:\b|_)[KMG]b(?:ps\b|/s)", title)  # Mbps: megabits, or what somebody calls megabytes
-        return _rate(text, words, "bw", None if may_be_bits else _byte_scale(text, words))
+        may_be_bits = re.search(
+            r"(?:\b|_)[KMG]b(?:ps\b|/s)", title
+        )  # Mbps: megabits, or what somebody calls megabytes
+        return _rate(
+            text, words, "bw", None if may_be_bits else _byte_scale(text, words)
+        )
     return _latency(text, words)
 
 
@@ -166,7 +184,11 @@ def names_other(title: str) -> bool:
     text = _plain(title)
     if column(title) is not None:
         return False
-    return bool(_measures(text)) or _is_other(text) or _UNIT_OF_OTHERS.search(text) is not None
+    return (
+        bool(_measures(text))
+        or _is_other(text)
+        or _UNIT_OF_OTHERS.search(text) is not None
+    )
 
 
 def names_measure(title: str) -> bool:
@@ -177,7 +199,19 @@ def names_measure(title: str) -> bool:
 def without_measure(title: str) -> str:
     """What a title says besides its measure, its unit and its workload."""
     text = _PATH.sub(" ", _plain(title))
-    for known_words in (_RANK, MODE, DEPTH, JOBS, _IOPS, _BITS, _BYTES, _TIME, BLOCK, _MEASURE, _TIMES_TEN):
+    for known_words in (
+        _RANK,
+        MODE,
+        DEPTH,
+        JOBS,
+        _IOPS,
+        _BITS,
+        _BYTES,
+        _TIME,
+        BLOCK,
+        _MEASURE,
+        _TIMES_TEN,
+    ):
         text = known_words.sub(" ", text + " ")
     return text
 
@@ -198,7 +232,9 @@ def of_names(measure: Heading, *names: str) -> Heading:
 
 def names_percentiles(title: str, names: Sequence[str]) -> bool:
     """Whether ``names`` below or beside ``title`` may be bare percentiles: 50, 99 and 99.9."""
-    return bool(_PERCENTILES & set(_words(_plain(title)))) or any(_BARE.fullmatch(_plain(name)) for name in names)
+    return bool(_PERCENTILES & set(_words(_plain(title)))) or any(
+        _BARE.fullmatch(_plain(name)) for name in names
+    )
 
 
 def _is_measure(name: str) -> bool:
@@ -226,7 +262,9 @@ def _owner(title: str) -> str:
     title = re.sub(r"(?<=[a-z])[.](?=[a-z])", " ", title, flags=re.I)  # read.bw_bytes
     for known_words in (MODE, DEPTH, JOBS, _BYTES, _TIME, BLOCK, _MEASURE):
         title = known_words.sub(" ", title + " ")
-    return clean(" ".join(re.findall(r"[^\s_()\[\]/,:*%|-]\S{0,60}", title)).strip("()[]_:,*- "))
+    return clean(
+        " ".join(re.findall(r"[^\s_()\[\]/,:*%|-]\S{0,60}", title)).strip("()[]_:,*- ")
+    )
 
 
 def _plain(title: str) -> str:
@@ -245,12 +283,19 @@ def _measures(text: str) -> set[str]:
     if _IOPS.search(text):
         found.add("iops")
     has_byte_unit = _BYTES.search(text) is not None or _BITS.search(text) is not None
-    if has_byte_unit or words & {"bw", "bandwidth"} or ("throughput" in words and not found):
+    if (
+        has_byte_unit
+        or words & {"bw", "bandwidth"}
+        or ("throughput" in words and not found)
+    ):
         found.add("bw")
     time = _time_scale(rest)
     if words & _LATENCIES.keys() or (found and time is not None and time < 1e9):
         found.add("lat")
-    if not found and (_percent(rest) is not None or (time is not None and words & {"avg", "mean", "average"})):
+    if not found and (
+        _percent(rest) is not None
+        or (time is not None and words & {"avg", "mean", "average"})
+    ):
         found.add("lat")
     return found
 
@@ -269,16 +314,28 @@ def _is_other(text: str) -> bool:
     """Whether the title is of something that is only related to a measure: its scatter, its limit, its price."""
     words = set(_words(text))
     spaced = text.replace("_", " ")
-    if not words.isdisjoint(_OTHER) or _OTHER_SHAPES.search(spaced) or _UNCLEAR.search(text):
+    if (
+        not words.isdisjoint(_OTHER)
+        or _OTHER_SHAPES.search(spaced)
+        or _UNCLEAR.search(text)
+    ):
         return True
     rest = _MIX.sub(" ", text)
-    is_rate = _IOPS.search(text) is not None or _BYTES.search(text) is not None or bool(words & {"bw", "bandwidth"})
+    is_rate = (
+        _IOPS.search(text) is not None
+        or _BYTES.search(text) is not None
+        or bool(words & {"bw", "bandwidth"})
+    )
     has_percentile = _percent(rest) is not None and "median" not in words
     return is_rate and words.isdisjoint(_LATENCIES) and ("%" in rest or has_percentile)
 
 
-def _rate(text: str, words: Sequence[str], stat: Stat, scale: float | None) -> Column | None:
-    extremes = {"min", "max", "minimum", "maximum", "peak", "worst", "best"} & set(words)
+def _rate(
+    text: str, words: Sequence[str], stat: Stat, scale: float | None
+) -> Column | None:
+    extremes = {"min", "max", "minimum", "maximum", "peak", "worst", "best"} & set(
+        words
+    )
     if len(extremes) == 1 and {"avg", "mean"}.isdisjoint(words):
         return None  # of the periodic samples, or of several runs: not the run's rate
     if _SCALED.search(text) and not _TIMES_TEN.search(text):
@@ -312,7 +369,9 @@ def _latency(text: str, words: Sequence[str]) -> Column | None:
     of = _whose(words)
     percent = _percent(text)
     scale = _time_scale(text)
-    if of is None and percent is None:  # a mean of milliseconds or less, and of nothing but the I/O
+    if (
+        of is None and percent is None
+    ):  # a mean of milliseconds or less, and of nothing but the I/O
         if scale is None or scale >= 1e9 or not set(words) <= _NEUTRAL | _SHORT_TIMES:
             return None
         return Column(_kind(words), "lat", "mean", 0, scale)
@@ -348,12 +407,20 @@ def _extreme(words: Sequence[str]) -> Stat | None:
 def _time_scale(text: str) -> float | None:
     """Nanoseconds of the unit that a title names; None where it names none, or several: ``(us/ms)``."""
     text = re.sub(r"[_.]", " ", text)
-    scales = {TIMES.get(word) for word in re.findall(r"(?<![a-zµμ])[mnuµμ]?s(?:ec)?(?![a-zµμ])", text)}
+    scales = {
+        TIMES.get(word)
+        for word in re.findall(r"(?<![a-zµμ])[mnuµμ]?s(?:ec)?(?![a-zµμ])", text)
+    }
     time = _TIME.search(text + " ")
     return TIMES.get(time[1].lower()) if time and len(scales - {1e9}) <= 1 else None
 
 
-_KINDS: dict[str, Kind] = {"reads": "read", "r": "read", "writes": "write", "w": "write"}
+_KINDS: dict[str, Kind] = {
+    "reads": "read",
+    "r": "read",
+    "writes": "write",
+    "w": "write",
+}
 _KINDS |= {"read": "read", "write": "write", "trim": "trim"}
 for _how in ("rand", "random", "seq"):
     _KINDS |= {f"{_how}read": "read", f"{_how}write": "write", f"{_how}trim": "trim"}
@@ -368,7 +435,10 @@ def _kind(words: Sequence[str]) -> Kind | None:
 def _percent(text: str) -> float | None:
     if re.search(r"\bmedian\b", text):
         return 50.0
-    found = re.search(r"\bp(\d{1,3}(?:\.\d{1,6})?)\b|(\d{1,3}(?:\.\d{1,6})?)\s?(?:%|th\b)", text.replace("_", " "))
+    found = re.search(
+        r"\bp(\d{1,3}(?:\.\d{1,6})?)\b|(\d{1,3}(?:\.\d{1,6})?)\s?(?:%|th\b)",
+        text.replace("_", " "),
+    )
     if found is None:
         return None
     digits = found[1] or found[2]

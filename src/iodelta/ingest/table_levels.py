@@ -15,12 +15,16 @@ Row = tuple[int, list[str], str]
 
 def is_heading(cells: Sequence[str]) -> bool:
     """Whether cells are titles: one names a measure, and none after the first is a number."""
-    return any(column(text) is not None for text in cells[1:]) and not any(cell(text) for text in cells[1:])
+    return any(column(text) is not None for text in cells[1:]) and not any(
+        cell(text) for text in cells[1:]
+    )
 
 
 def is_above(upper: Sequence[str], lower: Sequence[str]) -> bool:
     """Whether the titles ``upper`` say of what those below are: ``Read`` and ``Write`` above two of ``IOPS``."""
-    if not is_heading(lower) or any(column(text) is not None or cell(text) for text in upper):
+    if not is_heading(lower) or any(
+        column(text) is not None or cell(text) for text in upper
+    ):
         return False
     spread = len({text for text in upper[1:] if text}) < len(upper) - 1
     return any(upper[1:]) and (spread or not lower[0])
@@ -44,7 +48,11 @@ def _are_sections(rows: Sequence[Row], named: Sequence[int]) -> bool:
 
 def in_sections(rows: Sequence[Row]) -> list[Row]:
     """``rows`` without those that only name the rows below them, each with that name as its section."""
-    named = [at for at, (_, cells, _) in enumerate(rows) if _has_name_only(cells) and at + 1 < len(rows)]
+    named = [
+        at
+        for at, (_, cells, _) in enumerate(rows)
+        if _has_name_only(cells) and at + 1 < len(rows)
+    ]
     if not _are_sections(rows, named):
         return list(rows)  # rows whose results are missing
     found: list[Row] = []

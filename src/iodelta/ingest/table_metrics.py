@@ -68,11 +68,15 @@ def metric_rows(grid: Grid, places: Mapping[int, Place], title: str) -> list[Run
 
 def unread(grid: Grid) -> list[str]:
     """The names of rows that name a measure and are not read, in a table with a measure in each row."""
-    rows = [(grid.first, grid.titles, ""), *grid.rows] if is_headless(grid) else grid.rows
+    rows = (
+        [(grid.first, grid.titles, ""), *grid.rows] if is_headless(grid) else grid.rows
+    )
     layout = _layout(grid.titles, rows)
     if layout is None:
         return []
-    found = [title for title in grid.titles if is_statistic(title) and not layout.statistics]
+    found = [
+        title for title in grid.titles if is_statistic(title) and not layout.statistics
+    ]
     for headings in _named(layout, rows):
         found += [h.title for h in certain(headings) if h.refused]
     return list(dict.fromkeys(found))
@@ -80,7 +84,9 @@ def unread(grid: Grid) -> list[str]:
 
 def is_doubled(grid: Grid) -> bool:
     """Whether a measure has several columns or rows, and nothing tells them apart."""
-    rows = [(grid.first, grid.titles, ""), *grid.rows] if is_headless(grid) else grid.rows
+    rows = (
+        [(grid.first, grid.titles, ""), *grid.rows] if is_headless(grid) else grid.rows
+    )
     layout = _layout(grid.titles, rows)
     if layout is None:
         return bool(doubled([heading(title) for title in grid.titles]))
@@ -91,11 +97,15 @@ def _named(layout: _Layout, rows: Sequence[Row]) -> list[list[Heading]]:
     """The measures of each group of rows."""
     groups: dict[tuple[str, ...], list[Heading]] = {}
     for _, cells, section in rows:
-        groups.setdefault((section, *cells[: layout.measure]), []).append(heading(cells[layout.measure]))
+        groups.setdefault((section, *cells[: layout.measure]), []).append(
+            heading(cells[layout.measure])
+        )
     return list(groups.values())
 
 
-def _numbers(layout: _Layout, titles: Sequence[str], measures: _Measures) -> Iterator[tuple[list[Heading], list[str]]]:
+def _numbers(
+    layout: _Layout, titles: Sequence[str], measures: _Measures
+) -> Iterator[tuple[list[Heading], list[str]]]:
     """Headings and cells of each run of a group."""
     if layout.statistics:
         yield measures.of_statistics()
@@ -112,7 +122,9 @@ def is_headless(grid: Grid) -> bool:
     first, *rest = grid.titles
     numbers = [text for text in rest if cell(text) is not None]
     others = [text for text in rest if cell(text) is None]
-    return bool(numbers) and all(map(_CHANGE.fullmatch, others)) and _names_measure(first)
+    return (
+        bool(numbers) and all(map(_CHANGE.fullmatch, others)) and _names_measure(first)
+    )
 
 
 def _unnamed(at: int, rows: Sequence[Row]) -> str:
@@ -139,14 +151,27 @@ def _names_measures(names: Sequence[str]) -> bool:
     return is_known and 2 * named >= len(names)
 
 
-def _layout_after(at: int, titles: Sequence[str], rows: Sequence[Row]) -> _Layout | None:
+def _layout_after(
+    at: int, titles: Sequence[str], rows: Sequence[Row]
+) -> _Layout | None:
     """The columns right of the one with the measures; None where a title names a measure of its own."""
     rest = range(at + 1, len(titles))
-    if any(column(titles[place]) is not None and not is_statistic(titles[place]) for place in rest):
+    if any(
+        column(titles[place]) is not None and not is_statistic(titles[place])
+        for place in rest
+    ):
         return None
-    unit = next((place for place in rest if titles[place].strip().lower() in _UNIT_TITLES), None)
-    usable = [place for place in rest if place != unit and not COMPARES.search(titles[place])]
-    return _Layout(at, unit, *_statistics_or_variants(usable, titles, rows)) if usable else None
+    unit = next(
+        (place for place in rest if titles[place].strip().lower() in _UNIT_TITLES), None
+    )
+    usable = [
+        place for place in rest if place != unit and not COMPARES.search(titles[place])
+    ]
+    return (
+        _Layout(at, unit, *_statistics_or_variants(usable, titles, rows))
+        if usable
+        else None
+    )
 
 
 def _statistics_or_variants(
@@ -155,7 +180,11 @@ def _statistics_or_variants(
     """The columns of statistics; where there are none, or they are of several others, the others."""
     statistics = tuple(place for place in places if is_statistic(titles[place]))
     others = tuple(place for place in places if place not in statistics)
-    numbered = [place for place in others if _has_numbers(place, rows) and not names_other(titles[place])]
+    numbered = [
+        place
+        for place in others
+        if _has_numbers(place, rows) and not names_other(titles[place])
+    ]
     return (statistics, ()) if statistics and len(numbered) < 2 else ((), others)
 
 
@@ -167,7 +196,13 @@ class _Measures:
     """The rows of one group as headings with a number each."""
 
     def __init__(
-        self, rows: Sequence[Row], layout: _Layout, titles: Sequence[str], *, commas: bool, doubt: bool
+        self,
+        rows: Sequence[Row],
+        layout: _Layout,
+        titles: Sequence[str],
+        *,
+        commas: bool,
+        doubt: bool,
     ) -> None:
         self._rows = rows
         self._layout = layout

@@ -11,7 +11,13 @@ from iodelta.ingest.model import Run, Workload, unknown
 from iodelta.ingest.numbers import Printed
 from iodelta.ingest.options import known
 from iodelta.ingest.table_cells import TIMES, cell, is_missing
-from iodelta.ingest.table_headings import COMPARES, Heading, Stat, names_rows, workload_words
+from iodelta.ingest.table_headings import (
+    COMPARES,
+    Heading,
+    Stat,
+    names_rows,
+    workload_words,
+)
 from iodelta.ingest.wording import clean
 from iodelta.ingest.workload_words import facts
 from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity, Severity
@@ -19,13 +25,21 @@ from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity, Se
 Pair = tuple[Heading, str]
 """A cell and what stands above it."""
 
-_CHOICE = re.compile(r"polic(?:y|ies)\b|\balgorithm|\bscheduler|\bbalanc|\bstrategy", re.I)
+_CHOICE = re.compile(
+    r"polic(?:y|ies)\b|\balgorithm|\bscheduler|\bbalanc|\bstrategy", re.I
+)
 """Titles of columns whose names are of no workload: the policy ``rr`` is round-robin, the job ``rr`` random reads."""
 _UNITS = {"iops": "1/s", "bw": "B/s"}
 """Of a statistic; ns for all others."""
 
 
-def row(headings: Sequence[Heading], cells: Sequence[str], place: Place, table: str, section: str = "") -> list[Run]:
+def row(
+    headings: Sequence[Heading],
+    cells: Sequence[str],
+    place: Place,
+    table: str,
+    section: str = "",
+) -> list[Run]:
     """One row as a run, or as one for each workload or variant that its columns' titles name.
 
     A row with columns of numbers but none in them is a run without directions.
@@ -36,20 +50,28 @@ def row(headings: Sequence[Heading], cells: Sequence[str], place: Place, table: 
 class _Row:
     """A row: what its names say of all its numbers, and whose the numbers are."""
 
-    def __init__(self, pairs: list[Pair], place: Place, table: str, section: str) -> None:
+    def __init__(
+        self, pairs: list[Pair], place: Place, table: str, section: str
+    ) -> None:
         self._place = place
         self._table = table
         self._section = {"section": clean(section)} if section else {}
         self._names = [(h, text) for h, text in pairs if h.column is None]
         self._numbers = [(h, text) for h, text in pairs if h.column is not None]
         self._labels = _cells(pairs) | self._section
-        self._workloads = {_key(h.asked): h.asked for h, _ in pairs if h.asked != Workload()}
+        self._workloads = {
+            _key(h.asked): h.asked for h, _ in pairs if h.asked != Workload()
+        }
         """Those that titles name."""
         measures = {h.column for h, _ in self._numbers}
         owners = {h.owner for h, _ in self._numbers}
         self._has_variants = len(measures) < len(self._numbers) and len(owners) > 1
         """Whether a measure has a column for each variant."""
-        words = " ".join(f"{h.title} {text}" for h, text in self._names if not _CHOICE.search(h.title))
+        words = " ".join(
+            f"{h.title} {text}"
+            for h, text in self._names
+            if not _CHOICE.search(h.title)
+        )
         asked = known(facts(self._labels, words), facts({}, f"{section} {table}"))
         if len(self._workloads) == 1:  # then all columns are of it
             asked = known(next(iter(self._workloads.values())), asked)
@@ -72,13 +94,20 @@ class _Row:
             workload = _key(h.asked) if len(self._workloads) > 1 else ()
             key = (*workload, h.owner if self._has_variants else "")
             taken = [other.column for other, _ in groups.get(key, [])]
-            groups.setdefault((*key, h.title) if h.column in taken else key, []).append((h, text))
+            groups.setdefault((*key, h.title) if h.column in taken else key, []).append(
+                (h, text)
+            )
         return list(groups.values())
 
     def _of_workload(self, group: list[Pair], name: str) -> Run:
         first = group[0][0]
         words = workload_words(first.title)
-        labels = ({"workload": words} if words else {}) | self._named() | _cells(group) | self._section
+        labels = (
+            ({"workload": words} if words else {})
+            | self._named()
+            | _cells(group)
+            | self._section
+        )
         return self._run(group, known(first.asked, self._asked), labels, name)
 
     def _of_variant(self, group: list[Pair], name: str) -> Run:
@@ -87,9 +116,13 @@ class _Row:
         return self._run(group, self._asked, labels, variant or name)
 
     def _named(self) -> dict[str, str]:
-        return _cells((h, text) for h, text in self._names if not COMPARES.search(h.title))
+        return _cells(
+            (h, text) for h, text in self._names if not COMPARES.search(h.title)
+        )
 
-    def _run(self, pairs: Sequence[Pair], asked: Workload, labels: dict[str, str], name: str) -> Run:
+    def _run(
+        self, pairs: Sequence[Pair], asked: Workload, labels: dict[str, str], name: str
+    ) -> Run:
         found: dict[Kind, dict[tuple[str, Stat, float], Quantity]] = {}
         findings: list[Finding] = []
         numbers = 0
@@ -113,7 +146,9 @@ class _Row:
             format="table",
             jobname=name,
             jobs=asked.numjobs,
-            directions=tuple(_direction(kind, parts) for kind, parts in found.items()) if numbers else (),
+            directions=tuple(_direction(kind, parts) for kind, parts in found.items())
+            if numbers
+            else (),
             workload=asked,
             labels=labels,
             table=clean(self._table),
@@ -142,16 +177,34 @@ class Problem(NamedTuple):
     words: str
 
 
-_CONFLICT = Problem("read.unit-conflict", "warning", "has a different unit than its heading; either may be meant")
-_NO_UNIT = Problem("read.no-unit", "note", "has no unit, and neither does its heading: not read")
-_DOUBTFUL = Problem("read.comma", "warning", "has a comma that may separate thousands or decimals: not read")
-_TWO_VALUES = Problem("read.cell", "warning", "differs from another column of the same measure: neither is read")
+_CONFLICT = Problem(
+    "read.unit-conflict",
+    "warning",
+    "has a different unit than its heading; either may be meant",
+)
+_NO_UNIT = Problem(
+    "read.no-unit", "note", "has no unit, and neither does its heading: not read"
+)
+_DOUBTFUL = Problem(
+    "read.comma",
+    "warning",
+    "has a comma that may separate thousands or decimals: not read",
+)
+_TWO_VALUES = Problem(
+    "read.cell",
+    "warning",
+    "differs from another column of the same measure: neither is read",
+)
 _NOT_READ = Problem("read.cell", "warning", "is not a number of this measure: not read")
 
 
 def quantity_of(h: Heading, text: str) -> tuple[Quantity | None, Problem | None]:
     """The number of a cell below a heading of a measure, and what is wrong with it."""
-    if h.column is None or is_missing(text) or not any(letter.isdigit() for letter in text):
+    if (
+        h.column is None
+        or is_missing(text)
+        or not any(letter.isdigit() for letter in text)
+    ):
         return None, None
     number = cell(text, comma=h.comma)
     if number is None:
@@ -168,14 +221,18 @@ def quantity_of(h: Heading, text: str) -> tuple[Quantity | None, Problem | None]
     return _time(printed, suffix, h.column.scale)
 
 
-def _iops(printed: Printed, suffix: str, scale: float | None) -> tuple[Quantity | None, Problem | None]:
+def _iops(
+    printed: Printed, suffix: str, scale: float | None
+) -> tuple[Quantity | None, Problem | None]:
     own = _IOPS_SUFFIX.get(suffix.lower())
     if own is None:
         return None, _NOT_READ
     return printed.quantity("1/s", (scale or 1.0) if own == 1.0 else own), None
 
 
-def _time(printed: Printed, suffix: str, scale: float | None) -> tuple[Quantity | None, Problem | None]:
+def _time(
+    printed: Printed, suffix: str, scale: float | None
+) -> tuple[Quantity | None, Problem | None]:
     if suffix:
         scale = TIMES.get(suffix.lower())
     if scale is None:
@@ -187,14 +244,22 @@ _IOPS_SUFFIX = {"/s": 1.0}
 for _prefix, _scale in (("", 1.0), ("k", 1e3), ("m", 1e6), ("g", 1e9)):
     for _gap, _unit in product(("", " "), ("", "iops", "io/s", "ios/s")):
         _IOPS_SUFFIX[f"{_prefix}{_gap}{_unit}"] = _scale
-_BYTE_SUFFIX = re.compile(r"([kmgt])(i?)(?:(b)(?:ytes?)?)?(/s(?:ec(?:ond)?)?|ps)?|b(?:ytes?)?/s(?:ec)?", re.I)
+_BYTE_SUFFIX = re.compile(
+    r"([kmgt])(i?)(?:(b)(?:ytes?)?)?(/s(?:ec(?:ond)?)?|ps)?|b(?:ytes?)?/s(?:ec)?", re.I
+)
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
 
 
-def _bandwidth(printed: Printed, suffix: str, scale: float | None) -> tuple[Quantity | None, Problem | None]:
+def _bandwidth(
+    printed: Printed, suffix: str, scale: float | None
+) -> tuple[Quantity | None, Problem | None]:
     """``261M`` below KiB/s may be MB/s, MiB/s or thousands of KiB/s: the interval holds all three."""
     if not suffix:
-        return (None, _NO_UNIT) if scale is None else (printed.quantity("B/s", scale), None)
+        return (
+            (None, _NO_UNIT)
+            if scale is None
+            else (printed.quantity("B/s", scale), None)
+        )
     found = _BYTE_SUFFIX.fullmatch(suffix)
     if found is None or (found[3] == "b" and found[1] in ("M", "G", "T")):
         return None, _NOT_READ  # another measure's unit, or megabits
@@ -207,16 +272,29 @@ def _bandwidth(printed: Printed, suffix: str, scale: float | None) -> tuple[Quan
         return printed.quantity("B/s", own), None
     if suffix == "k":
         return printed.quantity("B/s", 1000 * (scale or 1.0)), None
-    return Quantity(printed.value * own, printed.low * decimal, printed.high * binary, "B/s"), _CONFLICT
+    return Quantity(
+        printed.value * own, printed.low * decimal, printed.high * binary, "B/s"
+    ), _CONFLICT
 
 
-def _direction(kind: Kind, parts: Mapping[tuple[str, Stat, float], Quantity]) -> Direction:
+def _direction(
+    kind: Kind, parts: Mapping[tuple[str, Stat, float], Quantity]
+) -> Direction:
     def latency(of: str) -> Latency | None:
-        mine = {(stat, percent): q for (whose, stat, percent), q in parts.items() if whose == of}
+        mine = {
+            (stat, percent): q
+            for (whose, stat, percent), q in parts.items()
+            if whose == of
+        }
         if not mine:
             return None
-        mean, stddev, low, high = (mine.get((stat, 0), unknown("ns")) for stat in ("mean", "stddev", "min", "max"))
-        spread = {percent: q for (stat, percent), q in mine.items() if stat == "percentile"}
+        mean, stddev, low, high = (
+            mine.get((stat, 0), unknown("ns"))
+            for stat in ("mean", "stddev", "min", "max")
+        )
+        spread = {
+            percent: q for (stat, percent), q in mine.items() if stat == "percentile"
+        }
         return Latency(0, mean, stddev, low, high, dict(sorted(spread.items())))
 
     return Direction(

@@ -33,21 +33,39 @@ class Series(NamedTuple):
 
 def series(headings: Sequence[Heading], rows: Sequence[Row]) -> Series | None:
     """How the ``rows`` of a table lie in time; None where no column says when."""
-    at = next((at for at, h in enumerate(headings) if h.column is None and table_clock.is_clock(h.title)), None)
+    at = next(
+        (
+            at
+            for at, h in enumerate(headings)
+            if h.column is None and table_clock.is_clock(h.title)
+        ),
+        None,
+    )
     if at is None:
         return None
-    names = [place for place, h in enumerate(headings) if place != at and _names_rows(h)]
+    names = [
+        place for place, h in enumerate(headings) if place != at and _names_rows(h)
+    ]
     groups: dict[tuple[str, ...], list[Row]] = {}
     for each in rows:
         _, cells, section = each
-        groups.setdefault((section, *(cells[place] for place in names)), []).append(each)
+        groups.setdefault((section, *(cells[place] for place in names)), []).append(
+            each
+        )
     title = headings[at].title
-    spread = table_clock.spread(title, [[cells[at] for _, cells, _ in group] for group in groups.values()])
+    spread = table_clock.spread(
+        title, [[cells[at] for _, cells, _ in group] for group in groups.values()]
+    )
     return Series(at, clean(title), spread, list(groups.values()))
 
 
 def _names_rows(h: Heading) -> bool:
-    return h.column is None and not h.refused and names_rows(h.title) and not names_other(h.title)
+    return (
+        h.column is None
+        and not h.refused
+        and names_rows(h.title)
+        and not names_other(h.title)
+    )
 
 
 def without(at: int, row: Row) -> Row:
@@ -63,18 +81,24 @@ def merged(samples: Sequence[Run], title: str) -> Run:
     lacks is unknown: a stall may be what is missing.
     """
     first = samples[0]
-    labels = {key: text for key, text in first.labels.items() if all(run.labels.get(key) == text for run in samples)}
-    directions = tuple(_direction(list(parts), len(samples)) for parts in _by_kind(samples).values())
+    labels = {
+        key: text
+        for key, text in first.labels.items()
+        if all(run.labels.get(key) == text for run in samples)
+    }
+    directions = tuple(
+        _direction(list(parts), len(samples)) for parts in _by_kind(samples).values()
+    )
     where = f"{first.place.file}:{first.place.line}"
     finding = Finding("read.samples", "note", where, _explanation(samples, title))
     findings = chain.from_iterable(run.findings for run in samples)
-    return msgspec.structs.replace(first, directions=directions, labels=labels, findings=(finding, *findings))
+    return msgspec.structs.replace(
+        first, directions=directions, labels=labels, findings=(finding, *findings)
+    )
 
 
 def _explanation(samples: Sequence[Run], title: str) -> str:
-    words = (
-        f"{plural(len(samples), 'row')} over {plain(title)!r} are taken as samples of one run: rates are their means"
-    )
+    words = f"{plural(len(samples), 'row')} over {plain(title)!r} are taken as samples of one run: rates are their means"
     directions = chain.from_iterable(run.directions for run in samples)
     latencies = list(chain.from_iterable(map(_latencies, directions)))
     lost = []
@@ -82,7 +106,11 @@ def _explanation(samples: Sequence[Run], title: str) -> str:
         lost.append("percentiles")
     if any(not math.isnan(latency.stddev.value) for latency in latencies):
         lost.append("standard deviations")
-    return f"{words}; the {' and '.join(lost)} of samples do not make those of the run: not read" if lost else words
+    return (
+        f"{words}; the {' and '.join(lost)} of samples do not make those of the run: not read"
+        if lost
+        else words
+    )
 
 
 def _latencies(direction: Direction) -> Iterator[Latency]:
@@ -102,7 +130,13 @@ def _by_kind(samples: Sequence[Run]) -> Mapping[str, list[Direction]]:
 def _direction(parts: Sequence[Direction], samples: int) -> Direction:
     """One direction of all samples; nothing of it is known where one of the ``samples`` lacks it."""
     if len(parts) < samples:
-        nothing = {"iops": unknown("1/s"), "bandwidth": unknown("B/s"), "lat": None, "clat": None, "slat": None}
+        nothing = {
+            "iops": unknown("1/s"),
+            "bandwidth": unknown("B/s"),
+            "lat": None,
+            "clat": None,
+            "slat": None,
+        }
         return msgspec.structs.replace(parts[0], **nothing)
     rates = [part.iops.value for part in parts]
     counted = not any(map(math.isnan, rates)) and sum(rates) > 0
@@ -126,7 +160,10 @@ def _mean(values: Sequence[Quantity], weights: Sequence[float]) -> Quantity:
     if any(math.isnan(value.value) for value in values):
         return unknown(values[0].unit)
     total = sum(weights)
-    value, low, high = (_weighted(map(attrgetter(name), values), weights) / total for name in ("value", "low", "high"))
+    value, low, high = (
+        _weighted(map(attrgetter(name), values), weights) / total
+        for name in ("value", "low", "high")
+    )
     return Quantity(value, low, high, values[0].unit)
 
 
@@ -134,21 +171,31 @@ def _weighted(values: Iterable[float], weights: Sequence[float]) -> float:
     return sum(value * weight for value, weight in zip(values, weights, strict=True))
 
 
-def _latency(given: Sequence[Latency | None], weights: Sequence[float]) -> Latency | None:
+def _latency(
+    given: Sequence[Latency | None], weights: Sequence[float]
+) -> Latency | None:
     """Of the samples with I/O."""
-    busy = [(latency, weight) for latency, weight in zip(given, weights, strict=True) if weight > 0]
+    busy = [
+        (latency, weight)
+        for latency, weight in zip(given, weights, strict=True)
+        if weight > 0
+    ]
     latencies = [latency for latency, _ in busy if latency is not None]
     if not latencies:
         return None
     if len(latencies) < len(busy):
         return Latency(0, unknown("ns"), unknown("ns"), unknown("ns"), unknown("ns"))
-    mean = _mean([latency.mean for latency in latencies], [weight for _, weight in busy])
+    mean = _mean(
+        [latency.mean for latency in latencies], [weight for _, weight in busy]
+    )
     low = _end([latency.min for latency in latencies], min)
     high = _end([latency.max for latency in latencies], max)
     return Latency(0, mean, unknown("ns"), low, high)
 
 
-def _end(values: Sequence[Quantity], choose: Callable[[Iterable[float]], float]) -> Quantity:
+def _end(
+    values: Sequence[Quantity], choose: Callable[[Iterable[float]], float]
+) -> Quantity:
     """The least or the greatest of ``values``; unknown if one is."""
     numbers = [value.value for value in values]
     if any(map(math.isnan, numbers)):

@@ -15,13 +15,21 @@ from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import cell, is_missing
 from iodelta.ingest.table_flat import flattened
 from iodelta.ingest.table_grids import LONGEST, MOST_COLUMNS, RULE, Grid, grid
-from iodelta.ingest.table_headings import column, is_of_another, is_statistic, names_other, several
+from iodelta.ingest.table_headings import (
+    column,
+    is_of_another,
+    is_statistic,
+    names_other,
+    several,
+)
 from iodelta.ingest.table_levels import Row
 
 _WIDE = re.compile(r" {2,}")
 _TWO_NUMBERS = re.compile(r"\d \d")
 """Thousands, or the cells of two columns."""
-_GROUPED = re.compile(r"[~+-]?\d{1,3}(?: \d{3}){0,5}(?:[.,]\d{1,9})?(?: ?[a-zA-Zµμ/%]{1,8})?")
+_GROUPED = re.compile(
+    r"[~+-]?\d{1,3}(?: \d{3}){0,5}(?:[.,]\d{1,9})?(?: ?[a-zA-Zµμ/%]{1,8})?"
+)
 """Digits as they stand in a column that sets thousands apart."""
 _IN_BRACKETS = re.compile(r"\s?[(\[][^()\[\]]{0,20}[)\]]")
 _APART = 3
@@ -50,16 +58,22 @@ def _is_torn(way: Grid) -> bool:
     """Whether a title or a cell is but a piece of one: ``(us)``, ``[MB/s]``, ``avg`` before ``lat (ms)``."""
     rows = [cells for _, cells, _ in way.rows]
     names = [cells[0] for cells in rows]
-    if any(map(_is_cut, (way.titles, *rows))) or any(map(_holds_value, (*way.titles, *names))):
+    if any(map(_is_cut, (way.titles, *rows))) or any(
+        map(_holds_value, (*way.titles, *names))
+    ):
         return True
-    if any(map(_is_bracketed, chain(way.titles, *rows))) or any(map(_has_wide_gap, chain.from_iterable(rows))):
+    if any(map(_is_bracketed, chain(way.titles, *rows))) or any(
+        map(_has_wide_gap, chain.from_iterable(rows))
+    ):
         return True
     return _mixes(way.titles, rows)
 
 
 def _mixes(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether a column that names something else, or several measures, holds words and numbers."""
-    others = [at for at, title in enumerate(titles) if names_other(title) or several(title)]
+    others = [
+        at for at, title in enumerate(titles) if names_other(title) or several(title)
+    ]
     return any(_is_mixed(cells[at]) for cells, at in product(rows, others))
 
 
@@ -88,7 +102,9 @@ def _holds_value(title: str) -> bool:
 
 def _is_mixed(text: str) -> bool:
     """Whether a cell below the title of a measure has a number and more: it is the cells of several columns."""
-    return cell(text.strip("+%~≈<> ")) is None and any(letter.isdigit() for letter in text)
+    return cell(text.strip("+%~≈<> ")) is None and any(
+        letter.isdigit() for letter in text
+    )
 
 
 def _block(lines: Sequence[Line], index: int, most: int) -> list[int]:
@@ -96,7 +112,12 @@ def _block(lines: Sequence[Line], index: int, most: int) -> list[int]:
     found: list[int] = []
     for at in range(index + 1, len(lines)):
         text = lines[at].text
-        if not text.strip() or len(text) > LONGEST or len(found) >= most or (found and _is_heading(text)):
+        if (
+            not text.strip()
+            or len(text) > LONGEST
+            or len(found) >= most
+            or (found and _is_heading(text))
+        ):
             break
         if not RULE.fullmatch(text.strip()):
             found.append(at)
@@ -106,7 +127,9 @@ def _block(lines: Sequence[Line], index: int, most: int) -> list[int]:
 def _is_heading(text: str) -> bool:
     """Whether a line names a measure and has no number: R goes on with more columns below."""
     words = text.split()
-    return not any(cell(word) for word in words) and any(column(word) is not None for word in words)
+    return not any(cell(word) for word in words) and any(
+        column(word) is not None for word in words
+    )
 
 
 def continued(found: Grid, lines: Sequence[Line]) -> tuple[Grid, int]:
@@ -119,13 +142,17 @@ def continued(found: Grid, lines: Sequence[Line]) -> tuple[Grid, int]:
         below = None
         if index < len(lines) and lines[index].text.startswith(" "):
             below = _at_every_gap(lines, index, _block(lines, index, len(found.rows)))
-        if below is None or [row[1][0] for row in below.rows] != [row[1][0] for row in found.rows]:
+        if below is None or [row[1][0] for row in below.rows] != [
+            row[1][0] for row in found.rows
+        ]:
             break
         if below.titles[0] != UNNAMED or not _is_heading(lines[index].text):
             break
         rows = [
             (at, [*cells, *more[1:]], part)
-            for (at, cells, part), (_, more, _) in zip(found.rows, below.rows, strict=True)
+            for (at, cells, part), (_, more, _) in zip(
+                found.rows, below.rows, strict=True
+            )
         ]
         last = below.rows[-1][0]
         found = found._replace(titles=[*found.titles, *below.titles[1:]], rows=rows)
@@ -135,7 +162,9 @@ def continued(found: Grid, lines: Sequence[Line]) -> tuple[Grid, int]:
 def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
     """Indexes of lines with as many numbers at their ends as the rows of a table, a blank line or two below it."""
     seen = {_numbers_at_end(lines[at].text) for at, _, _ in found.rows} - {0}
-    counts = range(min(seen, default=1), max(seen, default=0) + 1)  # rows differ where a space stands before thousands
+    counts = range(
+        min(seen, default=1), max(seen, default=0) + 1
+    )  # rows differ where a space stands before thousands
     strays: list[int] = []
     for at in range(last + 1, len(lines)):
         if _numbers_at_end(lines[at].text) in counts:
@@ -146,15 +175,22 @@ def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
 
 
 def _numbers_at_end(text: str) -> int:
-    words = re.findall(r"[^ \t]+", text[:LONGEST])  # a thin space stands within a number
-    return next((at for at, word in enumerate(reversed(words)) if cell(word) is None), len(words))
+    words = re.findall(
+        r"[^ \t]+", text[:LONGEST]
+    )  # a thin space stands within a number
+    return next(
+        (at for at, word in enumerate(reversed(words)) if cell(word) is None),
+        len(words),
+    )
 
 
 def _head(lines: Sequence[Line], index: int) -> str:
     return _CONTINUED.sub("", lines[index].text.rstrip())
 
 
-def _at_wide_gaps(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | None:
+def _at_wide_gaps(
+    lines: Sequence[Line], index: int, block: Sequence[int]
+) -> Grid | None:
     """Split at two spaces and more."""
     text = _head(lines, index)
     titles = _WIDE.split(text.strip())
@@ -182,7 +218,9 @@ def _proves_thousands(way: Grid) -> bool:
     return True
 
 
-def _at_every_gap(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | None:
+def _at_every_gap(
+    lines: Sequence[Line], index: int, block: Sequence[int]
+) -> Grid | None:
     """Split at every space: fits only where no title and no cell has one, and most cells are numbers."""
     titles = _head(lines, index).split()
     if not 2 <= len(titles) <= MOST_COLUMNS:
@@ -190,7 +228,9 @@ def _at_every_gap(lines: Sequence[Line], index: int, block: Sequence[int]) -> Gr
     rows: list[Row] = []
     for at in block:
         cells = list(filter(None, lines[at].text.split(" ")))
-        if 2 * sum(cell(text) is not None or is_missing(text) for text in cells) < len(cells):
+        if 2 * sum(cell(text) is not None or is_missing(text) for text in cells) < len(
+            cells
+        ):
             break
         rows.append((at, cells, ""))
     found = _fitting(titles, rows, index, unnamed=_is_indented(lines, index, block))
@@ -200,7 +240,9 @@ def _at_every_gap(lines: Sequence[Line], index: int, block: Sequence[int]) -> Gr
 
 def _is_indented(lines: Sequence[Line], index: int, block: Sequence[int]) -> bool:
     """Whether the titles begin to the right of all rows: the column of names has none."""
-    indents = [len(lines[at].text) - len(lines[at].text.lstrip()) for at in (index, *block)]
+    indents = [
+        len(lines[at].text) - len(lines[at].text.lstrip()) for at in (index, *block)
+    ]
     return bool(block) and max(indents[1:]) < indents[0]
 
 
@@ -210,7 +252,9 @@ def ends_in_number(text: str) -> bool:
     return bool(words) and cell(words[-1]) is not None
 
 
-def _fitting(titles: list[str], rows: Sequence[Row], first: int, *, unnamed: bool) -> Grid | None:
+def _fitting(
+    titles: list[str], rows: Sequence[Row], first: int, *, unnamed: bool
+) -> Grid | None:
     """The rows with as many cells as there are titles, or, where they are ``unnamed``, one more in all."""
     if rows and unnamed and len(rows[0][1]) == len(titles) + 1:
         titles = [UNNAMED, *titles]
@@ -234,13 +278,17 @@ def _at_gaps(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | 
     for at, text in zip(block, texts[1:], strict=True):
         cells = [part.strip() for part in _cut(text, spans)]
         if not rows and not any(cells[1:]) and not titles[0]:
-            titles[0] = cells[0]  # pandas prints the name of the index on a line of its own
+            titles[0] = cells[
+                0
+            ]  # pandas prints the name of the index on a line of its own
             continue
         if rows and not cells[0]:
             cells[0] = rows[-1][1][0]  # left empty to mean the one above
         rows.append((at, cells, ""))
     titles[0] = titles[0] or UNNAMED
-    return grid(titles, rows, index) if all(titles) and not _joins_numbers(rows) else None
+    return (
+        grid(titles, rows, index) if all(titles) and not _joins_numbers(rows) else None
+    )
 
 
 def _cut(text: str, spans: Sequence[tuple[int, int]]) -> list[str]:
@@ -262,7 +310,9 @@ def _spans(texts: Sequence[str]) -> list[tuple[int, int]]:
     return [match.span() for match in re.finditer(rb"\x01+", taken)]
 
 
-def _merged(spans: Sequence[tuple[int, int]], head: str, rows: Sequence[str]) -> list[tuple[int, int]] | None:
+def _merged(
+    spans: Sequence[tuple[int, int]], head: str, rows: Sequence[str]
+) -> list[tuple[int, int]] | None:
     """``spans`` with the words of one title, or of one name, put together; None where a word may belong to either side.
 
     A word of a title without cells below goes to its neighbour, one space away; words without a title go to the name
@@ -282,7 +332,9 @@ def _merged(spans: Sequence[tuple[int, int]], head: str, rows: Sequence[str]) ->
         near_left = bool(merged) and pending is None and begin - spans[at - 1][1] == 1
         near_right = _reaches_right(spans, kept, at)
         if near_left and near_right:
-            near_left, near_right = _nearer(merged[-1], spans[at + 1], head, rows, titled=titled)
+            near_left, near_right = _nearer(
+                merged[-1], spans[at + 1], head, rows, titled=titled
+            )
         if near_left == near_right:
             return None
         if near_left:
@@ -293,12 +345,21 @@ def _merged(spans: Sequence[tuple[int, int]], head: str, rows: Sequence[str]) ->
 
 
 def _nearer(
-    left: Sequence[int], right: tuple[int, int], head: str, rows: Sequence[str], *, titled: bool
+    left: Sequence[int],
+    right: tuple[int, int],
+    head: str,
+    rows: Sequence[str],
+    *,
+    titled: bool,
 ) -> tuple[bool, bool]:
     """Whether a word between two columns, a space from each, may belong to the left and to the right one."""
-    if titled:  # a column that is flush right has a title that ends where its numbers do
+    if (
+        titled
+    ):  # a column that is flush right has a title that ends where its numbers do
         return not _ends_together(left, head, rows), True
-    return True, not _holds_numbers(right, rows)  # part of a name, unless a name stands to the right as well
+    return True, not _holds_numbers(
+        right, rows
+    )  # part of a name, unless a name stands to the right as well
 
 
 def _has_number(span: tuple[int, int], rows: Sequence[str]) -> bool:
@@ -310,7 +371,11 @@ def _stands_alone(spans: Sequence[tuple[int, int]], rows: Sequence[str]) -> bool
     """Whether the first words of the rows, which have no title, are a column: numbers of rows, or set apart."""
     begin, end = spans[0]
     texts = [text[begin:end].strip() for text in rows]
-    return all(text.isdigit() or not text for text in texts) or len(spans) < 2 or spans[1][0] - end > 1
+    return (
+        all(text.isdigit() or not text for text in texts)
+        or len(spans) < 2
+        or spans[1][0] - end > 1
+    )
 
 
 def _holds_numbers(span: tuple[int, int], rows: Sequence[str]) -> bool:
@@ -326,7 +391,9 @@ def _ends_together(span: Sequence[int], head: str, rows: Sequence[str]) -> bool:
     return flush_right and len({len(text) - len(text.lstrip()) for text in texts}) > 1
 
 
-def _reaches_right(spans: Sequence[tuple[int, int]], kept: Sequence[bool], at: int) -> bool:
+def _reaches_right(
+    spans: Sequence[tuple[int, int]], kept: Sequence[bool], at: int
+) -> bool:
     """Whether only single spaces lie between a word and the next column."""
     while at + 1 < len(spans) and spans[at + 1][0] - spans[at][1] == 1:
         at += 1
@@ -338,7 +405,9 @@ def _reaches_right(spans: Sequence[tuple[int, int]], kept: Sequence[bool], at: i
 def _is_kept(span: tuple[int, int], head: str, rows: Sequence[str]) -> bool:
     """Whether a span is a column by itself: it has a title, and cells below it."""
     begin, end = span
-    return bool(head[begin:end].strip()) and any(text[begin:end].strip() for text in rows)
+    return bool(head[begin:end].strip()) and any(
+        text[begin:end].strip() for text in rows
+    )
 
 
 def _flat(lines: Sequence[Line], index: int) -> Grid | None:

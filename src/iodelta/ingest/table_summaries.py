@@ -38,7 +38,9 @@ def names(grid: Grid, headings: Sequence[Heading]) -> list[str]:
 def is_derived(name: str, others: Sequence[str]) -> bool:
     """Whether the row ``name`` says how those named ``others`` differ: ``bfq/none``, ``delta``, ``stddev``."""
     one, _, other = name.partition("/")
-    return _DERIVED.fullmatch(name) is not None or (one.strip() in others and other.strip() in others)
+    return _DERIVED.fullmatch(name) is not None or (
+        one.strip() in others and other.strip() in others
+    )
 
 
 def summaries(grid: Grid, headings: Sequence[Heading]) -> dict[int, str]:

@@ -6,7 +6,12 @@ import re
 from collections.abc import Sequence
 
 from iodelta.ingest.model import Workload
-from iodelta.ingest.table_headings import Column, Heading, names_measure, without_measure
+from iodelta.ingest.table_headings import (
+    Column,
+    Heading,
+    names_measure,
+    without_measure,
+)
 from iodelta.ingest.workload_words import facts
 
 _HARMLESS = frozenset(
@@ -18,7 +23,9 @@ _HARMLESS = frozenset(
     "w trim trims both million millions thousand thousands 1".split()
 )
 """Words around a measure that leave it what it is."""
-_PARTS = re.compile(r"[:,;|–—]|\s-\s|\b(?:by|for|on|with|versus|vs|across|over|using|against)\b", re.I)
+_PARTS = re.compile(
+    r"[:,;|–—]|\s-\s|\b(?:by|for|on|with|versus|vs|across|over|using|against)\b", re.I
+)
 """What stands in a title between its measure and what it is of."""
 _MEAN = re.compile(r"avg|average|mean", re.I)
 
@@ -37,12 +44,20 @@ def certain(headings: Sequence[Heading]) -> list[Heading]:
         if h.column is not None and h.title in twice:
             found.append(h._replace(column=None, refused=True))
             continue
-        is_variant = of_variants and h.column is not None and len(owners[h.column._replace(scale=None)]) > 1
-        found.append(h._replace(column=None, refused=True) if word and not is_variant else h)
+        is_variant = (
+            of_variants
+            and h.column is not None
+            and len(owners[h.column._replace(scale=None)]) > 1
+        )
+        found.append(
+            h._replace(column=None, refused=True) if word and not is_variant else h
+        )
     return found
 
 
-def _owners(headings: Sequence[Heading], words: Sequence[str]) -> dict[Column, set[str]]:
+def _owners(
+    headings: Sequence[Heading], words: Sequence[str]
+) -> dict[Column, set[str]]:
     """Of each measure, in whichever unit, the words that its columns' titles add."""
     owners: dict[Column, set[str]] = {}
     for h, word in zip(headings, words, strict=True):
@@ -63,7 +78,9 @@ def doubled(headings: Sequence[Heading]) -> set[str]:
     groups: dict[tuple[Column, str, Workload], list[str]] = {}
     for h in headings:
         if h.column is not None:
-            groups.setdefault((h.column, strange(h.title), facts({}, h.title)), []).append(h.title)
+            groups.setdefault(
+                (h.column, strange(h.title), facts({}, h.title)), []
+            ).append(h.title)
     found: set[str] = set()
     for titles in groups.values():
         plainer = [title for title in titles if not _MEAN.search(title)]
@@ -80,4 +97,8 @@ def is_certain(title: str) -> bool:
 
 def strange(title: str) -> str:
     """The words of a title that are not known to leave its measure what it is."""
-    return " ".join(word for word in re.findall(r"[^\W_]+", without_measure(title)) if word not in _HARMLESS)
+    return " ".join(
+        word
+        for word in re.findall(r"[^\W_]+", without_measure(title))
+        if word not in _HARMLESS
+    )

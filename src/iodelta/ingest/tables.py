@@ -13,7 +13,14 @@ from itertools import chain
 
 import msgspec
 
-from iodelta.ingest import table_data, table_ends, table_grids, table_samples, table_spaces, table_summaries
+from iodelta.ingest import (
+    table_data,
+    table_ends,
+    table_grids,
+    table_samples,
+    table_spaces,
+    table_summaries,
+)
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Refusal, Run
 from iodelta.ingest.table_cells import cell, decimal_comma, plain
@@ -38,7 +45,18 @@ from iodelta.ingest.wording import clean
 from iodelta.plural import plural
 from iodelta.trial import Direction, Place
 
-_HINTS = ("iops", "bandwidth", "bw", "lat", "b/s", "throughput", "p9", "percentile", "io/s", "i/os")
+_HINTS = (
+    "iops",
+    "bandwidth",
+    "bw",
+    "lat",
+    "b/s",
+    "throughput",
+    "p9",
+    "percentile",
+    "io/s",
+    "i/os",
+)
 _DIGIT = re.compile(r"\d")
 _TITLE = 100
 _BACK = 6
@@ -63,19 +81,28 @@ def hinted(text: str) -> bool:
     return any(word in lowered for word in _HINTS)
 
 
-def tables(lines: Sequence[Line], used: bytearray, file: str, *, ended: bool = True) -> list[list[Found]]:
+def tables(
+    lines: Sequence[Line], used: bytearray, file: str, *, ended: bool = True
+) -> list[list[Found]]:
     """The rows of every result table among ``lines``, table by table; the indexes are marked in ``used``.
 
     ``ended``: the last line ends, so it was not cut.
     """
     found: list[list[Found]] = []
-    lines = [line._replace(text="", tabbed="") if taken else line for line, taken in zip(lines, used, strict=True)]
+    lines = [
+        line._replace(text="", tabbed="") if taken else line
+        for line, taken in zip(lines, used, strict=True)
+    ]
     hints = [hinted(line.text[:LONGEST]) for line in lines]
     digits = [_DIGIT.search(line.text) is not None for line in lines]
     torn = None if ended else table_ends.last_with_text(lines)
     index = 0
     while index < len(lines):
-        if used[index] or not digits_below(digits, index) or not _begins(lines[index].text, hints, index):
+        if (
+            used[index]
+            or not digits_below(digits, index)
+            or not _begins(lines[index].text, hints, index)
+        ):
             index += 1
             continue
         table = _Table(lines, used, index, file, torn)
@@ -98,11 +125,19 @@ def lost(lines: Sequence[Line], used: Sequence[int], file: str) -> list[Refusal]
         end = at
         while end < len(lines) and not used[end] and lines[end].text.strip():
             end += 1
-        rows = [line for line in lines[at:end] if table_spaces.ends_in_number(line.text[:LONGEST])]
-        if len(rows) >= _LEAST_LOST and any(table_data.names_number(line.text[:LONGEST]) for line in rows):
+        rows = [
+            line
+            for line in lines[at:end]
+            if table_spaces.ends_in_number(line.text[:LONGEST])
+        ]
+        if len(rows) >= _LEAST_LOST and any(
+            table_data.names_number(line.text[:LONGEST]) for line in rows
+        ):
             words = "lines that name a measure and end in numbers, but do not form a table with clear columns: not read"
             place = Place(file, rows[0].number)
-            found.append(Refusal(place, f"{words}; put a comma, tab or | between their columns"))
+            found.append(
+                Refusal(place, f"{words}; put a comma, tab or | between their columns")
+            )
         at = end + 1
     return found
 
@@ -110,7 +145,11 @@ def lost(lines: Sequence[Line], used: Sequence[int], file: str) -> list[Refusal]
 def first_hint(lines: Sequence[Line]) -> Line | None:
     """The first line that may name a measure and has digits, or some right below it; None without one."""
     digits = [_DIGIT.search(line.text[:LONGEST]) is not None for line in lines]
-    named = (at for at, line in enumerate(lines) if hinted(line.text[:LONGEST]) and any(digits[at : at + _NEAR]))
+    named = (
+        at
+        for at, line in enumerate(lines)
+        if hinted(line.text[:LONGEST]) and any(digits[at : at + _NEAR])
+    )
     return next((lines[at] for at in named), None)
 
 
@@ -123,27 +162,46 @@ def _begins(text: str, hints: Sequence[bool], index: int) -> bool:
     """Whether a table may begin here: a measure is named in the titles, or near them where columns are marked."""
     if not text.strip() or len(text) >= LONGEST or RULE.fullmatch(text.strip()):
         return False
-    return hints[index] or (_is_marked(text) and any(hints[max(0, index - _NEAR) : index + SOME]))
+    return hints[index] or (
+        _is_marked(text) and any(hints[max(0, index - _NEAR) : index + SOME])
+    )
 
 
 def _is_marked(text: str) -> bool:
     """Whether something may set columns apart: a mark between them, wide gaps, or a single space."""
     barred = any(text.count(mark) > 1 for mark in "|&│")
-    return barred or any(mark in text for mark in ("  ", ",", ";")) or text.strip().count(" ") == 1
+    return (
+        barred
+        or any(mark in text for mark in ("  ", ",", ";"))
+        or text.strip().count(" ") == 1
+    )
 
 
-def _numbers_of(measure: Heading, titles: Sequence[str], cells: Sequence[str]) -> Iterator[tuple[str, str, Heading]]:
+def _numbers_of(
+    measure: Heading, titles: Sequence[str], cells: Sequence[str]
+) -> Iterator[tuple[str, str, Heading]]:
     """The title, the text and the heading of every number of ``measure`` in a row, whose name comes first."""
     for name, text in zip(titles[1:], cells[1:], strict=False):
         own = of_names(measure, cells[0], name)
-        if own.column is not None and cell(text) is not None and not COMPARES.search(name):
+        if (
+            own.column is not None
+            and cell(text) is not None
+            and not COMPARES.search(name)
+        ):
             yield name, text, own
 
 
 class _Table:
     """The table that may begin at one line."""
 
-    def __init__(self, lines: Sequence[Line], used: bytearray, index: int, file: str, torn: int | None) -> None:
+    def __init__(
+        self,
+        lines: Sequence[Line],
+        used: bytearray,
+        index: int,
+        file: str,
+        torn: int | None,
+    ) -> None:
         self._lines = lines
         self._used = used
         self._index = index
@@ -161,7 +219,9 @@ class _Table:
                 return self._with_misfits(grid)
         return self._spaced()
 
-    def _whole(self, split: Callable[[Sequence[Line], int, int], Grid | None]) -> Grid | None:
+    def _whole(
+        self, split: Callable[[Sequence[Line], int, int], Grid | None]
+    ) -> Grid | None:
         """The table by ``split``, if its first rows hold results: it is looked at to its end only then."""
         first = split(self._lines, self._index, SOME)
         if first is None or not self._meaning(first):
@@ -183,11 +243,19 @@ class _Table:
         if not rows:
             return []
         words = f"{plural(len(rows), 'row')} like those of the table above, after lines that end it: not read"
-        return [Refusal(self._place(rows[0]), f"{words}; remove what stands between, or repeat the titles")]
+        return [
+            Refusal(
+                self._place(rows[0]),
+                f"{words}; remove what stands between, or repeat the titles",
+            )
+        ]
 
     def _spaced(self) -> tuple[list[Found], int]:
         """A table whose columns only spaces set apart: what all ways to split it that fit have in common."""
-        if not any(self._sound(grid) for grid in table_spaces.splits(self._lines, self._index, SOME)):
+        if not any(
+            self._sound(grid)
+            for grid in table_spaces.splits(self._lines, self._index, SOME)
+        ):
             return self._unsplit()
         grids = list(table_spaces.splits(self._lines, self._index, len(self._lines)))
         sound = [grid for grid in grids if self._sound(grid)]
@@ -197,7 +265,9 @@ class _Table:
             return self._unsplit()
         grid, last = table_spaces.continued(sound[0], self._lines)
         end = last + 1
-        while end < len(self._lines) and table_spaces.ends_in_number(self._lines[end].text):
+        while end < len(self._lines) and table_spaces.ends_in_number(
+            self._lines[end].text
+        ):
             end += 1
         misfits = range(last + 1, end)
         if len(misfits) > len(grid.rows):
@@ -206,18 +276,37 @@ class _Table:
         words = "it does not fit the columns of the table above it: not read"
         unfit = [Refusal(self._place(at), words) for at in misfits]
         strays = table_spaces.strays(grid, self._lines, end - 1)
-        found: list[Found] = [*self._meaning(grid), *self._unread(grid), *unfit, *self._strays(strays)]
+        found: list[Found] = [
+            *self._meaning(grid),
+            *self._unread(grid),
+            *unfit,
+            *self._strays(strays),
+        ]
         return found, max(end - 1, *strays, 0)
 
     def _unread(self, grid: Grid) -> list[Refusal]:
         """The titles that name a measure, and something that makes it another's, or may."""
         by_row = metric_rows(grid, self._places(grid), "")
-        titles = unread(grid) if by_row else [h.title for h in table_data.headings(grid) if h.refused]
-        named = _quoted(title for title in titles if not COMPARES.search(_RANK.sub("", title)))
-        found = [Refusal(self._place(grid.first), f"{named}: {_OF_ANOTHER}")] if named else []
-        summed = {} if by_row else table_summaries.summaries(grid, table_data.headings(grid))
+        titles = (
+            unread(grid)
+            if by_row
+            else [h.title for h in table_data.headings(grid) if h.refused]
+        )
+        named = _quoted(
+            title for title in titles if not COMPARES.search(_RANK.sub("", title))
+        )
+        found = (
+            [Refusal(self._place(grid.first), f"{named}: {_OF_ANOTHER}")]
+            if named
+            else []
+        )
+        summed = (
+            {} if by_row else table_summaries.summaries(grid, table_data.headings(grid))
+        )
         if summed:
-            words = f"{_quoted(summed.values())}: rows that summarise others are not read"
+            words = (
+                f"{_quoted(summed.values())}: rows that summarise others are not read"
+            )
             found.append(Refusal(self._place(next(iter(summed))), words))
         for index, own in unknown(grid).items():
             words = f"{clean(own.title)}: {clean(own.text)[:_TITLE]!r} is not a known direction: its row is not read"
@@ -241,7 +330,9 @@ class _Table:
             "put a tab, comma or | between its columns"
         )
         last = self._index
-        while last + 1 < len(self._lines) and table_data.is_row(self._lines[last + 1].text):
+        while last + 1 < len(self._lines) and table_data.is_row(
+            self._lines[last + 1].text
+        ):
             last += 1
         return [Refusal(self._place(self._index), words)], last
 
@@ -268,13 +359,15 @@ class _Table:
         """A table with a line of titles that name measures: a run per row."""
         headings = table_data.headings(grid)
         measures = [h.column for h in headings if h.column is not None]
-        if len(measures) == 1 and measures[0] == headings[0].column and _has_bare_percentiles(grid):
+        if (
+            len(measures) == 1
+            and measures[0] == headings[0].column
+            and _has_bare_percentiles(grid)
+        ):
             return []  # the corner is of every number
         summed = table_summaries.summaries(grid, headings)
         if len(grid.rows) > 1 and len(summed) == len(grid.rows):
-            self._doubted = (
-                f"the rows {_quoted(summed.values())}: not read, because they summarise rows that are not here"
-            )
+            self._doubted = f"the rows {_quoted(summed.values())}: not read, because they summarise rows that are not here"
             return []
         names = table_summaries.names(grid, headings)
         rows = [
@@ -286,11 +379,15 @@ class _Table:
         doubtful = any(_found(run, "read.comma") for run in runs)
         return runs if doubtful or any(run.directions for run in runs) else []
 
-    def _in_time(self, headings: list[Heading], rows: Sequence[Row], title: str) -> list[Run]:
+    def _in_time(
+        self, headings: list[Heading], rows: Sequence[Row], title: str
+    ) -> list[Run]:
         """The runs of rows: one each, or one of all that are samples by their clock."""
         series = table_samples.series(headings, rows)
         if series is None or series.spread is Spread.RUNS:
-            return list(chain.from_iterable(self._row(headings, each, title) for each in rows))
+            return list(
+                chain.from_iterable(self._row(headings, each, title) for each in rows)
+            )
         if series.spread is Spread.UNCLEAR:
             self._doubted = (
                 f"rows that may be the samples of one run or a run each, by their times in {series.title!r}: not read; "
@@ -300,8 +397,14 @@ class _Table:
         found: list[Run] = []
         others = [h for at, h in enumerate(headings) if at != series.at]
         for group in series.groups:
-            samples = [self._row(others, table_samples.without(series.at, each), title) for each in group]
-            found += [table_samples.merged(parts, series.title) for parts in zip(*samples, strict=True)]
+            samples = [
+                self._row(others, table_samples.without(series.at, each), title)
+                for each in group
+            ]
+            found += [
+                table_samples.merged(parts, series.title)
+                for parts in zip(*samples, strict=True)
+            ]
         return found
 
     def _row(self, headings: Sequence[Heading], each: Row, title: str) -> list[Run]:
@@ -314,9 +417,13 @@ class _Table:
         named = grid.titles[0] if corner else self._title(grid.first, nearest=True)
         cells = list(chain.from_iterable(cells[1:] for _, cells, _ in grid.rows))
         measure = heading(named, cells, commas=decimal_comma(cells))
-        if measure.column is None or any(column(text) or several(text) for text in grid.titles[1:]):
+        if measure.column is None or any(
+            column(text) or several(text) for text in grid.titles[1:]
+        ):
             return []
-        if is_statistic(grid.titles[0]) or (measure.column.of != "rate" and _has_bare_percentiles(grid)):
+        if is_statistic(grid.titles[0]) or (
+            measure.column.of != "rate" and _has_bare_percentiles(grid)
+        ):
             return []
         names = [plain(cells[0]) for _, cells, _ in grid.rows]
         first = Heading(table_spaces.UNNAMED if corner else grid.titles[0], None)
@@ -326,7 +433,9 @@ class _Table:
                 continue
             for name, text, own in _numbers_of(measure, grid.titles, cells):
                 headings = [first, Heading("column", None), own]
-                runs += row(headings, [cells[0], name, text], self._place(index), title, section)
+                runs += row(
+                    headings, [cells[0], name, text], self._place(index), title, section
+                )
         if len(runs) > 1 and not is_certain(named):
             self._doubted = f"the table of {clean(named)!r}: {_OF_ANOTHER}"
             return []
@@ -335,7 +444,11 @@ class _Table:
     def _continues(self) -> bool:
         """Whether the line above belongs to the same paragraph and is not its title."""
         above = self._lines[self._index - 1].text.strip() if self._index else ""
-        return len(above.split()) > 1 and not above.endswith(":") and not RULE.fullmatch(above)
+        return (
+            len(above.split()) > 1
+            and not above.endswith(":")
+            and not RULE.fullmatch(above)
+        )
 
     def _place(self, index: int) -> Place:
         return Place(self._file, self._lines[index].number)
@@ -348,7 +461,9 @@ class _Table:
         """The nearest short line above that is not a sentence and not part of another table; ``nearest``: only a line
         with only blank lines between it and the table."""
         for at in range(first - 1, max(first - 1 - _BACK, -1), -1):
-            text = _EMPTY_CELLS.sub("", self._lines[at].text.strip().strip("#*`= ").strip())
+            text = _EMPTY_CELLS.sub(
+                "", self._lines[at].text.strip().strip("#*`= ").strip()
+            )
             if self._used[at]:
                 break
             if not text or RULE.fullmatch(text) or text.startswith("\\"):
@@ -367,7 +482,9 @@ def _quoted(names: Iterable[str]) -> str:
 def _has_bare_percentiles(grid: Grid) -> bool:
     """Whether the rows or columns may be percentiles whose names say only 50, 99 and 99.9."""
     rows = [cells[0] for _, cells, _ in grid.rows]
-    return names_percentiles(grid.titles[0], rows) or names_percentiles("", grid.titles[1:])
+    return names_percentiles(grid.titles[0], rows) or names_percentiles(
+        "", grid.titles[1:]
+    )
 
 
 def _numbers(runs: Sequence[Run]) -> Hashable:
@@ -387,5 +504,9 @@ def _without_idle(run: Run) -> Run:
 
 
 def _is_idle(direction: Direction) -> bool:
-    rates = [rate.value for rate in (direction.iops, direction.bandwidth) if not math.isnan(rate.value)]
+    rates = [
+        rate.value
+        for rate in (direction.iops, direction.bandwidth)
+        if not math.isnan(rate.value)
+    ]
     return bool(rates) and not any(rates)

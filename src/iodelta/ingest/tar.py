@@ -11,7 +11,13 @@ from typing import NamedTuple, Protocol
 
 BLOCK = 512
 _LONGEST_NAME = 64 * 1024
-_LINKS = {"1": "a hard link", "2": "a symbolic link", "3": "a device", "4": "a device", "6": "a named pipe"}
+_LINKS = {
+    "1": "a hard link",
+    "2": "a symbolic link",
+    "3": "a device",
+    "4": "a device",
+    "6": "a named pipe",
+}
 
 
 class Readable(Protocol):
@@ -44,7 +50,9 @@ class _Body:
         wanted = self.left if size < 0 else min(size, self.left)
         data = self._stream.read(wanted) if wanted else b""
         if wanted and not data:
-            raise TarError(f"the archive ends {self.left} bytes before the end of this member")
+            raise TarError(
+                f"the archive ends {self.left} bytes before the end of this member"
+            )
         self.left -= len(data)
         return data
 
@@ -73,7 +81,11 @@ def members(stream: Readable) -> Iterator[Member]:
             elif kind == "x":
                 attributes = _pax(text)
                 name = attributes.get("path", name)
-                size = int(attributes["size"]) if attributes.get("size", "").isdigit() else size
+                size = (
+                    int(attributes["size"])
+                    if attributes.get("size", "").isdigit()
+                    else size
+                )
             continue
         here = name or _short_name(header)
         length = declared if size < 0 or len(str(size)) > 15 else size
@@ -133,7 +145,11 @@ def _checksum_fits(header: bytes) -> bool:
 
 
 def _short_name(header: bytes) -> str:
-    prefix = header[345:500].split(b"\0")[0] if header[257:262] == b"ustar" and header[263:265] == b"00" else b""
+    prefix = (
+        header[345:500].split(b"\0")[0]
+        if header[257:262] == b"ustar" and header[263:265] == b"00"
+        else b""
+    )
     name = header[:100].split(b"\0")[0]
     return (prefix + b"/" + name if prefix else name).decode("utf-8", "replace")
 
@@ -143,7 +159,12 @@ def _pax(text: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
     while text:
         digits, space, _ = text.partition(b" ")
-        if not space or not digits.isdigit() or len(digits) > 6 or int(digits) > len(text):
+        if (
+            not space
+            or not digits.isdigit()
+            or len(digits) > 6
+            or int(digits) > len(text)
+        ):
             break
         key, _, value = text[len(digits) + 1 : int(digits) - 1].partition(b"=")
         found[key.decode("utf-8", "replace")] = value.decode("utf-8", "replace")

@@ -17,7 +17,9 @@ from iodelta.trial import Direction, Kind, Latency, Place, Quantity
 from iodelta.workload.fio_schema import rate
 
 _MODERN = re.compile(r"([345]);(fio-\d[^;\s]{0,60});")
-_OLD = re.compile(r"2;[^;]{0,200};\d{1,9};\d{1,9};\d{1,19};\d{1,19};\d{1,19};\d{1,19};\d{1,19};")
+_OLD = re.compile(
+    r"2;[^;]{0,200};\d{1,9};\d{1,9};\d{1,19};\d{1,19};\d{1,19};\d{1,19};\d{1,19};"
+)
 LEAST = 40
 """Semicolons in a line that may be a record; 1.x has the fewest, above 100 with percentiles."""
 _BUCKETS = 22
@@ -33,7 +35,9 @@ _LONGEST = 1000
 """Fields of a record that are looked at; 3.33 writes 189 with one disk in version 5."""
 
 
-def records(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Run | Refusal]]:
+def records(
+    lines: Sequence[Line], used: bytearray, file: str
+) -> list[list[Run | Refusal]]:
     """Every terse record (versions 2 to 5) among ``lines``, neighbours grouped as one report; damaged ones as Refusals.
     Marks their indexes in ``used``. Never raises.
 
@@ -49,7 +53,9 @@ def records(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Run 
         if start is None:
             continue
         used[index] = 1
-        run = _record(line.text[start.start() :].split(";", _LONGEST), Place(file, line.number))
+        run = _record(
+            line.text[start.start() :].split(";", _LONGEST), Place(file, line.number)
+        )
         if isinstance(run, Run) and run.jobname == "All clients" and found:
             continue  # fio's own sum over its clients would count everything twice
         if index > before + 1 or _again(run, found[-1]):
@@ -63,7 +69,11 @@ def _again(run: Run | Refusal, report: Sequence[Run | Refusal]) -> bool:
     """Whether another report begins: this one has the job already, and not as a clone, which ran as long."""
     if not isinstance(run, Run):
         return False
-    alike = [r for r in report if isinstance(r, Run) and (r.jobname, r.group) == (run.jobname, run.group)]
+    alike = [
+        r
+        for r in report
+        if isinstance(r, Run) and (r.jobname, r.group) == (run.jobname, run.group)
+    ]
     return bool(alike) and abs(_runtime(run) - _runtime(alike[-1])) > _AS_LONG
 
 
@@ -78,9 +88,16 @@ def _record(fields: Sequence[str], place: Place) -> Run | Refusal:
     size = 47 if terse == 5 else 41
     begin = 2 if named else 1
     head, blocks = _shape(fields, terse, begin + 3, size)
-    name, group, error = ";".join(fields[begin : head - 2]), whole(fields[head - 2]), _signed(fields[head - 1])
+    name, group, error = (
+        ";".join(fields[begin : head - 2]),
+        whole(fields[head - 2]),
+        _signed(fields[head - 1]),
+    )
     if not blocks or group is None or error is None:
-        return Refusal(place, f"a terse record of version {terse} with {len(fields)} fields: it is cut or damaged")
+        return Refusal(
+            place,
+            f"a terse record of version {terse} with {len(fields)} fields: it is cut or damaged",
+        )
     tail = head + blocks * size
     nanoseconds = None if version is None else version >= (2, 99)
     directions: list[Direction] = []
@@ -89,7 +106,10 @@ def _record(fields: Sequence[str], place: Place) -> Run | Refusal:
         block = fields[head + number * size : head + (number + 1) * size]
         direction = _direction(kind, block, nanoseconds)
         if direction is None:
-            return Refusal(place, f"a terse record of version {terse} with damaged numbers for {kind}")
+            return Refusal(
+                place,
+                f"a terse record of version {terse} with damaged numbers for {kind}",
+            )
         if direction.bytes or direction.iops.value:
             directions.append(direction)
             samplers += _samplers(kind, block)
@@ -131,7 +151,9 @@ def _depths(fields: Sequence[str]) -> dict[str, Quantity]:
 
 def _kinds(terse: int, blocks: int) -> tuple[Kind, ...]:
     """One block is unified_rw_reporting=1; one more than usual is ``both``, with the sum last."""
-    every: tuple[Kind, ...] = ("read", "write", "mixed") if terse == 3 else ("read", "write", "trim", "mixed")
+    every: tuple[Kind, ...] = (
+        ("read", "write", "mixed") if terse == 3 else ("read", "write", "trim", "mixed")
+    )
     return ("mixed",) if blocks == 1 else every[:blocks]
 
 
@@ -140,15 +162,26 @@ def _tail_at(fields: Sequence[str], at: int) -> bool:
     if len(fields) < at + _TAIL:
         return False
     percents = [fields[at], fields[at + 1], *fields[at + 5 : at + _TAIL]]
-    return all(text.strip().endswith("%") for text in percents) and whole(fields[at + 2]) is not None
+    return (
+        all(text.strip().endswith("%") for text in percents)
+        and whole(fields[at + 2]) is not None
+    )
 
 
-def _direction(kind: Kind, block: Sequence[str], nanoseconds: bool | None) -> Direction | None:
+def _direction(
+    kind: Kind, block: Sequence[str], nanoseconds: bool | None
+) -> Direction | None:
     kib, _, iops, runtime = (whole(text) for text in block[:4])
     if kib is None or iops is None or runtime is None:
         return None
-    count = iops * runtime // 1000  # all that is said of it: a share of it tells how many lie beyond a percentile
-    spread = dict(found for text in block[12:32] if (found := _percentile(text, nanoseconds)) is not None)
+    count = (
+        iops * runtime // 1000
+    )  # all that is said of it: a share of it tells how many lie beyond a percentile
+    spread = dict(
+        found
+        for text in block[12:32]
+        if (found := _percentile(text, nanoseconds)) is not None
+    )
     return Direction(
         kind=kind,
         ios=0,
@@ -170,13 +203,17 @@ def _percentile(text: str, nanoseconds: bool | None) -> tuple[float, Quantity] |
     return point.value, percentile(microseconds, 1000, nanoseconds, up=False)
 
 
-def _latency(count: int, fields: Sequence[str], spread: dict[float, Quantity]) -> Latency | None:
+def _latency(
+    count: int, fields: Sequence[str], spread: dict[float, Quantity]
+) -> Latency | None:
     """min, max (cut to us), mean and deviation; None when nothing was measured, which fio writes as zeros."""
     low, high = whole(fields[0]), whole(fields[1])
     mean, stddev = _exact(fields[2], "ns", 1000), _exact(fields[3], "ns", 1000)
     if low is None or high is None or not (high or mean.value):
         return None
-    smallest, largest = (Quantity(n * 1000.0, n * 1000.0, n * 1000.0 + 1000, "ns") for n in (low, high))
+    smallest, largest = (
+        Quantity(n * 1000.0, n * 1000.0, n * 1000.0 + 1000, "ns") for n in (low, high)
+    )
     return Latency(count, mean, stddev, smallest, largest, spread)
 
 
@@ -195,9 +232,20 @@ def _samplers(kind: Kind, block: Sequence[str]) -> list[Sampler]:
 def _sampler(kind: Kind, of: Literal["bw", "iops"], fields: Sequence[str]) -> Sampler:
     """min, max, mean, deviation, and in version 5 the count."""
     scale, unit = (1024.0, "B/s") if of == "bw" else (1.0, "1/s")
-    smallest, largest = (Quantity(n * scale, n * scale, (n + 1) * scale, unit) for n in map(_zero, fields[:2]))
+    smallest, largest = (
+        Quantity(n * scale, n * scale, (n + 1) * scale, unit)
+        for n in map(_zero, fields[:2])
+    )
     samples = whole(fields[4]) if len(fields) > 4 else None
-    return Sampler(kind, of, _exact(fields[2], unit, scale), smallest, largest, _exact(fields[3], unit, scale), samples)
+    return Sampler(
+        kind,
+        of,
+        _exact(fields[2], unit, scale),
+        smallest,
+        largest,
+        _exact(fields[3], unit, scale),
+        samples,
+    )
 
 
 def _zero(text: str) -> int:
@@ -217,7 +265,9 @@ def _disks(fields: Sequence[str]) -> list[Disk]:
         if name == "slaves":
             member = True
             continue
-        reads, writes, read_merges, write_merges, read_ticks, write_ticks, in_queue = (count or 0 for count in counts)
+        reads, writes, read_merges, write_merges, read_ticks, write_ticks, in_queue = (
+            count or 0 for count in counts
+        )
         found.append(
             Disk(
                 clean(name),

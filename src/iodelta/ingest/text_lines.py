@@ -30,7 +30,9 @@ END = re.compile(
 )
 """What cannot stand in a job's report: it ends it."""
 
-_DATE = re.compile(r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\w{3}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})")
+_DATE = re.compile(
+    r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\w{3}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})"
+)
 _TIGHT = re.compile(r" ?([=,:()]) ?")
 _HEADS = re.compile(
     r"read|write|trim|mixed|(?:[sc]?lat|sync)\((?:n|u|m)sec\)|bw\([^()]{1,12}\)|iops|cpu|IO depths|submit|complete|"
@@ -44,8 +46,23 @@ _BW = re.compile(
 )
 _PERCENTILES = re.compile(r"([sc]?lat|sync) percentiles\((nsec|usec|msec)\)")
 _PERCENTILE = re.compile(r"(\d{1,3}\.\d{1,12})th=\[? ?(\d{1,19}) ?\]?")
-_ISSUED = re.compile(r"total=([\drwd=/,]{1,120}),? ?short=([\drwd=/,]{1,120})(?:,? ?drop(?:ped)?=([\drwd=/,]{1,120}))?")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_ISSUED = re.compile(
+    r"total=([\drwd=/,]{1,120}),? ?short=([\drwd=/,]{1,120})(?:,? ?drop(?:ped)?=([\drwd=/,]{1,120}))?"
+)
+_MONTHS = (
+    "Jan",
+    "Feb",
+    "Mar",
+    "Apr",
+    "May",
+    "Jun",
+    "Jul",
+    "Aug",
+    "Sep",
+    "Oct",
+    "Nov",
+    "Dec",
+)
 
 STEP = {"n": 1, "u": 1_000, "m": 1_000_000}
 """Nanoseconds of fio's nsec, usec and msec."""
@@ -78,7 +95,9 @@ def statement(line: str) -> Statement:
     fields: dict[str, str] = {}
     key = ""
     for part in body.split(","):
-        name, equals, value = part.rpartition("=") if part.startswith(">=") else part.partition("=")
+        name, equals, value = (
+            part.rpartition("=") if part.startswith(">=") else part.partition("=")
+        )
         if equals:
             key = name.strip()
             fields.setdefault(key, value)
@@ -89,7 +108,11 @@ def statement(line: str) -> Statement:
 
 def begins(stated: Statement) -> bool:
     """Whether a line is the beginning of one of fio's, and not the rest of a line that was wrapped."""
-    return stated.text.startswith("|") or "th=[" in stated.text[:20] or _HEADS.fullmatch(stated.head) is not None
+    return (
+        stated.text.startswith("|")
+        or "th=[" in stated.text[:20]
+        or _HEADS.fullmatch(stated.head) is not None
+    )
 
 
 def rates(stated: Statement, version: Version | None) -> Rates | None:
@@ -111,7 +134,11 @@ def rates(stated: Statement, version: Version | None) -> Rates | None:
         total = num2str(amount, version, truncated=False)
         speeds = [num2str(text, version) for text in (bandwidth, alternative) if text]
     elif "runt" in fields:
-        version, unit, runtime = version or (2, 0), "bit" if "bit" in fields.get("bw", "") else "B", fields["runt"]
+        version, unit, runtime = (
+            version or (2, 0),
+            "bit" if "bit" in fields.get("bw", "") else "B",
+            fields["runt"],
+        )
         iops = num2str(fields.get("iops", ""), version)
         total = num2str(fields.get("io", ""), version, kilo=1024, truncated=False)
         speeds = [num2str(fields.get("bw", ""), version, kilo=1024)]
@@ -139,12 +166,16 @@ def percentile_head(stated: Statement) -> tuple[str, int] | None:
 
 def percentiles(text: str) -> list[tuple[float, int]]:
     """(percent, value) of each percentile in the text of percentile lines; values in the unit of the heading."""
-    return [(float(percent), int(value)) for percent, value in _PERCENTILE.findall(text)]
+    return [
+        (float(percent), int(value)) for percent, value in _PERCENTILE.findall(text)
+    ]
 
 
 def sampler_scale(stated: Statement) -> float | None:
     """What turns the numbers of a ``bw (KiB/s)`` line into bytes per second; None when the unit is unknown."""
-    unit = stated.head.removeprefix("bw").strip("() ").replace(" ", "").removesuffix("/s")
+    unit = (
+        stated.head.removeprefix("bw").strip("() ").replace(" ", "").removesuffix("/s")
+    )
     power = {"k": 1, "m": 2, "g": 3}.get(unit[:1].lower())
     if power is None:
         return None
@@ -174,8 +205,13 @@ def _whole_numbers(text: str) -> list[int]:
 def disk(line: str, *, member: bool) -> Disk | None:
     """A line of disk statistics."""
     stated = statement(line)
-    pairs = [stated.fields.get(name, "").partition("/") for name in ("ios", "merge", "ticks", "sectors")]
-    ios, merges, ticks, sectors = ((whole(first), whole(second)) for first, _, second in pairs)
+    pairs = [
+        stated.fields.get(name, "").partition("/")
+        for name in ("ios", "merge", "ticks", "sectors")
+    ]
+    ios, merges, ticks, sectors = (
+        (whole(first), whole(second)) for first, _, second in pairs
+    )
     util = decimals(stated.fields.get("util", "").removesuffix("%"))
     if ios[0] is None or ios[1] is None or util is None:
         return None
@@ -204,7 +240,9 @@ def when(line: str) -> float | None:
     day, hour, minute, second, year = (int(found[n]) for n in (2, 3, 4, 5, 6))
     if not (1970 <= year < 3000 and 0 < day < 32):
         return None
-    return float(calendar.timegm((year, _MONTHS.index(found[1]) + 1, day, hour, minute, second)))
+    return float(
+        calendar.timegm((year, _MONTHS.index(found[1]) + 1, day, hour, minute, second))
+    )
 
 
 WRAPPED = 3

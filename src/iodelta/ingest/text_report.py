@@ -12,7 +12,16 @@ from iodelta.ingest.cleaning import Line
 from iodelta.ingest.command_line import agrees, command_options
 from iodelta.ingest.model import Disk, Refusal, Run, Sampler, unknown
 from iodelta.ingest.notes import remarks
-from iodelta.ingest.numbers import Printed, Version, decimals, num2str, percentile, size, version_of, whole
+from iodelta.ingest.numbers import (
+    Printed,
+    Version,
+    decimals,
+    num2str,
+    percentile,
+    size,
+    version_of,
+    whole,
+)
 from iodelta.ingest.options import banner_options, workload
 from iodelta.ingest.unified import without_sum
 from iodelta.ingest.wording import clean, clean_all
@@ -88,7 +97,9 @@ class _Invocation:
                 if wanted[0] in (name, None) and wanted[1] in (group, None):
                     if name != job.name and name in self.names:
                         continue
-                    return {**command, **options} if agrees(command, options) else options
+                    return (
+                        {**command, **options} if agrees(command, options) else options
+                    )
         return command
 
 
@@ -120,11 +131,19 @@ class _Reports:
 
     def take(self, index: int, text: str) -> bool:
         """Whether the line, whose text is not empty, is fio's."""
-        banner = say.BANNER.search(say.window(self._lines, index, ": (g=")) if ": (g=" in text else None
+        banner = (
+            say.BANNER.search(say.window(self._lines, index, ": (g="))
+            if ": (g=" in text
+            else None
+        )
         if banner:
             self._begin(banner)
             return True
-        head = say.HEAD.search(say.window(self._lines, index, "(groupid=")) if "(groupid=" in text else None
+        head = (
+            say.HEAD.search(say.window(self._lines, index, "(groupid="))
+            if "(groupid=" in text
+            else None
+        )
         if head:
             self._report(self._lines[index].number, head, text)
             return True
@@ -146,12 +165,16 @@ class _Reports:
             self._found += _runs(self._now, self._file)
             self._now = _Invocation()
         name = _ETA.split(banner[1])[-1].strip()
-        self._now.banners.append((name, int(banner[2]), banner_options(*banner.groups()[2:])))
+        self._now.banners.append(
+            (name, int(banner[2]), banner_options(*banner.groups()[2:]))
+        )
         self._job, self._in_disks = None, False
 
     def _report(self, number: int, head: re.Match[str], text: str) -> None:
         """A job's results begin."""
-        if self._in_disks and head[1] != "All clients":  # another client, or status-interval: a report of its own
+        if (
+            self._in_disks and head[1] != "All clients"
+        ):  # another client, or status-interval: a report of its own
             self._found += _runs(self._now, self._file)
             self._now, self._in_disks = self._now.again(), False
         self._job = _Job(number, head, text[:4000])
@@ -160,10 +183,14 @@ class _Reports:
         self._now.said, self._said = self._now.said + self._said, []
 
     def _disk(self, index: int, text: str) -> None:
-        disk = say.disk(say.unwrapped(self._lines, index, text), member=self._now.stacked)
+        disk = say.disk(
+            say.unwrapped(self._lines, index, text), member=self._now.stacked
+        )
         if disk:
             self._now.disks.append(disk)
-        self._now.stacked = self._now.stacked or "aggrios=" in text  # the members of a stacked device follow it
+        self._now.stacked = (
+            self._now.stacked or "aggrios=" in text
+        )  # the members of a stacked device follow it
 
     def _version(self, text: str) -> bool:
         version = None if self._now.jobs else say.VERSION.match(text)
@@ -184,7 +211,9 @@ def _runs(now: _Invocation, file: str) -> list[Run | Refusal]:
     return [_run(now, job, Place(file, job.number), findings) for job in jobs]
 
 
-def _run(now: _Invocation, job: _Job, place: Place, findings: tuple[Finding, ...]) -> Run | Refusal:
+def _run(
+    now: _Invocation, job: _Job, place: Place, findings: tuple[Finding, ...]
+) -> Run | Refusal:
     version = version_of(now.version)
     statements = [say.statement(line) for line in job.lines[1:]]
     parts, sync = _parts(statements, version)
@@ -194,7 +223,9 @@ def _run(now: _Invocation, job: _Job, place: Place, findings: tuple[Finding, ...
     if target.strip("0.ns"):
         options = {**options, "latency_target": target}
     asked = workload(options)
-    issued = next((counts for s in statements if (counts := say.issued(s))), ([], [], []))
+    issued = next(
+        (counts for s in statements if (counts := say.issued(s))), ([], [], [])
+    )
     nanoseconds = _counts_nanoseconds(statements, version)
     directions: list[Direction] = []
     for rates, part in _rated(parts):
@@ -205,7 +236,9 @@ def _run(now: _Invocation, job: _Job, place: Place, findings: tuple[Finding, ...
             directions.append(direction)
             findings += _disagreement(rates, direction, place)
     if not directions and not job.error:
-        return Refusal(place, f"the report of job {clean(job.name)!r} has no line with its rate")
+        return Refusal(
+            place, f"the report of job {clean(job.name)!r} has no line with its rate"
+        )
     if not issued[0] and directions:
         findings += (_shortened(directions, asked.rw, place),)
     cpu, depths = fields.get("cpu", {}), fields.get("IO depths", {})
@@ -234,22 +267,41 @@ def _run(now: _Invocation, job: _Job, place: Place, findings: tuple[Finding, ...
     )
 
 
-def _own_remarks(fields: Mapping[str, Mapping[str, str]], place: Place) -> Iterator[Finding]:
+def _own_remarks(
+    fields: Mapping[str, Mapping[str, str]], place: Place
+) -> Iterator[Finding]:
     """What fio itself says of a job that is not its result."""
     where = f"{place.file}:{place.line}"
     ignored = whole(fields.get("errors", {}).get("total", ""))
     if ignored:
-        yield Finding("fio.errors", "warning", where, f"{plural(ignored, 'error')} ignored (continue_on_error)")
+        yield Finding(
+            "fio.errors",
+            "warning",
+            where,
+            f"{plural(ignored, 'error')} ignored (continue_on_error)",
+        )
     if fields.get("steadystate", {}).get("attained") == "no":
-        yield Finding("fio.steady-state", "warning", where, "steady state was requested, but not attained")
+        yield Finding(
+            "fio.steady-state",
+            "warning",
+            where,
+            "steady state was requested, but not attained",
+        )
 
 
-def _shortened(directions: Sequence[Direction], rw: str | None, place: Place) -> Finding:
+def _shortened(
+    directions: Sequence[Direction], rw: str | None, place: Place
+) -> Finding:
     """Of a report without the line that ends every whole one."""
     text = "its report has no line of the I/Os issued: it is cut, or was shortened; rates are known only as printed"
     both = (rw or "").removeprefix("rand") == "rw"
     if both and len(directions) == 1:
-        return Finding("read.cut", "warning", f"{place.file}:{place.line}", f"{text}, and only of {directions[0].kind}")
+        return Finding(
+            "read.cut",
+            "warning",
+            f"{place.file}:{place.line}",
+            f"{text}, and only of {directions[0].kind}",
+        )
     return Finding("read.cut", "note", f"{place.file}:{place.line}", text)
 
 
@@ -259,7 +311,9 @@ def _rated(parts: Sequence[_Part]) -> Iterator[tuple[say.Rates, _Part]]:
             yield part.rates, part
 
 
-def _parts(statements: Sequence[say.Statement], version: Version | None) -> tuple[list[_Part], _Part | None]:
+def _parts(
+    statements: Sequence[say.Statement], version: Version | None
+) -> tuple[list[_Part], _Part | None]:
     """The statements, sorted to the direction lines above them; those of the syncs apart."""
     parts: list[_Part] = []
     sync: _Part | None = None
@@ -286,11 +340,16 @@ def _parts(statements: Sequence[say.Statement], version: Version | None) -> tupl
     return parts, sync
 
 
-def _counts_nanoseconds(statements: Sequence[say.Statement], version: Version | None) -> bool | None:
+def _counts_nanoseconds(
+    statements: Sequence[say.Statement], version: Version | None
+) -> bool | None:
     """Whether this fio measured in ns (2.99 and later) or us; None when nothing tells."""
     if version is not None:
         return version >= (2, 99)
-    if any("(nsec)" in s.head or s.head == "iops" or s.head.startswith("issued rwts") for s in statements):
+    if any(
+        "(nsec)" in s.head or s.head == "iops" or s.head.startswith("issued rwts")
+        for s in statements
+    ):
         return True
     return False if any("runt" in s.fields for s in statements) else None
 
@@ -315,8 +374,12 @@ def _direction(
         ios=ios,
         bytes=known or int(rates.amount.value),
         runtime_ms=rates.runtime_ms,
-        iops=rate(ios, rates.runtime_ms, "1/s") if ios and rates.runtime_ms else rates.iops.quantity("1/s"),
-        bandwidth=rate(known, rates.runtime_ms, "B/s") if known and rates.runtime_ms else bandwidth(rates),
+        iops=rate(ios, rates.runtime_ms, "1/s")
+        if ios and rates.runtime_ms
+        else rates.iops.quantity("1/s"),
+        bandwidth=rate(known, rates.runtime_ms, "B/s")
+        if known and rates.runtime_ms
+        else bandwidth(rates),
         lat=_latency(part, "lat", ios, version, nanoseconds),
         clat=_latency(part, "clat", ios, version, nanoseconds),
         slat=_latency(part, "slat", ios, version, nanoseconds),
@@ -337,34 +400,58 @@ def bandwidth(rates: say.Rates) -> Quantity:
     """Where all that is printed about it agrees: both spellings, and the amount over the run time."""
     candidates = [*rates.bandwidth]
     if rates.runtime_ms > 1:
-        bounds = (rates.amount.low * 1000 / (rates.runtime_ms + 1), rates.amount.high * 1000 / (rates.runtime_ms - 1))
-        candidates.append(Printed(rates.amount.value * 1000 / rates.runtime_ms, *bounds))
+        bounds = (
+            rates.amount.low * 1000 / (rates.runtime_ms + 1),
+            rates.amount.high * 1000 / (rates.runtime_ms - 1),
+        )
+        candidates.append(
+            Printed(rates.amount.value * 1000 / rates.runtime_ms, *bounds)
+        )
     low, high = max(c.low for c in candidates), min(c.high for c in candidates)
     if low > high:
         return rates.bandwidth[0].quantity("B/s")
     return Quantity(min(max(rates.bandwidth[0].value, low), high), low, high, "B/s")
 
 
-def _disagreement(rates: say.Rates, direction: Direction, place: Place) -> tuple[Finding, ...]:
+def _disagreement(
+    rates: say.Rates, direction: Direction, place: Place
+) -> tuple[Finding, ...]:
     if rates.iops.quantity("1/s").overlaps(direction.iops):
         return ()
     text = f"{rates.kind}: IOPS is printed as {rates.iops.value:g}, but the I/Os issued make {direction.iops.value:.6g}"
     remedy = "the issued count is used; was the report edited?"
-    return (Finding("read.disagree", "warning", f"{place.file}:{place.line}", text, remedy),)
+    return (
+        Finding("read.disagree", "warning", f"{place.file}:{place.line}", text, remedy),
+    )
 
 
-def _latency(part: _Part, name: str, count: int, version: Version | None, nanoseconds: bool | None) -> Latency | None:
+def _latency(
+    part: _Part,
+    name: str,
+    count: int,
+    version: Version | None,
+    nanoseconds: bool | None,
+) -> Latency | None:
     stated = part.times.get(name)
     step, text = part.percentiles.get(name, (1, ""))
-    spread = {percent: percentile(value, step, nanoseconds) for percent, value in say.percentiles(text)}
+    spread = {
+        percent: percentile(value, step, nanoseconds)
+        for percent, value in say.percentiles(text)
+    }
     if spread and not any(value.value for value in spread.values()):
         spread = {}  # zeros for all: none was measured
     if stated is None:
         return Latency(count, *(unknown("ns"),) * 4, spread) if spread else None
     unit = say.STEP[stated.head.partition("(")[2][:1]]
-    bounds = [num2str(stated.fields.get(key, ""), version, truncated=unit > 1) for key in ("min", "max")]
+    bounds = [
+        num2str(stated.fields.get(key, ""), version, truncated=unit > 1)
+        for key in ("min", "max")
+    ]
     averages = [decimals(stated.fields.get(key, "")) for key in ("avg", "stdev")]
-    low, high, mean, stddev = (unknown("ns") if p is None else p.quantity("ns", unit) for p in (*bounds, *averages))
+    low, high, mean, stddev = (
+        unknown("ns") if p is None else p.quantity("ns", unit)
+        for p in (*bounds, *averages)
+    )
     return Latency(count, mean, stddev, low, high, spread)
 
 
@@ -374,14 +461,20 @@ def _percent(text: str) -> Quantity:
 
 
 def _all_samplers(parts: Sequence[_Part]) -> tuple[Sampler, ...]:
-    return tuple(chain.from_iterable(_samplers(part, part.rates.kind) for part in parts if part.rates))
+    return tuple(
+        chain.from_iterable(
+            _samplers(part, part.rates.kind) for part in parts if part.rates
+        )
+    )
 
 
 def _samplers(part: _Part, kind: Kind) -> list[Sampler]:
     found: list[Sampler] = []
     for stated in part.samplers:
         scale = 1.0 if stated.head == "iops" else say.sampler_scale(stated)
-        mean, stddev = (decimals(stated.fields.get(key, "")) for key in ("avg", "stdev"))
+        mean, stddev = (
+            decimals(stated.fields.get(key, "")) for key in ("avg", "stdev")
+        )
         low, high = (size(stated.fields.get(key, "")) for key in ("min", "max"))
         if None in (scale, mean, stddev, low, high):
             continue

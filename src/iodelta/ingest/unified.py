@@ -18,10 +18,14 @@ _ALONE: dict[str | None, Kind] = {
 }
 
 
-def without_sum(directions: Sequence[Direction], rw: str | None) -> tuple[Direction, ...]:
+def without_sum(
+    directions: Sequence[Direction], rw: str | None
+) -> tuple[Direction, ...]:
     """Without ``mixed`` beside the directions it is the sum of; ``mixed`` of a workload with one is that one."""
     apart = tuple(d for d in directions if d.kind != "mixed")
     if apart:
         return apart
     kind = _ALONE.get(rw)
-    return tuple(msgspec.structs.replace(d, kind=kind) if kind else d for d in directions)
+    return tuple(
+        msgspec.structs.replace(d, kind=kind) if kind else d for d in directions
+    )

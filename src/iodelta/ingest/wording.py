@@ -8,7 +8,9 @@ from collections.abc import Mapping
 LONGEST = 500
 """Characters of a name or cell that are kept."""
 
-_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufff9-\ufffb]")
+_UNFIT = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufff9-\ufffb]"
+)
 
 
 def clean(text: str) -> str:

@@ -17,12 +17,21 @@ MODE = re.compile(
 BLOCK = re.compile(r"\b(\d{1,6})\s?([km])(?:i?b)?\b", re.I)
 DEPTH = re.compile(r"\b(?:qd|io_?depth|queue ?depth|depth)\s?[=:]?\s?(\d{1,6})\b", re.I)
 JOBS = re.compile(
-    r"\b(\d{1,5})\s?(?:num)?(?:jobs?|threads?|procs?)\b|\b(?:num)?(?:jobs?|threads?)\s?[=:]?\s?(\d{1,5})\b", re.I
+    r"\b(\d{1,5})\s?(?:num)?(?:jobs?|threads?|procs?)\b|\b(?:num)?(?:jobs?|threads?)\s?[=:]?\s?(\d{1,5})\b",
+    re.I,
 )
 
 
 TITLES = {
-    "depth": ("qd", "iodepth", "io depth", "io_depth", "depth", "queue depth", "queue_depth"),
+    "depth": (
+        "qd",
+        "iodepth",
+        "io depth",
+        "io_depth",
+        "depth",
+        "queue depth",
+        "queue_depth",
+    ),
     "jobs": ("jobs", "numjobs", "threads"),
     "bs": ("bs", "block size", "blocksize"),
     "engine": ("engine", "ioengine", "io engine", "io_engine"),
@@ -31,7 +40,8 @@ TITLES = {
 
 
 _DIRECTION = re.compile(
-    r"(?:data|io)?[\s_-]?d?dir(?:ection)?|r/?w|read[\s_-]?/?write|op(?:eration)?s?(?:[\s_-]?type)?|io[\s_-]?type", re.I
+    r"(?:data|io)?[\s_-]?d?dir(?:ection)?|r/?w|read[\s_-]?/?write|op(?:eration)?s?(?:[\s_-]?type)?|io[\s_-]?type",
+    re.I,
 )
 """Titles of columns that say the direction of each row."""
 
@@ -44,8 +54,14 @@ def is_direction_title(title: str) -> bool:
 def facts(labels: Mapping[str, str], names: str) -> Workload:
     """Workload facts in the words of a row: ``RandRead 4 KiB QD32``, a column ``Jobs``."""
     lowered = {title.lower(): text for title, text in labels.items()}
-    mode, block, depth, jobs = (pattern.search(names) for pattern in (MODE, BLOCK, DEPTH, JOBS))
-    stated = (MODE.search(text) for title, text in lowered.items() if is_direction_title(title))
+    mode, block, depth, jobs = (
+        pattern.search(names) for pattern in (MODE, BLOCK, DEPTH, JOBS)
+    )
+    stated = (
+        MODE.search(text)
+        for title, text in lowered.items()
+        if is_direction_title(title)
+    )
     mode = next(filter(None, stated), mode)  # not its title
     said = {name: _labelled(lowered, titles) for name, titles in TITLES.items()}
     return Workload(
@@ -74,6 +90,10 @@ def _rw(mode: re.Match[str] | None) -> str | None:
     if mode is None:
         return None
     if mode[3]:
-        return {"rr": "randread", "rw": "randwrite", "sr": "read", "sw": "write"}[mode[3].lower()]
-    what = {"readwrite": "rw", "mixed": "rw", "mix": "rw"}.get(mode[2].lower(), mode[2].lower())
+        return {"rr": "randread", "rw": "randwrite", "sr": "read", "sw": "write"}[
+            mode[3].lower()
+        ]
+    what = {"readwrite": "rw", "mixed": "rw", "mix": "rw"}.get(
+        mode[2].lower(), mode[2].lower()
+    )
     return f"rand{what}" if (mode[1] or "").lower().startswith("rand") else what

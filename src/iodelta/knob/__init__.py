@@ -1,7 +1,16 @@
 """What a variant can set: read, apply, read back, restore."""
 
 from iodelta.knob.base import Knob, KnobInfo, Saved
-from iodelta.knob.registry import Restored, catalogue, check, knob, order, restore, restore_all, turn
+from iodelta.knob.registry import (
+    Restored,
+    catalogue,
+    check,
+    knob,
+    order,
+    restore,
+    restore_all,
+    turn,
+)
 
 __all__ = [
     "Knob",

@@ -103,7 +103,9 @@ class Cpus(Binding):
         if value == DEVICE_QUEUES:
             return self._of_queues()
         if value.startswith("node:"):
-            return nodes(self.machine).get(int(value[5:]) if whole(value[5:]) else -1, frozenset())
+            return nodes(self.machine).get(
+                int(value[5:]) if whole(value[5:]) else -1, frozenset()
+            )
         return numbers(value)
 
     def launcher(self, value: str) -> tuple[str, ...]:
@@ -112,7 +114,9 @@ class Cpus(Binding):
     @classmethod
     def script(cls, name: str, values: Sequence[str]) -> Script | NoScript:
         if DEVICE_QUEUES in values:
-            return NoScript("iodelta itself looks up which CPUs feed the queues of a device")
+            return NoScript(
+                "iodelta itself looks up which CPUs feed the queues of a device"
+            )
         launchers = {value: ("taskset", "-c", _script_cpus(value)) for value in values}
         return Script(dict.fromkeys(values, ()), launchers=launchers)
 
@@ -121,7 +125,9 @@ class Cpus(Binding):
         return frozenset().union(*(first_cpus(one.feeding) for one in found))
 
     def bound(self, value: str) -> str:
-        return _line(self._run(*self.launcher(value), "cat", "/proc/self/status"), self.offered)
+        return _line(
+            self._run(*self.launcher(value), "cat", "/proc/self/status"), self.offered
+        )
 
 
 class Numa(Binding):
@@ -137,7 +143,10 @@ class Numa(Binding):
 
     @classmethod
     def script(cls, name: str, values: Sequence[str]) -> Script:
-        return Script(dict.fromkeys(values, ()), launchers={value: _numactl(value) for value in values})
+        return Script(
+            dict.fromkeys(values, ()),
+            launchers={value: _numactl(value) for value in values},
+        )
 
     def bound(self, value: str) -> str:
         # A memory policy is not shown in /proc; numactl lists it, separated by blanks.
@@ -157,4 +166,11 @@ def _script_cpus(value: str) -> str | Output:
 
 
 def _line(text: str, name: str) -> str:
-    return next((line.partition(":")[2].strip() for line in text.splitlines() if line.startswith(f"{name}:")), "")
+    return next(
+        (
+            line.partition(":")[2].strip()
+            for line in text.splitlines()
+            if line.startswith(f"{name}:")
+        ),
+        "",
+    )

@@ -68,7 +68,9 @@ class Knob(ABC):
     def matches(cls, name: str) -> bool:
         """Whether ``name`` is of this family."""
         return any(
-            name.startswith(pattern[:-1]) and len(name) >= len(pattern) if pattern.endswith("*") else name == pattern
+            name.startswith(pattern[:-1]) and len(name) >= len(pattern)
+            if pattern.endswith("*")
+            else name == pattern
             for pattern in cls.names
         )
 
@@ -83,7 +85,11 @@ class Knob(ABC):
             if reason := self.available():
                 return KnobInfo(self.name, "", "", reason)
             return KnobInfo(self.name, self.read(), describe(self.allowed()))
-        except (KnobError, MachineError, RequestError) as error:  # one that cannot be read must not hide the others
+        except (
+            KnobError,
+            MachineError,
+            RequestError,
+        ) as error:  # one that cannot be read must not hide the others
             return KnobInfo(self.name, "", "", error.sentence)
 
     @classmethod
@@ -129,7 +135,9 @@ class Knob(ABC):
         ``beside`` are the settings of the same variant, for a value that only goes with another one.
         """
 
-    def findings(self, values: Sequence[str], size: int | None = None) -> Mapping[str, tuple[Finding, ...]]:
+    def findings(
+        self, values: Sequence[str], size: int | None = None
+    ) -> Mapping[str, tuple[Finding, ...]]:
         """What is odd about ``values`` though they can be set. Asked once in a session, before its first trial.
 
         May read the first ``size`` bytes of what is measured, all of them with None. Raises RequestError.
@@ -144,10 +152,23 @@ class Knob(ABC):
     def verify(self, value: str) -> None:
         """Read back and compare. Raises KnobError with the requested and the actual value."""
 
-    def record(self, values: Sequence[tuple[str, str]], *, volatile: bool = True, disks: Sequence[str] = ()) -> Saved:
+    def record(
+        self,
+        values: Sequence[tuple[str, str]],
+        *,
+        volatile: bool = True,
+        disks: Sequence[str] = (),
+    ) -> Saved:
         """What ``save`` returns, with the present boot and the present identity of ``disks``."""
         pinned = tuple((disk, attachment(self.machine, disk)) for disk in disks)
-        return Saved(self.name, self.target.path, tuple(values), boot_id(self.machine), volatile, pinned)
+        return Saved(
+            self.name,
+            self.target.path,
+            tuple(values),
+            boot_id(self.machine),
+            volatile,
+            pinned,
+        )
 
     def launcher(self, value: str) -> tuple[str, ...]:
         """Words to put in front of the load's command."""
@@ -171,15 +192,32 @@ def attachment(machine: Machine, disk: str) -> str:
     base = f"/sys/block/{sysfs_name(disk)}"
     if sequence := attribute(machine, f"{base}/diskseq"):
         return f"attachment {sequence}"
-    names = ("wwid", "device/wwid", "serial", "device/serial", "md/uuid", "dm/uuid", "loop/backing_file")
-    return next((f"{name} {text}" for name in names if (text := attribute(machine, f"{base}/{name}"))), "")
+    names = (
+        "wwid",
+        "device/wwid",
+        "serial",
+        "device/serial",
+        "md/uuid",
+        "dm/uuid",
+        "loop/backing_file",
+    )
+    return next(
+        (
+            f"{name} {text}"
+            for name in names
+            if (text := attribute(machine, f"{base}/{name}"))
+        ),
+        "",
+    )
 
 
 def check_text(name: str, value: str) -> None:
     """A value is one line of text: a newline or NUL would be a second setting. Raises RequestError."""
     if not value.strip() or not value.isprintable():
         raise RequestError(
-            f"{value!r} cannot be a value", place=name, remedy="a value is one line of printable text, not empty"
+            f"{value!r} cannot be a value",
+            place=name,
+            remedy="a value is one line of printable text, not empty",
         )
 
 
@@ -190,7 +228,9 @@ def whole(value: str) -> bool:
 
 def refuse(name: str, value: str, allowed: tuple[str, ...] | str) -> RequestError:
     """The error for a value that is not allowed."""
-    return RequestError(f"{value!r} cannot be set", place=name, remedy=f"allowed: {describe(allowed)}")
+    return RequestError(
+        f"{value!r} cannot be set", place=name, remedy=f"allowed: {describe(allowed)}"
+    )
 
 
 def describe(allowed: tuple[str, ...] | str) -> str:
@@ -203,7 +243,9 @@ def reason_of(error: MachineError) -> str:
     return error.what.rsplit(": ", 1)[-1]
 
 
-def retry_busy(attempt: Callable[[], None], *, seconds: float = 1.0, pause: float = 0.02) -> None:
+def retry_busy(
+    attempt: Callable[[], None], *, seconds: float = 1.0, pause: float = 0.02
+) -> None:
     """Repeat for a while what fails with EBUSY, as a scheduler does on a queue that is just being set up."""
     end = time.monotonic() + seconds
     while True:

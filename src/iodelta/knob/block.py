@@ -11,7 +11,16 @@ from itertools import chain
 from typing import ClassVar
 
 from iodelta.errors import RequestError
-from iodelta.knob.base import EMPTY, NOT_ONLY_IO, KnobInfo, Saved, check_text, describe, refuse, whole
+from iodelta.knob.base import (
+    EMPTY,
+    NOT_ONLY_IO,
+    KnobInfo,
+    Saved,
+    check_text,
+    describe,
+    refuse,
+    whole,
+)
 from iodelta.knob.files import FileKnob, ResettingKnob, active, choices, in_all, text_of
 from iodelta.knob.shell import Line, NoScript, Script, Shell, in_queues
 from iodelta.machine import Machine
@@ -87,7 +96,11 @@ class ReadAhead(QueueKnob):
         return () if self._filesystem else self._disks
 
     def paths(self) -> tuple[str, ...]:
-        return (f"/sys/fs/btrfs/{self._filesystem}/bdi/read_ahead_kb",) if self._filesystem else super().paths()
+        return (
+            (f"/sys/fs/btrfs/{self._filesystem}/bdi/read_ahead_kb",)
+            if self._filesystem
+            else super().paths()
+        )
 
     @classmethod
     def script_files(cls, name: str) -> Line:
@@ -119,7 +132,11 @@ class WritebackThrottle(QueueKnob):
     names = ("block.wbt_lat_usec",)
 
     def absent(self) -> str:
-        return f"{super().absent()} (CONFIG_BLK_WBT_MQ)" if self.target.disks else super().absent()
+        return (
+            f"{super().absent()} (CONFIG_BLK_WBT_MQ)"
+            if self.target.disks
+            else super().absent()
+        )
 
     def allowed(self) -> str:
         return "microseconds; 0 is off, -1 the default for the disk"
@@ -130,7 +147,10 @@ class WritebackThrottle(QueueKnob):
 
     def same(self, path: str, wanted: str, present: str) -> bool:
         if wanted == "-1":
-            rotating = attribute(self.machine, path.replace("wbt_lat_usec", "rotational")) == "1"
+            rotating = (
+                attribute(self.machine, path.replace("wbt_lat_usec", "rotational"))
+                == "1"
+            )
             wanted = "75000" if rotating else "2000"  # wbt_default_latency_nsec()
         return wanted == present
 
@@ -149,13 +169,17 @@ class NrRequests(QueueKnob, ResettingKnob):
         return (in_queues("iosched/async_depth"),)
 
     def resets(self, path: str) -> tuple[str, ...]:
-        return tuple(self.machine.glob(path.replace("nr_requests", "iosched/async_depth")))
+        return tuple(
+            self.machine.glob(path.replace("nr_requests", "iosched/async_depth"))
+        )
 
     def allowed(self) -> str:
         return "a whole number from 4 to what the queue holds (2048 at most under a scheduler)"
 
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
-        if not whole(value) or int(value) < 4:  # BLKDEV_MIN_RQ: the kernel silently makes 4 of less
+        if (
+            not whole(value) or int(value) < 4
+        ):  # BLKDEV_MIN_RQ: the kernel silently makes 4 of less
             raise refuse(self.name, value, self.allowed())
 
 
@@ -178,7 +202,11 @@ class Scheduler(QueueKnob, ResettingKnob):
 
     @classmethod
     def script_resets(cls, name: str) -> Line:
-        return (in_queues("nr_requests"), in_queues("iosched/*"), in_queues("wbt_lat_usec"))
+        return (
+            in_queues("nr_requests"),
+            in_queues("iosched/*"),
+            in_queues("wbt_lat_usec"),
+        )
 
     def resets(self, path: str) -> tuple[str, ...]:
         queue = path.removesuffix("/scheduler")
@@ -186,10 +214,15 @@ class Scheduler(QueueKnob, ResettingKnob):
         return (f"{queue}/nr_requests", *self.machine.glob(f"{queue}/iosched/*"))
 
     def also(self) -> tuple[str, ...]:
-        return (*super().also(), *(f"{queue_of(disk)}/wbt_lat_usec" for disk in self.disks()))
+        return (
+            *super().also(),
+            *(f"{queue_of(disk)}/wbt_lat_usec" for disk in self.disks()),
+        )
 
     def allowed(self) -> tuple[str, ...]:
-        return in_all([choices(text_of(self.machine, path)) or ("none",) for path in self.paths()])
+        return in_all(
+            [choices(text_of(self.machine, path)) or ("none",) for path in self.paths()]
+        )
 
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         check_text(self.name, value)
@@ -210,9 +243,14 @@ class SchedulerTunable(QueueKnob):
     @classmethod
     def catalogue(cls, machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
         disks = queues(machine, target.disks)[:1]
-        paths = chain.from_iterable(machine.glob(f"{queue_of(disk)}/iosched/*") for disk in disks)
+        paths = chain.from_iterable(
+            machine.glob(f"{queue_of(disk)}/iosched/*") for disk in disks
+        )
         found = [path.rsplit("/", 1)[1] for path in paths]
-        return tuple(cls(machine, target, f"block.iosched.{name}").info() for name in found or ["*"])
+        return tuple(
+            cls(machine, target, f"block.iosched.{name}").info()
+            for name in found or ["*"]
+        )
 
     @property
     def tunable(self) -> str:
@@ -224,7 +262,11 @@ class SchedulerTunable(QueueKnob):
 
     @classmethod
     def script_files(cls, name: str) -> Line | NoScript:
-        return super().script_files(name) if _is_tunable(name) else NoScript("no kernel file is known by this name")
+        return (
+            super().script_files(name)
+            if _is_tunable(name)
+            else NoScript("no kernel file is known by this name")
+        )
 
     def available(self) -> str | None:
         if not self.disks():
@@ -235,9 +277,7 @@ class SchedulerTunable(QueueKnob):
             return None
         here = " | ".join(self._schedulers())
         if self.tunable == "*":
-            return (
-                f"the active scheduler {here} has no tunables; others have, for a variant that sets block.scheduler too"
-            )
+            return f"the active scheduler {here} has no tunables; others have, for a variant that sets block.scheduler too"
         return f"no known scheduler has it, nor has the active one, {here}"
 
     def allowed(self) -> str:
@@ -246,23 +286,36 @@ class SchedulerTunable(QueueKnob):
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         if not whole(value):
             raise refuse(self.name, value, self.allowed())
-        for scheduler in [beside["block.scheduler"]] if "block.scheduler" in beside else self._schedulers():
+        for scheduler in (
+            [beside["block.scheduler"]]
+            if "block.scheduler" in beside
+            else self._schedulers()
+        ):
             names = TUNABLES.get(scheduler, "").split()
-            present = self.machine.glob(self.paths()[0]) and scheduler in self._schedulers()
+            present = (
+                self.machine.glob(self.paths()[0]) and scheduler in self._schedulers()
+            )
             if self.tunable not in names and not present:
                 raise RequestError(
                     f"the scheduler {scheduler} has no such tunable",
                     place=self.name,
-                    remedy=f"it has {', '.join(names)}" if names else "set block.scheduler in the same variant",
+                    remedy=f"it has {', '.join(names)}"
+                    if names
+                    else "set block.scheduler in the same variant",
                 )
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         # Without the tunable there is nothing to put back: it comes and goes with its scheduler.
-        saved = super().save(values) if all(map(self.machine.glob, self.paths())) else None
+        saved = (
+            super().save(values) if all(map(self.machine.glob, self.paths())) else None
+        )
         return saved or self.record(())
 
     def _schedulers(self) -> tuple[str, ...]:
-        found = (attribute(self.machine, f"{queue_of(disk)}/scheduler") for disk in self.disks())
+        found = (
+            attribute(self.machine, f"{queue_of(disk)}/scheduler")
+            for disk in self.disks()
+        )
         return tuple(dict.fromkeys(active(text) for text in found if text))
 
 
@@ -284,7 +337,15 @@ def queues(machine: Machine, disks: tuple[str, ...]) -> tuple[str, ...]:
     """The disks with a request queue of their own that I/O to ``disks`` reaches first."""
     found: dict[str, None] = {}
     for disk in disks:
-        own = "[" in (attribute(machine, f"{queue_of(disk)}/scheduler") or "")  # none without brackets: bio-based
-        lower = () if own else tuple(device(machine, name).disk for name in device(machine, disk).slaves)
+        own = "[" in (
+            attribute(machine, f"{queue_of(disk)}/scheduler") or ""
+        )  # none without brackets: bio-based
+        lower = (
+            ()
+            if own
+            else tuple(
+                device(machine, name).disk for name in device(machine, disk).slaves
+            )
+        )
         found |= dict.fromkeys(queues(machine, lower) if lower else (disk,))
     return tuple(found)

@@ -25,7 +25,14 @@ class ReadPolicy(FileKnob):
     harmless = True
 
     def paths(self) -> tuple[str, ...]:
-        fsid = next((found for name in self.target.devices if (found := btrfs_of(self.machine, name))), None)
+        fsid = next(
+            (
+                found
+                for name in self.target.devices
+                if (found := btrfs_of(self.machine, name))
+            ),
+            None,
+        )
         return (f"/sys/fs/btrfs/{fsid}/read_policy",) if fsid else ()
 
     @classmethod
@@ -53,14 +60,22 @@ class ReadPolicy(FileKnob):
             )
 
     def same(self, path: str, wanted: str, present: str) -> bool:
-        return present == wanted if ":" in wanted else present.partition(":")[0] == wanted
+        return (
+            present == wanted if ":" in wanted else present.partition(":")[0] == wanted
+        )
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         # Parameters of the policies that are not active would stay changed: they are written first, the active last.
         saved = super().save(values)
         path, present = saved.values[0]
-        others = [one for one in choices(text_of(self.machine, path)) if ":" in one and one != present]
-        return msgspec.structs.replace(saved, values=(*((path, one) for one in others), (path, present)))
+        others = [
+            one
+            for one in choices(text_of(self.machine, path))
+            if ":" in one and one != present
+        ]
+        return msgspec.structs.replace(
+            saved, values=(*((path, one) for one in others), (path, present))
+        )
 
     @classmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:

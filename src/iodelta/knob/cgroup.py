@@ -21,7 +21,12 @@ from iodelta.probe.mounts import mounts
 from iodelta.probe.sysfs import attribute
 from iodelta.probe.topology import Target
 
-V1 = {"rbps": "read_bps", "wbps": "write_bps", "riops": "read_iops", "wiops": "write_iops"}
+V1 = {
+    "rbps": "read_bps",
+    "wbps": "write_bps",
+    "riops": "read_iops",
+    "wiops": "write_iops",
+}
 """Limits of io.max, and the same of the older blkio throttle."""
 
 JOIN = 'echo $$ > "$0" && exec "$@"'
@@ -47,7 +52,11 @@ class IoMax(Knob):
     def allowed(self) -> str:
         text = "any of rbps= wbps= (bytes/s) riops= wiops= (IOs/s), each a whole number above 0, or max"
         # Their pages are written back by a kernel thread of the root group.
-        return text if self._unified else f"{text}; through cgroup v1, which does not limit buffered writes"
+        return (
+            text
+            if self._unified
+            else f"{text}; through cgroup v1, which does not limit buffered writes"
+        )
 
     def read(self) -> str:
         return _spell(dict.fromkeys(V1, "max"))
@@ -57,7 +66,13 @@ class IoMax(Knob):
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         record = [("group", self._group)]
-        if self._unified and "io" not in text_of(self.machine, f"{self._parent}/cgroup.subtree_control").split():
+        if (
+            self._unified
+            and "io"
+            not in text_of(
+                self.machine, f"{self._parent}/cgroup.subtree_control"
+            ).split()
+        ):
             record.append(("enabled io in", f"{self._parent}/cgroup.subtree_control"))
         return self.record(tuple(record))
 
@@ -92,7 +107,10 @@ class IoMax(Knob):
     def restore(cls, machine: Machine, saved: Saved) -> str:
         group = saved.values[0][1]
         if not re.fullmatch(r"/.*/iodelta-[0-9a-f]{12}", group):
-            raise KnobError(f"the record names {group!r}, which is not a group that iodelta made", place=saved.knob)
+            raise KnobError(
+                f"the record names {group!r}, which is not a group that iodelta made",
+                place=saved.knob,
+            )
         account = "the group is gone already"
         if machine.glob(group):
             _remove(machine, group)
@@ -115,7 +133,13 @@ class IoMax(Knob):
     def undo_lines(cls, saved: Saved) -> Iterator[Line]:
         for kind, path in saved.values:
             if kind == "group":
-                yield (Shell("{ [ ! -d"), path, Shell("] || rmdir --"), path, Shell("; }"))
+                yield (
+                    Shell("{ [ ! -d"),
+                    path,
+                    Shell("] || rmdir --"),
+                    path,
+                    Shell("; }"),
+                )
             elif kind == "enabled io in":
                 groups = Pattern(f"{posixpath.dirname(path)}/iodelta-*")
                 nobody = (Shell("! ls -d"), groups, Shell(">/dev/null 2>&1 &&"))
@@ -125,7 +149,12 @@ class IoMax(Knob):
         if self._unified:
             control = f"{self._parent}/cgroup.subtree_control"
             if "io" not in text_of(self.machine, control).split():
-                put(self.machine, control, "+io", "a parent group with processes of its own cannot pass io on")
+                put(
+                    self.machine,
+                    control,
+                    "+io",
+                    "a parent group with processes of its own cannot pass io on",
+                )
         done = self.machine.run(["mkdir", "--", self._group])
         if done.returncode != 0:
             raise KnobError(
@@ -139,7 +168,10 @@ class IoMax(Knob):
 
     def _present(self, number: str) -> dict[str, str]:
         if self._unified:
-            lines = (line.split() for line in text_of(self.machine, f"{self._group}/io.max").splitlines())
+            lines = (
+                line.split()
+                for line in text_of(self.machine, f"{self._group}/io.max").splitlines()
+            )
             words = next((words[1:] for words in lines if words[:1] == [number]), [])
             limits = dict(word.partition("=")[::2] for word in words)
             return dict.fromkeys(V1, "max") | limits
@@ -147,15 +179,22 @@ class IoMax(Knob):
         for key, name in V1.items():
             text = text_of(self.machine, f"{self._group}/blkio.throttle.{name}_device")
             pairs = (line.split() for line in text.splitlines())
-            found[key] = next((limit for device_number, limit in pairs if device_number == number), "max")
+            found[key] = next(
+                (limit for device_number, limit in pairs if device_number == number),
+                "max",
+            )
         return found
 
     def _limits(self, value: str) -> dict[str, str]:
         limits = dict.fromkeys(V1, "max")
         for word in value.split():
             key, _, limit = word.partition("=")
-            top = 2**32 - 2 if key.endswith("iops") else 2**64 - 2  # the kernel cuts what is larger, down to 0 IOs/s
-            if key not in V1 or not (limit == "max" or (whole(limit) and 0 < int(limit) <= top)):
+            top = (
+                2**32 - 2 if key.endswith("iops") else 2**64 - 2
+            )  # the kernel cuts what is larger, down to 0 IOs/s
+            if key not in V1 or not (
+                limit == "max" or (whole(limit) and 0 < int(limit) <= top)
+            ):
                 raise refuse(self.name, value, self.allowed())
             limits[key] = limit if limit == "max" else str(int(limit))
         if not value.split():
@@ -174,9 +213,17 @@ def hierarchy(machine: Machine) -> tuple[bool, str, str]:
         if mount.fstype == "cgroup" and "blkio" in mount.options:
             if machine.glob(f"{mount.point}/blkio.throttle.read_iops_device"):
                 return False, mount.point, ""
-            return False, mount.point, f"{mount.point} cannot throttle: the kernel has no CONFIG_BLK_DEV_THROTTLING"
+            return (
+                False,
+                mount.point,
+                f"{mount.point} cannot throttle: the kernel has no CONFIG_BLK_DEV_THROTTLING",
+            )
     where = f"{unified[0]} has no io controller" if unified else "no cgroup2 is mounted"
-    return False, "", f"needs control groups that limit I/O: {where}, and no blkio of cgroup v1 is mounted"
+    return (
+        False,
+        "",
+        f"needs control groups that limit I/O: {where}, and no blkio of cgroup v1 is mounted",
+    )
 
 
 def _remove(machine: Machine, group: str) -> None:

@@ -59,7 +59,10 @@ class Command(Knob):
         self._commands(value)
 
     def save(self, values: Sequence[str] = ()) -> Saved:
-        undo = tuple(("restore", msgspec.json.encode(self._commands(value).restore).decode()) for value in values)
+        undo = tuple(
+            ("restore", msgspec.json.encode(self._commands(value).restore).decode())
+            for value in values
+        )
         machine = ("machine", attribute(self.machine, MACHINE_ID) or "")
         return self.record((machine, *dict.fromkeys(undo)), volatile=False)
 
@@ -90,7 +93,9 @@ class Command(Knob):
             except (KnobError, MachineError) as error:
                 failed.append(error.what)
         if failed:
-            raise KnobError("; ".join(failed), place="command", remedy="run it by hand to see why")
+            raise KnobError(
+                "; ".join(failed), place="command", remedy="run it by hand to see why"
+            )
         return "ran " + "; ".join(map(_short, commands))
 
     @classmethod
@@ -105,7 +110,9 @@ class Command(Knob):
             values={value: (("commanded", numbers[value]),) for value in values},
             release=(("commanded", "0"),),
             steps={
-                numbers[value]: Steps(restore=words.restore, apply=words.apply, verify=words.verify)
+                numbers[value]: Steps(
+                    restore=words.restore, apply=words.apply, verify=words.verify
+                )
                 for value, words in commands.items()
             },
         )
@@ -131,10 +138,20 @@ def _decoded(value: str) -> Commands:
     try:
         commands = from_json(value, Commands)
     except msgspec.MsgspecError as error:
-        raise RequestError(str(error), place="command", remedy=f"allowed: {ALLOWED}") from error
+        raise RequestError(
+            str(error), place="command", remedy=f"allowed: {ALLOWED}"
+        ) from error
     words = (*commands.apply, *commands.restore, *commands.verify)
-    if not commands.apply or not commands.restore or any("\0" in word for word in words):
-        raise RequestError("apply and restore must each name a program", place="command", remedy=f"allowed: {ALLOWED}")
+    if (
+        not commands.apply
+        or not commands.restore
+        or any("\0" in word for word in words)
+    ):
+        raise RequestError(
+            "apply and restore must each name a program",
+            place="command",
+            remedy=f"allowed: {ALLOWED}",
+        )
     return commands
 
 
@@ -147,13 +164,20 @@ def stored_commands(saved: Saved) -> Iterator[Words]:
 
 def _short(words: Words) -> str:
     """A command for a reader: only the beginning of a script of several lines."""
-    return " ".join(f"({len(word.splitlines())} lines)" if "\n" in word else word for word in words)
+    return " ".join(
+        f"({len(word.splitlines())} lines)" if "\n" in word else word for word in words
+    )
 
 
 def _run(machine: Machine, step: str, words: Words) -> None:
     done = machine.run(words)
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()[-1:]
+        said = (
+            (done.stderr or done.stdout)
+            .decode(errors="replace")
+            .strip()
+            .splitlines()[-1:]
+        )
         raise KnobError(
             f"{step} {' '.join(words)} ended with {done.returncode}: {''.join(said) or 'it said nothing'}",
             place="command",

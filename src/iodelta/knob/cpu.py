@@ -30,12 +30,20 @@ class PolicyKnob(FileKnob):
 
     def absent(self) -> str:
         if self.machine.glob(f"{CPUFREQ}/policy*"):
-            driver = attribute(self.machine, f"{CPUFREQ}/policy0/scaling_driver") or "unknown"
+            driver = (
+                attribute(self.machine, f"{CPUFREQ}/policy0/scaling_driver")
+                or "unknown"
+            )
             return f"the cpufreq driver ({driver}) has no {self.file}"
         return f"needs cpufreq: no {CPUFREQ}/policy* (a virtual machine, or no driver for this CPU)"
 
     def allowed(self) -> tuple[str, ...]:
-        return in_all([text_of(self.machine, path.replace(self.file, self.offers)).split() for path in self.paths()])
+        return in_all(
+            [
+                text_of(self.machine, path.replace(self.file, self.offers)).split()
+                for path in self.paths()
+            ]
+        )
 
 
 class Governor(PolicyKnob, ResettingKnob):
@@ -66,7 +74,10 @@ class EnergyPreference(PolicyKnob):
 
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         super().check(value, beside)
-        present = {attribute(self.machine, path) for path in self.machine.glob(f"{CPUFREQ}/policy*/scaling_governor")}
+        present = {
+            attribute(self.machine, path)
+            for path in self.machine.glob(f"{CPUFREQ}/policy*/scaling_governor")
+        }
         governors = {beside["cpu.governor"]} if "cpu.governor" in beside else present
         if "performance" in governors and value != "performance":
             raise RequestError(
@@ -83,10 +94,14 @@ class Boost(FileKnob):
     harmless = True
 
     def paths(self) -> tuple[str, ...]:
-        return tuple(self.machine.glob(f"{CPUFREQ}/boost") or self.machine.glob(NO_TURBO))
+        return tuple(
+            self.machine.glob(f"{CPUFREQ}/boost") or self.machine.glob(NO_TURBO)
+        )
 
     def absent(self) -> str:
-        return f"needs {CPUFREQ}/boost or {NO_TURBO}: this CPU or its driver has neither"
+        return (
+            f"needs {CPUFREQ}/boost or {NO_TURBO}: this CPU or its driver has neither"
+        )
 
     def allowed(self) -> tuple[str, ...]:
         return ("0", "1")
@@ -115,4 +130,8 @@ class Boost(FileKnob):
 
     def _raw(self, value: str) -> str:
         """intel_pstate asks the opposite question."""
-        return {"0": "1", "1": "0"}.get(value, value) if NO_TURBO in self.paths() else value
+        return (
+            {"0": "1", "1": "0"}.get(value, value)
+            if NO_TURBO in self.paths()
+            else value
+        )

@@ -10,7 +10,17 @@ from itertools import chain
 import msgspec
 
 from iodelta.errors import KnobError, MachineError
-from iodelta.knob.base import EMPTY, Knob, Saved, attachment, check_text, describe, reason_of, refuse, retry_busy
+from iodelta.knob.base import (
+    EMPTY,
+    Knob,
+    Saved,
+    attachment,
+    check_text,
+    describe,
+    reason_of,
+    refuse,
+    retry_busy,
+)
 from iodelta.knob.shell import Line, NoScript, Script, Shell
 from iodelta.machine import Machine
 from iodelta.probe.sysfs import attribute, status, sysfs_name
@@ -81,11 +91,15 @@ class FileKnob(Knob):
         return unusable(self.machine, paths[0], self.absent())
 
     def read(self) -> str:
-        present = dict.fromkeys(self.parse(text_of(self.machine, path)) for path in self.paths())
+        present = dict.fromkeys(
+            self.parse(text_of(self.machine, path)) for path in self.paths()
+        )
         return " | ".join(present)
 
     def save(self, values: Sequence[str] = ()) -> Saved:
-        found = [(path, self.parse(text_of(self.machine, path))) for path in self.paths()]
+        found = [
+            (path, self.parse(text_of(self.machine, path))) for path in self.paths()
+        ]
         beside = [(path, attribute(self.machine, path)) for path in self.also()]
         found += [(path, self.parse(text)) for path, text in beside if text is not None]
         saved = self.record(found, disks=self.disks())
@@ -102,7 +116,11 @@ class FileKnob(Knob):
         for path in self.paths():
             if not self.same(path, value, self.parse(text_of(self.machine, path))):
                 if other := _another_disk(self.machine, self._pinned, path):
-                    raise KnobError(other, place=path, remedy="start a new experiment on the disk you mean")
+                    raise KnobError(
+                        other,
+                        place=path,
+                        remedy="start a new experiment on the disk you mean",
+                    )
                 put(self.machine, path, value, f"allowed: {describe(self.allowed())}")
 
     def verify(self, value: str) -> None:
@@ -121,7 +139,10 @@ class FileKnob(Knob):
         errors: list[str] = []
         for path, text in saved.values:
             if not path.startswith(ROOTS) or ".." in path.split("/"):
-                raise KnobError(f"the record names {path!r}, which is not a kernel setting", place=saved.knob)
+                raise KnobError(
+                    f"the record names {path!r}, which is not a kernel setting",
+                    place=saved.knob,
+                )
             absent = _no_longer_there(machine, saved, path)
             if absent:
                 accounts[absent] = None
@@ -134,7 +155,11 @@ class FileKnob(Knob):
                 errors.append(error.sentence)
         errors += _differing(cls, machine, saved) if not errors else []
         if errors:
-            raise KnobError("; ".join(errors), place=saved.knob, remedy="iodelta restore tries again")
+            raise KnobError(
+                "; ".join(errors),
+                place=saved.knob,
+                remedy="iodelta restore tries again",
+            )
         return "; ".join(accounts) or "is at its original value"
 
 
@@ -165,7 +190,9 @@ class ResettingKnob(FileKnob):
             return script
         resets = cls.script_resets(name)
         keep = (*script.keep, ("keep", *resets))
-        return msgspec.structs.replace(script, keep=keep, release=(*script.release, ("put_back_all", *resets)))
+        return msgspec.structs.replace(
+            script, keep=keep, release=(*script.release, ("put_back_all", *resets))
+        )
 
     def also(self) -> tuple[str, ...]:
         return tuple(chain.from_iterable(self.resets(path) for path in self.paths()))
@@ -173,13 +200,17 @@ class ResettingKnob(FileKnob):
     def save(self, values: Sequence[str] = ()) -> Saved:
         saved = super().save(values)
         for path in self.paths():
-            self._states[path, self.parse(text_of(self.machine, path))] = self._state(path)
+            self._states[path, self.parse(text_of(self.machine, path))] = self._state(
+                path
+            )
         return saved
 
     def apply(self, value: str) -> None:
         super().apply(value)
         for path in self.paths():
-            for other, text in self._states.setdefault((path, value), self._state(path)):
+            for other, text in self._states.setdefault(
+                (path, value), self._state(path)
+            ):
                 if attribute(self.machine, other) != text:
                     put(self.machine, other, text, f"as it was under {value} before")
 
@@ -197,7 +228,9 @@ def _differing(family: type[FileKnob], machine: Machine, saved: Saved) -> Iterab
                 yield f"{path}: wrote {text!r}, the kernel shows {present!r}"
 
 
-def _another_disk(machine: Machine, pinned: tuple[tuple[str, str], ...], path: str) -> str:
+def _another_disk(
+    machine: Machine, pinned: tuple[tuple[str, str], ...], path: str
+) -> str:
     """A message if ``path`` now belongs to another disk than the one whose setting was saved; else empty."""
     for disk, before in pinned:
         if f"/{sysfs_name(disk)}/" in path:
@@ -212,7 +245,9 @@ def put(machine: Machine, path: str, text: str, remedy: str) -> None:
     try:
         retry_busy(lambda: machine.write(path, text))
     except MachineError as error:
-        raise KnobError(f"cannot set {text!r}: {reason_of(error)}", place=path, remedy=remedy) from error
+        raise KnobError(
+            f"cannot set {text!r}: {reason_of(error)}", place=path, remedy=remedy
+        ) from error
 
 
 def text_of(machine: Machine, path: str) -> str:
@@ -221,7 +256,9 @@ def text_of(machine: Machine, path: str) -> str:
         return machine.read(path)
     except MachineError as error:
         raise KnobError(
-            f"cannot be read: {reason_of(error)}", place=path, remedy="did the device or filesystem go away?"
+            f"cannot be read: {reason_of(error)}",
+            place=path,
+            remedy="did the device or filesystem go away?",
         ) from error
 
 
@@ -235,13 +272,19 @@ def _no_longer_there(machine: Machine, saved: Saved, path: str) -> str:
     """Why there is nothing to restore at ``path``; empty where there is."""
     if other := _another_disk(machine, saved.disks, path):
         return f"{path} not changed: {other}"
-    return "" if machine.glob(path) else f"{path} no longer exists, nor does its setting"
+    return (
+        "" if machine.glob(path) else f"{path} no longer exists, nor does its setting"
+    )
 
 
 def choices(text: str) -> tuple[str, ...]:
     """``none [mq-deadline]`` -> both; a text without brackets offers no list."""
     words = text.split()
-    return tuple(word.strip("[]") for word in words) if any(word.startswith("[") for word in words) else ()
+    return (
+        tuple(word.strip("[]") for word in words)
+        if any(word.startswith("[") for word in words)
+        else ()
+    )
 
 
 def in_all(offers: Sequence[Sequence[str]]) -> tuple[str, ...]:

@@ -30,7 +30,11 @@ class IrqAffinity(FileKnob):
         self._cpus = Cpus(machine, target, "cpus")
 
     def paths(self) -> tuple[str, ...]:
-        found = dict.fromkeys(chain.from_iterable(interrupts(self.machine, disk) for disk in self.target.disks))
+        found = dict.fromkeys(
+            chain.from_iterable(
+                interrupts(self.machine, disk) for disk in self.target.disks
+            )
+        )
         return tuple(f"/proc/irq/{number}/smp_affinity_list" for number in found)
 
     @classmethod
@@ -39,7 +43,11 @@ class IrqAffinity(FileKnob):
 
     def absent(self) -> str:
         disks = ", ".join(self.target.disks)
-        return f"{disks} takes no interrupts of its own" if disks else f"needs a disk: {self.target.reason}"
+        return (
+            f"{disks} takes no interrupts of its own"
+            if disks
+            else f"needs a disk: {self.target.reason}"
+        )
 
     def allowed(self) -> str:
         return self._cpus.allowed()

@@ -66,7 +66,11 @@ class Kernel(Knob):
         if self.machine.run(["id", "-u"]).text.strip() != "0":
             return "needs root there"
         found, reasons = ways(self.machine)
-        return None if found else f"there is no way to start another kernel there: {'; '.join(reasons)}"
+        return (
+            None
+            if found
+            else f"there is no way to start another kernel there: {'; '.join(reasons)}"
+        )
 
     def allowed(self) -> tuple[str, ...]:
         return tuple(installed(self.machine))
@@ -79,7 +83,11 @@ class Kernel(Knob):
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         if reason := self.available():
-            raise KnobError(reason, place=f"{self.machine.name}: kernel", remedy="see `iodelta knobs` there")
+            raise KnobError(
+                reason,
+                place=f"{self.machine.name}: kernel",
+                remedy="see `iodelta knobs` there",
+            )
         if (kind := self._medium()) in ("tmpfs", "ramfs"):
             raise KnobError(
                 f"a reboot would lose the record of the first kernel: it is kept on {kind}",
@@ -97,7 +105,12 @@ class Kernel(Knob):
                 ("cmdline", cmdline),
                 ("limit", f"{self.limit:g}"),
                 ("machine", attribute(self.machine, "/etc/machine-id") or ""),
-                ("restore", msgspec.json.encode(["sh", "-c", way.script(own, cmdline)]).decode()),
+                (
+                    "restore",
+                    msgspec.json.encode(
+                        ["sh", "-c", way.script(own, cmdline)]
+                    ).decode(),
+                ),
             ),
             volatile=False,
         )
@@ -135,7 +148,9 @@ class Kernel(Knob):
         if not value:
             release, build = _uname(self.machine)
             found = installed(self.machine).get(release)
-            if found is None or not (found.initrd or _began_without_initrd(self.machine)):
+            if found is None or not (
+                found.initrd or _began_without_initrd(self.machine)
+            ):
                 raise MeasureError(
                     f"there is no {'initrd' if found else 'image'} of the running kernel {release}, so it could not be "
                     "booted again",
@@ -177,18 +192,27 @@ class Kernel(Knob):
     def _medium(self) -> str:
         """The kind of filesystem that what must outlive a run is kept on; its directory may not be there yet."""
         path = self.machine.state
-        while (done := self.machine.run(["stat", "-f", "-c", "%T", "--", path])).returncode and path != "/":
+        while (
+            done := self.machine.run(["stat", "-f", "-c", "%T", "--", path])
+        ).returncode and path != "/":
             path = posixpath.dirname(path)
         return done.text.strip()
 
     def _at(self, value: str) -> Image:
         path, _, initrd = value.partition(":")
         for one in (path, initrd or path):
-            if not one.startswith("/") or self.machine.run(["test", "-r", one]).returncode:
+            if (
+                not one.startswith("/")
+                or self.machine.run(["test", "-r", one]).returncode
+            ):
                 raise MeasureError(
-                    f"there is no {one!r}", place=self.machine.name, remedy="give IMAGE:INITRD, absolute paths there"
+                    f"there is no {one!r}",
+                    place=self.machine.name,
+                    remedy="give IMAGE:INITRD, absolute paths there",
                 )
-        text = kernels.version(self.machine.run(["head", "-c", str(HEADER), path]).stdout, path)
+        text = kernels.version(
+            self.machine.run(["head", "-c", str(HEADER), path]).stdout, path
+        )
         return Image(text.partition(" ")[0], path, initrd, text.partition(") ")[2])
 
     @classmethod
@@ -199,10 +223,18 @@ class Kernel(Knob):
         way = next(way for way in WAYS if way.name == values["way"])(machine)
         own = converted({name: values[name] for name in Image.__struct_fields__}, Image)
         way.forget()
-        if _uname(machine) == (own.release, own.build) and _plain(_cmdline(machine)) == _plain(values["cmdline"]):
+        if _uname(machine) == (own.release, own.build) and _plain(
+            _cmdline(machine)
+        ) == _plain(values["cmdline"]):
             return f"nothing to do: {own.release} runs"
         way = next(iter([way] if not way.missing() else ways(machine)[0]), way)
-        _reboot(machine, way, own, values["cmdline"] if way.cmdline else "", float(values["limit"]))
+        _reboot(
+            machine,
+            way,
+            own,
+            values["cmdline"] if way.cmdline else "",
+            float(values["limit"]),
+        )
         return f"{own.release} was started again by {way.name}"
 
 
@@ -210,16 +242,33 @@ def installed(machine: Machine) -> dict[str, Image]:
     """The kernels in /boot and in the directories of their modules, by release, in its order."""
     found: dict[str, Image] = {}
     files = set(machine.glob("/boot/init*"))
-    for path in (*machine.glob("/lib/modules/*/vmlinuz"), *machine.glob("/boot/vmlinuz-*")):
-        release = path.split("/")[3] if path.startswith("/lib/") else path.removeprefix("/boot/vmlinuz-")
-        if not release[:1].isdigit():  # a name of the distribution's: what it is, only its header would say
+    for path in (
+        *machine.glob("/lib/modules/*/vmlinuz"),
+        *machine.glob("/boot/vmlinuz-*"),
+    ):
+        release = (
+            path.split("/")[3]
+            if path.startswith("/lib/")
+            else path.removeprefix("/boot/vmlinuz-")
+        )
+        if (
+            not release[:1].isdigit()
+        ):  # a name of the distribution's: what it is, only its header would say
             continue
-        names = (f"/boot/initrd.img-{release}", f"/boot/initramfs-{release}.img", f"/boot/initrd-{release}")
-        found[release] = Image(release, path, next((name for name in names if name in files), ""))
+        names = (
+            f"/boot/initrd.img-{release}",
+            f"/boot/initramfs-{release}.img",
+            f"/boot/initrd-{release}",
+        )
+        found[release] = Image(
+            release, path, next((name for name in names if name in files), "")
+        )
     return dict(sorted(found.items(), key=lambda item: kernels.order(item[0])))
 
 
-def _reboot(machine: Machine, way: Way, image: Image, cmdline: str, limit: float) -> None:
+def _reboot(
+    machine: Machine, way: Way, image: Image, cmdline: str, limit: float
+) -> None:
     """Reboot a machine and verify the result. Raises KnobError, LostError."""
     if not isinstance(machine, SshMachine):
         raise KnobError(
@@ -260,7 +309,9 @@ def _verify(machine: Machine, image: Image, cmdline: str) -> None:
 def _began_without_initrd(machine: Machine) -> bool:
     """Whether the boot loader gave the running kernel none (``ramdisk_size`` of x86's boot parameters)."""
     try:
-        return machine.read_bytes("/sys/kernel/boot_params/data")[0x21C:0x220] == bytes(4)
+        return machine.read_bytes("/sys/kernel/boot_params/data")[0x21C:0x220] == bytes(
+            4
+        )
     except MachineError:
         return False
 

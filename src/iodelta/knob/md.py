@@ -29,7 +29,9 @@ class StripeCacheSize(FileKnob):
         return (in_disks("md/stripe_cache_size"),)
 
     def absent(self) -> str:
-        return f"needs an md array of RAID level 4, 5 or 6: {self.target.path} is on none"
+        return (
+            f"needs an md array of RAID level 4, 5 or 6: {self.target.path} is on none"
+        )
 
     def allowed(self) -> str:
         return "a whole number from 17 to 32768"

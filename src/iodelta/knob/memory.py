@@ -13,7 +13,11 @@ from iodelta.probe.sysfs import attribute
 from iodelta.probe.topology import Target
 
 DROP = "/proc/sys/vm/drop_caches"
-COUNTERS = {"1": ("drop_pagecache",), "2": ("drop_slab",), "3": ("drop_pagecache", "drop_slab")}
+COUNTERS = {
+    "1": ("drop_pagecache",),
+    "2": ("drop_slab",),
+    "3": ("drop_pagecache", "drop_slab"),
+}
 
 
 class DropCaches(Knob):
@@ -44,7 +48,9 @@ class DropCaches(Knob):
 
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         if value not in COUNTERS:
-            raise refuse(self.name, value, "1 (page cache), 2 (dentries and inodes), 3 (both)")
+            raise refuse(
+                self.name, value, "1 (page cache), 2 (dentries and inodes), 3 (both)"
+            )
 
     def apply(self, value: str) -> None:
         self._before = self._count(value)
@@ -74,12 +80,17 @@ class DropCaches(Knob):
     @classmethod
     def script(cls, name: str, values: Sequence[str]) -> Script:
         drop: Word = Shell(">/proc/sys/vm/drop_caches")
-        return Script({value: ((Shell("sync; printf '%s\\n'"), value, drop),) for value in values})
+        return Script(
+            {value: ((Shell("sync; printf '%s\\n'"), value, drop),) for value in values}
+        )
 
     @classmethod
     def undo_lines(cls, saved: Saved) -> Iterator[Line]:
         yield from ()
 
     def _count(self, value: str) -> dict[str, int]:
-        pairs = (line.split() for line in (attribute(self.machine, "/proc/vmstat") or "").splitlines())
+        pairs = (
+            line.split()
+            for line in (attribute(self.machine, "/proc/vmstat") or "").splitlines()
+        )
         return {name: int(count) for name, count in pairs if name in COUNTERS[value]}

@@ -44,7 +44,11 @@ MODES = {
 
 def options_of(words: Sequence[str]) -> dict[str, str]:
     """The options among fio's words, by their first names; a flag is 1."""
-    pairs = (word.removeprefix("--").partition("=") for word in words if word.startswith("--"))
+    pairs = (
+        word.removeprefix("--").partition("=")
+        for word in words
+        if word.startswith("--")
+    )
     return {canonical(name): value if equals else "1" for name, equals, value in pairs}
 
 
@@ -67,7 +71,9 @@ def check_options(options: Mapping[str, str]) -> None:
     mode = options.get("rw", "read")
     if mode not in MODES:
         remedy = f"one of {', '.join(MODES)}"
-        raise RequestError(f"the mirror cannot do rw={mode}", place="mirror.read_policy", remedy=remedy)
+        raise RequestError(
+            f"the mirror cannot do rw={mode}", place="mirror.read_policy", remedy=remedy
+        )
 
 
 def mirrored(knobs: Mapping[str, str]) -> bool:
@@ -83,7 +89,9 @@ def _without_sample(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def members_of(knobs: Mapping[str, str]) -> tuple[str, ...]:
     """The members that these settings spread the load over."""
     values = (knobs[name] for name in MirrorPolicy.names if name in knobs)
-    members = chain.from_iterable(split_command(value, MirrorPolicy.names[0])[1:] for value in values)
+    members = chain.from_iterable(
+        split_command(value, MirrorPolicy.names[0])[1:] for value in values
+    )
     return tuple(map(os.path.abspath, members))
 
 
@@ -116,19 +124,33 @@ class MirrorPolicy(Knob):
         try:
             native().check_policy(policy)
         except ValueError as error:
-            raise RequestError(str(error), place=self.name, remedy="iodelta policy list shows them") from error
+            raise RequestError(
+                str(error), place=self.name, remedy="iodelta policy list shows them"
+            ) from error
         found = [resolve(self.machine, member) for member in members]
         among = self.target.real_path in [one.real_path for one in found]
         # As a file of a btrfs and members beside it on the same disks: variants of the kernel's policies and of these.
-        disks = set(chain.from_iterable(member.disks for member in found if member.kind == "block"))
+        disks = set(
+            chain.from_iterable(
+                member.disks for member in found if member.kind == "block"
+            )
+        )
         near = bool(self.target.disks) and {*self.target.disks} <= disks
         if self.target.kind != "directory" and not among and not near:
-            needed = f"{self.target.path} must be among the members, or lie on their disks"
+            needed = (
+                f"{self.target.path} must be among the members, or lie on their disks"
+            )
             raise refuse(self.name, value, f"{self.allowed()}; {needed}")
 
-    def findings(self, values: Sequence[str], size: int | None = None) -> dict[str, tuple[Finding, ...]]:
-        members = {value: tuple(split_command(value, self.name)[1:]) for value in values}
-        found = {one: inspect(one, size=size)[1] for one in dict.fromkeys(members.values())}  # once for all policies
+    def findings(
+        self, values: Sequence[str], size: int | None = None
+    ) -> dict[str, tuple[Finding, ...]]:
+        members = {
+            value: tuple(split_command(value, self.name)[1:]) for value in values
+        }
+        found = {
+            one: inspect(one, size=size)[1] for one in dict.fromkeys(members.values())
+        }  # once for all policies
         return {value: _without_sample(found[own]) for value, own in members.items()}
 
     def apply(self, value: str) -> None:
@@ -140,7 +162,14 @@ class MirrorPolicy(Knob):
     def launcher(self, value: str) -> tuple[str, ...]:
         policy, *members = split_command(value, self.name)
         # The load runs in a directory of its own.
-        return (sys.executable, "-m", PROGRAM, policy, *map(os.path.abspath, members), "--")
+        return (
+            sys.executable,
+            "-m",
+            PROGRAM,
+            policy,
+            *map(os.path.abspath, members),
+            "--",
+        )
 
     @classmethod
     def script(cls, name: str, values: Sequence[str]) -> NoScript:

@@ -41,7 +41,9 @@ def _number(name: str, default: int) -> Option:
 
 
 ANY = {
-    "atime": Option("strictatime", "noatime|relatime|strictatime", "noatime, relatime, strictatime"),
+    "atime": Option(
+        "strictatime", "noatime|relatime|strictatime", "noatime, relatime, strictatime"
+    ),
     "diratime": _flag("diratime", on=True),
     "lazytime": _flag("lazytime", on=False),
 }
@@ -60,9 +62,15 @@ OWN = {
         "barrier": _flag("barrier", on=True),
         "commit": _number("commit", 30),
         "compress": Option(
-            "compress=no", r"compress(-force)?=(no|lzo|zlib(:\d+)?|zstd(:-?\d+)?)", "compress=ALGORITHM[:LEVEL]"
+            "compress=no",
+            r"compress(-force)?=(no|lzo|zlib(:\d+)?|zstd(:-?\d+)?)",
+            "compress=ALGORITHM[:LEVEL]",
         ),
-        "discard": Option("nodiscard", "nodiscard|discard(=async)?", "nodiscard, discard, discard=async"),
+        "discard": Option(
+            "nodiscard",
+            "nodiscard|discard(=async)?",
+            "nodiscard, discard, discard=async",
+        ),
         "flushoncommit": _flag("flushoncommit", on=False),
         "metadata_ratio": _number("metadata_ratio", 0),
         "ssd": _flag("ssd", on=False),
@@ -92,7 +100,9 @@ class MountOptions(Knob):
         return None
 
     def allowed(self) -> str:
-        return ", ".join(option.spelled for option in _options(self.target.fstype).values())
+        return ", ".join(
+            option.spelled for option in _options(self.target.fstype).values()
+        )
 
     def read(self) -> str:
         return ",".join(self._mount().options)
@@ -107,11 +117,19 @@ class MountOptions(Knob):
                     remedy=f"allowed on {self.target.fstype}: {self.allowed()}",
                 )
             if keys.count(key) > 1:
-                raise RequestError(f"{value!r} sets {key} twice", place=self.name, remedy="keep one of them")
+                raise RequestError(
+                    f"{value!r} sets {key} twice",
+                    place=self.name,
+                    remedy="keep one of them",
+                )
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         self._found = mount = self._mount()
-        record = (("point", mount.point), ("devno", mount.devno), ("options", ",".join(mount.options)))
+        record = (
+            ("point", mount.point),
+            ("devno", mount.devno),
+            ("options", ",".join(mount.options)),
+        )
         return self.record(record)
 
     def apply(self, value: str) -> None:
@@ -159,7 +177,9 @@ class MountOptions(Knob):
     def _mount(self) -> Mount:
         found = _find(self.machine, self.target.mount)
         if found is None:
-            raise KnobError("is no longer mounted", place=self.target.mount, remedy="mount it again")
+            raise KnobError(
+                "is no longer mounted", place=self.target.mount, remedy="mount it again"
+            )
         return found
 
     def _wanted(self, value: str) -> dict[str, str]:
@@ -170,7 +190,9 @@ class MountOptions(Knob):
 
 def _find(machine: Machine, point: str) -> Mount | None:
     """The topmost mount there."""
-    return next((mount for mount in reversed(mounts(machine)) if mount.point == point), None)
+    return next(
+        (mount for mount in reversed(mounts(machine)) if mount.point == point), None
+    )
 
 
 def _options(fstype: str) -> dict[str, Option]:
@@ -178,30 +200,41 @@ def _options(fstype: str) -> dict[str, Option]:
 
 
 def _key(fstype: str, word: str) -> str | None:
-    matches = (key for key, option in _options(fstype).items() if re.fullmatch(option.pattern, word, re.ASCII))
+    matches = (
+        key
+        for key, option in _options(fstype).items()
+        if re.fullmatch(option.pattern, word, re.ASCII)
+    )
     return next(matches, None)
 
 
 def _shown(fstype: str, words: Sequence[str]) -> dict[str, str]:
     """Settable options by key, later words before earlier, those at their default left out."""
     last = {key: word for word in words if (key := _key(fstype, word))}
-    return {key: word for key, word in last.items() if word != _options(fstype)[key].default}
+    return {
+        key: word for key, word in last.items() if word != _options(fstype)[key].default
+    }
 
 
 def _holds(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """``compress=zstd`` is shown as ``compress=zstd:3``."""
     return present.keys() == wanted.keys() and all(
-        present[key] == word or present[key].startswith(f"{word}:") for key, word in wanted.items()
+        present[key] == word or present[key].startswith(f"{word}:")
+        for key, word in wanted.items()
     )
 
 
 def _remount(machine: Machine, mount: Mount, wanted: Mapping[str, str]) -> None:
     present, options = _shown(mount.fstype, mount.options), _options(mount.fstype)
     words = [word for word in mount.options if word in VFS]
-    words += [word for key, word in wanted.items() if key in ANY or present.get(key) != word]
+    words += [
+        word for key, word in wanted.items() if key in ANY or present.get(key) != word
+    ]
     words += [options[key].default for key in present if key not in wanted]
     # With both source and mount point named, mount(8) does not mix in what fstab says.
-    done = machine.run(["mount", "-o", ",".join(["remount", *words]), "--", mount.source, mount.point])
+    done = machine.run(
+        ["mount", "-o", ",".join(["remount", *words]), "--", mount.source, mount.point]
+    )
     if done.returncode != 0:
         raise KnobError(
             f"cannot be remounted with {','.join(words)}: {done.stderr.decode(errors='replace').strip()}",

@@ -74,7 +74,10 @@ class Way(ABC):
         words = self.choose(image, cmdline)
         _run(self.machine, words)
         if not self.chosen():
-            raise KnobError(f"{words[0]} says nothing, and has not chosen {image.release}", place=self.machine.name)
+            raise KnobError(
+                f"{words[0]} says nothing, and has not chosen {image.release}",
+                place=self.machine.name,
+            )
 
 
 class Kexec(Way):
@@ -132,15 +135,23 @@ class Grub(_OneShot):
 
     def choose(self, image: Image, cmdline: str) -> tuple[str, ...]:
         _, text = self._configuration()
-        entries = [*grub_entries(text), *(_snippets(self.machine) if "blscfg" in text else ())]
-        found = next((entry for entry, path in entries if _same_image(path, image)), None)
+        entries = [
+            *grub_entries(text),
+            *(_snippets(self.machine) if "blscfg" in text else ()),
+        ]
+        found = next(
+            (entry for entry, path in entries if _same_image(path, image)), None
+        )
         if found is None:
             what = f"GRUB has no entry that boots {image.image}"
             raise KnobError(what, place=self.machine.name, remedy="update-grub")
         return (self._program("reboot"), found)
 
     def chosen(self) -> bool:
-        return re.search("^next_entry=.", self._environment("list"), re.MULTILINE) is not None
+        return (
+            re.search("^next_entry=.", self._environment("list"), re.MULTILINE)
+            is not None
+        )
 
     def forget(self) -> None:
         if self.chosen():
@@ -150,7 +161,14 @@ class Grub(_OneShot):
         return _run(self.machine, [self._program("editenv"), "-", *words])
 
     def _program(self, what: str) -> str:
-        return next((name for name in (f"grub-{what}", f"grub2-{what}") if _has(self.machine, name)), "")
+        return next(
+            (
+                name
+                for name in (f"grub-{what}", f"grub2-{what}")
+                if _has(self.machine, name)
+            ),
+            "",
+        )
 
     def _configuration(self) -> tuple[str, str]:
         for place in GRUB:
@@ -166,7 +184,10 @@ class SystemdBoot(_OneShot):
     name = "bootctl set-oneshot"
 
     def missing(self) -> str:
-        if not _has(self.machine, "bootctl") or self.machine.run(["bootctl", "is-installed"]).returncode:
+        if (
+            not _has(self.machine, "bootctl")
+            or self.machine.run(["bootctl", "is-installed"]).returncode
+        ):
             return "no systemd-boot there"
         return ""
 
@@ -175,7 +196,10 @@ class SystemdBoot(_OneShot):
         try:
             entries = from_json(text, list[_Entry])
         except msgspec.MsgspecError as error:
-            raise KnobError(f"the output of bootctl list is not a list: {error}", place=self.machine.name) from error
+            raise KnobError(
+                f"the output of bootctl list is not a list: {error}",
+                place=self.machine.name,
+            ) from error
         found = next((one.id for one in entries if one.boots(image)), None)
         if found is None:
             raise KnobError(
@@ -202,7 +226,11 @@ class _Entry(msgspec.Struct):
 
     def boots(self, image: Image) -> bool:
         path = self.linux or ""
-        return self.version == image.release or image.release in path.split("/") or _same_image(path, image)
+        return (
+            self.version == image.release
+            or image.release in path.split("/")
+            or _same_image(path, image)
+        )
 
 
 WAYS: tuple[type[Way], ...] = (Kexec, Grub, SystemdBoot)
@@ -213,12 +241,16 @@ def ways(machine: Machine) -> tuple[list[Way], list[str]]:
     """The ways that can be gone there; why the others cannot."""
     all_ways = [kind(machine) for kind in WAYS]
     asked = [(way, way.missing()) for way in all_ways]
-    return [way for way, reason in asked if not reason], [f"{way.name}: {reason}" for way, reason in asked if reason]
+    return [way for way, reason in asked if not reason], [
+        f"{way.name}: {reason}" for way, reason in asked if reason
+    ]
 
 
 def _entry_name(menu: re.Match[str]) -> str:
     """Its identifier, else its title, which is quoted in either way or not at all."""
-    named = re.search(r"(?:\$\{?menuentry_id_option\}?|--id)[\s=]+['\"]?([^'\"\s]+)", menu[4])
+    named = re.search(
+        r"(?:\$\{?menuentry_id_option\}?|--id)[\s=]+['\"]?([^'\"\s]+)", menu[4]
+    )
     return str(named[1] if named else menu[1] or menu[2] or menu[3])
 
 
@@ -227,28 +259,48 @@ def grub_entries(text: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     open_: list[str] = []
     for line in map(str.strip, text.splitlines()):
-        menu = re.match(r"(?:submenu|menuentry)\s+(?:'([^']*)'|\"([^\"]*)\"|(\S+))(.*)\{$", line)
+        menu = re.match(
+            r"(?:submenu|menuentry)\s+(?:'([^']*)'|\"([^\"]*)\"|(\S+))(.*)\{$", line
+        )
         if menu:
             open_.append(_entry_name(menu))
         elif line.endswith("{"):
             open_.append("")
         elif line == "}" and open_:
             open_.pop()
-        elif (boots := re.match(r"linux(?:16|efi)?\s+(\S+)", line)) and open_ and all(open_):
+        elif (
+            (boots := re.match(r"linux(?:16|efi)?\s+(\S+)", line))
+            and open_
+            and all(open_)
+        ):
             found.append((">".join(open_), boots[1]))
     return found
 
 
 def _snippets(machine: Machine) -> list[tuple[str, str]]:
     """The same of the files that GRUB's ``blscfg`` reads."""
-    texts = {path: attribute(machine, path) or "" for path in machine.glob("/boot/loader/entries/*.conf")}
-    lines = {path: re.search(r"^linux\s+(\S+)", text, re.MULTILINE) for path, text in texts.items()}
-    return [(os.path.basename(path).removesuffix(".conf"), line[1]) for path, line in lines.items() if line]
+    texts = {
+        path: attribute(machine, path) or ""
+        for path in machine.glob("/boot/loader/entries/*.conf")
+    }
+    lines = {
+        path: re.search(r"^linux\s+(\S+)", text, re.MULTILINE)
+        for path, text in texts.items()
+    }
+    return [
+        (os.path.basename(path).removesuffix(".conf"), line[1])
+        for path, line in lines.items()
+        if line
+    ]
 
 
 def _same_image(path: str, image: Image) -> bool:
     """Whether a boot loader's path is that image; its root may be /boot, or another name for it."""
-    return bool(path) and os.path.basename(path) == os.path.basename(image.image) and image.image.endswith(path)
+    return (
+        bool(path)
+        and os.path.basename(path) == os.path.basename(image.image)
+        and image.image.endswith(path)
+    )
 
 
 def _has(machine: Machine, name: str) -> bool:
@@ -262,6 +314,13 @@ def _run(machine: Machine, words: Sequence[str]) -> str:
     except MachineError as error:
         raise KnobError(error.what, place=error.place, remedy=error.remedy) from error
     if done.returncode != 0:
-        said = " ".join(done.stderr.decode(errors="replace").split()) or f"ended with {done.returncode}"
-        raise KnobError(f"{shlex.join(words)}: {said[-300:]}", place=machine.name, remedy="run it there to see why")
+        said = (
+            " ".join(done.stderr.decode(errors="replace").split())
+            or f"ended with {done.returncode}"
+        )
+        raise KnobError(
+            f"{shlex.join(words)}: {said[-300:]}",
+            place=machine.name,
+            remedy="run it there to see why",
+        )
     return done.text

@@ -13,7 +13,14 @@ from iodelta import plugins
 from iodelta.errors import IodeltaError, KnobError, RequestError
 from iodelta.knob.affinity import Cpus, Numa
 from iodelta.knob.base import Knob, KnobInfo, Saved
-from iodelta.knob.block import NrRequests, QueueAttribute, ReadAhead, Scheduler, SchedulerTunable, WritebackThrottle
+from iodelta.knob.block import (
+    NrRequests,
+    QueueAttribute,
+    ReadAhead,
+    Scheduler,
+    SchedulerTunable,
+    WritebackThrottle,
+)
 from iodelta.knob.btrfs import ReadPolicy
 from iodelta.knob.cgroup import IoMax
 from iodelta.knob.command import Command
@@ -56,7 +63,18 @@ FAMILIES: tuple[type[Knob], ...] = (
 )
 """In the order in which they must be applied, and restored: what may reset others comes before them."""
 
-GUARDED = ("available", "allowed", "read", "save", "check", "findings", "apply", "verify", "release", "launcher")
+GUARDED = (
+    "available",
+    "allowed",
+    "read",
+    "save",
+    "check",
+    "findings",
+    "apply",
+    "verify",
+    "release",
+    "launcher",
+)
 """Methods of a plugin's knob whose exceptions are named after it."""
 
 
@@ -82,9 +100,18 @@ def unusable(name: str, made: object) -> str:
 
 def _guarded(plugin: plugins.Plugin) -> type[Knob]:
     """The plugin's class with methods that name it where they fail."""
-    own = {name: plugins.guarded(plugin.title, getattr(plugin.made, name)) for name in GUARDED}
-    restoring = plugins.guarded(plugin.title, plugin.made.restore)  # bound to the plugin's class
-    made: type[Knob] = type(plugin.made.__name__, (plugin.made,), {**own, "restore": staticmethod(restoring)})
+    own = {
+        name: plugins.guarded(plugin.title, getattr(plugin.made, name))
+        for name in GUARDED
+    }
+    restoring = plugins.guarded(
+        plugin.title, plugin.made.restore
+    )  # bound to the plugin's class
+    made: type[Knob] = type(
+        plugin.made.__name__,
+        (plugin.made,),
+        {**own, "restore": staticmethod(restoring)},
+    )
     return made
 
 
@@ -108,18 +135,24 @@ def order(names: Iterable[str]) -> tuple[str, ...]:
 
 def catalogue(machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
     """What can be set on this machine for this target, and where not, why."""
-    return tuple(chain.from_iterable(kind.catalogue(machine, target) for kind in families()))
+    return tuple(
+        chain.from_iterable(kind.catalogue(machine, target) for kind in families())
+    )
 
 
 def check(knobs: Mapping[str, Knob], settings: Mapping[str, str]) -> None:
     """One variant's settings, before anything is written. Raises RequestError."""
     for name in order(settings):
         if reason := knobs[name].available():
-            raise RequestError(reason, place=name, remedy="iodelta knobs lists what can be set here")
+            raise RequestError(
+                reason, place=name, remedy="iodelta knobs lists what can be set here"
+            )
         knobs[name].check(settings[name], settings)
 
 
-def turn(knobs: Mapping[str, Knob], saved: Mapping[str, Saved], settings: Mapping[str, str]) -> tuple[str, ...]:
+def turn(
+    knobs: Mapping[str, Knob], saved: Mapping[str, Saved], settings: Mapping[str, str]
+) -> tuple[str, ...]:
     """Bring the machine from any variant to the one with ``settings``; returns the words to put before the load.
 
     ``knobs`` are all those of the experiment, each with its record in ``saved``, on disk already. Knobs that the
@@ -133,7 +166,9 @@ def turn(knobs: Mapping[str, Knob], saved: Mapping[str, Saved], settings: Mappin
         if name in settings:
             one.apply(settings[name])
             words += one.launcher(settings[name])
-        elif not any(other is not one and other.covers(other.name, name) for other in owners):
+        elif not any(
+            other is not one and other.covers(other.name, name) for other in owners
+        ):
             one.release(saved[name])
             owners.append(one)
     for name in order(settings):  # after all of them, since one may undo another
@@ -145,7 +180,9 @@ def restore(machine: Machine, saved: Saved) -> str:
     """Put one original back, from the record alone, idempotently; says what was done. Raises KnobError."""
     if not known(saved.knob):
         raise KnobError(
-            "this version of iodelta does not know the knob", place=saved.knob, remedy=f"by hand: {saved.values}"
+            "this version of iodelta does not know the knob",
+            place=saved.knob,
+            remedy=f"by hand: {saved.values}",
         )
     if saved.volatile and saved.boot != boot_id(machine):
         return "nothing to do: the machine was rebooted since, which undid the setting"
@@ -173,7 +210,9 @@ def latest_first(records: Iterable[Saved]) -> list[Saved]:
 
 def known(name: str) -> bool:
     """Whether there is a knob of that name."""
-    return any(kind.matches(name) for kind in FAMILIES) or any(kind.matches(name) for kind in _of_plugins())
+    return any(kind.matches(name) for kind in FAMILIES) or any(
+        kind.matches(name) for kind in _of_plugins()
+    )
 
 
 def family(name: str) -> type[Knob]:
@@ -185,7 +224,11 @@ def family(name: str) -> type[Knob]:
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names
         broken = plugins.troubles("knob", unusable)
         remedy = f"did you mean {', '.join(near)}?"
-        raise RequestError("there is no such knob", place=name, remedy=f"{broken}; {remedy}" if broken else remedy)
+        raise RequestError(
+            "there is no such knob",
+            place=name,
+            remedy=f"{broken}; {remedy}" if broken else remedy,
+        )
     return found
 
 

@@ -84,7 +84,9 @@ def line_text(line: Line) -> str:
 def quoted(text: str) -> str:
     """Data as one word of a script. Raises RequestError for a NUL, which no word can hold."""
     if "\0" in text:
-        raise RequestError("a script cannot hold a NUL byte", place=text.replace("\0", "?")[:80])
+        raise RequestError(
+            "a script cannot hold a NUL byte", place=text.replace("\0", "?")[:80]
+        )
     return shlex.quote(text)
 
 

@@ -24,7 +24,8 @@ EITHER = (
 
 
 HARMLESS = re.compile(
-    r"sysctl\.vm\.(dirty_\w+|swappiness|vfs_cache_pressure)|sysctl\.kernel\.(numa_balancing|timer_migration)", re.ASCII
+    r"sysctl\.vm\.(dirty_\w+|swappiness|vfs_cache_pressure)|sysctl\.kernel\.(numa_balancing|timer_migration)",
+    re.ASCII,
 )
 """Others may be a door: ``sysctl.kernel.core_pattern`` names a program that the kernel runs as root."""
 
@@ -37,7 +38,11 @@ class Sysctl(FileKnob):
     @classmethod
     def catalogue(cls, machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
         return (
-            KnobInfo("sysctl.NAME", "", f"any setting below {ROOT} that can be read back, as in sysctl.vm.dirty_ratio"),
+            KnobInfo(
+                "sysctl.NAME",
+                "",
+                f"any setting below {ROOT} that can be read back, as in sysctl.vm.dirty_ratio",
+            ),
         )
 
     @classmethod
@@ -46,7 +51,9 @@ class Sysctl(FileKnob):
 
     @classmethod
     def covers(cls, name: str, other: str) -> bool:
-        return cls.matches(other) and f"{ROOT}/{_relative(other)}" in _other_spellings(name)
+        return cls.matches(other) and f"{ROOT}/{_relative(other)}" in _other_spellings(
+            name
+        )
 
     @classmethod
     def danger(cls, name: str) -> str:
@@ -64,7 +71,9 @@ class Sysctl(FileKnob):
         both = (*cls.script_files(name), *others)
         # Files come back in the order in which they are kept: what is in force first, which makes the other 0.
         keep = (("keep", Output(("in_force", *both))), ("keep", *both))
-        return msgspec.structs.replace(script, keep=keep, release=(("put_back_either", *both),))
+        return msgspec.structs.replace(
+            script, keep=keep, release=(("put_back_either", *both),)
+        )
 
     def paths(self) -> tuple[str, ...]:
         return (f"{ROOT}/{_relative(self.name)}",)
@@ -83,7 +92,9 @@ class Sysctl(FileKnob):
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         saved = super().save(values)
-        return msgspec.structs.replace(saved, values=tuple(sorted(saved.values, key=lambda pair: pair[1] == "0")))
+        return msgspec.structs.replace(
+            saved, values=tuple(sorted(saved.values, key=lambda pair: pair[1] == "0"))
+        )
 
 
 def _other_spellings(name: str) -> tuple[str, ...]:
@@ -100,5 +111,9 @@ def _relative(name: str) -> str:
     path = text if first == "/" else text.translate(str.maketrans("./", "/."))
     parts = path.split("/")
     if not {"", ".", ".."}.isdisjoint(parts) or not set("*?[]").isdisjoint(path):
-        raise RequestError(f"{text!r} is not the name of a setting", place=name, remedy="as in sysctl.vm.dirty_ratio")
+        raise RequestError(
+            f"{text!r} is not the name of a setting",
+            place=name,
+            remedy="as in sysctl.vm.dirty_ratio",
+        )
     return path

@@ -17,7 +17,10 @@ OWN = {
     "/queue/scheduler": "block.scheduler",
     "/queue/nr_requests": "block.nr_requests",
     "/scaling_governor": "cpu.governor",
-    **{f"{ROOT}/{path}": f"sysctl.{path.replace('/', '.')}" for path in chain.from_iterable(EITHER)},
+    **{
+        f"{ROOT}/{path}": f"sysctl.{path.replace('/', '.')}"
+        for path in chain.from_iterable(EITHER)
+    },
 }
 """Files with their own knob, because a write to them changes other settings."""
 
@@ -34,7 +37,11 @@ class Sysfs(FileKnob):
     @classmethod
     def catalogue(cls, machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
         return (
-            KnobInfo("sysfs:PATH", "", "any one-line file below /sys or /proc/sys that can be read back, by its path"),
+            KnobInfo(
+                "sysfs:PATH",
+                "",
+                "any one-line file below /sys or /proc/sys that can be read back, by its path",
+            ),
         )
 
     def paths(self) -> tuple[str, ...]:
@@ -43,12 +50,20 @@ class Sysfs(FileKnob):
     @classmethod
     def script_files(cls, name: str) -> Line:
         path = name.removeprefix("sysfs:")
-        if not path.startswith(ROOTS) or ".." in path.split("/") or not path.isprintable():
+        if (
+            not path.startswith(ROOTS)
+            or ".." in path.split("/")
+            or not path.isprintable()
+        ):
             raise _outside(name)
         return (path,)
 
     def disks(self) -> tuple[str, ...]:
-        return tuple(part for part in self.path.split("/")[2:-1] if self.machine.glob(f"/sys/block/{part}"))
+        return tuple(
+            part
+            for part in self.path.split("/")[2:-1]
+            if self.machine.glob(f"/sys/block/{part}")
+        )
 
     def absent(self) -> str:
         return f"there is no {self.path}"
@@ -59,24 +74,34 @@ class Sysfs(FileKnob):
         return super().available()
 
     def allowed(self) -> tuple[str, ...] | str:
-        return choices(attribute(self.machine, self.path) or "") or "what the kernel takes"
+        return (
+            choices(attribute(self.machine, self.path) or "") or "what the kernel takes"
+        )
 
 
 def _outside(name: str) -> RequestError:
     return RequestError(
-        "is not a path below /sys or /proc/sys", place=name, remedy="as in sysfs:/sys/block/sda/queue/add_random"
+        "is not a path below /sys or /proc/sys",
+        place=name,
+        remedy="as in sysfs:/sys/block/sda/queue/add_random",
     )
 
 
 def _resolved(machine: Machine, name: str) -> str:
     path = name.removeprefix("sysfs:")
-    real = machine.run(["readlink", "-f", "--", path]).text.rstrip("\n") if path.startswith(ROOTS) else ""
+    real = (
+        machine.run(["readlink", "-f", "--", path]).text.rstrip("\n")
+        if path.startswith(ROOTS)
+        else ""
+    )
     clean = real.isprintable() and not any(c in real for c in "*?[]")
     if not clean or not real.startswith(ROOTS) or ".." in path.split("/"):
         raise _outside(name)
     for end, better in OWN.items():
         if real.endswith(end):
             raise RequestError(
-                "a write there resets other settings", place=name, remedy=f"use {better}, which puts them back"
+                "a write there resets other settings",
+                place=name,
+                remedy=f"use {better}, which puts them back",
             )
     return real

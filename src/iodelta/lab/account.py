@@ -78,7 +78,9 @@ class Account:
         self.spent = 0.0
         """Seconds of finished trials, in all sessions."""
         self.next_trial = 1
-        self._attempts: dict[tuple[str, int], dict[int, list[Started]]] = defaultdict(lambda: defaultdict(list))
+        self._attempts: dict[tuple[str, int], dict[int, list[Started]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for event in events:
             self.add(event)
 
@@ -117,7 +119,9 @@ class Account:
             case _:
                 pass  # knob records are the undo log's account, not the trials'
 
-    def _add_preparation(self, event: Preparing | StepBegun | StepDone | Settled) -> None:
+    def _add_preparation(
+        self, event: Preparing | StepBegun | StepDone | Settled
+    ) -> None:
         if isinstance(event, Preparing):
             self.preparing.append(event)
         elif isinstance(event, StepDone):
@@ -129,8 +133,12 @@ class Account:
 
     def unfinished(self, machine: str) -> dict[str, int]:
         """Kind of a step -> how often one began on ``machine`` and did not end: it was killed, or is still running."""
-        begun: Counter[str] = Counter(one.step for one in self.steps_begun if one.machine == machine)
-        ended: Counter[str] = Counter(one.step for one in self.steps.values() if one.machine == machine)
+        begun: Counter[str] = Counter(
+            one.step for one in self.steps_begun if one.machine == machine
+        )
+        ended: Counter[str] = Counter(
+            one.step for one in self.steps.values() if one.machine == machine
+        )
         return dict(begun - ended)
 
     @property
@@ -153,7 +161,9 @@ class Account:
 
     def problem(self, trial: int) -> str:
         """What spoilt a trial; empty when nothing did, or when it never finished."""
-        found = self.failed.get(trial) or (self.lost[trial].reason if trial in self.lost else "")
+        found = self.failed.get(trial) or (
+            self.lost[trial].reason if trial in self.lost else ""
+        )
         return found or (self.finished[trial].problem if trial in self.finished else "")
 
     def is_usable(self, trial: int) -> bool:
@@ -162,7 +172,11 @@ class Account:
 
     def usable(self) -> dict[int, Started]:
         """The identities of the finished trials without a problem."""
-        return {number: self.started[number] for number in self.finished if self.is_usable(number)}
+        return {
+            number: self.started[number]
+            for number in self.finished
+            if self.is_usable(number)
+        }
 
     def attempts(self, cell: str, block: int) -> dict[int, list[Started]]:
         """The trials begun for a block, by attempt."""
@@ -183,7 +197,11 @@ class Account:
         unreadable. Where an older run made a block again for noise, its first attempt counts: the variant itself may
         have caused the noise.
         """
-        return {number: one for number, one in self.judged(variants).items() if not one.conditioning}
+        return {
+            number: one
+            for number, one in self.judged(variants).items()
+            if not one.conditioning
+        }
 
     def judged(self, variants: Iterable[str]) -> dict[int, Started]:
         """The trials that count, and the conditioning trials of their superblocks."""
@@ -201,14 +219,28 @@ class Account:
             for number, one in sorted(self.lost.items())
         ]
         for variant, reason in self.left_out.items():
-            found.append(Finding(LEFT_OUT, "hard", f"variant {variant}", reason, "the others were measured without it"))
+            found.append(
+                Finding(
+                    LEFT_OUT,
+                    "hard",
+                    f"variant {variant}",
+                    reason,
+                    "the others were measured without it",
+                )
+            )
         return tuple(found)
 
-    def _counted(self, attempts: dict[int, list[Started]], variants: Collection[str]) -> list[Started]:
+    def _counted(
+        self, attempts: dict[int, list[Started]], variants: Collection[str]
+    ) -> list[Started]:
         """The usable trials of a block's first whole attempt, the conditioning ones included."""
         names = [name for name in variants if name not in self.left_out]
         for _, begun in sorted(attempts.items()):
-            usable = [one for one in begun if self.is_usable(one.trial) and one.variant in names]
+            usable = [
+                one
+                for one in begun
+                if self.is_usable(one.trial) and one.variant in names
+            ]
             counted = {one.variant: one for one in usable if not one.conditioning}
             uncounted = [one for one in usable if one.conditioning]
             before = Counter(one.variant for one in uncounted)

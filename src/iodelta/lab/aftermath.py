@@ -47,7 +47,9 @@ class Aftermath(msgspec.Struct, frozen=True):
     blocks: int
 
 
-def forbidden(machine: Machine, experiment: Experiment, found: Survey, destroy: Sequence[str]) -> str:
+def forbidden(
+    machine: Machine, experiment: Experiment, found: Survey, destroy: Sequence[str]
+) -> str:
     """Why the target must not be written to for this; empty where it may be. Nothing is asked of what iodelta made."""
     if experiment.of_command:
         return "the workload is a command, and iodelta does not know how to make it write more"
@@ -60,7 +62,9 @@ def forbidden(machine: Machine, experiment: Experiment, found: Survey, destroy: 
     return f"it takes trials that write; --destroy {found.target.path} allows them"
 
 
-def aftermath_experiment(experiment: Experiment, budget: float, size: int | None) -> Experiment:
+def aftermath_experiment(
+    experiment: Experiment, budget: float, size: int | None
+) -> Experiment:
     """The first cell's workload twice and a writer, in plain blocks: what one leaves to the next is the question."""
     cell, variant = experiment.cells[0], experiment.variants[0]
     more = dict(variant.options) | dict(writer(cell, variant, size))
@@ -74,7 +78,9 @@ def aftermath_experiment(experiment: Experiment, budget: float, size: int | None
             Variant(AGAIN, variant.knobs, variant.options),
             Variant(WRITER, variant.knobs, tuple(more.items())),
         ),
-        design=msgspec.structs.replace(experiment.design, budget=budget, carry_over="tested"),
+        design=msgspec.structs.replace(
+            experiment.design, budget=budget, carry_over="tested"
+        ),
     )
 
 
@@ -102,7 +108,9 @@ def _bytes(text: str | None) -> int:
         return 4096
 
 
-def aftermath_of(trials: Sequence[Trial], metrics: Sequence[Metric]) -> tuple[Aftermath, ...]:
+def aftermath_of(
+    trials: Sequence[Trial], metrics: Sequence[Metric]
+) -> tuple[Aftermath, ...]:
     """The carry-over by each metric that has enough blocks, from the trials of such an experiment."""
     found = []
     own = [trial for trial in trials if trial.variant != WRITER]
@@ -118,12 +126,17 @@ def aftermath_of(trials: Sequence[Trial], metrics: Sequence[Metric]) -> tuple[Af
         d = log_ratios(*values[:, usable], higher_is_better=higher)
         level = (-1.0 if higher else 1.0) * np.log(values[:, usable]).mean(axis=0)
         places = np.array([series.baseline_at, series.variant_at])[:, usable]
-        exposed = np.array([[after[at] for at in row] for row in places.astype(int).tolist()]).transpose(2, 0, 1)
+        exposed = np.array(
+            [[after[at] for at in row] for row in places.astype(int).tolist()]
+        ).transpose(2, 0, 1)
         contrast = exposed[:, 1] - exposed[:, 0]
         levels = Levels(level, exposed.mean(axis=1), places.mean(axis=0))
         carry = carry_over(d, contrast, contrast.mean(axis=1), levels)
         if carry.known:
-            value, low, high = (relative(end) for end in (carry.value[carry.best], carry.low, carry.high))
+            value, low, high = (
+                relative(end)
+                for end in (carry.value[carry.best], carry.low, carry.high)
+            )
             found.append(Aftermath(metric, value, low, high, len(d)))
     return tuple(found)
 
@@ -133,4 +146,6 @@ def _after_writes(counts: Counts) -> tuple[float, ...]:
     trend."""
     none = (0.0,) * len(MEMORIES)
     wrote, one, other = (counts.get(name, none) for name in (WRITER, ITSELF, AGAIN))
-    return tuple([2 / 3 * (w - (a + b) / 2) for w, a, b in zip(wrote, one, other, strict=True)])
+    return tuple(
+        [2 / 3 * (w - (a + b) / 2) for w, a, b in zip(wrote, one, other, strict=True)]
+    )

@@ -32,7 +32,12 @@ from iodelta.probe.mirrors import Mirrors
 from iodelta.probe.topology import Target, resolve, status
 from iodelta.trial import Background, Finding, Trial
 from iodelta.workload import command, io_uring
-from iodelta.workload.background import BackgroundLoad, background_findings, background_fio, substitute
+from iodelta.workload.background import (
+    BackgroundLoad,
+    background_findings,
+    background_fio,
+    substitute,
+)
 from iodelta.workload.fio import reads_only, run
 from iodelta.workload.model import OUTPUTS, FioRequest, FioResult, FioRun
 from iodelta.workload.pooled import pooled
@@ -55,7 +60,14 @@ class Requests:
     python: str = "python3"
     """What runs the supervisor of commands there."""
 
-    def of(self, cell: Cell, variant: Variant, *, seed: int = 1, launcher: tuple[str, ...] = ()) -> FioRequest:
+    def of(
+        self,
+        cell: Cell,
+        variant: Variant,
+        *,
+        seed: int = 1,
+        launcher: tuple[str, ...] = (),
+    ) -> FioRequest:
         """What fio is asked for in one trial; a variant's own fio options replace the cell's."""
         if cell.command is not None:
             return request_of(
@@ -68,7 +80,10 @@ class Requests:
         own = dict(variant.options)
         tool = cell.option(TOOL)
         return FioRequest(
-            options=(*((k, v) for k, v in cell.options if k not in own and k != TOOL), *variant.options),
+            options=(
+                *((k, v) for k, v in cell.options if k not in own and k != TOOL),
+                *variant.options,
+            ),
             tool="t/io_uring" if tool else "fio",
             fio=(self.io_uring or tool) if tool else "fio",
             target=self.target.real_path,
@@ -84,7 +99,9 @@ class Requests:
         )
 
 
-def background_words(condition: Condition, target: Target, files: str = "") -> tuple[str, ...]:
+def background_words(
+    condition: Condition, target: Target, files: str = ""
+) -> tuple[str, ...]:
     """The command of a condition's background load on ``target``, of whose ``files`` the names are given if it is a
     directory of them; empty without a load. Raises RequestError."""
     if condition.background_fio:
@@ -95,8 +112,14 @@ def background_words(condition: Condition, target: Target, files: str = "") -> t
             files=files,
             place=f"condition {condition.name}",
         )
-    values = {"target.path": target.real_path, "target.mount": target.mount, "target.device": target.device or ""}
-    return substitute(condition.background, {name: value for name, value in values.items() if value})
+    values = {
+        "target.path": target.real_path,
+        "target.mount": target.mount,
+        "target.device": target.device or "",
+    }
+    return substitute(
+        condition.background, {name: value for name, value in values.items() if value}
+    )
 
 
 def problem_of(trial: Trial) -> str:
@@ -105,7 +128,9 @@ def problem_of(trial: Trial) -> str:
     return "; ".join(f"{finding.explanation} ({finding.rule})" for finding in hard)
 
 
-def lone_device(cell: Cell, variant: Variant, condition: Condition, target: Target) -> str | None:
+def lone_device(
+    cell: Cell, variant: Variant, condition: Condition, target: Target
+) -> str | None:
     """The device whose I/O during a trial should be fio's alone; None where that cannot be said.
 
     Buffered I/O, a background load, a mirror, several devices; of a filesystem also writes, to which it adds its own;
@@ -116,8 +141,18 @@ def lone_device(cell: Cell, variant: Variant, condition: Condition, target: Targ
     reads = reads_only(tuple(given.items()))
     if cell.command is not None:
         return None
-    loaded = bool(condition.background or condition.background_fio or mirrored(variant.knobs) or cell.option(TOOL))
-    if not direct or loaded or len(target.devices) != 1 or not (reads or target.kind == "block"):
+    loaded = bool(
+        condition.background
+        or condition.background_fio
+        or mirrored(variant.knobs)
+        or cell.option(TOOL)
+    )
+    if (
+        not direct
+        or loaded
+        or len(target.devices) != 1
+        or not (reads or target.kind == "block")
+    ):
         return None
     return target.device
 
@@ -137,7 +172,9 @@ class Settings:
     def findings(self, condition: Condition, variant: Variant) -> tuple[Finding, ...]:
         """What is odd about a variant as it is set under a condition."""
         given = {**condition.knobs, **variant.knobs}.items()
-        odd = chain.from_iterable(self.odd.get(name, {}).get(value, ()) for name, value in given)
+        odd = chain.from_iterable(
+            self.odd.get(name, {}).get(value, ()) for name, value in given
+        )
         return (*self.placement.get(variant.name, ()), *odd)
 
 
@@ -167,9 +204,14 @@ class Bench:
         with machine.together("bench"):
             self._counters = Counters(machine, target)
             self._mirrors = Mirrors(machine, target)
-            self._standing = (*cache_findings(machine, target), *emulation_findings(machine))
+            self._standing = (
+                *cache_findings(machine, target),
+                *emulation_findings(machine),
+            )
             self._attached = self._attachments()
-            self._reads = OnlyReads(machine, target) if only_reads(plan.experiment) else None
+            self._reads = (
+                OnlyReads(machine, target) if only_reads(plan.experiment) else None
+            )
             self._disk = state_known(machine, target) if permit is not None else None
 
     def check_target(self) -> None:
@@ -180,7 +222,10 @@ class Bench:
         except RequestError:
             raise self._vanished() from None
         # Of the links some name the contents, which a write workload changes.
-        before, after = (msgspec.structs.replace(one, by_id=()) for one in (self.target.identity, now))
+        before, after = (
+            msgspec.structs.replace(one, by_id=())
+            for one in (self.target.identity, now)
+        )
         if before != after:
             raise self._vanished()
 
@@ -200,8 +245,12 @@ class Bench:
 
     def background(self, condition: Condition) -> BackgroundLoad:
         """The condition's background load, to be entered. Raises RequestError for a placeholder it cannot fill."""
-        words = background_words(condition, self.target, self._plan.experiment.target.files)
-        return BackgroundLoad(self._machine, words, workdir=self._requests.workdir, env=self._env)
+        words = background_words(
+            condition, self.target, self._plan.experiment.target.files
+        )
+        return BackgroundLoad(
+            self._machine, words, workdir=self._requests.workdir, env=self._env
+        )
 
     def trial(
         self,
@@ -222,9 +271,16 @@ class Bench:
         condition = self._experiment.condition(cell.condition)
         launcher = self._turned(condition, variant, stop)
         requests = [
-            self._requests.of(cell, variant, seed=identity.seed + number, launcher=launcher) for number in range(runs)
+            self._requests.of(
+                cell, variant, seed=identity.seed + number, launcher=launcher
+            )
+            for number in range(runs)
         ]
-        problem = command.make_ready(self._machine, requests[0], self._env) if cell.command is not None else ""
+        problem = (
+            command.make_ready(self._machine, requests[0], self._env)
+            if cell.command is not None
+            else ""
+        )
         load: list[int] = []  # its pid, once it has started
         starts: list[float] = []
 
@@ -248,7 +304,16 @@ class Bench:
             if problem:
                 made.append(command.not_run(request, self._machine.time(), problem))
                 continue
-            made.append(run(self._machine, request, stop=stop, on_start=start, on_tick=tick, env=self._env))
+            made.append(
+                run(
+                    self._machine,
+                    request,
+                    stop=stop,
+                    on_start=start,
+                    on_tick=tick,
+                    env=self._env,
+                )
+            )
         after = self._counters.snapshot()
         done, *more = made
         if made[-1].ended == "stopped":
@@ -259,10 +324,17 @@ class Bench:
         known = (*self._settings.findings(condition, variant), *self._standing)
         findings = (*findings, *known, *self._mirrors.findings(copies))
         guesses = io_uring.windows(made, starts) if cell.option(TOOL) else ()
-        moved = {} if guesses else self._counters.since(_ramp_end(starts, made, result), after)
+        moved = (
+            {}
+            if guesses
+            else self._counters.since(_ramp_end(starts, made, result), after)
+        )
         counted = self._counters.within(guesses, before, after) if guesses else {}
         whole = self._counters.difference(before, after)
-        findings = (*findings, *(self._reads.findings(whole) if self._reads is not None else ()))
+        findings = (
+            *findings,
+            *(self._reads.findings(whole) if self._reads is not None else ()),
+        )
         record = Record(
             run=msgspec.structs.replace(done, output=b""),
             counters={
@@ -270,7 +342,9 @@ class Bench:
                 **counted,
                 **{f"whole.{name}": whole[name] for name in counted if name in whole},
                 **copies,
-                **written_since(self._disk, target=self.target, counters=before.counters),
+                **written_since(
+                    self._disk, target=self.target, counters=before.counters
+                ),
             },
             background=account,
             findings=findings,
@@ -285,19 +359,35 @@ class Bench:
             device=lone_device(cell, variant, condition, self.target),
             moved=moved if self._experiment.design.ramp else trial.counters,
         )
-        record = msgspec.structs.replace(record, findings=(*record.findings, *disturbed))
-        self._folder.write_raw(
-            identity.trial, {OUTPUTS[done.request.tool]: done.output, RECORD: msgspec.json.encode(record)}
+        record = msgspec.structs.replace(
+            record, findings=(*record.findings, *disturbed)
         )
-        trial = msgspec.structs.replace(trial, findings=(*record.findings, *trial.findings[len(findings) :]))
+        self._folder.write_raw(
+            identity.trial,
+            {
+                OUTPUTS[done.request.tool]: done.output,
+                RECORD: msgspec.json.encode(record),
+            },
+        )
+        trial = msgspec.structs.replace(
+            trial, findings=(*record.findings, *trial.findings[len(findings) :])
+        )
         check_reads(trial.findings)
         return trial
 
     def unmeasured(
-        self, cell: Cell, variant: Variant, seed: int, words: tuple[str, ...], *, stop: Callable[[], bool]
+        self,
+        cell: Cell,
+        variant: Variant,
+        seed: int,
+        words: tuple[str, ...],
+        *,
+        stop: Callable[[], bool],
     ) -> FioRun:
         """The load of a trial behind further words, an instrument's: no trial, and not kept. Raises as ``trial``."""
-        launcher = self._turned(self._experiment.condition(cell.condition), variant, stop)
+        launcher = self._turned(
+            self._experiment.condition(cell.condition), variant, stop
+        )
         return run(
             self._machine,
             self._requests.of(cell, variant, seed=seed, launcher=(*words, *launcher)),
@@ -305,7 +395,9 @@ class Bench:
             env=self._env,
         )
 
-    def _turned(self, condition: Condition, variant: Variant, stop: Callable[[], bool]) -> tuple[str, ...]:
+    def _turned(
+        self, condition: Condition, variant: Variant, stop: Callable[[], bool]
+    ) -> tuple[str, ...]:
         """The machine as the variant wants it, the target still what it was; words to put before the load."""
         settings = {**condition.knobs, **variant.knobs}
         with self._machine.together("turn", condition.name, variant.name):
@@ -324,18 +416,30 @@ class Bench:
         """The background load's account of itself during a run."""
         if background is None:
             return None, ()
-        window = result.window or (done.started + self._experiment.design.ramp, done.started + done.seconds)
+        window = result.window or (
+            done.started + self._experiment.design.ramp,
+            done.started + done.seconds,
+        )
         try:
             account = background.account(window)
         except LostError:
             raise
         except MeasureError as error:
             words = " ".join(background.words)
-            return None, (Finding("background.gone", "hard", words, f"the background load is gone: {error.what}"),)
+            return None, (
+                Finding(
+                    "background.gone",
+                    "hard",
+                    words,
+                    f"the background load is gone: {error.what}",
+                ),
+            )
         return account, background_findings(account)
 
 
-def _ramp_end(starts: Sequence[float], made: Sequence[FioRun], result: FioResult) -> float:
+def _ramp_end(
+    starts: Sequence[float], made: Sequence[FioRun], result: FioResult
+) -> float:
     """When fio began to count, by the clock of ``starts``; infinite where it did not say, or ran several times."""
     if result.window is None or len(made) > 1:
         return math.inf

@@ -30,7 +30,12 @@ def look(machine: Machine, experiment: Experiment) -> Survey:
 
 
 def refusal(
-    machine: Machine, experiment: Experiment, found: Survey, destroy: Sequence[str], *, commands: bool = False
+    machine: Machine,
+    experiment: Experiment,
+    found: Survey,
+    destroy: Sequence[str],
+    *,
+    commands: bool = False,
 ) -> RefusedError | None:
     """What ``ready`` would raise of what is written to; None where it would not, as of a guest, whose disks go with it.
     ``commands``: those of the experiment may run.
@@ -47,7 +52,9 @@ def refusal(
     return None
 
 
-def _refuse(machine: Machine, experiment: Experiment, found: Survey, destroy: Sequence[str]) -> None:
+def _refuse(
+    machine: Machine, experiment: Experiment, found: Survey, destroy: Sequence[str]
+) -> None:
     if not found.scratch:
         size = None if found.target.kind == "directory" else found.size
         check_write(machine, found.target, destroy, size).close()

@@ -49,20 +49,36 @@ def held(experiment: Experiment) -> Experiment:
 
     return msgspec.structs.replace(
         experiment,
-        variants=tuple(msgspec.structs.replace(one, knobs=rest(one.knobs)) for one in experiment.variants),
-        conditions=tuple(msgspec.structs.replace(one, knobs=rest(one.knobs)) for one in experiment.conditions),
+        variants=tuple(
+            msgspec.structs.replace(one, knobs=rest(one.knobs))
+            for one in experiment.variants
+        ),
+        conditions=tuple(
+            msgspec.structs.replace(one, knobs=rest(one.knobs))
+            for one in experiment.conditions
+        ),
     )
 
 
 def alone(experiment: Experiment, variant: Variant) -> Experiment:
     """What a boot is of."""
-    return msgspec.structs.replace(experiment, variants=(experiment.variant(variant.name),))
+    return msgspec.structs.replace(
+        experiment, variants=(experiment.variant(variant.name),)
+    )
 
 
-def settings_of(experiment: Experiment, variant: Variant, condition: str = "") -> dict[str, str]:
+def settings_of(
+    experiment: Experiment, variant: Variant, condition: str = ""
+) -> dict[str, str]:
     """What a variant's boot sets, over what the condition does."""
-    shared = next((one.knobs for one in experiment.conditions if one.name == condition), {})
-    return {name: value for name, value in {**shared, **variant.knobs}.items() if of_boot(name)}
+    shared = next(
+        (one.knobs for one in experiment.conditions if one.name == condition), {}
+    )
+    return {
+        name: value
+        for name, value in {**shared, **variant.knobs}.items()
+        if of_boot(name)
+    }
 
 
 def _means(boots: Sequence[Sequence[float]]) -> list[float]:
@@ -83,9 +99,18 @@ class Scatter:
         self._chosen: dict[str, int] = {}
         self._costs: list[tuple[float, float]] = []
 
-    def add(self, cell: str, variant: str, rates: Sequence[float], boot_cost: float, run_cost: float) -> None:
+    def add(
+        self,
+        cell: str,
+        variant: str,
+        rates: Sequence[float],
+        boot_cost: float,
+        run_cost: float,
+    ) -> None:
         """A boot's runs; what the boot cost, and one run, in seconds."""
-        self._rates.setdefault((cell, variant), []).append([math.log(rate) for rate in rates if rate > 0])
+        self._rates.setdefault((cell, variant), []).append(
+            [math.log(rate) for rate in rates if rate > 0]
+        )
         self._costs.append((boot_cost, run_cost))
 
     def runs(self, cell: str, *, first: bool) -> int:
@@ -97,14 +122,22 @@ class Scatter:
         return self._chosen.get(cell, 2)
 
     def _choice(self, variants: Sequence[Sequence[Sequence[float]]]) -> int:
-        within = [statistics.variance(runs) for runs in chain.from_iterable(variants) if len(runs) > 1]
+        within = [
+            statistics.variance(runs)
+            for runs in chain.from_iterable(variants)
+            if len(runs) > 1
+        ]
         run = statistics.fmean(within) if within else 0.0
         means = map(_means, variants)
-        between = statistics.fmean(statistics.variance(boots) for boots in means if len(boots) > 1)
+        between = statistics.fmean(
+            statistics.variance(boots) for boots in means if len(boots) > 1
+        )
         boots, runs = zip(*self._costs, strict=True)
         # Of boots the mean: where one serves several cells, the others had it for nothing.
         boot_cost, run_cost = statistics.fmean(boots), statistics.median(runs)
-        return runs_per_boot(boot_cost, run_cost, math.sqrt(run), math.sqrt(max(0.0, between - run / 2)))
+        return runs_per_boot(
+            boot_cost, run_cost, math.sqrt(run), math.sqrt(max(0.0, between - run / 2))
+        )
 
 
 class NotBootedError(KnobError):
@@ -136,7 +169,9 @@ class Boots(ABC):
     def __exit__(self, *_: object) -> None: ...
 
     @abstractmethod
-    def booted(self, variant: Variant, condition: str = "", cell: str = "") -> contextlib.AbstractContextManager[Ready]:
+    def booted(
+        self, variant: Variant, condition: str = "", cell: str = ""
+    ) -> contextlib.AbstractContextManager[Ready]:
         """A boot of a variant in which ``cell`` was not measured yet, ready for a trial, and what was found there.
 
         Raises IodeltaError.
@@ -146,7 +181,9 @@ class Boots(ABC):
     def check_target(self) -> None:
         """Raises MeasureError when the target is not what it was when it was booted."""
 
-    def background(self, condition: Condition) -> contextlib.AbstractContextManager[None]:
+    def background(
+        self, condition: Condition
+    ) -> contextlib.AbstractContextManager[None]:
         """Started in each boot for itself."""
         return contextlib.nullcontext()
 
@@ -167,15 +204,31 @@ class Boots(ABC):
         inner = self._inner.experiment.variant(variant.name)
         begun = time.monotonic()
         try:
-            with self.booted(variant, cell.condition, cell.name) as (_, bench, _), contextlib.ExitStack() as stack:
+            with (
+                self.booted(variant, cell.condition, cell.name) as (_, bench, _),
+                contextlib.ExitStack() as stack,
+            ):
                 loaded = condition.background or condition.background_fio
-                load = stack.enter_context(bench.background(condition)) if loaded else None
-                booted, runs = time.monotonic(), self._scatter.runs(cell.name, first=identity.position == 0)
-                trial = bench.trial(identity, cell, inner, load, stop=stop, on_tick=on_tick, runs=runs)
+                load = (
+                    stack.enter_context(bench.background(condition)) if loaded else None
+                )
+                booted, runs = (
+                    time.monotonic(),
+                    self._scatter.runs(cell.name, first=identity.position == 0),
+                )
+                trial = bench.trial(
+                    identity, cell, inner, load, stop=stop, on_tick=on_tick, runs=runs
+                )
                 if trial is not None:
-                    rates = [value for name, value in trial.counters.items() if RATE.fullmatch(name)]
+                    rates = [
+                        value
+                        for name, value in trial.counters.items()
+                        if RATE.fullmatch(name)
+                    ]
                     cost = (time.monotonic() - booted) / runs
-                    self._scatter.add(cell.name, variant.name, rates, booted - begun, cost)
+                    self._scatter.add(
+                        cell.name, variant.name, rates, booted - begun, cost
+                    )
                 return trial
         except LostError as error:
             return self.lost(identity, error)

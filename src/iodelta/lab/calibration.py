@@ -28,7 +28,13 @@ from iodelta.lab.undo import state_directory
 from iodelta.machine import Machine
 from iodelta.plural import plural
 from iodelta.probe.topology import Target
-from iodelta.stats.calibration import Noise, alarms_beyond, false_alarm_bound, noise_sources, smallest_change
+from iodelta.stats.calibration import (
+    Noise,
+    alarms_beyond,
+    false_alarm_bound,
+    noise_sources,
+    smallest_change,
+)
 from iodelta.stats.stalls import CONFIDENCE, excluded, stalled_trials
 from iodelta.trial import Finding, Trial
 from iodelta.verdict import Judgement, Metric, value_of
@@ -108,9 +114,15 @@ class Calibration(msgspec.Struct, frozen=True):
         return excluded(self.stalled, self.trials, CONFIDENCE)
 
 
-def shares(budget: float, *, aftermath: bool, injections: bool) -> tuple[float, float, float]:
+def shares(
+    budget: float, *, aftermath: bool, injections: bool
+) -> tuple[float, float, float]:
     """Seconds of the budget for A against A, for the aftermath and for known slow-downs."""
-    wanted = (SHARES["A/A"], SHARES["aftermath"] * aftermath, SHARES["injected"] * injections)
+    wanted = (
+        SHARES["A/A"],
+        SHARES["aftermath"] * aftermath,
+        SHARES["injected"] * injections,
+    )
     first, second, third = (budget * share / sum(wanted) for share in wanted)
     return first, second, third
 
@@ -120,10 +132,13 @@ def key_of(machine: Machine, target: Target, cell: Cell, variant: Variant) -> st
     identity = machine.run(["cat", "/etc/machine-id"]).text.strip()
     disks = ",".join(target.disks)
     options = msgspec.json.encode(
-        {canonical(name): value for name, value in (*cell.options, *variant.options)}, order="deterministic"
+        {canonical(name): value for name, value in (*cell.options, *variant.options)},
+        order="deterministic",
     )
     own = msgspec.json.encode(cell.command) if cell.command is not None else b""
-    return hashlib.sha256(f"{identity}/{disks}/".encode() + options + own).hexdigest()[:16]
+    return hashlib.sha256(f"{identity}/{disks}/".encode() + options + own).hexdigest()[
+        :16
+    ]
 
 
 def a_against_a(experiment: Experiment, budget: float) -> Experiment:
@@ -132,14 +147,22 @@ def a_against_a(experiment: Experiment, budget: float) -> Experiment:
     Without a screen, however many: it would stop most comparisons before they could raise an alarm.
     """
     cell, variant = experiment.cells[0], experiment.variants[0]
-    one = make_plan(msgspec.structs.replace(experiment, cells=(cell,), variants=(variant, variant)))
+    one = make_plan(
+        msgspec.structs.replace(experiment, cells=(cell,), variants=(variant, variant))
+    )
     count = max(2, round(budget / (BLOCKS_EACH * one.per_block * one.trial_seconds)))
     return msgspec.structs.replace(
         experiment,
         question=f"What does iodelta say of {cell.name} against itself?",
         baseline="a",
-        cells=tuple(Cell(f"comparison {n}", cell.condition, cell.options, cell.command) for n in range(1, count + 1)),
-        variants=(Variant("a", variant.knobs, variant.options), Variant("again", variant.knobs, variant.options)),
+        cells=tuple(
+            Cell(f"comparison {n}", cell.condition, cell.options, cell.command)
+            for n in range(1, count + 1)
+        ),
+        variants=(
+            Variant("a", variant.knobs, variant.options),
+            Variant("again", variant.knobs, variant.options),
+        ),
         design=msgspec.structs.replace(experiment.design, budget=budget, family="holm"),
     )
 
@@ -158,12 +181,17 @@ def injected(experiment: Experiment, budget: float, iops: float) -> Experiment:
         question="Are known slow-downs found?",
         baseline="full",
         cells=(cell,),
-        variants=(throttled("full", base), *(throttled(f"minus-{100 * x:g}", base * (1 - x)) for x in INJECTED)),
+        variants=(
+            throttled("full", base),
+            *(throttled(f"minus-{100 * x:g}", base * (1 - x)) for x in INJECTED),
+        ),
         design=msgspec.structs.replace(experiment.design, budget=budget),
     )
 
 
-def noise_of(trials: Sequence[Trial], metrics: Sequence[Metric], seconds_per_block: float) -> tuple[MetricNoise, ...]:
+def noise_of(
+    trials: Sequence[Trial], metrics: Sequence[Metric], seconds_per_block: float
+) -> tuple[MetricNoise, ...]:
     """Noise by source from an A/A stream of counted trials, in run order. Metrics without enough values are left out.
 
     ``seconds_per_block`` are those of all its trials, the conditioning ones of a superblock among them.
@@ -175,7 +203,11 @@ def noise_of(trials: Sequence[Trial], metrics: Sequence[Metric], seconds_per_blo
     found = []
     for metric in metrics:
         values = np.array([_values(pair, metric) for pair in pairs])
-        values = values[np.all(np.isfinite(values) & (values > 0), axis=1)] if len(values) else values
+        values = (
+            values[np.all(np.isfinite(values) & (values > 0), axis=1)]
+            if len(values)
+            else values
+        )
         if len(values) < 4:
             continue
         noise = noise_sources(values[:, 0], values[:, 1])
@@ -184,7 +216,8 @@ def noise_of(trials: Sequence[Trial], metrics: Sequence[Metric], seconds_per_blo
         power = float(differences @ differences)
         lag1 = float(differences[1:] @ differences[:-1]) / power if power else 0.0
         visible = [
-            smallest_change(int(time_ / seconds_per_block), noise.block_sd) for time_ in (600.0, 3600.0, 28800.0)
+            smallest_change(int(time_ / seconds_per_block), noise.block_sd)
+            for time_ in (600.0, 3600.0, 28800.0)
         ]
         found.append(MetricNoise(metric, noise, lag1, *visible))
     return tuple(found)
@@ -201,7 +234,11 @@ def alarms_in(judgement: Judgement) -> tuple[int, int, bool]:
     """
     judged = {(v.cell, v.variant) for v in judgement.verdicts if v.look is not None}
     alone = {(v.cell, v.variant) for v in judgement.verdicts if v.alone in CHANGES}
-    return len(judged), len(alone & judged), any(v.word in CHANGES for v in judgement.verdicts)
+    return (
+        len(judged),
+        len(alone & judged),
+        any(v.word in CHANGES for v in judgement.verdicts),
+    )
 
 
 def stalls_in(trials: Sequence[Trial], metric: Metric) -> tuple[int, int]:
@@ -235,7 +272,9 @@ def doubt(calibrations: Sequence[Calibration], level: float) -> Finding | None:
                 f"than the level of {100 * level:g} % explains: a change here is only suspected"
             )
             remedy = "find what disturbs this machine or what one trial leaves to the next, then calibrate again"
-            return Finding("calibration.false-alarms", "warning", one.workload, text, remedy)
+            return Finding(
+                "calibration.false-alarms", "warning", one.workload, text, remedy
+            )
     return None
 
 
@@ -259,16 +298,26 @@ def merged(old: Calibration | None, new: Calibration) -> Calibration:
 def stored() -> Mapping[str, Calibration]:
     """All calibrations of this machine, by key; none where there is no file or it cannot be read."""
     try:
-        return from_json((state_directory() / CALIBRATION).read_bytes(), dict[str, Calibration])
+        return from_json(
+            (state_directory() / CALIBRATION).read_bytes(), dict[str, Calibration]
+        )
     except (OSError, msgspec.MsgspecError):
         return {}
 
 
-def calibrations_for(machine: Machine, target: Target, experiment: Experiment) -> tuple[Calibration, ...]:
+def calibrations_for(
+    machine: Machine, target: Target, experiment: Experiment
+) -> tuple[Calibration, ...]:
     """What is known of an experiment's cells on this machine and disk: copied into its folder when it begins."""
     known = stored()
     baseline = experiment.variant(experiment.baseline)
-    keys = dict.fromkeys(key_of(machine, target, cell, baseline) for cell in experiment.cells) if known else ()
+    keys = (
+        dict.fromkeys(
+            key_of(machine, target, cell, baseline) for cell in experiment.cells
+        )
+        if known
+        else ()
+    )
     return tuple(known[key] for key in keys if key in known)
 
 
@@ -276,7 +325,10 @@ def store(calibration: Calibration) -> Path:
     """Keep a calibration beside the others. Raises OSError."""
     path = state_directory() / CALIBRATION
     path.parent.mkdir(parents=True, exist_ok=True)
-    everything = {**stored(), calibration.key: merged(stored().get(calibration.key), calibration)}
+    everything = {
+        **stored(),
+        calibration.key: merged(stored().get(calibration.key), calibration),
+    }
     temporary = path.with_name(f".{CALIBRATION}.{os.getpid()}")
     temporary.write_bytes(msgspec.json.encode(everything))
     temporary.replace(path)

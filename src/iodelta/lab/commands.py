@@ -33,7 +33,9 @@ def request_of(
     python: str,
 ) -> FioRequest:
     """What a command is run as in one trial: its words with every name in braces replaced."""
-    values = command.values_of(cell, variant, target=target.real_path, trial=experiment.design.trial, seed=seed)
+    values = command.values_of(
+        cell, variant, target=target.real_path, trial=experiment.design.trial, seed=seed
+    )
     return FioRequest(
         options=tuple({**dict(cell.options), **dict(variant.options)}.items()),
         tool="command",
@@ -56,7 +58,11 @@ def kept_of(run: FioRun, result: FioResult) -> dict[str, Any]:
     """What the record of a trial keeps of the result of a command; nothing of fio's, which is read again."""
     if run.request.tool != "command":
         return {}
-    usage = (result.usr_cpu, result.sys_cpu, result.context_switches) if result.measured else (0.0, 0.0, 0)
+    usage = (
+        (result.usr_cpu, result.sys_cpu, result.context_switches)
+        if result.measured
+        else (0.0, 0.0, 0)
+    )
     return {"measured": result.measured, "usage": usage, "said": result.findings}
 
 
@@ -70,7 +76,9 @@ class OnlyReads:
     def __init__(self, machine: Machine, target: Target) -> None:
         self._machine, self._target = machine, target
         # A device that others use too is written to by them: then its counters say nothing of the command.
-        self._alone = target.kind == "block" and not device_reasons(machine, target.device or "", current_uses(machine))
+        self._alone = target.kind == "block" and not device_reasons(
+            machine, target.device or "", current_uses(machine)
+        )
         self._before = ""
 
     def look(self) -> None:
@@ -81,16 +89,35 @@ class OnlyReads:
         """Size and time of the last change of a file; nothing of another target."""
         if self._target.kind != "file":
             return ""
-        return self._machine.run(["stat", "-L", "-c", "%s %y", "--", self._target.real_path]).text.strip()
+        return self._machine.run(
+            ["stat", "-L", "-c", "%s %y", "--", self._target.real_path]
+        ).text.strip()
 
     def findings(self, counted: Mapping[str, float]) -> tuple[Finding, ...]:
         """What became of the target since the look; ``counted`` is of the same time."""
-        text = "" if self._state() == self._before else "the file has changed during the trial"
-        fields = (f"disk.{self._target.device}.{field}" for field in ("write_bytes", "discard_bytes"))
-        changed = sum(counted.get(field, 0.0) for field in fields) if self._alone else 0.0
+        text = (
+            ""
+            if self._state() == self._before
+            else "the file has changed during the trial"
+        )
+        fields = (
+            f"disk.{self._target.device}.{field}"
+            for field in ("write_bytes", "discard_bytes")
+        )
+        changed = (
+            sum(counted.get(field, 0.0) for field in fields) if self._alone else 0.0
+        )
         if changed:
             text = f"{changed:.0f} bytes of the device were written or discarded during the trial"
-        return (Finding(command.WRITES, "hard", self._target.path, text, command.WRITES_NOT),) if text else ()
+        return (
+            (
+                Finding(
+                    command.WRITES, "hard", self._target.path, text, command.WRITES_NOT
+                ),
+            )
+            if text
+            else ()
+        )
 
 
 def check_reads(findings: Iterable[Finding]) -> None:
@@ -109,7 +136,12 @@ def makes_scratch(experiment: Experiment) -> bool:
 def needs_fio(experiment: Experiment) -> bool:
     """Whether anything of it is done by fio: of commands, only a scratch file, a background load, a preparation."""
     loads = any(condition.background_fio for condition in experiment.conditions)
-    return not experiment.of_command or loads or experiment.prepare is not None or makes_scratch(experiment)
+    return (
+        not experiment.of_command
+        or loads
+        or experiment.prepare is not None
+        or makes_scratch(experiment)
+    )
 
 
 def set_up(machine: Machine, plan: Plan, target: Target, workdir: str) -> str:
@@ -124,9 +156,15 @@ def set_up(machine: Machine, plan: Plan, target: Target, workdir: str) -> str:
         if cell.command is None:
             continue
         trial = plan.experiment.design.trial
-        values = command.values_of(cell, variant, target=target.real_path, trial=trial, seed=plan.seed)
-        setups |= {filled(words, values): cell.command.timeout for words in cell.command.setup}
+        values = command.values_of(
+            cell, variant, target=target.real_path, trial=trial, seed=plan.seed
+        )
+        setups |= {
+            filled(words, values): cell.command.timeout for words in cell.command.setup
+        }
     for words, timeout in setups.items():
-        if problem := command.run_all(machine, [words], workdir, timeout, marked(plan.identifier)):
+        if problem := command.run_all(
+            machine, [words], workdir, timeout, marked(plan.identifier)
+        ):
             raise SetupError(f"the setup failed: {problem}", place="[workload] setup")
     return python

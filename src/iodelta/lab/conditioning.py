@@ -75,7 +75,9 @@ def parts_of_fill(size: int, fill: float) -> tuple[Step, ...]:
     for passed in range(math.ceil(fill)):
         end = math.ceil(blocks * min(1.0, fill - passed))
         for start in range(0, end, each):
-            found.append(Step("fill", start * FILL_BLOCK, min(each, end - start) * FILL_BLOCK))
+            found.append(
+                Step("fill", start * FILL_BLOCK, min(each, end - start) * FILL_BLOCK)
+            )
     return tuple(found)
 
 
@@ -106,14 +108,24 @@ def window_of(rounds: Sequence[Round]) -> Window | None:
     """The last five rounds, unless the disk rested between them. Places are those among all ``rounds``."""
     own = unbroken(rounds)
     found = last_window([one.iops for one in own])
-    return msgspec.structs.replace(found, first=found.first + len(rounds) - len(own)) if found else None
+    return (
+        msgspec.structs.replace(found, first=found.first + len(rounds) - len(own))
+        if found
+        else None
+    )
 
 
-def state_of(prepare: Prepare, size: int, rounds: Sequence[Round], given_up: int = 0) -> State:
+def state_of(
+    prepare: Prepare, size: int, rounds: Sequence[Round], given_up: int = 0
+) -> State:
     """Whether the disk is steady after these rounds; ``given_up`` of them were made when it was given up before."""
     window = window_of(rounds)
     # By what was written before it: five rounds may themselves use up the spare area, all of them as fast as new.
-    if window is not None and window.steady and overwritten(rounds[: window.first]) >= least_written(prepare, size):
+    if (
+        window is not None
+        and window.steady
+        and overwritten(rounds[: window.first]) >= least_written(prepare, size)
+    ):
         return "steady"
     tried = min(len(unbroken(rounds)), len(rounds) - given_up)
     return "not steady" if tried >= prepare.limit else "running"

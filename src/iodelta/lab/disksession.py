@@ -66,13 +66,29 @@ def look(machine: Machine, question: DiskQuestion) -> DiskSurvey:
     disk = _disk(machine, question)
     unpreparable(disk)
     with workdir(machine) as place:
-        requests = {"fill": disk.request(FILL, place, whole=True), "rounds": disk.request(disk.workload, place)}
-        parsing.check(machine, [parsing.job_of(name, one) for name, one in requests.items()], place)
+        requests = {
+            "fill": disk.request(FILL, place, whole=True),
+            "rounds": disk.request(disk.workload, place),
+        }
+        parsing.check(
+            machine,
+            [parsing.job_of(name, one) for name, one in requests.items()],
+            place,
+        )
     state = state_known(machine, disk.target)
-    return DiskSurvey(disk.target, disk.size, disk.fio, held_by(machine, disk.target), cost_of(disk, state), state)
+    return DiskSurvey(
+        disk.target,
+        disk.size,
+        disk.fio,
+        held_by(machine, disk.target),
+        cost_of(disk, state),
+        state,
+    )
 
 
-def refusal(machine: Machine, found: DiskSurvey, control: Control) -> RefusedError | None:
+def refusal(
+    machine: Machine, found: DiskSurvey, control: Control
+) -> RefusedError | None:
     """What the guard says of the disk; None where it may be written. Raises RequestError."""
     try:
         check_write(machine, found.target, control.destroy).close()
@@ -81,7 +97,9 @@ def refusal(machine: Machine, found: DiskSurvey, control: Control) -> RefusedErr
     return None
 
 
-def start(path: Path, text: str, plan: DiskPlan, machine: Machine, control: Control) -> tuple[Folder, State]:
+def start(
+    path: Path, text: str, plan: DiskPlan, machine: Machine, control: Control
+) -> tuple[Folder, State]:
     """Begin a folder and prepare the disk; a request that is refused leaves no folder. Raises IodeltaError."""
     folder = Folder.begin(path, text, plan)
     try:
@@ -111,20 +129,28 @@ def go(folder: Folder, machine: Machine, control: Control) -> State:
             stack.enter_context(undo_log(machine, plan.identifier, folder.path))
             stack.enter_context(alone(machine, [disk.target], folder.path))
             place = stack.enter_context(workdir(machine))
-            permit = stack.enter_context(check_write(machine, disk.target, control.destroy))
+            permit = stack.enter_context(
+                check_write(machine, disk.target, control.destroy)
+            )
             if not folder.has(ENVIRONMENT):
                 folder.write_struct(ENVIRONMENT, environment(machine, disk.target))
             env = marked(plan.identifier)
-            return Preparation(disk, folder, control, place=place, env=env, permit=permit).run()
+            return Preparation(
+                disk, folder, control, place=place, env=env, permit=permit
+            ).run()
 
 
 def _disk(machine: Machine, question: DiskQuestion) -> Disk:
     target = resolve(machine, question.target.path)
-    size = size_bytes(question.target.size) if question.target.size else target.size_bytes
+    size = (
+        size_bytes(question.target.size) if question.target.size else target.size_bytes
+    )
     if target.kind != "directory" and size > target.size_bytes:
         raise RequestError(
             f"{question.target.size} is asked for, there are {target.size_bytes} bytes",
             place=target.path,
             remedy="give a smaller --size, or none",
         )
-    return Disk(machine, target, size, question.prepare, question.workload, fio_version(machine))
+    return Disk(
+        machine, target, size, question.prepare, question.workload, fio_version(machine)
+    )

@@ -75,25 +75,35 @@ def known(machine: Machine, target: Target) -> Known:
 
 def state_known(machine: Machine, target: Target) -> Known | None:
     """What is known of a disk that is to be written to; None for files, and for disks that end with their guest."""
-    return known(machine, target) if target.kind == "block" and not throw_away(machine) else None
+    return (
+        known(machine, target)
+        if target.kind == "block" and not throw_away(machine)
+        else None
+    )
 
 
 def findings(disk: Known | None, path: str) -> Iterator[Finding]:
     """What a reader must know of the state of a disk that is written to."""
     if disk is None:
         return
-    remedy = (
-        f"`iodelta prepare {path} --destroy {path}` brings it to a known state, or [prepare] in the experiment file"
-    )
+    remedy = f"`iodelta prepare {path} --destroy {path}` brings it to a known state, or [prepare] in the experiment file"
     if disk.prepared is None:
-        flash = "the kernel calls it rotational; if there is flash behind it, " if disk.rotational else ""
+        flash = (
+            "the kernel calls it rotational; if there is flash behind it, "
+            if disk.rotational
+            else ""
+        )
         said = f"{flash}how fast it writes depends on what was written to it before, and those writes are unknown"
-        yield Finding("disk.unknown", "note" if disk.rotational else "warning", path, said, remedy)
+        yield Finding(
+            "disk.unknown", "note" if disk.rotational else "warning", path, said, remedy
+        )
     elif not disk.prepared.steady:
         said = f"it was prepared, and was not steady after {plural(disk.prepared.rounds, 'round')}"
         yield Finding("disk.not-steady", "warning", path, said, remedy)
     elif disk.since is None:
-        said = "it was prepared in an earlier boot, and the writes since then are unknown"
+        said = (
+            "it was prepared in an earlier boot, and the writes since then are unknown"
+        )
         yield Finding("disk.rebooted", "note", path, said, remedy)
     elif disk.since > MUCH * disk.prepared.size:
         share = 100 * disk.since / disk.prepared.size
@@ -101,20 +111,31 @@ def findings(disk: Known | None, path: str) -> Iterator[Finding]:
         yield Finding("disk.written", "note", path, said, remedy)
 
 
-def written_since(disk: Known | None, *, target: Target, counters: Mapping[str, float]) -> dict[str, float]:
+def written_since(
+    disk: Known | None, *, target: Target, counters: Mapping[str, float]
+) -> dict[str, float]:
     """A trial's counter of the bytes that were written between the preparation of its disk and itself.
 
     ``counters`` are those of a snapshot before the trial. Empty where one of both is not known.
     """
     sectors = counters.get(f"disk.{target.device}.write_bytes")
-    if disk is None or disk.prepared is None or disk.since is None or disk.prepared.counter is None or sectors is None:
+    if (
+        disk is None
+        or disk.prepared is None
+        or disk.since is None
+        or disk.prepared.counter is None
+        or sectors is None
+    ):
         return {}
     return {"prepared.written_since_bytes": sectors * SECTOR - disk.prepared.counter}
 
 
 def counted(machine: Machine, target: Target) -> int | None:
     """Bytes written to a block device in this boot; None where the kernel does not say."""
-    fields = (attribute(machine, f"/sys/class/block/{sysfs_name(target.device or '')}/stat") or "").split()
+    fields = (
+        attribute(machine, f"/sys/class/block/{sysfs_name(target.device or '')}/stat")
+        or ""
+    ).split()
     return int(fields[WRITTEN]) * SECTOR if len(fields) > WRITTEN else None
 
 
@@ -133,7 +154,9 @@ def remember(machine: Machine, target: Target, prepared: Prepared) -> None:
     machine.run(["mkdir", "-p", "--", directory])
     done = machine.run(["tee", "--", path], stdin=msgspec.json.encode(prepared))
     if done.returncode != 0:
-        raise MachineError(f"cannot write: {done.stderr.decode(errors='replace').strip()}", place=path)
+        raise MachineError(
+            f"cannot write: {done.stderr.decode(errors='replace').strip()}", place=path
+        )
 
 
 def _directory(machine: Machine) -> str:
@@ -149,6 +172,11 @@ def _read(machine: Machine, path: str) -> Prepared | None:
 
 def _since(machine: Machine, target: Target, found: Prepared) -> int | None:
     now = counted(machine, target)
-    if found.boot != boot_id(machine) or now is None or found.counter is None or now < found.counter:
+    if (
+        found.boot != boot_id(machine)
+        or now is None
+        or found.counter is None
+        or now < found.counter
+    ):
         return None
     return now - found.counter

@@ -108,7 +108,9 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._journal = Journal(path / JOURNAL, _decoder, self._failed, read=self._journal_bytes)
+        self._journal = Journal(
+            path / JOURNAL, _decoder, self._failed, read=self._journal_bytes
+        )
         self._unsealed: dict[str, FileSeal] = {}
         """Written since the last line of the journal, which the next one seals."""
         self._read: set[str] = set()
@@ -123,7 +125,11 @@ class Folder:
         Raises RequestError when the path exists already, MeasureError when no folder can be made there.
         """
         if path.exists() or path.is_symlink():
-            raise RequestError("this path exists already", place=str(path), remedy="name a new folder with --folder")
+            raise RequestError(
+                "this path exists already",
+                place=str(path),
+                remedy="name a new folder with --folder",
+            )
         draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
         try:
             (draft / RAW).mkdir(parents=True)
@@ -132,7 +138,11 @@ class Folder:
             draft.rename(path)
             _sync_directory(path.parent)
         except (OSError, MeasureError) as error:
-            what = error.what if isinstance(error, MeasureError) else os.strerror(error.errno or 0)
+            what = (
+                error.what
+                if isinstance(error, MeasureError)
+                else os.strerror(error.errno or 0)
+            )
             raise MeasureError(
                 f"cannot make the folder: {what}",
                 place=str(path),
@@ -142,7 +152,9 @@ class Folder:
             shutil.rmtree(draft, ignore_errors=True)
 
     @classmethod
-    def begin(cls, path: Path, text: str, plan: Any, beside: Mapping[str, bytes] = NOTHING) -> Folder:
+    def begin(
+        cls, path: Path, text: str, plan: Any, beside: Mapping[str, bytes] = NOTHING
+    ) -> Folder:
         """A new folder with question and plan on disk before the first trial. Raises RequestError, MeasureError.
 
         ``beside`` are further files of it, by name.
@@ -153,7 +165,9 @@ class Folder:
                 draft.write(name, data)
             written = draft.write_struct(PLAN, plan)
             with draft.writing():
-                draft.append(Planned(now(), sha256(written), sha256(text.encode()), __version__))
+                draft.append(
+                    Planned(now(), sha256(written), sha256(text.encode()), __version__)
+                )
         return KINDS[getattr(plan, "clock", WALL)](path)
 
     @classmethod
@@ -207,7 +221,10 @@ class Folder:
             with open(os.path.join(self.path, name), "rb", buffering=0) as file:
                 return file.readall()
         except OSError as error:
-            raise MeasureError(f"cannot read: {os.strerror(error.errno or 0)}", place=str(self.path / name)) from error
+            raise MeasureError(
+                f"cannot read: {os.strerror(error.errno or 0)}",
+                place=str(self.path / name),
+            ) from error
 
     def write_struct(self, name: str, value: Any) -> bytes:
         """Write a struct as indented JSON; returns the bytes written."""
@@ -220,15 +237,26 @@ class Folder:
         try:
             return from_json(self.read(name), kind)
         except msgspec.MsgspecError as error:
-            raise MeasureError(f"damaged: {error}", place=str(self.path / name), remedy=_DAMAGED) from error
+            raise MeasureError(
+                f"damaged: {error}", place=str(self.path / name), remedy=_DAMAGED
+            ) from error
 
     def read_plan(self, kind: type[_T]) -> _T:
         """The plan, with the experiment unchanged since it was fixed. Raises MeasureError."""
-        planned = next((event for event in reversed(self.events()) if isinstance(event, Planned)), None)
+        planned = next(
+            (event for event in reversed(self.events()) if isinstance(event, Planned)),
+            None,
+        )
         if planned is None:
             self.check_journal()  # else a plan that was lost passes for one that was never made
-            raise MeasureError("the journal has no plan: the run was killed before it began", place=str(self.path))
-        for name, digest in ((PLAN, planned.plan_sha256), (EXPERIMENT, planned.experiment_sha256)):
+            raise MeasureError(
+                "the journal has no plan: the run was killed before it began",
+                place=str(self.path),
+            )
+        for name, digest in (
+            (PLAN, planned.plan_sha256),
+            (EXPERIMENT, planned.experiment_sha256),
+        ):
             if sha256(self._bytes(name)) != digest:
                 raise MeasureError(
                     "changed since the run began: order and rules were fixed before the first trial",
@@ -250,8 +278,13 @@ class Folder:
         compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
         try:
             with contextlib.ExitStack() as stack:
-                files = [stack.enter_context(open(self.path / _raw_name(trial, kind), "wb")) for kind in kinds]
-                written = {kind: compressor.compress(data) for kind, data in kinds.items()}
+                files = [
+                    stack.enter_context(open(self.path / _raw_name(trial, kind), "wb"))
+                    for kind in kinds
+                ]
+                written = {
+                    kind: compressor.compress(data) for kind, data in kinds.items()
+                }
                 for file, data in zip(files, written.values(), strict=True):
                     file.write(data)
                     file.flush()
@@ -261,7 +294,9 @@ class Folder:
             _sync_directory(self.path / RAW)
         except OSError as error:
             raise self._failed(error) from error
-        self._unsealed |= {_raw_name(trial, kind): file_seal(data) for kind, data in written.items()}
+        self._unsealed |= {
+            _raw_name(trial, kind): file_seal(data) for kind, data in written.items()
+        }
 
     def read_raw(self, trial: int | str, kind: str) -> bytes:
         """Raw bytes of a trial. Raises MeasureError when they are missing or damaged."""
@@ -269,12 +304,18 @@ class Folder:
         data = self.read(name)
         try:
             if zstandard.frame_content_size(data) > LARGEST_RAW:
-                raise zstandard.ZstdError(f"it unpacks to more than {LARGEST_RAW >> 20} MiB")
-            if self._unpacker is None:  # to make one takes longer than to unpack what a trial wrote
+                raise zstandard.ZstdError(
+                    f"it unpacks to more than {LARGEST_RAW >> 20} MiB"
+                )
+            if (
+                self._unpacker is None
+            ):  # to make one takes longer than to unpack what a trial wrote
                 self._unpacker = zstandard.ZstdDecompressor()
             return self._unpacker.decompress(data)
         except zstandard.ZstdError as error:
-            raise MeasureError(f"damaged: {error}", place=str(self.path / name), remedy=_DAMAGED) from error
+            raise MeasureError(
+                f"damaged: {error}", place=str(self.path / name), remedy=_DAMAGED
+            ) from error
 
     def raw_names(self) -> list[str]:
         """Names of the raw files, ``raw/`` included."""
@@ -332,11 +373,16 @@ class Folder:
         return found
 
     def _failed(self, error: OSError) -> MeasureError:
-        remedy = f"free some space, then `iodelta run {pasted(self.path)}` continues it" if error.errno in FULL else ""
+        remedy = (
+            f"free some space, then `iodelta run {pasted(self.path)}` continues it"
+            if error.errno in FULL
+            else ""
+        )
         return MeasureError(
             f"cannot write to the experiment folder: {os.strerror(error.errno or 0)}",
             place=str(self.path),
-            remedy=remedy or f"make it writable, then `iodelta run {pasted(self.path)}` continues it",
+            remedy=remedy
+            or f"make it writable, then `iodelta run {pasted(self.path)}` continues it",
         )
 
 
@@ -366,7 +412,9 @@ class DiskFolder(Folder):
 
 WALL = "wall"
 
-KINDS: Mapping[str, type[Folder]] = MappingProxyType({WALL: Folder, "instructions": CountFolder, "rounds": DiskFolder})
+KINDS: Mapping[str, type[Folder]] = MappingProxyType(
+    {WALL: Folder, "instructions": CountFolder, "rounds": DiskFolder}
+)
 """Clock of a plan -> its class of folder."""
 
 
@@ -379,7 +427,9 @@ class _Clock(msgspec.Struct, frozen=True):
 def kind_of(folder: Folder) -> type[Folder]:
     """The class of folder that its plan makes it; that with trials where no plan can be read, which then says so."""
     try:
-        clock = from_json(folder._bytes(PLAN), _Clock).clock if folder.has(PLAN) else WALL
+        clock = (
+            from_json(folder._bytes(PLAN), _Clock).clock if folder.has(PLAN) else WALL
+        )
     except (MeasureError, msgspec.MsgspecError):
         return Folder
     return KINDS.get(clock, Folder)

@@ -42,7 +42,13 @@ class WritePermit:
     it, swap on it, or give it to md, dm or btrfs, while fio can still open it. Close it, or use it in ``with``.
     """
 
-    def __init__(self, machine: Machine, target: Target, lifted: tuple[Reason, ...], held: int | None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        target: Target,
+        lifted: tuple[Reason, ...],
+        held: int | None,
+    ) -> None:
         self.target = target
         self.lifted = lifted
         """What would have stood against it, had the user not named it: to be shown before anything starts."""
@@ -73,12 +79,17 @@ class WritePermit:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
 
-def refuse_reasons(machine: Machine, target: Target, size: int | None = None) -> tuple[Reason, ...]:
+def refuse_reasons(
+    machine: Machine, target: Target, size: int | None = None
+) -> tuple[Reason, ...]:
     """What stands against writing, as far as it can be known without opening the target: for plans and dry runs.
 
     ``size`` is how many bytes a file will have; of a directory it is asked whether a scratch file of that size can be
@@ -86,7 +97,10 @@ def refuse_reasons(machine: Machine, target: Target, size: int | None = None) ->
     """
     uses = current_uses(machine)
     if target.kind == "block":
-        return (*device_reasons(machine, target.device or "", uses), *read_only(machine, target))
+        return (
+            *device_reasons(machine, target.device or "", uses),
+            *read_only(machine, target),
+        )
     return _file_reasons(machine, target, uses, size)
 
 
@@ -118,21 +132,32 @@ def held_by(machine: Machine, target: Target) -> str:
         return f"it cannot be read: {error.what}"
 
 
-def check_write(machine: Machine, target: Target, destroy: Sequence[str] = (), size: int | None = None) -> WritePermit:
+def check_write(
+    machine: Machine,
+    target: Target,
+    destroy: Sequence[str] = (),
+    size: int | None = None,
+) -> WritePermit:
     """Leave to write to ``target``, looked up just now. Raises RefusedError with the reason and the remedy.
 
     ``destroy`` are the paths of ``--destroy``; one of them must lead to the target itself unless iodelta made it.
     ``size`` is how many bytes a file will have. The target is read; nothing is written.
     """
     if target.kind == "directory" and not is_scratch(machine, target.real_path):
-        what = "is a directory, in which iodelta writes only to scratch files of its own"
-        raise RefusedError(what, place=target.path, remedy="name a file or a block device")
+        what = (
+            "is a directory, in which iodelta writes only to scratch files of its own"
+        )
+        raise RefusedError(
+            what, place=target.path, remedy="name a file or a block device"
+        )
     named = _named(machine, target, destroy)
     reasons = refuse_reasons(machine, target, size)
     refuse_at_once(reasons)
     held = _hold(machine, target)
     try:
-        _same(target, resolve(machine, target.path))  # what was checked, what is held and what is read are one device
+        _same(
+            target, resolve(machine, target.path)
+        )  # what was checked, what is held and what is read are one device
         if target.kind != "directory" and not made(machine, target):
             reasons += _content_reasons(machine, target, held)
         for reason in reasons:
@@ -155,7 +180,9 @@ def make_scratch(machine: Machine, parent: str) -> str:
     if _is_marked(machine, path):
         return path
     made = machine.run(["mkdir", "-m", "700", "--", path])
-    if made.returncode != 0 and _is_marked(machine, path):  # looked at again: it may have come meanwhile
+    if made.returncode != 0 and _is_marked(
+        machine, path
+    ):  # looked at again: it may have come meanwhile
         return path
     if made.returncode != 0 and status(machine, path) and not _is_empty(machine, path):
         raise RefusedError(
@@ -170,7 +197,9 @@ def make_scratch(machine: Machine, parent: str) -> str:
             place=path,
             remedy="choose a directory that you may write to",
         )
-    _is_marked(machine, path)  # on some network filesystems root's own files are somebody else's
+    _is_marked(
+        machine, path
+    )  # on some network filesystems root's own files are somebody else's
     return path
 
 
@@ -189,9 +218,16 @@ def _is_marked(machine: Machine, directory: str) -> bool:
     """As ``is_scratch``; raises RefusedError when directory or mark are there and a link, or another user's."""
     mark = f"{directory}/{MARK}"
     # Links are not followed. /proc/self/ belongs to whoever asks.
-    asked = machine.run(["stat", "-c", "%u %F", "--", "/proc/self/", directory, mark], env={"LC_ALL": "C"})
-    (user, *_), *found = (line.split(" ", 1) for line in asked.text.splitlines() or [""])
-    for path, wanted, (owner, kind) in zip((directory, mark), ("directory", "regular file"), found, strict=False):
+    asked = machine.run(
+        ["stat", "-c", "%u %F", "--", "/proc/self/", directory, mark],
+        env={"LC_ALL": "C"},
+    )
+    (user, *_), *found = (
+        line.split(" ", 1) for line in asked.text.splitlines() or [""]
+    )
+    for path, wanted, (owner, kind) in zip(
+        (directory, mark), ("directory", "regular file"), found, strict=False
+    ):
         if kind.replace(" empty", "") != wanted:
             raise RefusedError(
                 f"is a {kind}, where iodelta makes a {wanted}",
@@ -207,18 +243,43 @@ def _is_marked(machine: Machine, directory: str) -> bool:
     return asked.returncode == 0 and machine.read(mark) == MARK_TEXT
 
 
-def _file_reasons(machine: Machine, target: Target, uses: Uses, size: int | None) -> tuple[Reason, ...]:
+def _file_reasons(
+    machine: Machine, target: Target, uses: Uses, size: int | None
+) -> tuple[Reason, ...]:
     path, found = target.real_path, status(machine, target.real_path)
     if found is None:
         return (Reason(path, "has vanished", "run the same command again", True),)
     mount = mount_of(path, uses.mounts)
     reasons = []
-    if (mount and mount.fstype in KERNEL_FILESYSTEMS) or path.startswith(("/proc/", "/sys/")):
-        reasons.append(Reason(path, "is an interface of the kernel, not a stored file", "choose another target", True))
+    if (mount and mount.fstype in KERNEL_FILESYSTEMS) or path.startswith(
+        ("/proc/", "/sys/")
+    ):
+        reasons.append(
+            Reason(
+                path,
+                "is an interface of the kernel, not a stored file",
+                "choose another target",
+                True,
+            )
+        )
     if mount and mount.point == "/dev":
-        reasons.append(Reason(path, "is a plain file below /dev", "is the device name spelt correctly?", True))
+        reasons.append(
+            Reason(
+                path,
+                "is a plain file below /dev",
+                "is the device name spelt correctly?",
+                True,
+            )
+        )
     if mount and "ro" in mount.options:
-        reasons.append(Reason(path, f"is on {mount.point}, mounted read-only", "choose another directory", True))
+        reasons.append(
+            Reason(
+                path,
+                f"is on {mount.point}, mounted read-only",
+                "choose another directory",
+                True,
+            )
+        )
     reasons += _space_reasons(machine, target, found, size)
     if not reasons:
         reasons += read_only(machine, target)
@@ -237,15 +298,26 @@ def read_only(machine: Machine, target: Target) -> tuple[Reason, ...]:
         for one in (name, *below(machine, name)):
             if attribute(machine, f"/sys/class/block/{sysfs_name(one)}/ro") == "1":
                 return (
-                    Reason(f"/dev/{one}", "is read-only", f"`blockdev --setrw /dev/{one}`, if that is intended", True),
+                    Reason(
+                        f"/dev/{one}",
+                        "is read-only",
+                        f"`blockdev --setrw /dev/{one}`, if that is intended",
+                        True,
+                    ),
                 )
     path = target.real_path
-    if target.kind == "directory" and is_scratch(machine, f"{path.rstrip('/')}/{SCRATCH}"):
+    if target.kind == "directory" and is_scratch(
+        machine, f"{path.rstrip('/')}/{SCRATCH}"
+    ):
         path = f"{path.rstrip('/')}/{SCRATCH}"
     if machine.run(["test", "-w", path]).returncode == 0:
         return ()
     remedy = "run as its owner or as root; `lsattr -d` shows whether it is immutable"
-    return (Reason(target.real_path, "may not be written by you, or by anybody", remedy, True),)
+    return (
+        Reason(
+            target.real_path, "may not be written by you, or by anybody", remedy, True
+        ),
+    )
 
 
 def _is_empty(machine: Machine, directory: str) -> bool:
@@ -253,7 +325,9 @@ def _is_empty(machine: Machine, directory: str) -> bool:
     return listed.returncode == 0 and not listed.stdout.strip()
 
 
-def _space_reasons(machine: Machine, target: Target, found: Stat, size: int | None) -> tuple[Reason, ...]:
+def _space_reasons(
+    machine: Machine, target: Target, found: Stat, size: int | None
+) -> tuple[Reason, ...]:
     """fio would stop with ENOSPC in the middle of a trial, and everybody else on that filesystem with it."""
     done = machine.run(["stat", "-f", "-c", "%a %S", "--", target.real_path])
     if done.returncode != 0 or size is None:
@@ -262,15 +336,27 @@ def _space_reasons(machine: Machine, target: Target, found: Stat, size: int | No
         blocks, each = map(int, done.text.split())
     except ValueError as error:
         raise no_stat(machine, done.text.strip(), target.real_path) from error
-    free, needed = blocks * each, size - (found.allocated if target.kind == "file" else 0)
+    free, needed = (
+        blocks * each,
+        size - (found.allocated if target.kind == "file" else 0),
+    )
     if needed <= free:
         return ()
     place = target.mount or "its filesystem"
     what = f"{needed / 2**20:,.0f} MiB are needed and {free / 2**20:,.0f} MiB are free on {place}"
-    return (Reason(target.real_path, what, "free some space or give a smaller [target] size", True),)
+    return (
+        Reason(
+            target.real_path,
+            what,
+            "free some space or give a smaller [target] size",
+            True,
+        ),
+    )
 
 
-def _content_reasons(machine: Machine, target: Target, held: int | None) -> tuple[Reason, ...]:
+def _content_reasons(
+    machine: Machine, target: Target, held: int | None
+) -> tuple[Reason, ...]:
     """What lies there. Raises RefusedError where that cannot be read, or writing to it would fail."""
     try:
         found = look(machine, target)
@@ -284,10 +370,18 @@ def _content_reasons(machine: Machine, target: Target, held: int | None) -> tupl
     if target.kind == "file":
         _openable(machine, target)
         remedy = "name a directory instead, iodelta makes a scratch file there"
-    reasons = [Reason(target.path, f"was not made by iodelta ({found.said})", remedy, False)]
-    if "ZFS" in found.signatures and held is None and machine.glob("/proc/spl/kstat/zfs/*/state"):
+    reasons = [
+        Reason(target.path, f"was not made by iodelta ({found.said})", remedy, False)
+    ]
+    if (
+        "ZFS" in found.signatures
+        and held is None
+        and machine.glob("/proc/spl/kstat/zfs/*/state")
+    ):
         what = "has a ZFS label, and pools are imported here"
-        reasons.append(Reason(target.path, what, "`zpool export` it and unload zfs first", True))
+        reasons.append(
+            Reason(target.path, what, "`zpool export` it and unload zfs first", True)
+        )
     return tuple(reasons)
 
 
@@ -295,11 +389,22 @@ def _openable(machine: Machine, target: Target) -> None:
     """Open a file for writing and write nothing: append-only files and running programs show only then."""
     if target.fstype == "overlay":
         return  # it would be copied to the upper layer
-    words = ["dd", "if=/dev/null", f"of={target.real_path}", "conv=notrunc,nocreat", "count=0", "status=none"]
+    words = [
+        "dd",
+        "if=/dev/null",
+        f"of={target.real_path}",
+        "conv=notrunc,nocreat",
+        "count=0",
+        "status=none",
+    ]
     done = machine.run(words, env={"LC_ALL": "C"})
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().rpartition(": ")[2]
-        raise RefusedError(f"cannot be opened for writing: {said}", place=target.path, remedy="choose another file")
+        raise RefusedError(
+            f"cannot be opened for writing: {said}",
+            place=target.path,
+            remedy="choose another file",
+        )
 
 
 def _hold(machine: Machine, target: Target) -> int | None:
@@ -311,9 +416,15 @@ def _hold(machine: Machine, target: Target) -> int | None:
     except OSError as error:
         if error.errno == errno.EBUSY:
             what = "the kernel says that it is in use (a mount in another namespace, a pool, a volume)"
-            raise RefusedError(what, place=target.path, remedy="stop what uses it, or choose another device") from error
+            raise RefusedError(
+                what,
+                place=target.path,
+                remedy="stop what uses it, or choose another device",
+            ) from error
         raise RefusedError(
-            f"cannot be opened: {os.strerror(error.errno or 0)}", place=target.path, remedy="run as root"
+            f"cannot be opened: {os.strerror(error.errno or 0)}",
+            place=target.path,
+            remedy="run as root",
         ) from error
     number = os.fstat(descriptor).st_rdev
     if f"{os.major(number)}:{os.minor(number)}" != target.devno:
@@ -331,9 +442,13 @@ def _named(machine: Machine, target: Target, destroy: Sequence[str]) -> bool:
             other = resolve(machine, path)
         except RequestError as error:
             raise RequestError(
-                f"--destroy: {error.what}", place=path, remedy="name the device or file whose contents may be lost"
+                f"--destroy: {error.what}",
+                place=path,
+                remedy="name the device or file whose contents may be lost",
             ) from error
-        named |= other.kind == target.kind and wanted == (other.devno if other.kind == "block" else other.real_path)
+        named |= other.kind == target.kind and wanted == (
+            other.devno if other.kind == "block" else other.real_path
+        )
     return named
 
 
@@ -342,7 +457,9 @@ def _same(target: Target, found: Target) -> None:
     same = (target.kind, target.real_path) == (found.kind, found.real_path)
     if target.kind == "block":
         # Of the links some name the contents (lvm-pv-uuid-...), which our own writes change.
-        before, now = (msgspec.structs.replace(one.identity, by_id=()) for one in (target, found))
+        before, now = (
+            msgspec.structs.replace(one.identity, by_id=()) for one in (target, found)
+        )
         same = same and before == now
     else:
         # fio replaces a file that it lays out, so the inode may change; the place may not.
@@ -363,10 +480,16 @@ def _stable_path(target: Target) -> str:
     return target.identity.by_id[0] if target.identity.by_id else target.path
 
 
-def _refused(reason: Reason, consent: str = "", destroy: Sequence[str] = ()) -> RefusedError:
+def _refused(
+    reason: Reason, consent: str = "", destroy: Sequence[str] = ()
+) -> RefusedError:
     remedy = reason.remedy
     if consent and not reason.absolute:
         remedy += f"; or, if its contents may be destroyed, say {consent}"
         if destroy:
             remedy += f" (given: {', '.join(destroy)}, which is not the target)"
-    return RefusedError(f"{reason.what}; iodelta does not write to it", place=reason.place, remedy=remedy)
+    return RefusedError(
+        f"{reason.what}; iodelta does not write to it",
+        place=reason.place,
+        remedy=remedy,
+    )

@@ -36,7 +36,9 @@ def look_at_guests(machine: VmMachine, experiment: Experiment) -> Survey:
         except MeasureError as error:
             unavailable[variant.name] = error.sentence
     if not found:
-        raise MeasureError("no variant can run here", remedy="\n  ".join(unavailable.values()))
+        raise MeasureError(
+            "no variant can run here", remedy="\n  ".join(unavailable.values())
+        )
     return msgspec.structs.replace(found[0], unavailable=unavailable)
 
 
@@ -47,13 +49,18 @@ def _survey(guest: VmMachine, experiment: Experiment, variant: Variant) -> Surve
 
 
 @contextlib.contextmanager
-def _booted(machine: VmMachine, experiment: Experiment, variant: Variant, condition: str = "") -> Iterator[VmMachine]:
+def _booted(
+    machine: VmMachine, experiment: Experiment, variant: Variant, condition: str = ""
+) -> Iterator[VmMachine]:
     """A new guest for one variant, its kernel verified. Raises RequestError, MeasureError, LostError."""
     spec: Spec = changed(machine.spec, settings_of(experiment, variant, condition))
     with machine.other(spec) as guest:
         release = guest.run(["uname", "-r"]).text.strip()
         if release != guest.release:
-            raise MeasureError(f"{release} runs, and {guest.release} was booted", place=f"variant {variant.name}")
+            raise MeasureError(
+                f"{release} runs, and {guest.release} was booted",
+                place=f"variant {variant.name}",
+            )
         yield guest
 
 
@@ -64,9 +71,16 @@ class Guests(Boots):
 
     def __enter__(self) -> Self:
         """Keep what the guests are given of this machine, from the first to the last."""
-        pairs = itertools.product(self._experiment.variants, [one.name for one in self._experiment.conditions])
-        specs = [changed(self._machine.spec, settings_of(self._experiment, *pair)) for pair in pairs]
-        here, targets = given(list(itertools.chain.from_iterable(spec.disks for spec in specs)))
+        pairs = itertools.product(
+            self._experiment.variants, [one.name for one in self._experiment.conditions]
+        )
+        specs = [
+            changed(self._machine.spec, settings_of(self._experiment, *pair))
+            for pair in pairs
+        ]
+        here, targets = given(
+            list(itertools.chain.from_iterable(spec.disks for spec in specs))
+        )
         self._turn = contextlib.ExitStack()
         self._turn.enter_context(nobody_else(here, targets, self._folder.path))
         return self
@@ -76,10 +90,14 @@ class Guests(Boots):
         self._turn.close()
 
     @contextlib.contextmanager
-    def booted(self, variant: Variant, condition: str = "", cell: str = "") -> Iterator[Ready]:
+    def booted(
+        self, variant: Variant, condition: str = "", cell: str = ""
+    ) -> Iterator[Ready]:
         """The first one is looked at, and the others are like it."""
         with _booted(self._machine, self._experiment, variant, condition) as guest:
-            found = self._found = self._found or _survey(guest, self._experiment, variant)
+            found = self._found = self._found or _survey(
+                guest, self._experiment, variant
+            )
             making = ready(guest, self._inner, found, self._folder, self._control)
             with making as bench:
                 yield guest, bench, found
@@ -89,7 +107,9 @@ class Guests(Boots):
 
     def lost(self, identity: Started, error: LostError) -> Trial:
         """A guest that panics, hangs or floods its console is a spoilt trial that keeps its last lines."""
-        lines = " ".join(error.what.split())  # its console's last lines, each behind a bar
+        lines = " ".join(
+            error.what.split()
+        )  # its console's last lines, each behind a bar
         finding = Finding("vm.guest", "hard", error.place, lines, error.remedy)
         return Trial(
             number=identity.trial,

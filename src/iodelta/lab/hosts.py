@@ -27,11 +27,16 @@ def reach(experiment: Experiment, rules: Rules, blocks: int) -> Finding | None:
     """None when so many ``blocks`` over these hosts can lead to a word; else why not, and what it takes."""
     if len(experiment.machines) < 2:
         return None
-    from iodelta.stats.hosts import FEWEST_BLOCKS, smallest_t  # with scipy, which other plans do without
+    from iodelta.stats.hosts import (
+        FEWEST_BLOCKS,
+        smallest_t,
+    )  # with scipy, which other plans do without
 
     counted = _counted(experiment, blocks, FEWEST_BLOCKS)
     if counted < 2:
-        needed = next(n for n in range(1, 10**6) if _counted(experiment, n, FEWEST_BLOCKS) > 1)
+        needed = next(
+            n for n in range(1, 10**6) if _counted(experiment, n, FEWEST_BLOCKS) > 1
+        )
         return Finding(
             "verdict.few-host-blocks",
             "hard",

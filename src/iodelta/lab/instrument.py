@@ -64,7 +64,9 @@ def _missing(machine: Machine, wanted: Sequence[str]) -> dict[str, str]:
     return {name: reason for name, reason in found.items() if reason}
 
 
-def look_closer(machine: Machine, bench: Bench, plan: Plan, folder: Folder, control: Control) -> None:
+def look_closer(
+    machine: Machine, bench: Bench, plan: Plan, folder: Folder, control: Control
+) -> None:
     """Run every variant of every cell once under each instrument that the experiment asks for, and write it down.
 
     What fails is a reason in the file; only a lost machine is an error. Does nothing when it was done before.
@@ -78,7 +80,9 @@ def look_closer(machine: Machine, bench: Bench, plan: Plan, folder: Folder, cont
     look = _Look(machine, bench, plan, folder, use, control.stop)
     cases = list(product(plan.experiment.cells, plan.experiment.variants))
     for number, (cell, variant) in enumerate(cases if use else []):
-        control.watcher.preparing(f"instruments: {cell.name}, {variant.name}", number / len(cases))
+        control.watcher.preparing(
+            f"instruments: {cell.name}, {variant.name}", number / len(cases)
+        )
         if control.stop():
             missing["all"] = "stopped by the user before every cell was seen"
             break
@@ -108,19 +112,34 @@ class _Look:
         if "perf" in self.use:
             found = self._perf(found, cell, variant)
         if "block" in self.use:
-            with _instance(self.machine, self.bench, self.plan, self.folder) as instance:
+            with _instance(
+                self.machine, self.bench, self.plan, self.folder
+            ) as instance:
                 stages.begin(self.machine, instance, self.bench.target.disks)
                 self.bench.unmeasured(cell, variant, SEED, (), stop=self.stop)
-                found = msgspec.structs.replace(found, stages=stages.end(self.machine, instance))
+                found = msgspec.structs.replace(
+                    found, stages=stages.end(self.machine, instance)
+                )
         return found
 
     def _perf(self, found: Looked, cell: Cell, variant: Variant) -> Looked:
         with workdir(self.machine) as place:
-            done = self.bench.unmeasured(cell, variant, SEED, profile.stat_words(f"{place}/stat"), stop=self.stop)
+            done = self.bench.unmeasured(
+                cell, variant, SEED, profile.stat_words(f"{place}/stat"), stop=self.stop
+            )
             ios = _ios(done)
             counts = profile.counts(self.machine.read(f"{place}/stat"))
-            shares = {name: None if count is None else count / ios for name, count in counts.items()}
-            done = self.bench.unmeasured(cell, variant, SEED, profile.record_words(f"{place}/data"), stop=self.stop)
+            shares = {
+                name: None if count is None else count / ios
+                for name, count in counts.items()
+            }
+            done = self.bench.unmeasured(
+                cell,
+                variant,
+                SEED,
+                profile.record_words(f"{place}/data"),
+                stop=self.stop,
+            )
             seen = profile.profile(self.machine, f"{place}/data", _ios(done))
         return msgspec.structs.replace(found, counts=shares, profile=seen)
 
@@ -130,20 +149,36 @@ def _ios(done: FioRun) -> int:
     result = read_run(done)
     total = sum(direction.ios for direction in result.directions)
     if not total:
-        said = "; ".join(finding.explanation for finding in result.findings if finding.severity == "hard")
-        raise MachineError(f"no I/O under the instrument: {said or 'fio did none'}", place=done.args[0])
+        said = "; ".join(
+            finding.explanation
+            for finding in result.findings
+            if finding.severity == "hard"
+        )
+        raise MachineError(
+            f"no I/O under the instrument: {said or 'fio did none'}", place=done.args[0]
+        )
     return total
 
 
 @contextlib.contextmanager
-def _instance(machine: Machine, bench: Bench, plan: Plan, folder: Folder) -> Iterator[str]:
+def _instance(
+    machine: Machine, bench: Bench, plan: Plan, folder: Folder
+) -> Iterator[str]:
     """An instance of tracing of its own; what is made for it is in an undo log before, as any setting is."""
     instance = f"{TRACEFS}/instances/iodelta-{plan.identifier}"
     with undo_log(machine, f"{plan.identifier}-instrument", folder.path) as log:
         if not stages.mounted(machine):
-            log.keep(lambda: [undo_by(machine, bench.target, ["sh", "-c", UNMOUNT, "sh", TRACEFS])])
+            log.keep(
+                lambda: [
+                    undo_by(machine, bench.target, ["sh", "-c", UNMOUNT, "sh", TRACEFS])
+                ]
+            )
             _done(machine, "mount", "-t", "tracefs", "tracefs", TRACEFS)
-        log.keep(lambda: [undo_by(machine, bench.target, ["sh", "-c", REMOVE, "sh", instance])])
+        log.keep(
+            lambda: [
+                undo_by(machine, bench.target, ["sh", "-c", REMOVE, "sh", instance])
+            ]
+        )
         _done(machine, "mkdir", "--", instance)
         yield instance
 
@@ -156,7 +191,10 @@ REMOVE = '[ ! -d "$1" ] || rmdir -- "$1"'
 def _done(machine: Machine, *words: str) -> None:
     done = machine.run(words, timeout=60)
     if done.returncode != 0:
-        raise MachineError(f"{words[0]}: {done.stderr.decode(errors='replace').strip()}", place=words[-1])
+        raise MachineError(
+            f"{words[0]}: {done.stderr.decode(errors='replace').strip()}",
+            place=words[-1],
+        )
 
 
 def seen(folder: Folder) -> Instruments | None:

@@ -43,14 +43,20 @@ def integrity(folder: Folder, state: Account) -> list[Finding]:
     Raises MeasureError for a file that is no trial's.
     """
     lost = [one for one in state.findings() if one.severity == "hard"]
-    return sorted((*_sealing(folder, state), *lost), key=lambda one: one.severity != "hard")
+    return sorted(
+        (*_sealing(folder, state), *lost), key=lambda one: one.severity != "hard"
+    )
 
 
 def check_uncut(folder: Folder) -> None:
     """Raises MeasureError when a line of the journal was changed, or it is shorter than it was at the end."""
     folder.check_journal()  # it names the line
     for finding in _shortened(folder):
-        raise MeasureError(finding.explanation, place=f"{folder.path}/{finding.place}", remedy=finding.remedy)
+        raise MeasureError(
+            finding.explanation,
+            place=f"{folder.path}/{finding.place}",
+            remedy=finding.remedy,
+        )
 
 
 def _sealing(folder: Folder, state: Account) -> tuple[Finding, ...]:
@@ -58,7 +64,15 @@ def _sealing(folder: Folder, state: Account) -> tuple[Finding, ...]:
     seal = folder.seal
     if not seal.sealed:
         said = "this folder is not sealed, so later changes cannot be detected"
-        return (Finding("folder.unsealed", "note", JOURNAL, said, "newer versions of iodelta seal what they measure"),)
+        return (
+            Finding(
+                "folder.unsealed",
+                "note",
+                JOURNAL,
+                said,
+                "newer versions of iodelta seal what they measure",
+            ),
+        )
     found = []
     if seal.broken:
         said = "not the original line: it or the one before was edited, removed, doubled or moved"
@@ -94,11 +108,21 @@ def _added(folder: Folder, state: Account) -> Iterator[Finding]:
         number, numbered = _trial_of(name), bool(_trial_of(name) or STEP.match(name))
         if copied and number not in in_flight:
             said = f"is a copy of {copied}, which counts once"
-        elif number in in_flight or folder.seal.unsealed or (numbered and state.state not in OVER):
+        elif (
+            number in in_flight
+            or folder.seal.unsealed
+            or (numbered and state.state not in OVER)
+        ):
             continue
         else:
             said = "does not belong to a trial of the journal"
-        yield Finding("folder.added", "hard", name, f"{said}; somebody added it", "remove it; it was not used")
+        yield Finding(
+            "folder.added",
+            "hard",
+            name,
+            f"{said}; somebody added it",
+            "remove it; it was not used",
+        )
 
 
 def _digest(folder: Folder, name: str) -> str:
@@ -140,7 +164,10 @@ def _shortened(folder: Folder) -> list[Finding]:
         return []
     if before.seal == sealed(folder):
         return []  # as for nearly every folder, without following the chain once more
-    if before.seal.lines <= folder.seal.lines and folder.chain_at(before.seal.lines) == before.seal.chain:
+    if (
+        before.seal.lines <= folder.seal.lines
+        and folder.chain_at(before.seal.lines) == before.seal.chain
+    ):
         return []
     said = (
         f"{VERDICT} was made from {plural(before.seal.lines, 'line')} of another journal, or of "

@@ -34,7 +34,9 @@ def whole(data: bytes) -> list[bytes]:
     return data[: data.rfind(b"\n") + 1].splitlines()
 
 
-def readable(data: bytes, decoder: msgspec.json.Decoder[Event]) -> tuple[dict[int, Event], dict[int, str]]:
+def readable(
+    data: bytes, decoder: msgspec.json.Decoder[Event]
+) -> tuple[dict[int, Event], dict[int, str]]:
     """Every whole line by its number, and why the others cannot be read."""
     events: dict[int, Event] = {}
     damaged: dict[int, str] = {}
@@ -103,7 +105,11 @@ class Journal(Generic[Event]):
         lines = self.seal.lines
         for number, why in damaged.items():
             if number <= lines:
-                raise MeasureError(f"damaged: {why}", place=f"{self.path}:{number}", remedy=self._remedy)
+                raise MeasureError(
+                    f"damaged: {why}",
+                    place=f"{self.path}:{number}",
+                    remedy=self._remedy,
+                )
         return [event for number, event in events.items() if number <= lines]
 
     @property
@@ -127,7 +133,9 @@ class Journal(Generic[Event]):
         except FileNotFoundError:
             return b""
         except OSError as error:
-            raise MeasureError(f"cannot read: {os.strerror(error.errno or 0)}", place=str(self.path)) from error
+            raise MeasureError(
+                f"cannot read: {os.strerror(error.errno or 0)}", place=str(self.path)
+            ) from error
 
     def _refuse_broken(self, seal: Seal) -> None:
         if seal.broken:
@@ -144,7 +152,9 @@ class Journal(Generic[Event]):
         """Hold it for writing; a torn last line is cut. Raises RequestError when another process holds it, unless it
         shall ``wait``, and MeasureError when a line is not what was written: nothing is added to such a file."""
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(
+                self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
+            )
         except OSError as error:
             raise self._failed(error) from error
         try:
@@ -166,7 +176,9 @@ class Journal(Generic[Event]):
 
     def _lock(self, descriptor: int, wait: bool) -> None:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(
+                descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
+            )
         except OSError as error:
             raise RequestError(
                 f"another iodelta is writing to this {self._owner}",
@@ -174,7 +186,13 @@ class Journal(Generic[Event]):
                 remedy="wait for it, or end it",
             ) from error
 
-    def append(self, event: Event, *, files: Mapping[str, FileSeal] = NO_FILES, sync: bool = True) -> None:
+    def append(
+        self,
+        event: Event,
+        *,
+        files: Mapping[str, FileSeal] = NO_FILES,
+        sync: bool = True,
+    ) -> None:
         """Append a line that seals ``files``, and sync it. Raises MeasureError (a full disk), leaves whole lines only.
 
         A line that may be lost with what comes after it, as that of a trial in flight, needs no ``sync`` of its own.

@@ -29,17 +29,28 @@ def placement(
     for variant in experiment.variants:
         cpus = _cpus(variant.knobs, knobs, by_node)
         if cpus and cpus < everywhere and "irq.affinity" not in variant.knobs:
-            of_disks = (placement_findings(disk, cpus, by_node, variant.name) for disk in disks)
+            of_disks = (
+                placement_findings(disk, cpus, by_node, variant.name) for disk in disks
+            )
             found[variant.name] = tuple(chain.from_iterable(of_disks))
     return {name: findings for name, findings in found.items() if findings}
 
 
-def _cpus(settings: Mapping[str, str], knobs: Mapping[str, Knob], by_node: dict[int, Cpus]) -> Cpus:
+def _cpus(
+    settings: Mapping[str, str], knobs: Mapping[str, Knob], by_node: dict[int, Cpus]
+) -> Cpus:
     """The CPUs that a variant's settings leave to its tasks."""
     own, node = knobs.get("cpus"), knobs.get("numa")
     cpus: Cpus = frozenset()
     if "numa" in settings and isinstance(node, Binding):
-        cpus = frozenset().union(*(by_node.get(number, frozenset()) for number in node.named(settings["numa"])))
+        cpus = frozenset().union(
+            *(
+                by_node.get(number, frozenset())
+                for number in node.named(settings["numa"])
+            )
+        )
     if "cpus" in settings and isinstance(own, Binding):
-        cpus = own.named(settings["cpus"])  # taskset is the later word, so it has the last
+        cpus = own.named(
+            settings["cpus"]
+        )  # taskset is the later word, so it has the last
     return cpus

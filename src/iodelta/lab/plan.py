@@ -83,13 +83,17 @@ class Plan(msgspec.Struct, frozen=True):
 
     def scheduled(self, rounds: int) -> Schedule:
         """The schedule of so many rounds, which begins with the planned one."""
-        return make_schedule(self.experiment, self.seed, rounds, order=self.rules.order, runs=self.runs)
+        return make_schedule(
+            self.experiment, self.seed, rounds, order=self.rules.order, runs=self.runs
+        )
 
     def by_its_own_order(self) -> Plan:
         """The plan as it was made: one of schema 1 drew the orders of two blocks at once, and is judged so."""
         if self.schema > 1 or self.rules.order == "mirrored":
             return self
-        return msgspec.structs.replace(self, rules=msgspec.structs.replace(self.rules, order="mirrored"))
+        return msgspec.structs.replace(
+            self, rules=msgspec.structs.replace(self.rules, order="mirrored")
+        )
 
 
 def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
@@ -99,20 +103,27 @@ def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
     if experiment.design.metrics:
         return tuple(metric(name) for name in experiment.design.metrics)
     kinds = dict.fromkeys(chain.from_iterable(map(kinds_of, experiment.cells)))
-    if experiment.cells[0].option(TOOL):  # t/io_uring has rates alone: its latencies are in ticks of an unknown clock
+    if experiment.cells[0].option(
+        TOOL
+    ):  # t/io_uring has rates alone: its latencies are in ticks of an unknown clock
         return (metric("read.iops"),)
     smallest = min(_block_size(cell) for cell in experiment.cells)
     return metrics_for(kinds, block_size=smallest, syncs=_has_synced_cell(experiment))
 
 
 def _metric_of(measure: Measure) -> Metric:
-    return Metric(f"{COMMAND}.{measure.name}", measure.better, kept_unit(measure.unit)[0])
+    return Metric(
+        f"{COMMAND}.{measure.name}", measure.better, kept_unit(measure.unit)[0]
+    )
 
 
 def _has_synced_cell(experiment: Experiment) -> bool:
     """Whether a cell makes syncs under every variant: a variant's own fio options replace the cell's."""
     for cell in experiment.cells:
-        options = ({**dict(cell.options), **dict(variant.options)} for variant in experiment.variants)
+        options = (
+            {**dict(cell.options), **dict(variant.options)}
+            for variant in experiment.variants
+        )
         if "write" in kinds_of(cell) and all(map(_syncs, options)):
             return True
     return False
@@ -121,7 +132,10 @@ def _has_synced_cell(experiment: Experiment) -> bool:
 def _syncs(options: Mapping[str, str | None]) -> bool:
     """Whether fio syncs while it measures. What ``end_fsync`` and ``fsync_on_close`` do comes after that."""
     given = {canonical(name): value or "" for name, value in options.items()}
-    return any(given.get(name, "0").strip() not in ("0", "") for name in ("fsync", "fdatasync", "sync_file_range"))
+    return any(
+        given.get(name, "0").strip() not in ("0", "")
+        for name in ("fsync", "fdatasync", "sync_file_range")
+    )
 
 
 def _block_size(cell: Cell) -> int:
@@ -135,7 +149,11 @@ def _block_size(cell: Cell) -> int:
 def make_plan(experiment: Experiment) -> Plan:
     """Plan ``experiment``; a seed that it does not give is drawn here and recorded. Raises RequestError."""
     design = experiment.design
-    seed = design.seed if design.seed is not None else random.SystemRandom().getrandbits(31)
+    seed = (
+        design.seed
+        if design.seed is not None
+        else random.SystemRandom().getrandbits(31)
+    )
     measured = design.trial if experiment.of_command else design.ramp + design.trial
     if experiment.cells[0].option(TOOL):
         measured = io_uring.seconds(design.ramp, design.trial)
@@ -146,7 +164,9 @@ def make_plan(experiment: Experiment) -> Plan:
     carry = carry_of(experiment)
     comparisons = len(experiment.cells) * (len(experiment.variants) - 1)
     runs = 1 + design.conditioning if carry == "superblocks" else 1
-    share = design.budget / (len(experiment.cells) * len(experiment.variants) * runs * trial_seconds)
+    share = design.budget / (
+        len(experiment.cells) * len(experiment.variants) * runs * trial_seconds
+    )
     rounds = max(1, min(design.blocks, int(HEADROOM * share)))
     rules = Rules.for_blocks(
         rounds,
@@ -168,20 +188,29 @@ def boot_seconds(experiment: Experiment) -> float:
     """Seconds of a trial that its boot is assumed to take, before one was timed; 0 where nothing is booted."""
     if not experiment.boots:
         return 0.0
-    return REBOOT / len(experiment.cells) * len(experiment.conditions) if experiment.reboots else BOOT
+    return (
+        REBOOT / len(experiment.cells) * len(experiment.conditions)
+        if experiment.reboots
+        else BOOT
+    )
 
 
 def warnings(plan: Plan) -> tuple[Finding, ...]:
     """What the user should know before the start: a verdict out of reach, cells that measure the page cache."""
     never = list(_never_equivalent(plan))
     unreachable = plan.rules.reachable(equivalence=not never)
-    is_point = unreachable is not None and any(one.role == "reference" for one in plan.experiment.variants)
+    is_point = unreachable is not None and any(
+        one.role == "reference" for one in plan.experiment.variants
+    )
     if is_point:
         found, never = [_point_of_history(plan)], []
     else:
         found = [unreachable] if unreachable else []
     share = int(plan.budget_rounds)
-    if not (unreachable and unreachable.severity == "hard") and share < plan.rules.looks[0]:
+    if (
+        not (unreachable and unreachable.severity == "hard")
+        and share < plan.rules.looks[0]
+    ):
         found.append(
             Finding(
                 "plan.budget",
@@ -192,12 +221,16 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
                 "give a larger budget, shorter trials or fewer cells",
             )
         )
-    if few := reach(plan.experiment, plan.rules, min(plan.rules.max_blocks, max(1, share))):
+    if few := reach(
+        plan.experiment, plan.rules, min(plan.rules.max_blocks, max(1, share))
+    ):
         found.append(few)
     found += never
     fio = [] if plan.experiment.of_command else plan.experiment.cells
     buffered = [c.name for c in fio if c.option("direct") in (None, "0", "")]
-    engines_cached = [c.name for c in plan.experiment.cells if c.option("ioengine") == "mmap"]
+    engines_cached = [
+        c.name for c in plan.experiment.cells if c.option("ioengine") == "mmap"
+    ]
     if buffered and not engines_cached:
         found.append(
             Finding(
@@ -231,7 +264,14 @@ def _never_equivalent(plan: Plan) -> Iterator[Finding]:
     if trials >= needed or not plan.experiment.design.budget:
         return
     blocks = -(-needed // len(plan.experiment.cells))
-    allowed = next((f"{100 * share:g}%" for share in (0.15, 0.2, 0.3, 0.5) if trials_needed(share) <= trials), "")
+    allowed = next(
+        (
+            f"{100 * share:g}%"
+            for share in (0.15, 0.2, 0.3, 0.5)
+            if trials_needed(share) <= trials
+        ),
+        "",
+    )
     other = f', or say [design] stalls = "{allowed}"' if allowed else ""
     yield Finding(
         "plan.stalls",
@@ -267,5 +307,9 @@ def _uncounted(experiment: Experiment) -> Iterator[Finding]:
     if experiment.cells[0].option(TOOL) and whole > 2 * design.trial:
         text = f"t/io_uring counts {design.trial:g} of {whole} seconds: its first is warm-up, its last is not printed"
         yield Finding(
-            "plan.uring-seconds", "warning", "[design] trial", text, "a trial of 4s counts two thirds of them"
+            "plan.uring-seconds",
+            "warning",
+            "[design] trial",
+            text,
+            "a trial of 4s counts two thirds of them",
         )

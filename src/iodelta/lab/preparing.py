@@ -12,7 +12,13 @@ from typing import ClassVar
 import msgspec
 
 from iodelta.decoding import converted, from_json
-from iodelta.errors import IodeltaError, MachineError, MeasureError, RequestError, pasted
+from iodelta.errors import (
+    IodeltaError,
+    MachineError,
+    MeasureError,
+    RequestError,
+    pasted,
+)
 from iodelta.experiment import Experiment, Option, Prepare
 from iodelta.experiment.prepare import workload_of
 from iodelta.lab import purge
@@ -68,7 +74,9 @@ class Disk:
     fio: tuple[int, int]
     """fio's version."""
 
-    def request(self, options: tuple[Option, ...], workdir: str, **more: object) -> FioRequest:
+    def request(
+        self, options: tuple[Option, ...], workdir: str, **more: object
+    ) -> FioRequest:
         """What fio is asked for."""
         found = FioRequest(
             options=options,
@@ -86,10 +94,15 @@ class Disk:
     @property
     def how(self) -> str:
         """The preparation in a line of words."""
-        parts = [] if self.prepare.purge == "none" else [f"purge by {self.prepare.purge}"]
+        parts = (
+            [] if self.prepare.purge == "none" else [f"purge by {self.prepare.purge}"]
+        )
         if self.prepare.fill:
             parts.append(f"{self.prepare.fill:g} x its size in sequence, 128k writes")
-        options = " ".join(name if value is None else f"{name}={value}" for name, value in self.workload)
+        options = " ".join(
+            name if value is None else f"{name}={value}"
+            for name, value in self.workload
+        )
         return "; ".join([*parts, f"rounds of {self.prepare.round:g} s ({options})"])
 
 
@@ -118,18 +131,33 @@ def cost_of(disk: Disk, state: Known | None) -> Cost:
 
 
 def disk_of(
-    machine: Machine, experiment: Experiment, target: Target, size: int | None, version: tuple[int, int]
+    machine: Machine,
+    experiment: Experiment,
+    target: Target,
+    size: int | None,
+    version: tuple[int, int],
 ) -> Disk:
     """What an experiment asks to be prepared; ``size`` is that of its survey."""
     prepare = experiment.prepare or Prepare()
-    return Disk(machine, target, size or target.size_bytes, prepare, workload_of(experiment), version)
+    return Disk(
+        machine,
+        target,
+        size or target.size_bytes,
+        prepare,
+        workload_of(experiment),
+        version,
+    )
 
 
 def unpreparable(disk: Disk) -> None:
     """Raises RequestError for what cannot be prepared here."""
     if throw_away(disk.machine):
         remedy = "prepare the disk that the guest is given, on the machine that has it"
-        raise RequestError("the disks of a guest exist only as long as the guest", place="[prepare]", remedy=remedy)
+        raise RequestError(
+            "the disks of a guest exist only as long as the guest",
+            place="[prepare]",
+            remedy=remedy,
+        )
     if disk.target.kind == "directory":
         raise RequestError(
             "is a directory: only a block device or a file of its own has a state to prepare",
@@ -137,10 +165,15 @@ def unpreparable(disk: Disk) -> None:
             remedy="name the device, or leave [prepare] out",
         )
     if disk.size < SMALLEST:
-        raise RequestError(f"has {disk.size} bytes, which is too small to prepare", place=disk.target.path)
+        raise RequestError(
+            f"has {disk.size} bytes, which is too small to prepare",
+            place=disk.target.path,
+        )
     if why := purge.unable(disk.machine, disk.target, disk.prepare, disk.size):
         remedy = 'choose another purge, or "none"'
-        raise RequestError(f"cannot be purged: {why}", place=disk.target.path, remedy=remedy)
+        raise RequestError(
+            f"cannot be purged: {why}", place=disk.target.path, remedy=remedy
+        )
 
 
 class UnsteadyError(IodeltaError):
@@ -182,7 +215,9 @@ class Preparation:
             return "steady"
         self._begin()
         given_up = settled.rounds if settled else 0
-        while (state := self._state(given_up)) == "running" and not self._control.stop():
+        while (
+            state := self._state(given_up)
+        ) == "running" and not self._control.stop():
             self._step(next_step(self._disk.prepare, self._disk.size, self._kinds()))
         if state != "running":
             self._settle(state)
@@ -199,14 +234,26 @@ class Preparation:
                 )
         target = msgspec.to_builtins(disk.target)
         boot = boot_id(disk.machine)
-        self._append(Preparing(now(), boot, os.getpid(), target, disk.size, disk.workload, self._name))
+        self._append(
+            Preparing(
+                now(), boot, os.getpid(), target, disk.size, disk.workload, self._name
+            )
+        )
         forget(disk.machine, disk.target)
 
     def _state(self, given_up: int) -> State:
-        return state_of(self._disk.prepare, self._disk.size, self._rounds, given_up) if self._rounds else "running"
+        return (
+            state_of(self._disk.prepare, self._disk.size, self._rounds, given_up)
+            if self._rounds
+            else "running"
+        )
 
     def _kinds(self) -> list[Kind]:
-        return [step.step for step in self._account.steps.values() if step.machine == self._name]
+        return [
+            step.step
+            for step in self._account.steps.values()
+            if step.machine == self._name
+        ]
 
     def _step(self, step: Step) -> None:
         """One step, with its lines in the journal; one that was stopped leaves none but the first."""
@@ -222,19 +269,40 @@ class Preparation:
             return
         rate, written = _measured(made, self._disk.target.path, self._folder)
         record = msgspec.structs.replace(made, output=b"")
-        self._folder.write_raw(step_name(number), {OUTPUT: made.output, RECORD: msgspec.json.encode(record)})
-        self._append(StepDone(now(), number, step.kind, made.started, made.seconds, written, self._name))
+        self._folder.write_raw(
+            step_name(number),
+            {OUTPUT: made.output, RECORD: msgspec.json.encode(record)},
+        )
+        self._append(
+            StepDone(
+                now(),
+                number,
+                step.kind,
+                made.started,
+                made.seconds,
+                written,
+                self._name,
+            )
+        )
         if step.kind == "round":
-            self._rounds.append(Round(number, made.started, made.seconds, rate, written))
+            self._rounds.append(
+                Round(number, made.started, made.seconds, rate, written)
+            )
             self._control.watcher.note(self._said())
 
     def _purge(self, number: int) -> None:
         disk = self._disk
-        self._control.watcher.preparing(f"purging {disk.target.path} by {disk.prepare.purge}", 0.0)
+        self._control.watcher.preparing(
+            f"purging {disk.target.path} by {disk.prepare.purge}", 0.0
+        )
         started, begun = now(), time.monotonic()
         done = purge.run(disk.machine, disk.target, disk.prepare, disk.size)
         self._folder.write_raw(step_name(number), {RECORD: msgspec.json.encode(done)})
-        self._append(StepDone(now(), number, "purge", started, time.monotonic() - begun, 0, self._name))
+        self._append(
+            StepDone(
+                now(), number, "purge", started, time.monotonic() - begun, 0, self._name
+            )
+        )
 
     def _fio(self, step: Step) -> FioRun:
         """Run fio for a step, and say how far the whole of its kind is."""
@@ -242,26 +310,40 @@ class Preparation:
         if step.kind == "round":
             request = disk.request(disk.workload, self._place, seed=made + 1)
             what = f"rounds on {disk.target.path} until it is steady, {disk.prepare.limit} at most"
-            before, own, whole = made * disk.prepare.round, disk.prepare.round, disk.prepare.limit * disk.prepare.round
+            before, own, whole = (
+                made * disk.prepare.round,
+                disk.prepare.round,
+                disk.prepare.limit * disk.prepare.round,
+            )
         else:
-            parts = [float(part.size) for part in parts_of_fill(disk.size, disk.prepare.fill)]
+            parts = [
+                float(part.size) for part in parts_of_fill(disk.size, disk.prepare.fill)
+            ]
             options = (*FILL, ("offset", str(step.offset)))
-            request = disk.request(options, self._place, size=step.size, whole=True, runtime=LONGEST)
+            request = disk.request(
+                options, self._place, size=step.size, whole=True, runtime=LONGEST
+            )
             what = f"writing {disk.target.path} in sequence, {disk.prepare.fill:g} x its size"
             before, own, whole = sum(parts[:made]), float(step.size), sum(parts)
         start = counted(disk.machine, disk.target) if step.kind == "fill" else None
 
         def tick(seconds: float) -> None:
             moved = seconds if step.kind == "round" else self._moved(start)
-            self._control.watcher.preparing(what, min(1.0, (before + min(own, moved)) / whole))
+            self._control.watcher.preparing(
+                what, min(1.0, (before + min(own, moved)) / whole)
+            )
 
         tick(0.0)
-        return run_fio(disk.machine, request, stop=self._control.stop, on_tick=tick, env=self._env)
+        return run_fio(
+            disk.machine, request, stop=self._control.stop, on_tick=tick, env=self._env
+        )
 
     def _moved(self, start: int | None) -> float:
         """Bytes written to the device since ``start``, for the progress of a part."""
         reached = counted(self._disk.machine, self._disk.target)
-        return float(reached - start) if start is not None and reached is not None else 0.0
+        return (
+            float(reached - start) if start is not None and reached is not None else 0.0
+        )
 
     def _said(self) -> str:
         """The last round in a sentence, and what is still to come at the most."""
@@ -270,16 +352,18 @@ class Preparation:
         if window is not None:
             over = f"range {100 * window.range:.0f} % ({100 * RANGE:.0f} % allowed)"
             text += f"; the last five: {over}, slope {round(100 * window.slope):+d} % ({100 * SLOPE:.0f} % allowed)"
-        return (
-            f"{text}; {100 * overwritten(self._rounds) / self._disk.size:.0f} % of the size written by complete rounds"
-        )
+        return f"{text}; {100 * overwritten(self._rounds) / self._disk.size:.0f} % of the size written by complete rounds"
 
     def _settle(self, state: State) -> None:
         disk, steady = self._disk, state == "steady"
         self._append(Settled(now(), steady, len(self._rounds), self._name))
         if disk.target.kind != "block":
             return
-        fills = [one for one in self._account.steps.values() if one.step == "fill" and one.machine == self._name]
+        fills = [
+            one
+            for one in self._account.steps.values()
+            if one.step == "fill" and one.machine == self._name
+        ]
         took = sum(one.seconds for one in fills)
         rate = sum(one.written for one in fills) / took if took else 0.0
         prepared = Prepared(
@@ -314,7 +398,9 @@ def prepared_first(preparation: Preparation, disk: Disk, folder: Folder) -> None
     state, path = preparation.run(), pasted(folder.path)
     if state == "running":
         remedy = f"finished steps are kept; `iodelta run {path}` continues it"
-        raise MeasureError("stopped while the disk was prepared", place=disk.target.path, remedy=remedy)
+        raise MeasureError(
+            "stopped while the disk was prepared", place=disk.target.path, remedy=remedy
+        )
     if state == "not steady":
         raise UnsteadyError(
             f"the disk did not become steady within {disk.prepare.limit} rounds; nothing was measured",
@@ -352,15 +438,21 @@ def _measured(made: FioRun, place: str, folder: Folder) -> tuple[float, int]:
     """IOPS and bytes written of a run. Raises MeasureError for one that failed."""
     result = read_run(made)
     bad = [
-        one for one in result.findings if one.severity == "hard" and not (made.request.whole and one.rule in EXPECTED)
+        one
+        for one in result.findings
+        if one.severity == "hard" and not (made.request.whole and one.rule in EXPECTED)
     ]
     if bad or made.exit_code:
         said = bad[0].explanation if bad else f"fio ended with {made.exit_code}"
         remedy = f"finished steps are kept; `{again(folder)}` continues it"
-        raise MeasureError(f"a step of the preparation failed: {said}", place=place, remedy=remedy)
+        raise MeasureError(
+            f"a step of the preparation failed: {said}", place=place, remedy=remedy
+        )
     written = sum(one.bytes for one in result.directions if one.kind == "write")
     if made.request.whole and written < (made.request.size or 0) - FILL_BLOCK:
-        raise MeasureError(f"fio wrote {written} of {made.request.size} bytes", place=place)
+        raise MeasureError(
+            f"fio wrote {written} of {made.request.size} bytes", place=place
+        )
     return sum(one.iops.value for one in result.directions), written
 
 
@@ -373,5 +465,8 @@ def _same(before: Preparing, target: Target) -> bool:
     """Whether a disk is the one that was prepared; after a reboot of one without a lasting name nobody can tell."""
     earlier = converted(before.target, Target)
     if target.kind != "block":
-        return (earlier.real_path, earlier.size_bytes) == (target.real_path, target.size_bytes)
+        return (earlier.real_path, earlier.size_bytes) == (
+            target.real_path,
+            target.size_bytes,
+        )
     return same_device(earlier.identity, target.identity)

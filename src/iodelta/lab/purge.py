@@ -18,7 +18,11 @@ def unable(machine: Machine, target: Target, prepare: Prepare, size: int) -> str
         return ""
     if target.kind != "block":
         return "only a block device can be purged"
-    return _cannot_discard(machine, target) if prepare.purge == "discard" else _cannot_format(machine, target, size)
+    return (
+        _cannot_discard(machine, target)
+        if prepare.purge == "discard"
+        else _cannot_format(machine, target, size)
+    )
 
 
 def words(machine: Machine, target: Target, prepare: Prepare, size: int) -> list[str]:
@@ -29,23 +33,40 @@ def words(machine: Machine, target: Target, prepare: Prepare, size: int) -> list
     if prepare.purge == "nvme-format":
         return ["nvme", "format", target.real_path, "--force"]
     force = ["--force"] if b"--force" in _help(machine, "blkdiscard") else []
-    return ["blkdiscard", *force, "--offset", "0", "--length", str(size), target.real_path]
+    return [
+        "blkdiscard",
+        *force,
+        "--offset",
+        "0",
+        "--length",
+        str(size),
+        target.real_path,
+    ]
 
 
 def run(machine: Machine, target: Target, prepare: Prepare, size: int) -> Completed:
     """Purge it. Raises MeasureError with what the command said."""
     done = machine.run(words(machine, target, prepare, size), env={"LC_ALL": "C"})
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip() or f"it ended with {done.returncode}"
+        said = (
+            done.stderr.decode(errors="replace").strip()
+            or f"it ended with {done.returncode}"
+        )
         raise MeasureError(
-            f"could not be purged: {said}", place=target.path, remedy='choose another [prepare] purge, or "none"'
+            f"could not be purged: {said}",
+            place=target.path,
+            remedy='choose another [prepare] purge, or "none"',
         )
     return done
 
 
 def _cannot_discard(machine: Machine, target: Target) -> str:
     disk = sysfs_name(target.disk or target.device or "")
-    if attribute(machine, f"/sys/class/block/{disk}/queue/discard_max_bytes") in (None, "", "0"):
+    if attribute(machine, f"/sys/class/block/{disk}/queue/discard_max_bytes") in (
+        None,
+        "",
+        "0",
+    ):
         return f"{disk} cannot discard"
     return _missing(machine, "blkdiscard", "util-linux")
 
@@ -58,7 +79,11 @@ def _cannot_format(machine: Machine, target: Target, size: int) -> str:
     if size < target.size_bytes:
         return "a format discards the whole namespace, but [target] size is less"
     # Some controllers format all their namespaces at once.
-    others = [path for path in machine.glob(f"/sys/class/block/{namespace[1]}n*") if not re.search(r"p\d+$", path)]
+    others = [
+        path
+        for path in machine.glob(f"/sys/class/block/{namespace[1]}n*")
+        if not re.search(r"p\d+$", path)
+    ]
     if len(others) > 1:
         return f"{namespace[1]} has {len(others)} namespaces, and a format may discard all of them"
     return _missing(machine, "nvme", "nvme-cli")

@@ -38,7 +38,12 @@ class Quality(msgspec.Struct, frozen=True):
 
 
 def noise(
-    trial: Trial, quality: Quality, *, margin: float, device: str | None, moved: Mapping[str, float]
+    trial: Trial,
+    quality: Quality,
+    *,
+    margin: float,
+    device: str | None,
+    moved: Mapping[str, float],
 ) -> tuple[Finding, ...]:
     """What disturbed a trial, and whether it was unsteady.
 
@@ -53,19 +58,44 @@ def noise(
         if foreign > quality.other_io * own + SLACK:
             amount = f"at least {foreign / 2**20:.1f} MiB of I/O on {device} during the trial"
             text = f"other processes did {amount}, {100 * foreign / own:.0f} % of fio's own"
-            found.append(_finding("noise.other-io", place, text, "find out who uses the device: iotop, lsof"))
+            found.append(
+                _finding(
+                    "noise.other-io",
+                    place,
+                    text,
+                    "find out who uses the device: iotop, lsof",
+                )
+            )
     counters = trial.counters
-    stolen, busy = counters.get("cpu.steal_ms", 0.0), sum(counters.get(f"cpu.{name}_ms", 0.0) for name in _BUSY)
+    stolen, busy = (
+        counters.get("cpu.steal_ms", 0.0),
+        sum(counters.get(f"cpu.{name}_ms", 0.0) for name in _BUSY),
+    )
     if stolen > max(quality.steal * busy, 1000 * quality.steal_least * trial.seconds):
         text = f"{100 * stolen / busy:.0f} % of the CPU time was stolen by other guests of this host"
-        found.append(_finding("noise.steal", place, text, "measure on a host, or a guest with CPUs of its own"))
+        found.append(
+            _finding(
+                "noise.steal",
+                place,
+                text,
+                "measure on a host, or a guest with CPUs of its own",
+            )
+        )
     for name, series in trial.series.items():
         if len(series) >= quality.steady_from:
             change = drift(series)
             if abs(change) > margin:
-                how = f"moved by {100 * change:+.1f} %" if math.isfinite(change) else "rose from 0"
+                how = (
+                    f"moved by {100 * change:+.1f} %"
+                    if math.isfinite(change)
+                    else "rose from 0"
+                )
                 text = f"{name} {how} over the measured window, more than the margin"
-                found.append(_finding("noise.unsteady", place, text, "give a longer [design] ramp"))
+                found.append(
+                    _finding(
+                        "noise.unsteady", place, text, "give a longer [design] ramp"
+                    )
+                )
     return tuple(found)
 
 
@@ -87,7 +117,9 @@ def drift(series: Sequence[float]) -> float:
     return last / first - 1 if first > 0 else math.inf
 
 
-def _other_io(trial: Trial, moved: Mapping[str, float], device: str) -> tuple[float, float] | None:
+def _other_io(
+    trial: Trial, moved: Mapping[str, float], device: str
+) -> tuple[float, float] | None:
     """Bytes that fio counted, and those that others moved for certain; None when nothing was counted."""
     own = foreign = 0.0
     kinds: tuple[Kind, ...] = ("read", "write")

@@ -37,7 +37,9 @@ def look_at_host(machine: SshMachine, experiment: Experiment) -> Survey:
     """
     if strange := [name for name in experiment.knob_names() if name.startswith("vm.")]:
         raise RequestError(
-            "a host has no such setting", place=strange[0], remedy="it is a setting of guests: --machine vm"
+            "a host has no such setting",
+            place=strange[0],
+            remedy="it is a setting of guests: --machine vm",
         )
     inner = held(experiment)
     order(inner.knob_names())
@@ -58,13 +60,17 @@ def look_at_host(machine: SshMachine, experiment: Experiment) -> Survey:
         unavailable |= seen.unavailable
     for variant in experiment.variants:
         try:
-            releases = {kernel.image(*values).release for values in _values(experiment, variant)}
+            releases = {
+                kernel.image(*values).release for values in _values(experiment, variant)
+            }
         except MeasureError as error:
             unavailable[variant.name] = error.sentence
         else:
             if variant.name in refused and releases == {kernel.read()}:
                 raise refused[variant.name]
-    return msgspec.structs.replace(first, unavailable=unavailable, reboots=kernel.way.name)
+    return msgspec.structs.replace(
+        first, unavailable=unavailable, reboots=kernel.way.name
+    )
 
 
 class Reboots(Boots):
@@ -82,7 +88,9 @@ class Reboots(Boots):
         self._cells: set[str] = set()  # those that were measured in the present boot
         with contextlib.ExitStack() as stack:
             name = f"{self._inner.identifier}-{REBOOT}"
-            self._log = stack.enter_context(undo_log(self._machine, name, self._folder.path))
+            self._log = stack.enter_context(
+                undo_log(self._machine, name, self._folder.path)
+            )
             (saved,) = self._log.keep(lambda: [self._kernel.save()])
             self._folder.append(KnobSaved(now(), msgspec.to_builtins(saved)))
             stack.callback(self._go_back)
@@ -94,9 +102,16 @@ class Reboots(Boots):
         self._stack.close()
 
     @contextlib.contextmanager
-    def booted(self, variant: Variant, condition: str = "", cell: str = "") -> Iterator[Ready]:
+    def booted(
+        self, variant: Variant, condition: str = "", cell: str = ""
+    ) -> Iterator[Ready]:
         wanted = (variant.name, settings_of(self._experiment, variant, condition))
-        if self._bench is None or self._found is None or wanted != self._present or cell in self._cells:
+        if (
+            self._bench is None
+            or self._found is None
+            or wanted != self._present
+            or cell in self._cells
+        ):
             self._leave()
             self._found = self._start(variant, wanted[1])
             self._bench = self._boot.enter_context(self._ready(variant, self._found))
@@ -119,24 +134,39 @@ class Reboots(Boots):
         try:
             started = self._kernel.boot(*(settings.get(name, "") for name in SETTINGS))
         except KnobError as error:
-            raise NotBootedError(error.what, place=error.place, remedy=error.remedy) from error
+            raise NotBootedError(
+                error.what, place=error.place, remedy=error.remedy
+            ) from error
         self._log.hold()
         name = self._machine.name
-        self._folder.append(Rebooted(now(), name, variant.name, **msgspec.structs.asdict(started)))
-        self._control.watcher.note(f"{name}: {started.release} was started by {started.way} in {started.seconds:.0f} s")
+        self._folder.append(
+            Rebooted(now(), name, variant.name, **msgspec.structs.asdict(started))
+        )
+        self._control.watcher.note(
+            f"{name}: {started.release} was started by {started.way} in {started.seconds:.0f} s"
+        )
         words = "[ ! -d /run/systemd/system ] || systemctl is-system-running --wait"
         self._machine.run(["sh", "-c", words], timeout=CALM)
         end = time.monotonic() + APPEARING
-        while self._machine.run(["test", "-e", self._path]).returncode and time.monotonic() < end:
+        while (
+            self._machine.run(["test", "-e", self._path]).returncode
+            and time.monotonic() < end
+        ):
             time.sleep(0.5)
         with self._machine.together("survey"):
-            found = survey(self._machine, alone(self._inner.experiment, variant), engines=False)
+            found = survey(
+                self._machine, alone(self._inner.experiment, variant), engines=False
+            )
         if self._found is not None and not found.scratch:
             check_same_target(self._found.target, found.target)
         return found
 
-    def _ready(self, variant: Variant, found: Survey) -> contextlib.AbstractContextManager[Bench]:
-        mine = msgspec.structs.replace(self._inner, experiment=alone(self._inner.experiment, variant))
+    def _ready(
+        self, variant: Variant, found: Survey
+    ) -> contextlib.AbstractContextManager[Bench]:
+        mine = msgspec.structs.replace(
+            self._inner, experiment=alone(self._inner.experiment, variant)
+        )
         return ready(self._machine, mine, found, self._folder, self._control)
 
     def _go_back(self) -> None:
@@ -147,5 +177,8 @@ class Reboots(Boots):
 
 def _values(experiment: Experiment, variant: Variant) -> list[tuple[str, str]]:
     """Kernels and further boot parameters of a variant, under every condition."""
-    settings = [settings_of(experiment, variant, condition.name) for condition in experiment.conditions]
+    settings = [
+        settings_of(experiment, variant, condition.name)
+        for condition in experiment.conditions
+    ]
     return [(one.get("kernel", ""), one.get("kernel.cmdline", "")) for one in settings]

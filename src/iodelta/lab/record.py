@@ -42,13 +42,19 @@ class Record(msgspec.Struct, frozen=True):
         if self.run.request.tool == "command":
             user, system, switches = self.usage
             return FioResult(
-                measured=self.measured, usr_cpu=user, sys_cpu=system, context_switches=switches, findings=self.said
+                measured=self.measured,
+                usr_cpu=user,
+                sys_cpu=system,
+                context_switches=switches,
+                findings=self.said,
             )
         first = read_run(msgspec.structs.replace(self.run, output=output))
         return pooled([first, *map(read_run, self.more)])
 
 
-def assemble(identity: Started, record: Record, result: FioResult, source: str = "") -> Trial:
+def assemble(
+    identity: Started, record: Record, result: FioResult, source: str = ""
+) -> Trial:
     """The trial of a record and what fio measured: the same live and from a folder."""
     return Trial(
         number=identity.trial,
@@ -81,9 +87,15 @@ def check_seeds(identity: Started, record: Record, output: bytes) -> None:
     Most trials have a seed of their own, so this sees an exchange also where nothing is sealed.
     """
     outputs = (output, *(more.output for more in record.more))
-    for number, (made, said) in enumerate(zip((record.run, *record.more), outputs, strict=True)):
+    for number, (made, said) in enumerate(
+        zip((record.run, *record.more), outputs, strict=True)
+    ):
         wanted = identity.seed + number
-        seeds = {int(seed) for seed in SEED.findall(said)} if made.request.tool == "fio" else set()
+        seeds = (
+            {int(seed) for seed in SEED.findall(said)}
+            if made.request.tool == "fio"
+            else set()
+        )
         other = (seeds | {made.request.seed}) - {wanted}
         if other:
             raise MeasureError(
@@ -98,4 +110,6 @@ def read_trial(folder: Folder, identity: Started) -> Trial:
     output = folder.read_raw(identity.trial, OUTPUTS[record.run.request.tool])
     check_seeds(identity, record, output)
     result = record.results(output)
-    return assemble(identity, record, result, f"{folder.path.name}/raw/{identity.trial:06d}")
+    return assemble(
+        identity, record, result, f"{folder.path.name}/raw/{identity.trial:06d}"
+    )

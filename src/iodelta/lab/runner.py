@@ -20,7 +20,18 @@ from iodelta.experiment import Condition
 from iodelta.lab.account import Account
 from iodelta.lab.bench import Bench, problem_of
 from iodelta.lab.boots import Boots, NotBootedError
-from iodelta.lab.folder import Abandoned, Ended, Event, Failed, Finished, Folder, LeftOut, Repeated, Started, now
+from iodelta.lab.folder import (
+    Abandoned,
+    Ended,
+    Event,
+    Failed,
+    Finished,
+    Folder,
+    LeftOut,
+    Repeated,
+    Started,
+    now,
+)
 from iodelta.lab.hosts import host_of
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
@@ -88,7 +99,9 @@ class Runner:
             if self._away and reason == "complete":  # their blocks are still to be made
                 raise next(iter(self._away.values()))
         except IodeltaError as error:
-            with contextlib.suppress(IodeltaError):  # a full disk cannot take this line either
+            with contextlib.suppress(
+                IodeltaError
+            ):  # a full disk cannot take this line either
                 self._append(Ended(now(), f"failed: {error.sentence}"))
             raise
         self._append(Ended(now(), reason))
@@ -116,12 +129,16 @@ class Runner:
             if slots:
                 if self._look_is_due():
                     self._judgement = self._judge()
-                self._watcher.judged(self._judgement, self._state.spent, self._seconds_left())
+                self._watcher.judged(
+                    self._judgement, self._state.spent, self._seconds_left()
+                )
         return "complete"
 
     def _round(self, slots: Sequence[Slot]) -> str:
         """One block of every open cell, on one host; returns why the run must end, or an empty text."""
-        for condition, group in itertools.groupby(slots, key=lambda slot: self._cells[slot.cell].condition):
+        for condition, group in itertools.groupby(
+            slots, key=lambda slot: self._cells[slot.cell].condition
+        ):
             reason = self._group(self._experiment.condition(condition), list(group))
             if reason:
                 return reason
@@ -133,13 +150,17 @@ class Runner:
         self._away[name] = error
         if len(self._away) >= max(1, len(self._experiment.machines)):
             raise error
-        self._watcher.note(f"{name} is lost, the other hosts continue: {error.sentence}")
+        self._watcher.note(
+            f"{name} is lost, the other hosts continue: {error.sentence}"
+        )
 
     def _group(self, condition: Condition, slots: Sequence[Slot]) -> str:
         """One round's blocks under one condition; returns why the run must end, or an empty text."""
         with contextlib.ExitStack() as stack:
             try:
-                background = stack.enter_context(self._background(condition, slots[0].block))
+                background = stack.enter_context(
+                    self._background(condition, slots[0].block)
+                )
             except LostError:
                 raise
             except MeasureError as error:  # its cells cannot be measured; others can
@@ -153,19 +174,29 @@ class Runner:
             for position in range(len(abreast[0].order) if abreast else 0):
                 for slot in abreast:
                     left_out = slot.order[position] in self._state.left_out
-                    if not left_out and not self._stop() and not self._spoilt_by(slot, 0):
+                    if (
+                        not left_out
+                        and not self._stop()
+                        and not self._spoilt_by(slot, 0)
+                    ):
                         self._trial(slot, 0, position, background)
             for slot in slots:
                 if slot not in abreast and not self._affordable(slot):
                     return "budget"
-                self._block(slot, background, 0 if slot in abreast else self._first_attempt(slot))
+                self._block(
+                    slot,
+                    background,
+                    0 if slot in abreast else self._first_attempt(slot),
+                )
                 if self._stop():
                     return "interrupted"
         return ""
 
     def _abreast(self, slots: Sequence[Slot]) -> list[Slot]:
         """The blocks that are made variant by variant, a boot serving all of them: new ones, where boots are dear."""
-        new = [slot for slot in slots if not self._state.attempts(slot.cell, slot.block)]
+        new = [
+            slot for slot in slots if not self._state.attempts(slot.cell, slot.block)
+        ]
         return new if self._experiment.reboots else []
 
     def _spoilt_by(self, slot: Slot, attempt: int) -> str:
@@ -173,24 +204,34 @@ class Runner:
         begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
         going = [one for one in begun if one.variant not in self._state.left_out]
         problems = [(one.variant, self._state.problem(one.trial)) for one in going]
-        return next((f"{variant}: {problem}" for variant, problem in problems if problem), "")
+        return next(
+            (f"{variant}: {problem}" for variant, problem in problems if problem), ""
+        )
 
     def _open(self, round_: Iterable[Slot]) -> list[Slot]:
         """The blocks still to be run: not done, and their cells neither decided nor abandoned."""
         waiting = set(self._open_cells())
-        return [slot for slot in round_ if slot.cell in waiting and not self._is_complete(slot)]
+        return [
+            slot
+            for slot in round_
+            if slot.cell in waiting and not self._is_complete(slot)
+        ]
 
     def _open_cells(self) -> list[str]:
         return open_cells(self._plan, self._state, self._judgement)
 
-    def _block(self, slot: Slot, background: BackgroundLoad | None, attempt: int) -> None:
+    def _block(
+        self, slot: Slot, background: BackgroundLoad | None, attempt: int
+    ) -> None:
         """One block; after a spoilt trial all of it again, so that no arm is ever dropped alone.
 
         Only a trial without a number spoils a block. A disturbed one counts: its variant may have caused that.
         """
         tries = 0
         while True:
-            problem = self._attempt(repeated(slot, attempt, self._plan.seed), attempt, background)
+            problem = self._attempt(
+                repeated(slot, attempt, self._plan.seed), attempt, background
+            )
             if self._stop():
                 return
             if not problem:
@@ -199,8 +240,12 @@ class Runner:
             tries += 1
             if tries == ATTEMPTS or not self._affordable(slot):
                 break
-            self._append(Repeated(now(), slot.cell, slot.block, attempt, "spoilt", problem))
-            self._watcher.note(f"{slot.cell}, block {slot.block + 1}: {problem}. The block is repeated.")
+            self._append(
+                Repeated(now(), slot.cell, slot.block, attempt, "spoilt", problem)
+            )
+            self._watcher.note(
+                f"{slot.cell}, block {slot.block + 1}: {problem}. The block is repeated."
+            )
             attempt += 1
         if self._is_complete(slot):
             self._done[slot.cell] += 1
@@ -221,30 +266,58 @@ class Runner:
         last = max(attempts)
         done = [one for one in attempts[last] if self._state.is_usable(one.trial)]
         spoilt = any(self._state.problem(one.trial) for one in attempts[last])
-        stale = bool(done) and now() - max(one.at for one in done) > STALE + self._plan.trial_seconds
-        return last + 1 if spoilt or stale or (done and self._plan.superblocks) else last
+        stale = (
+            bool(done)
+            and now() - max(one.at for one in done) > STALE + self._plan.trial_seconds
+        )
+        return (
+            last + 1 if spoilt or stale or (done and self._plan.superblocks) else last
+        )
 
-    def _attempt(self, slot: Slot, attempt: int, background: BackgroundLoad | None) -> str:
+    def _attempt(
+        self, slot: Slot, attempt: int, background: BackgroundLoad | None
+    ) -> str:
         """The trials of a block that are still to be made; returns what spoilt it, or an empty text."""
         begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
-        made = {(one.variant, one.conditioning) for one in begun if self._state.is_usable(one.trial)}
+        made = {
+            (one.variant, one.conditioning)
+            for one in begun
+            if self._state.is_usable(one.trial)
+        }
         for position, variant in enumerate(slot.order):
             if problem := self._spoilt_by(slot, attempt):
                 return problem
-            if (variant, slot.conditioning(position)) in made or variant in self._state.left_out:
+            if (
+                variant,
+                slot.conditioning(position),
+            ) in made or variant in self._state.left_out:
                 continue
             trial = self._trial(slot, attempt, position, background)
             if trial is None and variant not in self._state.left_out:
                 return "interrupted"
         return self._spoilt_by(slot, attempt)
 
-    def _trial(self, slot: Slot, attempt: int, position: int, background: BackgroundLoad | None) -> Trial | None:
+    def _trial(
+        self, slot: Slot, attempt: int, position: int, background: BackgroundLoad | None
+    ) -> Trial | None:
         """One trial, with its lines in the journal, and kept if it is usable; None when it was stopped."""
         variant, to_come = slot.order[position], slot.to_come(position)
         fresh = self._experiment.design.fresh_seeds
-        seed = trial_seed(self._plan.seed, slot, attempt, variant, fresh=fresh, to_come=to_come)
+        seed = trial_seed(
+            self._plan.seed, slot, attempt, variant, fresh=fresh, to_come=to_come
+        )
         number = self._state.next_trial
-        identity = Started(now(), number, slot.cell, slot.block, attempt, position, variant, seed, to_come > 0)
+        identity = Started(
+            now(),
+            number,
+            slot.cell,
+            slot.block,
+            attempt,
+            position,
+            variant,
+            seed,
+            to_come > 0,
+        )
         self._append(identity, sync=False)
         self._watcher.trial(slot, variant, number)
         try:
@@ -259,10 +332,14 @@ class Runner:
         except IodeltaError as error:
             with contextlib.suppress(IodeltaError):
                 self._append(Failed(now(), number, error.sentence))
-            if not isinstance(error, NotBootedError) or not self._goes_on_without(variant):
+            if not isinstance(error, NotBootedError) or not self._goes_on_without(
+                variant
+            ):
                 raise
             self._append(LeftOut(now(), variant, error.sentence))
-            self._watcher.note(f"{variant} is left out, the others continue: {error.sentence}")
+            self._watcher.note(
+                f"{variant} is left out, the others continue: {error.sentence}"
+            )
             return None
         if trial is not None:
             self._append(Finished(now(), number, self._lap(), problem_of(trial)))
@@ -273,11 +350,17 @@ class Runner:
 
     def _goes_on_without(self, variant: str) -> bool:
         """Whether there is still something to compare."""
-        left = [name for name in self._variants if name not in self._state.left_out and name != variant]
+        left = [
+            name
+            for name in self._variants
+            if name not in self._state.left_out and name != variant
+        ]
         return self._experiment.baseline in left and len(left) > 1
 
     @contextlib.contextmanager
-    def _background(self, condition: Condition, block: int) -> Iterator[BackgroundLoad | None]:
+    def _background(
+        self, condition: Condition, block: int
+    ) -> Iterator[BackgroundLoad | None]:
         """The condition's background load, if it has one, running while its cells are measured."""
         if not (condition.background or condition.background_fio):
             yield None
@@ -317,7 +400,11 @@ class Runner:
         due = done >= 1.05 * self._judged_at
         for verdict in self._judgement.verdicts:
             if verdict.step == "continue":
-                due = due or verdict.next_look is None or self._done[verdict.cell] >= verdict.next_look
+                due = (
+                    due
+                    or verdict.next_look is None
+                    or self._done[verdict.cell] >= verdict.next_look
+                )
         return due
 
     def _judge(self) -> Judgement:
@@ -328,42 +415,72 @@ class Runner:
         return self._state.trial_seconds(self._plan.trial_seconds)
 
     def _seconds_left(self) -> float:
-        return seconds_left(self._plan, self._rules, self._state, self._judgement, self._budget)
+        return seconds_left(
+            self._plan, self._rules, self._state, self._judgement, self._budget
+        )
 
 
 def open_cells(plan: Plan, state: Account, judgement: Judgement) -> list[str]:
     """The cells that are neither decided nor abandoned."""
-    kept = [cell.name for cell in plan.experiment.cells if cell.name not in state.abandoned]
+    kept = [
+        cell.name for cell in plan.experiment.cells if cell.name not in state.abandoned
+    ]
     verdicts = {name: judgement.of(name) for name in kept}
-    return [name for name, own in verdicts.items() if not own or next_step(own) == "continue"]
+    return [
+        name
+        for name, own in verdicts.items()
+        if not own or next_step(own) == "continue"
+    ]
 
 
-def seconds_left(plan: Plan, rules: Rules, state: Account, judgement: Judgement, budget: float) -> float:
+def seconds_left(
+    plan: Plan, rules: Rules, state: Account, judgement: Judgement, budget: float
+) -> float:
     """Expected seconds until the end: what open cells need by their own estimate, but no less than to their next
     look, within plan and budget."""
     blocks, most = 0, rules.max_blocks
-    done = Counter(cell for cell, _ in state.complete([variant.name for variant in plan.experiment.variants]))
+    done = Counter(
+        cell
+        for cell, _ in state.complete(
+            [variant.name for variant in plan.experiment.variants]
+        )
+    )
     for cell in open_cells(plan, state, judgement):
         verdicts = judgement.of(cell)
-        needed = max((v.needed.blocks or most for v in verdicts if v.needed), default=most)
+        needed = max(
+            (v.needed.blocks or most for v in verdicts if v.needed), default=most
+        )
         needed = max([needed, *(v.next_look or 0 for v in verdicts)])
         blocks += max(0, min(needed, most) - done[cell])
     left = blocks * plan.per_block * state.trial_seconds(plan.trial_seconds)
     return min(left, max(0.0, budget - state.spent))
 
 
-def judge_folder(plan: Plan, rules: Rules, state: Account, trials: dict[int, Trial]) -> Judgement:
+def judge_folder(
+    plan: Plan, rules: Rules, state: Account, trials: dict[int, Trial]
+) -> Judgement:
     """Judge the trials that count, with the conditioning trials of their superblocks. ``trials`` are the usable ones
     by number."""
     variants = [variant.name for variant in plan.experiment.variants]
     counted = [trials[number] for number in state.judged(variants) if number in trials]
     several = len(plan.experiment.machines) > 1
-    hosts = {one.trial: host_of(plan.experiment, one.block) for one in state.started.values()} if several else None
+    hosts = (
+        {
+            one.trial: host_of(plan.experiment, one.block)
+            for one in state.started.values()
+        }
+        if several
+        else None
+    )
     return judge_all(
         sorted(counted, key=lambda trial: trial.number),
         rules,
         baseline=plan.experiment.baseline,
-        variants=[name for name in variants if name != plan.experiment.baseline and name not in state.left_out],
+        variants=[
+            name
+            for name in variants
+            if name != plan.experiment.baseline and name not in state.left_out
+        ],
         ended=state.budget_ends,
         hosts=hosts,
     )
@@ -371,10 +488,14 @@ def judge_folder(plan: Plan, rules: Rules, state: Account, trials: dict[int, Tri
 
 def load_trials(folder: Folder, identities: Mapping[int, Started]) -> dict[int, Trial]:
     """Finished trials from their raw files. Raises MeasureError."""
-    return {number: read_trial(folder, identity) for number, identity in identities.items()}
+    return {
+        number: read_trial(folder, identity) for number, identity in identities.items()
+    }
 
 
-def counted_trials(plan: Plan, state: Account, trials: Mapping[int, Trial]) -> list[Trial]:
+def counted_trials(
+    plan: Plan, state: Account, trials: Mapping[int, Trial]
+) -> list[Trial]:
     """Those of ``trials`` that count, in the order in which they were made."""
     counted = state.counted(variant.name for variant in plan.experiment.variants)
     return [trials[number] for number in counted if number in trials]
@@ -389,5 +510,9 @@ def usable_trials(folder: Folder, state: Account) -> dict[int, Trial]:
         except MeasureError as error:
             raw = Path(error.place)
             in_file = raw.is_relative_to(folder.path)
-            state.lose(number, f"{raw.name}: {error.what}" if in_file else error.what, error.remedy)
+            state.lose(
+                number,
+                f"{raw.name}: {error.what}" if in_file else error.what,
+                error.remedy,
+            )
     return trials

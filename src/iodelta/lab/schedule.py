@@ -52,12 +52,16 @@ class Schedule(msgspec.Struct, frozen=True):
             yield from round_
 
 
-def variant_orders(variants: Sequence[str], count: int, rng: random.Random) -> list[tuple[str, ...]]:
+def variant_orders(
+    variants: Sequence[str], count: int, rng: random.Random
+) -> list[tuple[str, ...]]:
     """``count`` orders of ``variants``, each a draw by itself that is uniform over the permutations."""
     return [tuple(rng.sample(variants, len(variants))) for _ in range(count)]
 
 
-def mirrored_orders(variants: Sequence[str], count: int, rng: random.Random) -> list[tuple[str, ...]]:
+def mirrored_orders(
+    variants: Sequence[str], count: int, rng: random.Random
+) -> list[tuple[str, ...]]:
     """The orders of plans of schema 1: ABBA or BAAB for two variants, for more the rows of random cyclic Latin squares,
     each followed by its reverse."""
     orders: list[tuple[str, ...]] = []
@@ -91,7 +95,9 @@ def make_schedule(
         if order == "mirrored":
             drawn = mirrored_orders(variants, rounds, random.Random(f"{seed}/{shared}"))
         else:
-            drawn = variant_orders(variants, rounds, random.Random(f"{seed}/order/{shared}"))
+            drawn = variant_orders(
+                variants, rounds, random.Random(f"{seed}/order/{shared}")
+            )
         orders[cell.name] = [in_a_row(one, runs) for one in drawn]
     planned = []
     for block in range(rounds):
@@ -126,10 +132,14 @@ def repeated(slot: Slot, attempt: int, seed: int) -> Slot:
     return Slot(slot.cell, slot.block, in_a_row(names, len(slot.order) // len(names)))
 
 
-def trial_seed(seed: int, slot: Slot, attempt: int, variant: str, *, fresh: bool, to_come: int = 0) -> int:
+def trial_seed(
+    seed: int, slot: Slot, attempt: int, variant: str, *, fresh: bool, to_come: int = 0
+) -> int:
     """fio's random seed for one trial: its own by default, else one for the whole experiment. ``to_come`` trials of
     its variant follow in the block."""
     if not fresh:
         return random.Random(seed).getrandbits(31)
     part = {0: "", 1: "/conditioning"}.get(to_come, f"/conditioning/{to_come}")
-    return random.Random(f"{seed}/{slot.cell}/{slot.block}/{attempt}/{variant}{part}").getrandbits(31)
+    return random.Random(
+        f"{seed}/{slot.cell}/{slot.block}/{attempt}/{variant}{part}"
+    ).getrandbits(31)

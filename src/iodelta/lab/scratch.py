@@ -17,7 +17,12 @@ SCRATCH_SIZE = 1 << 30
 
 
 def scratch_file(
-    machine: Machine, plan: Plan, directory: Target, size: int | None, place: str, control: Control
+    machine: Machine,
+    plan: Plan,
+    directory: Target,
+    size: int | None,
+    place: str,
+    control: Control,
 ) -> Target:
     """Write a file of ``size`` bytes in ``directory``. Raises RefusedError for one that is not iodelta's own."""
     refuse_at_once(read_only(machine, directory))
@@ -28,7 +33,9 @@ def scratch_file(
         size or SCRATCH_SIZE,
         workdir=place,
         env=marked(plan.identifier),
-        on_progress=lambda done, total: control.watcher.preparing(f"writing {path}", done / total),
+        on_progress=lambda done, total: control.watcher.preparing(
+            f"writing {path}", done / total
+        ),
         stop=control.stop,
     )
     target = resolve(machine, path)
@@ -51,7 +58,19 @@ def remove_scratch(machine: Machine, plan: Plan, target: Target) -> None:
     """Delete the scratch file of an experiment that is over, and the files that iodelta made for it; ``target`` is its
     directory."""
     directory = make_scratch(machine, target.real_path)
-    machine.run(["rm", "-f", "--", f"{directory}/{plan.identifier}.dat", f"{directory}/.{plan.identifier}.dat.iodelta"])
-    if not [path for path in machine.glob(f"{literal(directory)}/*") if not path.endswith(f"/{MARK}")]:
+    machine.run(
+        [
+            "rm",
+            "-f",
+            "--",
+            f"{directory}/{plan.identifier}.dat",
+            f"{directory}/.{plan.identifier}.dat.iodelta",
+        ]
+    )
+    if not [
+        path
+        for path in machine.glob(f"{literal(directory)}/*")
+        if not path.endswith(f"/{MARK}")
+    ]:
         machine.run(["rm", "-f", "--", f"{directory}/{MARK}"])
         machine.run(["rmdir", "--", directory])

@@ -19,7 +19,15 @@ from iodelta.lab.booting import boots_of, look
 from iodelta.lab.boots import Boots
 from iodelta.lab.calibration import calibrations_for
 from iodelta.lab.diskstate import state_known
-from iodelta.lab.folder import CALIBRATION, NOTHING, Abandoned, Extended, Folder, Session, now
+from iodelta.lab.folder import (
+    CALIBRATION,
+    NOTHING,
+    Abandoned,
+    Extended,
+    Folder,
+    Session,
+    now,
+)
 from iodelta.lab.hosts import host_of
 from iodelta.lab.instrument import look_closer
 from iodelta.lab.integrity import check_uncut
@@ -68,17 +76,32 @@ def read_plan(folder: Folder) -> Plan:
 
 def rules_of(plan: Plan, state: Account) -> Rules:
     """The rules in force: the plan's, or with the reserve released once the run was extended."""
-    return plan.rules if state.extended is None else plan.rules.extended(state.extended.blocks)
+    return (
+        plan.rules
+        if state.extended is None
+        else plan.rules.extended(state.extended.blocks)
+    )
 
 
 def without(experiment: Experiment, unavailable: dict[str, str]) -> Experiment:
     """The experiment without the variants that cannot run; one left over is compared with itself."""
-    variants = tuple(variant for variant in experiment.variants if variant.name not in unavailable)
+    variants = tuple(
+        variant for variant in experiment.variants if variant.name not in unavailable
+    )
     if not variants:
-        raise MeasureError("no variant can run here", remedy="\n  ".join(unavailable.values()))
-    baseline = experiment.baseline if experiment.baseline not in unavailable else variants[0].name
+        raise MeasureError(
+            "no variant can run here", remedy="\n  ".join(unavailable.values())
+        )
+    baseline = (
+        experiment.baseline
+        if experiment.baseline not in unavailable
+        else variants[0].name
+    )
     if len(variants) == 1:
-        variants = (*variants, msgspec.structs.replace(variants[0], name=f"{variants[0].name}-again"))
+        variants = (
+            *variants,
+            msgspec.structs.replace(variants[0], name=f"{variants[0].name}-again"),
+        )
     return msgspec.structs.replace(experiment, variants=variants, baseline=baseline)
 
 
@@ -99,9 +122,15 @@ def go(
     try:
         return _go(folder, (machine, *others), control, budget, remade=remade)
     except LostError as error:
-        on = "continues in a new guest" if throw_away(machine) else "restores what was set there and continues"
+        on = (
+            "continues in a new guest"
+            if throw_away(machine)
+            else "restores what was set there and continues"
+        )
         raise LostError(
-            error.what, place=error.place, remedy=f"finished trials are kept; `iodelta run {pasted(folder.path)}` {on}"
+            error.what,
+            place=error.place,
+            remedy=f"finished trials are kept; `iodelta run {pasted(folder.path)}` {on}",
         ) from error
 
 
@@ -124,29 +153,46 @@ def _go(
             _extend(folder, plan, state, budget)
         if state.over:
             trials = usable_trials(folder, state)
-            return Outcome(state.state, judge_folder(plan, rules_of(plan, state), state, trials))
+            return Outcome(
+                state.state, judge_folder(plan, rules_of(plan, state), state, trials)
+            )
         boots = plan.experiment.boots
-        seen = [] if boots else [(machine, look(machine, plan.experiment)) for machine in machines]
+        seen = (
+            []
+            if boots
+            else [(machine, look(machine, plan.experiment)) for machine in machines]
+        )
         with contextlib.ExitStack() as stack:
             benches: dict[str, Bench | Boots] = {}
             looked = list(seen)
             for machine in machines if boots else ():
-                booting = stack.enter_context(boots_of(machine)(machine, plan, folder, control))
+                booting = stack.enter_context(
+                    boots_of(machine)(machine, plan, folder, control)
+                )
                 benches[machine.name] = booting
-                with booting.booted(plan.experiment.variant(plan.experiment.baseline)) as (booted, bench, found):
+                with booting.booted(
+                    plan.experiment.variant(plan.experiment.baseline)
+                ) as (booted, bench, found):
                     _begin_session(folder, state, plan, booted, bench, found)
                 looked.append((machine, found))
             for machine, found in seen:
-                bench = stack.enter_context(ready(machine, plan, found, folder, control))
+                bench = stack.enter_context(
+                    ready(machine, plan, found, folder, control)
+                )
                 benches[machine.name] = bench
-                _begin_session(folder, state, plan, machine, bench, found, remade=remade)
+                _begin_session(
+                    folder, state, plan, machine, bench, found, remade=remade
+                )
             runner = Runner(
                 plan,
                 rules_of(plan, state),
                 folder,
-                lambda block: benches[host_of(plan.experiment, block) or machines[0].name],
+                lambda block: benches[
+                    host_of(plan.experiment, block) or machines[0].name
+                ],
                 control.watcher,
-                budget=plan.experiment.design.budget + (state.extended.budget if state.extended else 0.0),
+                budget=plan.experiment.design.budget
+                + (state.extended.budget if state.extended else 0.0),
                 stop=control.stop,
             )
             control.watcher.begin(plan, str(folder.path), len(state.finished))
@@ -171,18 +217,24 @@ def _begin_session(
     remade: bool = False,
 ) -> None:
     """Record what the machine is; ``state`` is what was there before any machine of this run. Raises RequestError."""
-    before = next((one for one in state.sessions if one.machine in ("", machine.name)), None)
+    before = next(
+        (one for one in state.sessions if one.machine in ("", machine.name)), None
+    )
     if before is not None and not (found.scratch or remade or throw_away(machine)):
         check_same_target(converted(before.target, Target), bench.target)
     sessions = Account(folder.events()).sessions
     name = f"environment{f'-{len(sessions) + 1}' if sessions else ''}.json"
     folder.write_struct(name, environment(machine, bench.target))
     if not sessions:
-        folder.write_struct(CALIBRATION, calibrations_for(machine, bench.target, plan.experiment))
+        folder.write_struct(
+            CALIBRATION, calibrations_for(machine, bench.target, plan.experiment)
+        )
     target = msgspec.to_builtins(bench.target)
     disk = state_known(machine, bench.target) if found.writes else None
     said = msgspec.to_builtins(disk) if disk is not None else None
-    folder.append(Session(now(), boot_id(machine), os.getpid(), target, name, machine.name, said))
+    folder.append(
+        Session(now(), boot_id(machine), os.getpid(), target, name, machine.name, said)
+    )
     for cell, reason in found.unmeasurable.items():
         folder.append(Abandoned(now(), cell, reason))
 
@@ -194,7 +246,9 @@ def settle_pending(machine: Machine, watcher: Watcher, own: str = "") -> None:
     """
     for outcome in restore_pending(machine, own=own):
         for record in outcome.restored:
-            watcher.note(f"{record.saved.knob}, left changed by {outcome.folder}: {record.account or record.error}")
+            watcher.note(
+                f"{record.saved.knob}, left changed by {outcome.folder}: {record.account or record.error}"
+            )
         if not outcome.done:
             raise RequestError(
                 "an earlier run left settings that cannot be restored, or processes that do not end",

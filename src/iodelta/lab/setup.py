@@ -110,8 +110,22 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
     odd = placement(machine, experiment, target, knobs)
     state = state_known(machine, target) if writing else None
     asked = experiment.prepare is not None
-    cost = cost_of(disk_of(machine, experiment, target, size, version), state) if asked else None
-    found = Survey(target, scratch, size, version, writing, reasons, *refused, placement=odd, holds=holds)
+    cost = (
+        cost_of(disk_of(machine, experiment, target, size, version), state)
+        if asked
+        else None
+    )
+    found = Survey(
+        target,
+        scratch,
+        size,
+        version,
+        writing,
+        reasons,
+        *refused,
+        placement=odd,
+        holds=holds,
+    )
     return msgspec.structs.replace(found, disk=state, prepare=cost)
 
 
@@ -141,7 +155,9 @@ def _check_requests(requests: Requests) -> None:
     held = {condition.name: condition.knobs for condition in experiment.conditions}
     for cell, variant in product(experiment.cells, experiment.variants):
         words = command_of(requests.of(cell, variant))
-        if cell.command is None and mirrored({**held.get(cell.condition, {}), **variant.knobs}):
+        if cell.command is None and mirrored(
+            {**held.get(cell.condition, {}), **variant.knobs}
+        ):
             check_options_of_mirror(options_of(words[1:]))
 
 
@@ -153,10 +169,14 @@ def target_of(machine: Machine, experiment: Experiment) -> Target:
             place="target",
             remedy="measure it with `iodelta fleet run`, or name the path with --target",
         )
-    return (resolve_tree if experiment.target.files else resolve)(machine, experiment.target.path or machine.directory)
+    return (resolve_tree if experiment.target.files else resolve)(
+        machine, experiment.target.path or machine.directory
+    )
 
 
-def knobs_of(machine: Machine, experiment: Experiment, target: Target) -> dict[str, Knob]:
+def knobs_of(
+    machine: Machine, experiment: Experiment, target: Target
+) -> dict[str, Knob]:
     """Every knob that some variant or condition sets. Raises RequestError for an unknown one, or one of a boot."""
     if booted := [name for name in experiment.knob_names() if of_boot(name)]:
         raise RequestError(
@@ -167,12 +187,17 @@ def knobs_of(machine: Machine, experiment: Experiment, target: Target) -> dict[s
     return {name: knob(name, machine, target) for name in experiment.knob_names()}
 
 
-def unsettable(machine: Machine, experiment: Experiment, target: Target) -> dict[str, str]:
+def unsettable(
+    machine: Machine, experiment: Experiment, target: Target
+) -> dict[str, str]:
     """Variants with a knob that cannot be set here, with the reason. Reads only."""
     found = {}
     for variant in experiment.variants:
         try:
-            check({name: knob(name, machine, target) for name in variant.knobs}, variant.knobs)
+            check(
+                {name: knob(name, machine, target) for name in variant.knobs},
+                variant.knobs,
+            )
         except RequestError as error:
             found[variant.name] = f"{error.place}: {error.what}"
     return found
@@ -205,11 +230,17 @@ def _check_tool(machine: Machine, experiment: Experiment) -> None:
                 )
 
 
-def _tried(machine: Machine, requests: Requests) -> tuple[dict[str, str], dict[str, str]]:
+def _tried(
+    machine: Machine, requests: Requests
+) -> tuple[dict[str, str], dict[str, str]]:
     """Variants and cells whose ioengine is not allowed here. Raises RequestError for options that fio refuses."""
     with workdir(machine) as place:
         of_command = requests.experiment.of_command
-        variants, cells = ({}, {}) if of_command else refused_engines(machine, requests.experiment, place)
+        variants, cells = (
+            ({}, {})
+            if of_command
+            else refused_engines(machine, requests.experiment, place)
+        )
         jobs = _jobs(requests, cells=cells, variants=variants)
         parsing.check(machine, jobs, place)
     return variants, cells
@@ -221,23 +252,38 @@ def check_options(machine: Machine, experiment: Experiment, found: Survey) -> No
     fio reads the options and does nothing else. Those that load code, or open a file by its name, must have been
     refused before.
     """
-    parsing.check(machine, _jobs(Requests(experiment, found.target, found.size, found.fio)), "/")
+    parsing.check(
+        machine, _jobs(Requests(experiment, found.target, found.size, found.fio)), "/"
+    )
 
 
-def _jobs(requests: Requests, *, cells: Container[str] = (), variants: Container[str] = ()) -> list[parsing.Job]:
+def _jobs(
+    requests: Requests, *, cells: Container[str] = (), variants: Container[str] = ()
+) -> list[parsing.Job]:
     """The jobs of background loads and of all cells under all variants, without those ``cells`` and ``variants``."""
     experiment, target = requests.experiment, requests.target
     jobs = []
     for cell, variant in product(experiment.cells, experiment.variants):
-        if not (cell.command or cell.option(TOOL) or cell.name in cells or variant.name in variants):
+        if not (
+            cell.command
+            or cell.option(TOOL)
+            or cell.name in cells
+            or variant.name in variants
+        ):
             request = requests.of(cell, variant)
-            jobs.append(parsing.job_of(f"cell {cell.name}, variant {variant.name}", request))
+            jobs.append(
+                parsing.job_of(f"cell {cell.name}, variant {variant.name}", request)
+            )
     for condition in experiment.conditions:
         if condition.background_fio:
             words = background_words(condition, target, experiment.target.files)
-            kind: Literal["directory", "file"] = "directory" if target.kind == "directory" else "file"
+            kind: Literal["directory", "file"] = (
+                "directory" if target.kind == "directory" else "file"
+            )
             named = target_words(target.real_path, kind, experiment.target.files)
-            jobs.append(parsing.job_of_words(f"condition {condition.name}", words, named))
+            jobs.append(
+                parsing.job_of_words(f"condition {condition.name}", words, named)
+            )
     return jobs
 
 
@@ -265,17 +311,31 @@ def ready(
             target = scratch_file(machine, plan, target, found.size, place, control)
         permit = None
         if found.writes and not found.scratch:
-            size = None if target.kind == "directory" else found.size  # what is there needs no room
-            permit = stack.enter_context(check_write(machine, target, control.destroy, size))
+            size = (
+                None if target.kind == "directory" else found.size
+            )  # what is there needs no room
+            permit = stack.enter_context(
+                check_write(machine, target, control.destroy, size)
+            )
         if plan.experiment.prepare is not None:
             disk = disk_of(machine, plan.experiment, target, found.size, found.fio)
             own = marked(plan.identifier)
-            prepared_first(Preparation(disk, folder, control, place=place, env=own, permit=permit), disk, folder)
-        permitted = _mirror_permits(machine, plan.experiment, target, control.destroy, stack) if found.writes else ()
+            prepared_first(
+                Preparation(disk, folder, control, place=place, env=own, permit=permit),
+                disk,
+                folder,
+            )
+        permitted = (
+            _mirror_permits(machine, plan.experiment, target, control.destroy, stack)
+            if found.writes
+            else ()
+        )
         with machine.together("knobs"):
             knobs = knobs_of(machine, plan.experiment, target)
         values = _values(plan.experiment, knobs)
-        odd = {name: one.findings(values[name], found.size) for name, one in knobs.items()}
+        odd = {
+            name: one.findings(values[name], found.size) for name, one in knobs.items()
+        }
         for text in _warnings(odd):
             control.watcher.note(f"warning: {text}")
 
@@ -287,13 +347,19 @@ def ready(
             folder.append(KnobSaved(now(), msgspec.to_builtins(record)))
         tool = tool_of(plan.experiment)
         program = io_uring.program(machine, tool, place) if tool else ""
-        requests = Requests(plan.experiment, target, found.size, found.fio, place, program)
+        requests = Requests(
+            plan.experiment, target, found.size, found.fio, place, program
+        )
         if plan.experiment.of_command:
-            requests = dataclasses.replace(requests, python=set_up(machine, plan, target, place))
+            requests = dataclasses.replace(
+                requests, python=set_up(machine, plan, target, place)
+            )
         settings = Settings(knobs, saved, odd, found.placement)
         env = {**marked(plan.identifier), PERMITTED: json.dumps(permitted)}
         try:
-            yield Bench(machine, plan, folder, requests, settings, permit=permit, env=env)
+            yield Bench(
+                machine, plan, folder, requests, settings, permit=permit, env=env
+            )
         finally:
             put_back(log, folder, control.watcher, quiet=throw_away(machine))
 
@@ -309,12 +375,22 @@ def _values(experiment: Experiment, knobs: Iterable[str]) -> dict[str, list[str]
 
 def _warnings(odd: Mapping[str, Mapping[str, Iterable[Finding]]]) -> list[str]:
     """What is odd about values of knobs, each sentence once."""
-    found = chain.from_iterable(chain.from_iterable(of_values.values()) for of_values in odd.values())
-    return list(dict.fromkeys(finding.explanation for finding in found if finding.severity == "warning"))
+    found = chain.from_iterable(
+        chain.from_iterable(of_values.values()) for of_values in odd.values()
+    )
+    return list(
+        dict.fromkeys(
+            finding.explanation for finding in found if finding.severity == "warning"
+        )
+    )
 
 
 def _mirror_permits(
-    machine: Machine, experiment: Experiment, target: Target, destroy: Sequence[str], stack: contextlib.ExitStack
+    machine: Machine,
+    experiment: Experiment,
+    target: Target,
+    destroy: Sequence[str],
+    stack: contextlib.ExitStack,
 ) -> tuple[str, ...]:
     """Permits for the members of mirrors that the experiment writes to, held in ``stack``; their real paths."""
     if not any_writes(experiment, target):
@@ -325,16 +401,24 @@ def _mirror_permits(
     return tuple(member.real_path for member in members)
 
 
-def other_members(machine: Machine, experiment: Experiment, target: Target) -> tuple[Target, ...]:
+def other_members(
+    machine: Machine, experiment: Experiment, target: Target
+) -> tuple[Target, ...]:
     """The members of the experiment's mirrors, each once and without the target. Raises RequestError."""
-    paths = dict.fromkeys(chain.from_iterable(members_of(variant.knobs) for variant in experiment.variants))
+    paths = dict.fromkeys(
+        chain.from_iterable(
+            members_of(variant.knobs) for variant in experiment.variants
+        )
+    )
     resolved = (resolve(machine, path) for path in paths)
     members = {member.real_path: member for member in resolved}
     members.pop(target.real_path, None)
     return tuple(members.values())
 
 
-def put_back(log: UndoLog, folder: Folder, watcher: Watcher, *, quiet: bool = False) -> list[Restored]:
+def put_back(
+    log: UndoLog, folder: Folder, watcher: Watcher, *, quiet: bool = False
+) -> list[Restored]:
     """Undo, with an account of it in the folder's journal; what could not be put back is told, unless ``quiet``.
 
     Raises MeasureError.
@@ -343,9 +427,13 @@ def put_back(log: UndoLog, folder: Folder, watcher: Watcher, *, quiet: bool = Fa
     for restored in done:
         if restored.error:
             if not quiet:
-                watcher.note(f"could not restore {restored.saved.knob}: {' '.join(restored.error.split())}")
+                watcher.note(
+                    f"could not restore {restored.saved.knob}: {' '.join(restored.error.split())}"
+                )
             continue
-        with contextlib.suppress(IodeltaError):  # a full disk must not keep the others from being put back
+        with contextlib.suppress(
+            IodeltaError
+        ):  # a full disk must not keep the others from being put back
             folder.append(KnobRestored(now(), restored.saved.knob))
     return done
 

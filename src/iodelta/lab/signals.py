@@ -20,7 +20,11 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
         asked.append(number)
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: handler for number in numbers if (handler := signal.getsignal(number)) != signal.SIG_IGN}
+    before = {
+        number: handler
+        for number in numbers
+        if (handler := signal.getsignal(number)) != signal.SIG_IGN
+    }
     for number in before:
         signal.signal(number, ask)
     try:

@@ -62,7 +62,9 @@ def carry_of(experiment: Experiment) -> CarryOver:
         )
     if asked:
         return "ignored" if asked == "none" else asked
-    return "superblocks" if leaves_state(experiment) and not experiment.boots else "tested"
+    return (
+        "superblocks" if leaves_state(experiment) and not experiment.boots else "tested"
+    )
 
 
 def leaves_state(experiment: Experiment) -> str:
@@ -85,7 +87,11 @@ def _left_by(cell: Cell, condition: Condition, variant: Variant) -> str:
     done = kinds_of(Cell(cell.name, cell.condition, tuple(given.items())))
     if written := [kind for kind in done if kind != "read"]:
         return f"it {written[0]}s"
-    uncached = given.get("direct", "0") in ("1", None) or given.get("buffered") == "0" or bool(given.get(TOOL))
+    uncached = (
+        given.get("direct", "0") in ("1", None)
+        or given.get("buffered") == "0"
+        or bool(given.get(TOOL))
+    )
     knobs = {**condition.knobs, **variant.knobs}
     if knobs.get("memory.drop_caches") in DROPS:
         return ""
@@ -100,7 +106,9 @@ def _left_by_background(condition: Condition) -> str:
     if condition.background and PurePath(condition.background[0]).name == "fio":
         words = (word.lstrip("-").partition("=") for word in condition.background[1:])
         options += [(name, value) for name, _, value in words]
-    kinds = chain.from_iterable(_kinds(rw) for name, rw in options if name in ("rw", "readwrite"))
+    kinds = chain.from_iterable(
+        _kinds(rw) for name, rw in options if name in ("rw", "readwrite")
+    )
     written = [kind for kind in kinds if kind != "read"]
     return f"its background load {written[0]}s" if written else ""
 
@@ -117,4 +125,6 @@ def explained(experiment: Experiment, carry: CarryOver) -> str:
     why = leaves_state(experiment)
     if why and experiment.boots:
         return "tested; no superblocks, as every trial has a boot of its own"
-    return f'tested only ([design] carry-over = "tested"), although {why}' if why else ""
+    return (
+        f'tested only ([design] carry-over = "tested"), although {why}' if why else ""
+    )

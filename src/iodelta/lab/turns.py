@@ -72,7 +72,9 @@ class Holder(msgspec.Struct, frozen=True):
 class BusyError(RequestError):
     """Another run measures on the same device. ``free`` says whether it has come to its end."""
 
-    def __init__(self, names: str, holder: Holder | None, free: Callable[[], bool]) -> None:
+    def __init__(
+        self, names: str, holder: Holder | None, free: Callable[[], bool]
+    ) -> None:
         super().__init__(
             f"this run measures on {names} now ({holder or 'it has just begun'}): the two would disturb each other",
             place=(holder.folder if holder else "") or names,
@@ -88,7 +90,9 @@ def physical(machine: Machine, targets: Sequence[Target]) -> tuple[str, ...]:
     """
     found = set()
     for target in targets:
-        disks = set(chain.from_iterable(members(machine, name) for name in target.devices))
+        disks = set(
+            chain.from_iterable(members(machine, name) for name in target.devices)
+        )
         found |= set(map(sysfs_name, disks)) or {f"filesystem-{target.identity.devno}"}
     return tuple(sorted(found))
 
@@ -114,7 +118,9 @@ def alone(machine: Machine, targets: Sequence[Target], folder: Path) -> Iterator
         except MachineError as error:
             remedy = "free some space there; or set IODELTA_STATE to a directory that you can write, for all runs here"
             raise MeasureError(
-                f"cannot lock the device for this run: {error.what}", place=error.place, remedy=remedy
+                f"cannot lock the device for this run: {error.what}",
+                place=error.place,
+                remedy=remedy,
             ) from error
         yield
 
@@ -125,7 +131,13 @@ def given(disks: Sequence[Disk]) -> tuple[Machine, list[Target]]:
     return here, [resolve(here, disk.path) for disk in disks if disk.path]
 
 
-def patiently(measure: Callable[[], T], *, wait: bool, stop: Callable[[], bool], note: Callable[[str], None]) -> T:
+def patiently(
+    measure: Callable[[], T],
+    *,
+    wait: bool,
+    stop: Callable[[], bool],
+    note: Callable[[str], None],
+) -> T:
     """What ``measure`` returns; if ``wait`` it is called again once others that measure on its devices have ended.
 
     Raises BusyError without ``wait`` and when ``stop`` ended the waiting, and what ``measure`` raises.
@@ -157,10 +169,18 @@ def _taken(machine: Machine, name: str, own: Holder) -> Lock:
         raise MachineError(made.stderr.decode(errors="replace").strip(), place=name)
     inode, _, path = made.text.rstrip("\n").partition(" ")
     held = machine.lock(path)
-    if held is None and (other := _holder(machine, told, inode)) is not None and other.folder == own.folder:
-        held = machine.lock(path, wait=machine.patience)  # a machine may take a while to notice that we were cut off
+    if (
+        held is None
+        and (other := _holder(machine, told, inode)) is not None
+        and other.folder == own.folder
+    ):
+        held = machine.lock(
+            path, wait=machine.patience
+        )  # a machine may take a while to notice that we were cut off
     if held is None:
-        raise BusyError(name, _holder(machine, told, inode), lambda: _is_free(machine, path))
+        raise BusyError(
+            name, _holder(machine, told, inode), lambda: _is_free(machine, path)
+        )
     own = msgspec.structs.replace(own, locker=_locker(machine, inode))
     machine.run(["mkdir", "-p", "--", directory])
     machine.run(["tee", "--", told], stdin=msgspec.json.encode(own))

@@ -93,16 +93,25 @@ class UndoLog:
         original. Raises RequestError when a live run sets one of them, MeasureError when they cannot be kept.
         """
         with locked(self._machine, posixpath.dirname(self._path)):
-            others = _live_logs(self._machine, self._path)  # before the reading: one that ends meanwhile still counts
+            others = _live_logs(
+                self._machine, self._path
+            )  # before the reading: one that ends meanwhile still counts
             records = read()
-            _refuse_shared(records, [one for one in others if one.head.folder != self._head.folder])
+            _refuse_shared(
+                records, [one for one in others if one.head.folder != self._head.folder]
+            )
             try:
                 write_script(self._machine, self._path, [*self._kept, *records])
                 self._machine.append(
-                    self._path, b"".join(line_of(Original(saved, digest_of(saved))) for saved in records)
+                    self._path,
+                    b"".join(
+                        line_of(Original(saved, digest_of(saved))) for saved in records
+                    ),
                 )
             except MachineError as error:
-                raise cannot("keep the originals of the knobs", error, self._path) from error
+                raise cannot(
+                    "keep the originals of the knobs", error, self._path
+                ) from error
         self._kept += records
         return records
 
@@ -132,7 +141,9 @@ class UndoLog:
 
 def undo_by(machine: Machine, target: Target, words: Sequence[str]) -> Saved:
     """The record of something that was made: ``words`` undo it, and do no harm when run twice or too early."""
-    return knob("command", machine, target).save([json.dumps({"apply": ["true"], "restore": list(words)})])
+    return knob("command", machine, target).save(
+        [json.dumps({"apply": ["true"], "restore": list(words)})]
+    )
 
 
 @contextlib.contextmanager
@@ -155,7 +166,11 @@ def undo_log(machine: Machine, experiment: str, folder: Path) -> Iterator[UndoLo
     except MachineError as error:
         raise cannot("keep an undo log", error, posixpath.dirname(path)) from error
     try:
-        with machine.marking(marked(experiment)) if isinstance(machine, LocalMachine) else contextlib.nullcontext():
+        with (
+            machine.marking(marked(experiment))
+            if isinstance(machine, LocalMachine)
+            else contextlib.nullcontext()
+        ):
             try:
                 yield log
             finally:
@@ -186,9 +201,14 @@ def restore_pending(machine: Machine, *, own: str = "") -> list[Outcome]:
             finally:
                 held.release()
         except MachineError as error:
-            outcome = Outcome(path, problem=f"cannot open or delete it: {error.what}", log=path)
+            outcome = Outcome(
+                path, problem=f"cannot open or delete it: {error.what}", log=path
+            )
         outcomes.append(outcome)
-    with contextlib.suppress(MeasureError), locked(machine, pending):  # who makes one holds the lock: dead runs'
+    with (
+        contextlib.suppress(MeasureError),
+        locked(machine, pending),
+    ):  # who makes one holds the lock: dead runs'
         if unborn := machine.glob(f"{literal(pending)}/.*.unborn"):
             machine.run(["rm", "-f", "--", *unborn])
     sweep(machine)
@@ -204,13 +224,18 @@ def give_up(machine: Machine, outcome: Outcome) -> str:
     held = machine.lock(outcome.log)
     if held is None:
         raise MeasureError(
-            "another iodelta process holds it, so it was not given up", place=outcome.log, remedy="try again"
+            "another iodelta process holds it, so it was not given up",
+            place=outcome.log,
+            remedy="try again",
         )
     try:
         found = parsed(machine.read_bytes(outcome.log))
         told = {record.saved for record in outcome.restored if record.error}
         if set(found.originals) - told or set(found.damaged) - set(outcome.damaged):
-            raise MeasureError("it contains more than was shown, so it was not given up", place=outcome.log)
+            raise MeasureError(
+                "it contains more than was shown, so it was not given up",
+                place=outcome.log,
+            )
         kept = ""
         if found.damaged and machine.glob(literal(script_of(outcome.log))):
             kept = f"{outcome.log.removesuffix('.jsonl')}.given-up.sh"
@@ -224,7 +249,10 @@ def give_up(machine: Machine, outcome: Outcome) -> str:
 def lost(outcome: Outcome) -> list[str]:
     """What giving up the rest of a log loses, a sentence each."""
     found = [_lost(record) for record in outcome.restored if record.error]
-    found += [f"line {number} of {outcome.log}, which cannot be read, and what it kept" for number in outcome.damaged]
+    found += [
+        f"line {number} of {outcome.log}, which cannot be read, and what it kept"
+        for number in outcome.damaged
+    ]
     if outcome.problem and not outcome.damaged:
         found.append(outcome.problem)
     return found
@@ -244,10 +272,21 @@ def _restore_log(machine: Machine, path: str) -> Outcome:
         ended = end_leftovers(machine, stem(path))
     except LostError:
         raise
-    except MeasureError as error:  # what it changed comes back all the same, as far as it can
+    except (
+        MeasureError
+    ) as error:  # what it changed comes back all the same, as far as it can
         problems.append(error.sentence)
-    restored = _put_back(machine, path, found.originals, keep_script=bool(found.damaged))
-    return Outcome(found.head.folder, tuple(restored), ended, "; ".join(problems), path, tuple(found.damaged))
+    restored = _put_back(
+        machine, path, found.originals, keep_script=bool(found.damaged)
+    )
+    return Outcome(
+        found.head.folder,
+        tuple(restored),
+        ended,
+        "; ".join(problems),
+        path,
+        tuple(found.damaged),
+    )
 
 
 def _unreadable(machine: Machine, path: str, damaged: Mapping[int, str]) -> str:
@@ -262,7 +301,13 @@ def _unreadable(machine: Machine, path: str, damaged: Mapping[int, str]) -> str:
     )
 
 
-def _put_back(machine: Machine, path: str, originals: Sequence[Saved], *, keep_script: bool = False) -> list[Restored]:
+def _put_back(
+    machine: Machine,
+    path: str,
+    originals: Sequence[Saved],
+    *,
+    keep_script: bool = False,
+) -> list[Restored]:
     """Put them back; of each that is, the log at ``path`` says so before the next, so that none is written twice.
 
     The script is written anew for what is left, unless it is to be kept as it is.
@@ -274,7 +319,9 @@ def _put_back(machine: Machine, path: str, originals: Sequence[Saved], *, keep_s
         if sound and not record.error:
             try:
                 machine.append(path, line_of(Done(record.saved)))
-            except MeasureError:  # a full disk: it is written twice rather than not at all
+            except (
+                MeasureError
+            ):  # a full disk: it is written twice rather than not at all
                 sound = False
     failed = [record.saved for record in reversed(restored) if record.error]
     if failed and not keep_script:
@@ -306,7 +353,10 @@ def _refuse_shared(records: Sequence[Saved], others: Sequence[UndoFile]) -> None
                     place=head.folder,
                     remedy="wait for it to end",
                 )
-            if any(other.knob == REBOOT or _changes(record) & _changes(other) for other in theirs):
+            if any(
+                other.knob == REBOOT or _changes(record) & _changes(other)
+                for other in theirs
+            ):
                 raise RequestError(
                     f"a run that is alive sets {record.knob} of {record.target} too, or what it would change with it",
                     place=head.folder,

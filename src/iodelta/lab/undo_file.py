@@ -117,7 +117,9 @@ def delete(machine: Machine, path: str) -> None:
     try:
         checked(machine, "rm", "-f", "--", path, script_of(path))
     except MachineError as error:
-        raise cannot("delete the undo log, although everything is restored", error, path) from error
+        raise cannot(
+            "delete the undo log, although everything is restored", error, path
+        ) from error
 
 
 def cut(machine: Machine, path: str) -> bool:
@@ -160,7 +162,9 @@ def locked(machine: Machine, directory: str) -> Iterator[None]:
     held = machine.lock(directory, wait=_TURN)
     if held is None:
         raise MachineError(
-            "does not exist, or another run that is starting holds it", place=directory, remedy="try again"
+            "does not exist, or another run that is starting holds it",
+            place=directory,
+            remedy="try again",
         )
     try:
         yield
@@ -171,7 +175,10 @@ def locked(machine: Machine, directory: str) -> Iterator[None]:
 def checked(machine: Machine, *words: str) -> None:
     done = machine.run(words, env={"LC_ALL": "C"})
     if done.returncode != 0:
-        raise MachineError(done.stderr.decode(errors="replace").strip() or f"{words[0]} failed", place=words[-1])
+        raise MachineError(
+            done.stderr.decode(errors="replace").strip() or f"{words[0]} failed",
+            place=words[-1],
+        )
 
 
 def cannot(what: str, error: MachineError, path: str) -> MeasureError:

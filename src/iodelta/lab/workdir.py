@@ -18,7 +18,14 @@ PLACES = ("/dev/shm", "/tmp", "/var/tmp")
 
 
 def _place(machine: Machine) -> str:
-    return next((place for place in PLACES if machine.run(["test", "-w", place]).returncode == 0), PLACES[-1])
+    return next(
+        (
+            place
+            for place in PLACES
+            if machine.run(["test", "-w", place]).returncode == 0
+        ),
+        PLACES[-1],
+    )
 
 
 @contextlib.contextmanager
@@ -52,7 +59,11 @@ def take(machine: Machine, place: str, prefix: str) -> tuple[str, Lock]:
         path = done.text.rstrip("\n")
         if done.returncode != 0:
             said = done.stderr.decode(errors="replace").strip()
-            raise MeasureError(f"cannot make a directory: {said}", place=place, remedy="free some space there")
+            raise MeasureError(
+                f"cannot make a directory: {said}",
+                place=place,
+                remedy="free some space there",
+            )
         held = machine.lock(path)
         if held is not None:  # else somebody swept it between its making and our lock
             return path, held

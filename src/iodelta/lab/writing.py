@@ -25,13 +25,20 @@ def any_writes(experiment: Experiment, target: Target, size: int | None = None) 
     """Whether its preparation, any trial or fio background of ``experiment`` may change ``target``."""
     if experiment.prepare is not None:
         return True
-    loads = [condition.background_fio for condition in experiment.conditions if condition.background_fio]
+    loads = [
+        condition.background_fio
+        for condition in experiment.conditions
+        if condition.background_fio
+    ]
     if experiment.of_command:
         changes = uses_target(experiment) and not only_reads(experiment)
         # A directory is not the guard's: what a command does in it, its owner answers for.
         own = changes and not (experiment.target.path and target.kind == "directory")
         return own or any(writes(options, target, size) for options in loads)
-    trials = ((*cell.options, *variant.options) for cell, variant in product(experiment.cells, experiment.variants))
+    trials = (
+        (*cell.options, *variant.options)
+        for cell, variant in product(experiment.cells, experiment.variants)
+    )
     return any(writes(options, target, size) for options in (*trials, *loads))
 
 
@@ -43,7 +50,9 @@ def writes(options: Iterable[Option], target: Target, size: int | None = None) -
     in a directory it makes files. Commands of the user's own (``exec_prerun``) are not judged here.
     """
     given = [(canonical(name), (value or "").strip()) for name, value in options]
-    return any(_changes(name, value) for name, value in given) or _makes_files(dict(given), target, size)
+    return any(_changes(name, value) for name, value in given) or _makes_files(
+        dict(given), target, size
+    )
 
 
 def _changes(name: str, value: str) -> bool:
@@ -65,7 +74,9 @@ def _makes_files(given: dict[str, str], target: Target, size: int | None) -> boo
         jobs = int(given.get("numjobs", "1"))
         start = _bytes(given.get("offset", "0"), whole)
         start += (jobs - 1) * _bytes(given.get("offset_increment", "0"), whole)
-        asked = [_bytes(given[name], whole) for name in ("size", "filesize") if name in given]
+        asked = [
+            _bytes(given[name], whole) for name in ("size", "filesize") if name in given
+        ]
     except ValueError:
         return True
     return start + max(asked, default=size or 0) > whole
@@ -74,4 +85,6 @@ def _makes_files(given: dict[str, str], target: Target, size: int | None) -> boo
 def _bytes(text: str, whole: int) -> int:
     """Bytes of a size, or of a share of ``whole``. Raises ValueError."""
     share, percent, rest = text.partition("%")
-    return int(share) * whole // 100 if percent and not rest.strip() else size_bytes(text)
+    return (
+        int(share) * whole // 100 if percent and not rest.strip() else size_bytes(text)
+    )

@@ -9,7 +9,16 @@ from iodelta.errors import RequestError
 from iodelta.machine.base import Completed, Lock, Machine, Process, literal
 from iodelta.machine.local import LocalMachine
 
-__all__ = ["Completed", "LocalMachine", "Lock", "Machine", "Process", "literal", "reach", "throw_away"]
+__all__ = [
+    "Completed",
+    "LocalMachine",
+    "Lock",
+    "Machine",
+    "Process",
+    "literal",
+    "reach",
+    "throw_away",
+]
 
 
 def throw_away(machine: Machine) -> bool:
@@ -36,12 +45,16 @@ def reach(name: str = "") -> AbstractContextManager[Machine]:
         return VmMachine(place)
     for plugin in plugins.sound("machine", unusable):
         if plugin.name == kind:
-            made: AbstractContextManager[Machine] = plugins.guarded(plugin.title, plugin.made)(place)
+            made: AbstractContextManager[Machine] = plugins.guarded(
+                plugin.title, plugin.made
+            )(place)
             return made
     known = "local, ssh:HOST, or vm:KERNEL"
     broken = plugins.troubles("machine", unusable)
     raise RequestError(
-        f"{name!r} is not a valid machine", place="machine", remedy=f"{broken}; {known}" if broken else known
+        f"{name!r} is not a valid machine",
+        place="machine",
+        remedy=f"{broken}; {known}" if broken else known,
     )
 
 

@@ -62,7 +62,9 @@ class Channel:
     ) -> None:
         """``streams`` are the standard input, output and errors of the sh, ``end`` is called after they are closed."""
         self._end = end
-        self._mark = uuid.uuid4().hex.encode()  # of its own: what others know may be in some command's environment
+        self._mark = (
+            uuid.uuid4().hex.encode()
+        )  # of its own: what others know may be in some command's environment
         self._lost = lost
         self._out, self._err = bytearray(), bytearray()
         self._out_seen, self._err_seen = 0, 0
@@ -115,7 +117,9 @@ class Channel:
         if self.receive(timeout) is None:
             return False
         token = self._mark.decode()
-        self.send(f"iodelta_end() {{ printf '%s %s\\n' {token} \"$1\"; printf '%s\\n' {token} >&2; }}")
+        self.send(
+            f"iodelta_end() {{ printf '%s %s\\n' {token} \"$1\"; printf '%s\\n' {token} >&2; }}"
+        )
         return True
 
     def _complete(self) -> Reply | None:
@@ -123,7 +127,9 @@ class Channel:
         end = self._out.find(b"\n", at) if at >= 0 else -1
         beside = self._err.find(self._mark, self._err_seen)
         self._out_seen = at if at >= 0 else max(0, len(self._out) - len(self._mark))
-        self._err_seen = beside if beside >= 0 else max(0, len(self._err) - len(self._mark))
+        self._err_seen = (
+            beside if beside >= 0 else max(0, len(self._err) - len(self._mark))
+        )
         if end < 0 or beside < 0:
             return None
         self._out_seen = self._err_seen = 0
@@ -150,10 +156,14 @@ class Channel:
             if ready.get(stream.fileno()):
                 try:
                     data = os.read(stream.fileno(), 1 << 18)
-                except ConnectionResetError:  # a far end that was killed before it had read all
+                except (
+                    ConnectionResetError
+                ):  # a far end that was killed before it had read all
                     data = b""
                 if not data:
-                    raise self._lost(bytes((self._err or self._out)[-4096:]).decode(errors="replace"))
+                    raise self._lost(
+                        bytes((self._err or self._out)[-4096:]).decode(errors="replace")
+                    )
                 buffer += data
                 if len(buffer) > LIMIT:
                     raise LostError(
@@ -165,11 +175,15 @@ class Channel:
         self._check_open()
         try:
             while self._unsent:
-                del self._unsent[: os.write(self._stdin.fileno(), self._unsent[: 1 << 16])]
+                del self._unsent[
+                    : os.write(self._stdin.fileno(), self._unsent[: 1 << 16])
+                ]
         except BlockingIOError:
             return
         except OSError:
-            raise self._lost(bytes(self._err[-4096:]).decode(errors="replace")) from None
+            raise self._lost(
+                bytes(self._err[-4096:]).decode(errors="replace")
+            ) from None
 
     def _check_open(self) -> None:
         if self._closed:

@@ -69,8 +69,14 @@ REMEDIES = (
         "its host key is not the one known: ask its owner, then {forget}",
     ),
     ("ost key", "its host key is not known: compare it by `ssh {host}` once"),
-    ("Permission denied", "ssh must let you in without a question: a key in your agent, or IdentityFile for {host}"),
-    ("resolve hostname", "is the name right? `ssh -G {host}` shows what ssh makes of it"),
+    (
+        "Permission denied",
+        "ssh must let you in without a question: a key in your agent, or IdentityFile for {host}",
+    ),
+    (
+        "resolve hostname",
+        "is the name right? `ssh -G {host}` shows what ssh makes of it",
+    ),
 )
 
 
@@ -114,10 +120,21 @@ class Connection:
             found = place.lstat()
         except OSError as error:
             raise MachineError(
-                f"cannot make it: {os.strerror(error.errno or 0)}", place=str(place), remedy="free some space there"
+                f"cannot make it: {os.strerror(error.errno or 0)}",
+                place=str(place),
+                remedy="free some space there",
             ) from error
-        if found.st_uid != os.geteuid() or not place.is_dir() or place.is_symlink() or found.st_mode & 0o077:
-            raise MachineError("is not a directory of your own", place=str(place), remedy="remove it, or set TMPDIR")
+        if (
+            found.st_uid != os.geteuid()
+            or not place.is_dir()
+            or place.is_symlink()
+            or found.st_mode & 0o077
+        ):
+            raise MachineError(
+                "is not a directory of your own",
+                place=str(place),
+                remedy="remove it, or set TMPDIR",
+            )
         self._socket = f"{place}/{self._token[:12]}"
         alive = (f"ServerAliveInterval={interval}", f"ServerAliveCountMax={count}")
         words = self._words("ControlMaster=yes", "ControlPersist=no", *alive)
@@ -161,7 +178,9 @@ class Connection:
         """A new sh there. Raises LostError, MachineError."""
         if self._reason:
             raise self.lost()
-        words = self._words("ControlMaster=no", "ProxyCommand=false")  # this connection, and no other in its place
+        words = self._words(
+            "ControlMaster=no", "ProxyCommand=false"
+        )  # this connection, and no other in its place
         process = self._spawn(words, stderr=subprocess.PIPE)
         if process.stdin is None or process.stdout is None or process.stderr is None:
             raise ValueError("needs pipes")
@@ -170,7 +189,9 @@ class Connection:
             process.terminate()
             process.wait()
 
-        channel = Channel((process.stdin, process.stdout, process.stderr), self.lost, end)
+        channel = Channel(
+            (process.stdin, process.stdout, process.stderr), self.lost, end
+        )
         # Started anew, so that its own environment carries the marker and it is found among what must not live on.
         path = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin"
         channel.begin(f"{path}; {MARKER}={self._token}; export PATH {MARKER}; exec sh")
@@ -181,7 +202,9 @@ class Connection:
         if not greeted:
             channel.close()
             if self._master.poll() is None:
-                self._reason = "its sshd gives no further session (is MaxSessions below 8?)"
+                self._reason = (
+                    "its sshd gives no further session (is MaxSessions below 8?)"
+                )
             raise self.lost()
         return channel
 
@@ -190,7 +213,9 @@ class Connection:
         if not self._reason:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._master.wait(1.0)  # what ssh says of it comes a moment later
-            self._reason = self._last_words() or _plain(said.encode()) or "it was closed"
+            self._reason = (
+                self._last_words() or _plain(said.encode()) or "it was closed"
+            )
         return LostError(
             f"the connection is lost: {self._reason}",
             place=self._place,
@@ -206,8 +231,17 @@ class Connection:
 
     def _words(self, *options: str) -> list[str]:
         own = (
-            *("BatchMode=yes", f"ControlPath={self._socket}", f"ConnectTimeout={self._timeout}"),
-            *("RemoteCommand=none", "PermitLocalCommand=no", "ClearAllForwardings=yes", "ForwardAgent=no"),
+            *(
+                "BatchMode=yes",
+                f"ControlPath={self._socket}",
+                f"ConnectTimeout={self._timeout}",
+            ),
+            *(
+                "RemoteCommand=none",
+                "PermitLocalCommand=no",
+                "ClearAllForwardings=yes",
+                "ForwardAgent=no",
+            ),
             *("ForwardX11=no", "EscapeChar=none", "RequestTTY=no"),
         )
         given = chain.from_iterable(("-o", option) for option in (*options, *own))
@@ -217,7 +251,11 @@ class Connection:
         try:
             # In a session of its own, so that a terminal's Ctrl-C reaches iodelta alone.
             return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                start_new_session=True,
             )
         except OSError as error:
             raise self._no_client(error) from error
@@ -229,15 +267,27 @@ class Connection:
     def _patience(self) -> tuple[int, int]:
         """ServerAliveInterval and ServerAliveCountMax that hold for this host."""
         try:
-            done = subprocess.run(["ssh", "-G", "--", self.host], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                ["ssh", "-G", "--", self.host],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         except OSError as error:
             raise self._no_client(error) from error
         if done.returncode != 0:
             raise MachineError(
-                f"ssh refuses its configuration: {' '.join(done.stderr.split())}", place=self._place, remedy="mend it"
+                f"ssh refuses its configuration: {' '.join(done.stderr.split())}",
+                place=self._place,
+                remedy="mend it",
             )
-        given = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
-        interval, count = int(given.get("serveraliveinterval", 0)), int(given.get("serveralivecountmax", 0))
+        given = dict(
+            line.split(" ", 1) for line in done.stdout.splitlines() if " " in line
+        )
+        interval, count = (
+            int(given.get("serveraliveinterval", 0)),
+            int(given.get("serveralivecountmax", 0)),
+        )
         return (interval, max(1, count)) if interval > 0 else ALIVE
 
     def _pipes(self) -> tuple[int, int]:
@@ -267,7 +317,11 @@ class Connection:
         """What has come; None when nothing came in time, or the time is over; empty at the end."""
         poll = select.poll()
         poll.register(self._pipes()[1], select.POLLIN)
-        return os.read(self._pipes()[1], 65536) if timeout > 0 and poll.poll(1000 * timeout) else None
+        return (
+            os.read(self._pipes()[1], 65536)
+            if timeout > 0 and poll.poll(1000 * timeout)
+            else None
+        )
 
     def _cannot_connect(self, heard: bytes, *, late: bool) -> None:
         if late:
@@ -284,7 +338,9 @@ class Connection:
             whole = self._told().decode(errors="replace")
             known = next((text for sign, text in REMEDIES if sign in whole), "")
             remedy = known or "`ssh {host} true` must work without further options"
-            passes = not known or "Temporary failure" in whole  # what else has a remedy of its own does not
+            passes = (
+                not known or "Temporary failure" in whole
+            )  # what else has a remedy of its own does not
             kind = UnreachableError if passes else MachineError
             raise kind(
                 f"cannot connect: {said or 'ssh says nothing (LogLevel?)'}",

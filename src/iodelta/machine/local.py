@@ -100,7 +100,9 @@ class LocalMachine:
         with _memory() as out, _memory() as err, _memory() as source:
             source.write(stdin)
             source.seek(0)
-            process = self._spawn(args, env=env, cwd=cwd, stdin=source, stdout=out, stderr=err)
+            process = self._spawn(
+                args, env=env, cwd=cwd, stdin=source, stdout=out, stderr=err
+            )
             try:
                 code = process.wait(timeout)
                 late = code is None
@@ -111,7 +113,14 @@ class LocalMachine:
                 raise
             out.seek(0)
             err.seek(0)
-            return Completed(process.args, code, out.read(), err.read(), time.monotonic() - begun, late)
+            return Completed(
+                process.args,
+                code,
+                out.read(),
+                err.read(),
+                time.monotonic() - begun,
+                late,
+            )
 
     def start(
         self,
@@ -123,10 +132,17 @@ class LocalMachine:
         stderr: str = "/dev/null",
     ) -> LocalProcess:
         with _appended(stdout, args) as out, _appended(stderr, args) as err:
-            return self._spawn(args, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+            return self._spawn(
+                args, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+            )
 
     def _spawn(
-        self, args: Sequence[str], *, env: Mapping[str, str] | None, cwd: str | None, **streams: object
+        self,
+        args: Sequence[str],
+        *,
+        env: Mapping[str, str] | None,
+        cwd: str | None,
+        **streams: object,
     ) -> LocalProcess:
         words = tuple(args)
         try:
@@ -163,7 +179,9 @@ class LocalMachine:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise MachineError(f"cannot write {text!r}: {_reason(error)}", place=path) from error
+            raise MachineError(
+                f"cannot write {text!r}: {_reason(error)}", place=path
+            ) from error
 
     def glob(self, pattern: str) -> list[str]:
         return sorted(glob.glob(pattern))
@@ -176,7 +194,9 @@ class LocalMachine:
 
     def append(self, path: str, data: bytes) -> None:
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(
+                path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
+            )
             try:
                 if os.write(descriptor, data) < len(data):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -184,12 +204,16 @@ class LocalMachine:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise MachineError(f"cannot append: {_reason(error)}", place=path) from error
+            raise MachineError(
+                f"cannot append: {_reason(error)}", place=path
+            ) from error
 
     def lock(self, path: str, *, wait: float = 0.0) -> LocalLock | None:
         end = time.monotonic() + wait
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(
+                path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            )
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -203,7 +227,9 @@ class LocalMachine:
                     time.sleep(0.02)
                     continue
             else:
-                if os.fstat(descriptor).st_nlink:  # else it was deleted between our opening and holding it
+                if os.fstat(
+                    descriptor
+                ).st_nlink:  # else it was deleted between our opening and holding it
                     return held
             held.release()
             return None
@@ -229,7 +255,9 @@ class LocalMachine:
         try:
             shutil.copyfile(source, destination)
         except OSError as error:
-            raise MachineError(f"cannot copy to {destination}: {_reason(error)}", place=source) from error
+            raise MachineError(
+                f"cannot copy to {destination}: {_reason(error)}", place=source
+            ) from error
 
 
 def _memory() -> BinaryIO:
@@ -237,14 +265,18 @@ def _memory() -> BinaryIO:
     try:
         return os.fdopen(os.memfd_create("iodelta"), "w+b")
     except OSError as error:
-        raise MachineError(f"cannot make a file in memory: {_reason(error)}", place=LocalMachine.name) from error
+        raise MachineError(
+            f"cannot make a file in memory: {_reason(error)}", place=LocalMachine.name
+        ) from error
 
 
 def _appended(path: str, args: Sequence[str]) -> BinaryIO:
     try:
         return open(path, "ab")
     except OSError as error:
-        raise MachineError(f"cannot start {args[0]}: {_reason(error)}", place=path) from error
+        raise MachineError(
+            f"cannot start {args[0]}: {_reason(error)}", place=path
+        ) from error
 
 
 def _reason(error: Exception) -> str:

@@ -26,7 +26,9 @@ class Block(threading.local):
     def __init__(self) -> None:
         self.begin(None, ())
 
-    def begin(self, name: tuple[str, ...] | None, expected: tuple[Question, ...]) -> None:
+    def begin(
+        self, name: tuple[str, ...] | None, expected: tuple[Question, ...]
+    ) -> None:
         self.name = name
         self.expected = expected
         self.asked: dict[Question, None] = {}
@@ -37,16 +39,24 @@ class Block(threading.local):
         if question in self.expected:
             return self.expected
         for known, answer in self.known.items():
-            if question[0] == "read" and known[0] == "glob" and question[1] in cast(list[str], answer):
+            if (
+                question[0] == "read"
+                and known[0] == "glob"
+                and question[1] in cast(list[str], answer)
+            ):
                 return tuple(("read", path) for path in cast(list[str], answer))
         return (question,)
 
 
-def codes_of(files: Sequence[str], patterns: Sequence[str], runs: Sequence[Question]) -> list[str]:
+def codes_of(
+    files: Sequence[str], patterns: Sequence[str], runs: Sequence[Question]
+) -> list[str]:
     """Code that answers all files, then all patterns, then each program."""
     codes = []
     if files:
-        codes.append(f"LC_ALL=C cat -- {spelt(between(files, SEPARATOR))} </dev/null; iodelta_end $?")
+        codes.append(
+            f"LC_ALL=C cat -- {spelt(between(files, SEPARATOR))} </dev/null; iodelta_end $?"
+        )
     if patterns:
         codes.append(f"{''.join(map(listing, patterns))} iodelta_end 0")
     return [*codes, *map(code_of, runs)]
@@ -64,5 +74,7 @@ def matches_of(patterns: Sequence[str], reply: Reply) -> dict[Question, Answer]:
     paths = iter(reply.stdout.split(b"\0"))
     answers: dict[Question, Answer] = {}
     for pattern in patterns:
-        answers["glob", pattern] = sorted(os.fsdecode(path) for path in iter(paths.__next__, b""))
+        answers["glob", pattern] = sorted(
+            os.fsdecode(path) for path in iter(paths.__next__, b"")
+        )
     return answers

@@ -27,7 +27,9 @@ class Shells(Protocol):
 class ShellProcess:
     """A command in a session of its own there; the channel it was started by says when it ends."""
 
-    def __init__(self, machine: Shells, channel: Channel, pid: int, args: tuple[str, ...]) -> None:
+    def __init__(
+        self, machine: Shells, channel: Channel, pid: int, args: tuple[str, ...]
+    ) -> None:
         self.pid = pid
         self.args = args
         self._machine = machine
@@ -48,10 +50,14 @@ class ShellProcess:
         return self._code
 
     def stop(self, grace: float = 5.0) -> int:
-        return stop(self, self._signal, grace, place=f"{self._machine.name}: {self.args[0]}")
+        return stop(
+            self, self._signal, grace, place=f"{self._machine.name}: {self.args[0]}"
+        )
 
     def _signal(self, number: signal.Signals) -> None:
-        self._machine.ask(f"kill -s {number.name.removeprefix('SIG')} -- -{self.pid} 2>/dev/null; iodelta_end 0")
+        self._machine.ask(
+            f"kill -s {number.name.removeprefix('SIG')} -- -{self.pid} 2>/dev/null; iodelta_end 0"
+        )
 
 
 class ShellLock:

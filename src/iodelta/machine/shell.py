@@ -14,7 +14,14 @@ from typing import Protocol, Self, cast
 from iodelta.errors import LostError, MachineError
 from iodelta.machine.base import Completed
 from iodelta.machine.channel import Channel, Reply, quoted
-from iodelta.machine.questions import SEPARATOR, Answer, Block, Question, codes_of, matches_of
+from iodelta.machine.questions import (
+    SEPARATOR,
+    Answer,
+    Block,
+    Question,
+    codes_of,
+    matches_of,
+)
 from iodelta.machine.remote import ShellLock, ShellProcess
 from iodelta.machine.spelling import (
     command,
@@ -121,7 +128,9 @@ class ShellMachine:
         """One answer of an idle channel."""
         return self.ask_all([code])[0]
 
-    def ask_all(self, codes: Sequence[str], timeout: float | None = None) -> list[Reply]:
+    def ask_all(
+        self, codes: Sequence[str], timeout: float | None = None
+    ) -> list[Reply]:
         """All answers, for one round trip. A channel that is left in the middle is never used again."""
         channel = self._take()
         done = False
@@ -190,11 +199,25 @@ class ShellMachine:
     ) -> Completed:
         begun = time.monotonic()
         limited = timeout is not None and words[0] not in BUILTIN
-        code = command(words, before=f"timeout -k 5 {timeout}" if limited else "", stdin=stdin, env=env, cwd=cwd)
-        (reply,) = self.ask_all([code], None if timeout is None else timeout + 5 + STUCK)
+        code = command(
+            words,
+            before=f"timeout -k 5 {timeout}" if limited else "",
+            stdin=stdin,
+            env=env,
+            cwd=cwd,
+        )
+        (reply,) = self.ask_all(
+            [code], None if timeout is None else timeout + 5 + STUCK
+        )
         return self._completed(words, reply, time.monotonic() - begun, timeout)
 
-    def _completed(self, words: tuple[str, ...], reply: Reply, seconds: float, timeout: float | None) -> Completed:
+    def _completed(
+        self,
+        words: tuple[str, ...],
+        reply: Reply,
+        seconds: float,
+        timeout: float | None,
+    ) -> Completed:
         if reply.word == "missing":
             raise MachineError(
                 f"cannot start {words[0]}: {os.strerror(errno.ENOENT)} (ENOENT)",
@@ -230,7 +253,11 @@ class ShellMachine:
             first = channel.receive()
             if first is None or not first.word.isdigit():
                 channel.receive()
-                why = first.stderr.decode(errors="replace").strip() if first and first.word == "failed" else ""
+                why = (
+                    first.stderr.decode(errors="replace").strip()
+                    if first and first.word == "failed"
+                    else ""
+                )
                 raise MachineError(
                     f"cannot start {words[0]}: {why or f'{os.strerror(errno.ENOENT)} (ENOENT)'}",
                     place=self.name,
@@ -262,7 +289,9 @@ class ShellMachine:
             with open(local, "rb") as file:
                 data = file.read()
         except OSError as error:
-            raise MachineError(f"cannot copy: {os.strerror(error.errno or 0)}", place=local) from error
+            raise MachineError(
+                f"cannot copy: {os.strerror(error.errno or 0)}", place=local
+            ) from error
         self._dd(remote, data, "", f"cannot copy to {self.name}")
 
     def get(self, remote: str, local: str) -> None:
@@ -271,15 +300,23 @@ class ShellMachine:
             with open(local, "wb") as file:
                 file.write(data)
         except OSError as error:
-            raise MachineError(f"cannot copy to {local}: {os.strerror(error.errno or 0)}", place=remote) from error
+            raise MachineError(
+                f"cannot copy to {local}: {os.strerror(error.errno or 0)}", place=remote
+            ) from error
 
     def _dd(self, path: str, data: bytes, how: str, failed: str) -> None:
         self._block.known.clear()
         # All of it as one block, or none: how many were written tells whether what comes before dd handed it all over.
         words = f"LC_ALL=C dd of={quoted(path)} bs={len(data) or 1} iflag=fullblock {how} status=noxfer"
-        reply = self.ask(f"{source(data)} ( umask 077; {words} ) >/dev/null; iodelta_end $?")
+        reply = self.ask(
+            f"{source(data)} ( umask 077; {words} ) >/dev/null; iodelta_end $?"
+        )
         lines = reply.stderr.splitlines()
-        said = b"\n".join(line for line in lines if not line.endswith((b" records in", b" records out")))
+        said = b"\n".join(
+            line
+            for line in lines
+            if not line.endswith((b" records in", b" records out"))
+        )
         if reply.word != "0":
             raise MachineError(f"{failed}: {reason(said)}", place=path)
         if b"%d+0 records out" % bool(data) not in lines:
@@ -306,7 +343,9 @@ class ShellMachine:
             return ShellLock(self, channel)
         self.give(channel)
         if reply.word == "127":
-            raise MachineError("needs flock", place=self.name, remedy="install util-linux there")
+            raise MachineError(
+                "needs flock", place=self.name, remedy="install util-linux there"
+            )
         if reply.word != "none":
             raise MachineError(f"cannot open: {reason(reply.stderr)}", place=path)
         return None
@@ -350,7 +389,9 @@ class ShellMachine:
     def _answers(self, questions: Sequence[Question]) -> dict[Question, Answer]:
         """All of them in one round trip; files that cannot be told apart in one stream, each again by itself."""
         # Among the files of one stream the separator itself would separate two more.
-        answers: dict[Question, Answer] = {("read", SEPARATOR): self._separator} if self._separator else {}
+        answers: dict[Question, Answer] = (
+            {("read", SEPARATOR): self._separator} if self._separator else {}
+        )
         asked: dict[str, list[Question]] = {"read": [], "glob": [], "run": []}
         for question in questions:
             if question not in answers:
@@ -368,13 +409,19 @@ class ShellMachine:
         for question, reply in zip(runs, replies, strict=True):
             words = question[question.index("") + 1 :]
             try:
-                answers[question] = self._completed(words, reply, time.monotonic() - begun, None)
+                answers[question] = self._completed(
+                    words, reply, time.monotonic() - begun, None
+                )
             except MachineError as error:
                 answers[question] = error
         return answers
 
     def _texts(self, files: Sequence[str], reply: Reply) -> dict[Question, Answer]:
-        texts = [text_of(files[0], reply)] if len(files) == 1 else texts_of(files, reply, self._separator)
+        texts = (
+            [text_of(files[0], reply)]
+            if len(files) == 1
+            else texts_of(files, reply, self._separator)
+        )
         answers: dict[Question, Answer] = {}
         for path, text in zip(files, texts, strict=True):
             answers["read", path] = self._single(path) if text is None else text

@@ -27,7 +27,9 @@ def text_of(path: str, reply: Reply) -> bytes | MachineError:
     return MachineError(f"cannot read: {reason(reply.stderr)}", place=path)
 
 
-def texts_of(paths: Sequence[str], reply: Reply, separator: bytes) -> list[bytes | MachineError | None]:
+def texts_of(
+    paths: Sequence[str], reply: Reply, separator: bytes
+) -> list[bytes | MachineError | None]:
     """The text of each file, why it has none, or None if that is unknown."""
     pieces = reply.stdout.split(separator) if separator else []
     if len(pieces) != len(paths):
@@ -37,11 +39,15 @@ def texts_of(paths: Sequence[str], reply: Reply, separator: bytes) -> list[bytes
     for path, line in product(paths, errors):
         if line.startswith((f"cat: {path}: ", f"cat: '{path}': ")):
             reasons[path] = line
-    clear = len(reasons) == len(errors)  # else one without text may be one whose error is spelt in some other way
+    clear = len(reasons) == len(
+        errors
+    )  # else one without text may be one whose error is spelt in some other way
 
     def one(path: str, text: bytes) -> bytes | MachineError | None:
         if path in reasons:
-            return MachineError(f"cannot read: {reason(os.fsencode(reasons[path]))}", place=path)
+            return MachineError(
+                f"cannot read: {reason(os.fsencode(reasons[path]))}", place=path
+            )
         return text if text or clear else None
 
     return [one(path, text) for path, text in zip(paths, pieces, strict=True)]
@@ -51,7 +57,11 @@ def listing(pattern: str) -> str:
     """Code that prints what matches, each ended by a NUL, and one NUL more in the end."""
     # Only glob characters keep their meaning; everything else, even a newline, is literal.
     spelt = "".join(
-        "'\n'" if c == "\n" else c if re.match(r"[\w/.:,@%+*?\[\]!^-]", c, re.ASCII) or ord(c) > 127 else f"\\{c}"
+        "'\n'"
+        if c == "\n"
+        else c
+        if re.match(r"[\w/.:,@%+*?\[\]!^-]", c, re.ASCII) or ord(c) > 127
+        else f"\\{c}"
         for c in pattern
     )
     show = 'if [ -e "$f" ] || [ -L "$f" ]; then printf \'%s\\0\' "$f"; fi'
@@ -69,7 +79,9 @@ def command(
     """Code that runs a command in the foreground and ends with its exit status, or ``missing``; or ``undecoded``, where
     it would get less than ``stdin``."""
     given = source(stdin) if stdin else ""
-    whole = f'[ "$({given} wc -c)" -eq {len(stdin)} ]' if stdin else ":"  # a pipeline's status is that of its end alone
+    whole = (
+        f'[ "$({given} wc -c)" -eq {len(stdin)} ]' if stdin else ":"
+    )  # a pipeline's status is that of its end alone
     return (
         f"if ! command -v {quoted(words[0])} >/dev/null 2>&1; then iodelta_end missing\n"
         f"elif ! {whole}; then iodelta_end undecoded; else\n"
@@ -81,7 +93,9 @@ def command(
 def prelude(env: Mapping[str, str] | None, cwd: str | None) -> str:
     """What comes before a command in its subshell."""
     there = f"cd -- {quoted(cwd)} && " if cwd else ""
-    return there + "".join(f"export {name}={quoted(value)} && " for name, value in (env or {}).items())
+    return there + "".join(
+        f"export {name}={quoted(value)} && " for name, value in (env or {}).items()
+    )
 
 
 def source(data: bytes) -> str:

@@ -53,7 +53,8 @@ class SshMachine(ShellMachine):
                 self.__exit__()
                 if REFUSED in error.what:
                     raise self._given_up(
-                        f"another host key answers since the reboot: {error.what}", error.remedy
+                        f"another host key answers since the reboot: {error.what}",
+                        error.remedy,
                     ) from error
                 if late > limit:
                     raise self._given_up(
@@ -63,7 +64,10 @@ class SshMachine(ShellMachine):
                         f"once it is back: `iodelta restore --machine {self.name}`",
                     ) from error
                 continue
-            if any(one and other and one != other for one, other in zip(own, found, strict=True)):
+            if any(
+                one and other and one != other
+                for one, other in zip(own, found, strict=True)
+            ):
                 self.__exit__()
                 raise self._given_up(
                     "a different machine answers since the reboot (its machine-id or board UUID differs)",
@@ -85,10 +89,15 @@ class SshMachine(ShellMachine):
         channel.send(command(("env", "-u", MARKER, *words)))
         with contextlib.suppress(LostError):
             reply = channel.receive(LEAVING)
-            if reply is not None and (reply.word == "missing" or 0 < exit_code(reply.word) < 128):
+            if reply is not None and (
+                reply.word == "missing" or 0 < exit_code(reply.word) < 128
+            ):
                 self.give(channel)
                 said = reply.stderr.decode(errors="replace").split()
-                raise MachineError(f"cannot be rebooted: {' '.join(said)}", place=f"{self.name}: {' '.join(words)}")
+                raise MachineError(
+                    f"cannot be rebooted: {' '.join(said)}",
+                    place=f"{self.name}: {' '.join(words)}",
+                )
 
     def _identity(self) -> tuple[bytes, ...]:
         return tuple(self._read_one(path).strip() for path in IDENTITY)

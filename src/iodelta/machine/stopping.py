@@ -12,7 +12,13 @@ STUCK = 30.0
 """Seconds that a killed process may take to end before it counts as hanging in the kernel."""
 
 
-def stop(process: Process, send: Callable[[signal.Signals], None], grace: float, *, place: str) -> int:
+def stop(
+    process: Process,
+    send: Callable[[signal.Signals], None],
+    grace: float,
+    *,
+    place: str,
+) -> int:
     """SIGTERM, after ``grace`` seconds SIGKILL, to the whole session by ``send``; returns the exit code.
 
     Raises MachineError, which names ``place``, when even SIGKILL does not end it.

@@ -100,7 +100,10 @@ class GuestLine:
         try:
             place, self._held = _workplace()
             self._directory = place
-            if len(os.fsencode(longest := f"{place}/{max(self._names(), key=len)}")) > SOCKET:
+            if (
+                len(os.fsencode(longest := f"{place}/{max(self._names(), key=len)}"))
+                > SOCKET
+            ):
                 raise MachineError(
                     f"this path is too long for a socket: {len(os.fsencode(longest))} bytes, {SOCKET} are the most",
                     place=longest,
@@ -108,7 +111,9 @@ class GuestLine:
                 )
             initrd = place / "initrd"
             base = _base(self.spec, kernel)
-            initrd.write_bytes(Path(base.path).read_bytes() + guest.job({guest.JOB: Entry(SHELLS)}))
+            initrd.write_bytes(
+                Path(base.path).read_bytes() + guest.job({guest.JOB: Entry(SHELLS)})
+            )
             asked = boot.Boot(
                 kernel.image,
                 str(initrd),
@@ -118,9 +123,15 @@ class GuestLine:
                 nodes=self.spec.nodes,
                 kvm=not boot.kvm_works(),
                 clocks=bool(self.spec.cpufreq),
-                devices=(*self._port_words(place), *guest_disks.words(self.spec.disks, place), *self._clocks(place)),
+                devices=(
+                    *self._port_words(place),
+                    *guest_disks.words(self.spec.disks, place),
+                    *self._clocks(place),
+                ),
             )
-            self._guest = boot.Guest(asked, str(place), boot.Limits(seconds=float("inf")))
+            self._guest = boot.Guest(
+                asked, str(place), boot.Limits(seconds=float("inf"))
+            )
             self._connect(place)
             self._ports = list(range(1, CHANNELS))
             self._beats = self._greeted(0, BOOT)
@@ -172,7 +183,8 @@ class GuestLine:
         self._look(wait=2.0)
         console = "".join(f"\n  | {line}" for line in self._console)
         return LostError(
-            (self._reason or "the guest closed its line") + (f"; its console ended with:{console}" if console else ""),
+            (self._reason or "the guest closed its line")
+            + (f"; its console ended with:{console}" if console else ""),
             place=self.place,
             remedy="a guest is thrown away: the same command boots a new one",
         )
@@ -187,8 +199,14 @@ class GuestLine:
     def _port_words(self, place: Path) -> tuple[str, ...]:
         words = ["-device", "virtio-serial-pci,id=serial,max_ports=31"]
         for number, name in enumerate(self._names(), 1):
-            words += ["-chardev", f"socket,id={name},path={place}/{name},server=on,wait=off"]
-            words += ["-device", f"virtserialport,bus=serial.0,nr={number},chardev={name}"]
+            words += [
+                "-chardev",
+                f"socket,id={name},path={place}/{name},server=on,wait=off",
+            ]
+            words += [
+                "-device",
+                f"virtserialport,bus=serial.0,nr={number},chardev={name}",
+            ]
         return tuple(words)
 
     def _clocks(self, place: Path) -> tuple[str, ...]:
@@ -204,18 +222,32 @@ class GuestLine:
         for name in self._names():
             one = self._sockets[name] = socket.socket(socket.AF_UNIX)
             while one.connect_ex(f"{place}/{name}") != 0:
-                if time.monotonic() > end or (self._guest is not None and self._guest.poll() is not None):
-                    words = (place / "qemu").read_text(errors="replace").strip().splitlines()
+                if time.monotonic() > end or (
+                    self._guest is not None and self._guest.poll() is not None
+                ):
+                    words = (
+                        (place / "qemu")
+                        .read_text(errors="replace")
+                        .strip()
+                        .splitlines()
+                    )
                     raise MachineError(
-                        f"qemu does not start: {words[-1] if words else 'it says nothing'}", place=self.place
+                        f"qemu does not start: {words[-1] if words else 'it says nothing'}",
+                        place=self.place,
                     )
                 time.sleep(0.02)
 
     def _names(self) -> list[str]:
-        return [f"{kind}.{number}" for number, kind in product(range(CHANNELS), ("in", "err"))]
+        return [
+            f"{kind}.{number}"
+            for number, kind in product(range(CHANNELS), ("in", "err"))
+        ]
 
     def _greeted(self, number: int, limit: float) -> Channel:
-        line, errors = self._sockets.pop(f"in.{number}"), self._sockets.pop(f"err.{number}")
+        line, errors = (
+            self._sockets.pop(f"in.{number}"),
+            self._sockets.pop(f"err.{number}"),
+        )
         channel = Channel((line.dup(), line, errors), self.lost)
         end = time.monotonic() + limit
         channel.begin(":")
@@ -238,8 +270,14 @@ class GuestLine:
             with self._looking:
                 ended = self._guest.poll()
             if ended is not None:
-                self._reason = self._reason or ended.problem or "the guest ended by itself"
-                self._console = self._console or ended.console or boot.last_lines(self._guest.console)
+                self._reason = (
+                    self._reason or ended.problem or "the guest ended by itself"
+                )
+                self._console = (
+                    self._console
+                    or ended.console
+                    or boot.last_lines(self._guest.console)
+                )
                 return True
             if time.monotonic() >= end:
                 break
@@ -313,7 +351,10 @@ class VmMachine(ShellMachine):
         end = time.monotonic() + PATIENCE
         while absent := [node for node in nodes if not self.glob(node)]:
             if time.monotonic() > end:
-                raise MeasureError(f"the guest does not see its disk {absent[0]}", place=self._line.place)
+                raise MeasureError(
+                    f"the guest does not see its disk {absent[0]}",
+                    place=self._line.place,
+                )
             time.sleep(0.2)
         return nodes[0] if nodes else ""
 
@@ -323,7 +364,8 @@ class VmMachine(ShellMachine):
         if done.returncode:
             why = done.stderr.decode(errors="replace").strip().splitlines()
             raise MeasureError(
-                f"cannot make {self.spec.target}: {why[-1] if why else 'it does not say why'}", place=self._line.place
+                f"cannot make {self.spec.target}: {why[-1] if why else 'it does not say why'}",
+                place=self._line.place,
             )
 
 
@@ -345,9 +387,16 @@ def _base(spec: Spec, kernel: kernels.Kernel) -> guest.Base:
     """Its initramfs. Raises MeasureError for what the kernel lacks and programs that this machine lacks."""
     kind = guest_targets.find(spec.target) if spec.target else None
     clocks = ("acpi-cpufreq",) if spec.cpufreq else ()
-    needs = ("virtio_pci", "virtio_console", *guest_disks.modules(spec.disks), *(kind.modules if kind else ()))
+    needs = (
+        "virtio_pci",
+        "virtio_console",
+        *guest_disks.modules(spec.disks),
+        *(kind.modules if kind else ()),
+    )
     needs = (*needs, *spec.modules, *clocks)
-    modules = kernel.loadable().needed([*needs, *SCHEDULERS, *(GOVERNORS if clocks else ())])
+    modules = kernel.loadable().needed(
+        [*needs, *SCHEDULERS, *(GOVERNORS if clocks else ())]
+    )
     missing = [reason for name, reason in modules.missing.items() if name in needs]
     if missing := [*missing, *kernel.lacks(spec.cpus, spec.nodes)]:
         raise MeasureError(
@@ -355,11 +404,22 @@ def _base(spec: Spec, kernel: kernels.Kernel) -> guest.Base:
             place=f"kernel {kernel.release}",
             remedy="take a kernel that has it (`iodelta kernel fetch`), or another guest, target or disk",
         )
-    welcome = [name for name in WELCOME if shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")]
+    welcome = [
+        name
+        for name in WELCOME
+        if shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    ]
     return guest.base(
         modules=modules.load,
-        parameters=guest_targets.parameters(spec.target, dict(spec.options)) if kind else {},
-        programs=(*PROGRAMS, *welcome, *(kind.programs if kind else ()), *spec.programs),
+        parameters=guest_targets.parameters(spec.target, dict(spec.options))
+        if kind
+        else {},
+        programs=(
+            *PROGRAMS,
+            *welcome,
+            *(kind.programs if kind else ()),
+            *spec.programs,
+        ),
     )
 
 
@@ -377,7 +437,11 @@ def _sweep() -> None:
         owner = place.name.split("-")[2]
         if not owner.isdigit() or Path(f"/proc/{owner}").exists():
             continue
-        with contextlib.suppress(FileNotFoundError, MachineError):  # gone meanwhile, or no directory
-            if place.lstat().st_uid == os.geteuid() and (held := LocalMachine().lock(str(place))):
+        with contextlib.suppress(
+            FileNotFoundError, MachineError
+        ):  # gone meanwhile, or no directory
+            if place.lstat().st_uid == os.geteuid() and (
+                held := LocalMachine().lock(str(place))
+            ):
                 shutil.rmtree(place, ignore_errors=True)
                 held.release()

@@ -65,7 +65,10 @@ class Bill(msgspec.Struct, frozen=True):
 def bill(cell: str, variant: str, costs: tuple[Cost, Cost]) -> Bill:
     """The bill of a cell, from what its I/Os cost under baseline and variant."""
     ios = min(one.ios for one in costs)
-    charges = [_charge(kind, ios, *(one.classes.get(kind, {}) for one in costs)) for kind in CLASSES]
+    charges = [
+        _charge(kind, ios, *(one.classes.get(kind, {}) for one in costs))
+        for kind in CLASSES
+    ]
     return Bill(cell, variant, tuple(charges))
 
 

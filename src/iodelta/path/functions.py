@@ -45,25 +45,44 @@ class Built(msgspec.Struct, frozen=True):
 
 def why_not() -> str:
     """Why there can be no table of functions; empty when there can."""
-    return "" if shutil.which("gcc") else "gcc is not on this machine (Debian: apt-get install gcc)"
+    return (
+        ""
+        if shutil.which("gcc")
+        else "gcc is not on this machine (Debian: apt-get install gcc)"
+    )
 
 
 @functools.cache
 def build() -> Built:
     """Compile both, once per version of the sources and of qemu's interface. Raises MeasureError."""
     sources = [SOURCES / "plugin.c", SOURCES / "marks.c"]
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    digest = hashlib.sha256(
+        b"".join(path.read_bytes() for path in sources)
+    ).hexdigest()[:16]
     place = cache("plugin", digest)
     place.mkdir(parents=True, exist_ok=True)
     mark = place / "mark"
     layout = ("-Wl,--section-start=.marks=0x7e000000", "-Wl,--build-id=none")
-    _compile(mark, "-nostdlib", "-static", "-fno-pie", "-no-pie", "-fno-stack-protector", *layout, str(sources[1]))
+    _compile(
+        mark,
+        "-nostdlib",
+        "-static",
+        "-fno-pie",
+        "-no-pie",
+        "-fno-stack-protector",
+        *layout,
+        str(sources[1]),
+    )
     for api in APIS:
         plugin = place / f"plugin-{api}.so"
         _compile(plugin, "-shared", "-fPIC", f"-DAPI={api}", str(sources[0]))
         if _accepted(plugin):
             return Built(str(plugin), str(mark))
-    raise MeasureError("this qemu takes no TCG plugin", place="qemu-system-x86_64", remedy="another build of qemu does")
+    raise MeasureError(
+        "this qemu takes no TCG plugin",
+        place="qemu-system-x86_64",
+        remedy="another build of qemu does",
+    )
 
 
 def _compile(made: Path, *words: str) -> None:
@@ -71,19 +90,39 @@ def _compile(made: Path, *words: str) -> None:
         return
     draft = made.with_name(f".{made.name}")
     done = subprocess.run(
-        ["gcc", "-O2", "-Wall", "-o", str(draft), *words], capture_output=True, text=True, timeout=120, check=False
+        ["gcc", "-O2", "-Wall", "-o", str(draft), *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise MeasureError(f"gcc could not build it: {said}", place=made.name, remedy="install gcc and its C library")
+        raise MeasureError(
+            f"gcc could not build it: {said}",
+            place=made.name,
+            remedy="install gcc and its C library",
+        )
     draft.replace(made)
 
 
 def _accepted(plugin: Path) -> bool:
     """Whether qemu loads it: started without a machine it ends by itself."""
-    words = ["qemu-system-x86_64", "-machine", "none", "-nodefaults", "-display", "none", "-accel", "tcg", "-S"]
+    words = [
+        "qemu-system-x86_64",
+        "-machine",
+        "none",
+        "-nodefaults",
+        "-display",
+        "none",
+        "-accel",
+        "tcg",
+        "-S",
+    ]
     words += ["-plugin", f"{plugin},out=/dev/null", "-monitor", "stdio"]
-    done = subprocess.run(words, input=b"quit\n", capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        words, input=b"quit\n", capture_output=True, timeout=60, check=False
+    )
     return done.returncode == 0
 
 
@@ -107,7 +146,11 @@ class Symbols:
         if address < USER_END:
             return USER
         at = bisect.bisect_right(self._addresses, address) - 1
-        return re.sub(r"\.(isra|constprop|part|cold)\.?\d*.*$", "", self._names[at]) if at >= 0 else "unknown"
+        return (
+            re.sub(r"\.(isra|constprop|part|cold)\.?\d*.*$", "", self._names[at])
+            if at >= 0
+            else "unknown"
+        )
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -131,9 +174,13 @@ def per_io(counts: bytes, symbols: Symbols, ios: Mapping[int, int]) -> dict[int,
         for column in ("", *CLASSES):
             costs = _slope(once.get(column, {}), twice.get(column, {}), count)
             least = STRAY_CLASS if column else STRAY
-            columns[column] = {name: cost for name, cost in costs.items() if abs(cost) >= least}
+            columns[column] = {
+                name: cost for name, cost in costs.items() if abs(cost) >= least
+            }
         instructions = columns.pop("")
-        found[cell] = Cost(instructions, columns if any(columns.values()) else {}, count)
+        found[cell] = Cost(
+            instructions, columns if any(columns.values()) else {}, count
+        )
     return found
 
 
@@ -165,6 +212,11 @@ def _totals(counts: bytes, symbols: Symbols) -> dict[int, Executed]:
     return totals
 
 
-def _slope(once: Mapping[str, int], twice: Mapping[str, int], count: int) -> dict[str, float]:
+def _slope(
+    once: Mapping[str, int], twice: Mapping[str, int], count: int
+) -> dict[str, float]:
     """By function: what ``count`` I/Os more executed, for each of them."""
-    return {name: (twice.get(name, 0) - once.get(name, 0)) / count for name in once.keys() | twice.keys()}
+    return {
+        name: (twice.get(name, 0) - once.get(name, 0)) / count
+        for name in once.keys() | twice.keys()
+    }

@@ -130,7 +130,9 @@ phases() {  # the same job once and with twice as many I/Os: what both share can
 """
 
 
-def job_archive(target: Spec, size: str, cells: Sequence[CellJob], *, mark: bytes = b"") -> bytes:
+def job_archive(
+    target: Spec, size: str, cells: Sequence[CellJob], *, mark: bytes = b""
+) -> bytes:
     """The archive of one boot; with ``mark``, the program that announces phases, every cell runs in two for the plugin,
     and the kernel's symbols follow. Raises RequestError for an option of the target that nothing takes."""
     entries: dict[str, Entry] = {
@@ -142,10 +144,14 @@ def job_archive(target: Spec, size: str, cells: Sequence[CellJob], *, mark: byte
     for number, one in enumerate(cells):
         place = f"job/cells/{number:03d}"
         options = {**dict(target.options), **one.settings.disk}
-        entries[f"{place}/target"] = Entry(targets.script(target.target, options).encode())
+        entries[f"{place}/target"] = Entry(
+            targets.script(target.target, options).encode()
+        )
         if mark:
             for name, times in (("once", 1), ("twice", 2)):
-                entries[f"{place}/{name}.fio"] = Entry(job_file(one.options, target, size, times=times, log=False))
+                entries[f"{place}/{name}.fio"] = Entry(
+                    job_file(one.options, target, size, times=times, log=False)
+                )
         else:
             entries[f"{place}/job.fio"] = Entry(job_file(one.options, target, size))
         entries[f"{place}/reason"] = Entry(one.reason.encode())
@@ -155,11 +161,21 @@ def job_archive(target: Spec, size: str, cells: Sequence[CellJob], *, mark: byte
 
 
 def job_file(
-    options: Sequence[tuple[str, str | None]], target: Spec, size: str, *, times: int = 1, log: bool = True
+    options: Sequence[tuple[str, str | None]],
+    target: Spec,
+    size: str,
+    *,
+    times: int = 1,
+    log: bool = True,
 ) -> bytes:
     """fio's job for a cell: count-bound, so many ``times`` over, its offsets fixed. ``size`` of a device is all of it
     when left out, of a file 32 MiB. The ``log`` of every I/O's latency grows by faults that are of no I/O's path."""
-    whole: dict[str, str | None] = {"filename": targets.PLACE, "number_ios": IOS, **FIXED, **(LOG if log else {})}
+    whole: dict[str, str | None] = {
+        "filename": targets.PLACE,
+        "number_ios": IOS,
+        **FIXED,
+        **(LOG if log else {}),
+    }
     if target.target.startswith(FILESYSTEMS):
         whole.update(filename=f"{targets.PLACE}/file", size="32m")
     if size:

@@ -83,7 +83,11 @@ class Shift(msgspec.Struct, frozen=True):
     @property
     def share(self) -> float | None:
         """The change as a share of the baseline."""
-        return None if self.change is None or not self.baseline else self.change / self.baseline
+        return (
+            None
+            if self.change is None or not self.baseline
+            else self.change / self.baseline
+        )
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -161,7 +165,9 @@ def judge(folder: Folder) -> PathAccount:
     folder.check_journal()
     done = booted(events)
     same = alike(folder, plan, done)
-    sound = [one for one in plan.boots if one.number in done and not done[one.number].problem]
+    sound = [
+        one for one in plan.boots if one.number in done and not done[one.number].problem
+    ]
     outputs = {one.number: _output(folder, one) for one in sound}
     problems = tuple(_problems(plan, done, outputs))
     counts: tuple[Count, ...] = ()
@@ -174,8 +180,17 @@ def judge(folder: Folder) -> PathAccount:
         functions = tuple(_functions(plan, outputs, costed))
         bills = tuple(_bills(costed))
         shifts = tuple(_shifts(plan, counts, outputs))
-    for name, why in folder.altered().items():  # files that nothing has read so far, such as consoles
-        raise MeasureError(why, place=f"{folder.path}/{name}", remedy="restore a copy of the folder, if you have one")
+    for (
+        name,
+        why,
+    ) in (
+        folder.altered().items()
+    ):  # files that nothing has read so far, such as consoles
+        raise MeasureError(
+            why,
+            place=f"{folder.path}/{name}",
+            remedy="restore a copy of the folder, if you have one",
+        )
     ends = [event.reason for event in events if isinstance(event, Ended)]
     state = ends[-1] if ends else "running"
     return PathAccount(
@@ -211,14 +226,18 @@ _SELF_CHECK: Mapping[bool | None, Literal["not made", "identical", "different"]]
 
 
 def _side(arm: Arm) -> Side:
-    return Side(arm.variant, arm.kernel.release, arm.kernel.package, arm.cmdline, arm.memory)
+    return Side(
+        arm.variant, arm.kernel.release, arm.kernel.package, arm.cmdline, arm.memory
+    )
 
 
 def _duration(boots: Sequence[Booted]) -> float:
     """Seconds from the start of the first boot to the end of the last."""
     if not boots:
         return 0.0
-    return max(boot.at for boot in boots) - min(boot.at - boot.seconds for boot in boots)
+    return max(boot.at for boot in boots) - min(
+        boot.at - boot.seconds for boot in boots
+    )
 
 
 def _is_deep(cell: Cell) -> bool:
@@ -230,20 +249,34 @@ def _output(folder: Folder, one: BootPlan) -> Output:
     return read(folder.read_raw(one.number, "out"), f"{folder.path}, boot {one.number}")
 
 
-def _problems(plan: PathPlan, done: Mapping[int, Booted], outputs: Mapping[int, Output]) -> list[str]:
+def _problems(
+    plan: PathPlan, done: Mapping[int, Booted], outputs: Mapping[int, Output]
+) -> list[str]:
     found: dict[str, None] = {}
     for one in plan.boots:
         if one.number in done and done[one.number].problem:
-            last = "; last lines: " + " / ".join(done[one.number].console[-3:]) if done[one.number].console else ""
+            last = (
+                "; last lines: " + " / ".join(done[one.number].console[-3:])
+                if done[one.number].console
+                else ""
+            )
             found[f"{one.variant}: {done[one.number].problem}{last}"] = None
-        for number, cell in outputs[one.number].cells.items() if one.number in outputs else ():
+        for number, cell in (
+            outputs[one.number].cells.items() if one.number in outputs else ()
+        ):
             if cell.reason:
-                found[f"{one.variant}, {plan.experiment.cells[number].name}: {cell.reason}"] = None
+                found[
+                    f"{one.variant}, {plan.experiment.cells[number].name}: {cell.reason}"
+                ] = None
     return list(found)
 
 
 def _exact(plan: PathPlan, variant: str) -> int:
-    return next(one.number for one in plan.boots if one.variant == variant and one.purpose == "exact")
+    return next(
+        one.number
+        for one in plan.boots
+        if one.variant == variant and one.purpose == "exact"
+    )
 
 
 def _counts(plan: PathPlan, outputs: Mapping[int, Output]) -> list[Count]:
@@ -257,7 +290,16 @@ def _counts(plan: PathPlan, outputs: Mapping[int, Output]) -> list[Count]:
             for kind, counts in exact.latencies.items():
                 medians = _layout_medians(plan, outputs, arm.variant, number, kind)
                 found.append(
-                    Count(cell.name, arm.variant, kind, counts.median, counts.mean, counts.modes(), medians, reads)
+                    Count(
+                        cell.name,
+                        arm.variant,
+                        kind,
+                        counts.median,
+                        counts.mean,
+                        counts.modes(),
+                        medians,
+                        reads,
+                    )
                 )
     return found
 
@@ -266,7 +308,11 @@ def _layout_medians(
     plan: PathPlan, outputs: Mapping[int, Output], variant: str, number: int, kind: Kind
 ) -> tuple[float, ...]:
     """The median of a cell in every boot with another layout of memory."""
-    boots = [boot.number for boot in plan.boots if boot.variant == variant and boot.purpose == "layout"]
+    boots = [
+        boot.number
+        for boot in plan.boots
+        if boot.variant == variant and boot.purpose == "layout"
+    ]
     layouts = [_latencies(outputs, boot, number, kind) for boot in boots]
     return tuple(counts.median for counts in layouts if counts)
 
@@ -275,12 +321,16 @@ def _cell(outputs: Mapping[int, Output], boot: int, number: int) -> CellOutput |
     return outputs[boot].cells.get(number) if boot in outputs else None
 
 
-def _latencies(outputs: Mapping[int, Output], boot: int, number: int, kind: Kind) -> Counts | None:
+def _latencies(
+    outputs: Mapping[int, Output], boot: int, number: int, kind: Kind
+) -> Counts | None:
     own = _cell(outputs, boot, number)
     return own.latencies.get(kind) if own else None
 
 
-def _shifts(plan: PathPlan, counts: Sequence[Count], outputs: Mapping[int, Output]) -> list[Shift]:
+def _shifts(
+    plan: PathPlan, counts: Sequence[Count], outputs: Mapping[int, Output]
+) -> list[Shift]:
     """Every variant against the baseline; in a row of kernels against the one before, and its last against its first:
     many small steps may be a long way."""
     names = [arm.variant for arm in plan.arms]
@@ -290,14 +340,27 @@ def _shifts(plan: PathPlan, counts: Sequence[Count], outputs: Mapping[int, Outpu
     count_of = {(count.cell, count.variant, count.kind): count for count in counts}
     shifts: list[Shift] = []
     for number, cell in enumerate(plan.experiment.cells):
-        kinds: dict[Kind, None] = dict.fromkeys(count.kind for count in counts if count.cell == cell.name)
+        kinds: dict[Kind, None] = dict.fromkeys(
+            count.kind for count in counts if count.cell == cell.name
+        )
         for kind, pair in product(kinds, pairs):
             before, after = (count_of.get((cell.name, name, kind)) for name in pair)
-            shifts.append(_shift(cell.name, pair, kind, before, after, _missing(plan, outputs, number, pair)))
+            shifts.append(
+                _shift(
+                    cell.name,
+                    pair,
+                    kind,
+                    before,
+                    after,
+                    _missing(plan, outputs, number, pair),
+                )
+            )
     return shifts
 
 
-def _missing(plan: PathPlan, outputs: Mapping[int, Output], number: int, pair: tuple[str, str]) -> str:
+def _missing(
+    plan: PathPlan, outputs: Mapping[int, Output], number: int, pair: tuple[str, str]
+) -> str:
     for name in pair:
         own = _cell(outputs, _exact(plan, name), number)
         if own is None or own.reason:
@@ -305,16 +368,35 @@ def _missing(plan: PathPlan, outputs: Mapping[int, Output], number: int, pair: t
     return ""
 
 
-def _shift(cell: str, pair: tuple[str, str], kind: Kind, a: Count | None, b: Count | None, missing: str) -> Shift:
+def _shift(
+    cell: str,
+    pair: tuple[str, str],
+    kind: Kind,
+    a: Count | None,
+    b: Count | None,
+    missing: str,
+) -> Shift:
     values = (a.median if a else None, b.median if b else None)
     if a is None or b is None or not (a.layouts and b.layouts):
         reason = missing or "the layout sweep was not made"
         change = b.median - a.median if a and b else None
-        return Shift(cell, *pair, kind, *values, change, None, None, None, "no verdict", reason)
+        return Shift(
+            cell, *pair, kind, *values, change, None, None, None, "no verdict", reason
+        )
     change = b.median - a.median
     # What another layout of memory changes is not the path's own length.
     bar = max(CERTAIN, a.high - a.low, b.high - b.low)
-    return Shift(cell, *pair, kind, *values, change, b.low - a.high, b.high - a.low, bar, _word(change, bar))
+    return Shift(
+        cell,
+        *pair,
+        kind,
+        *values,
+        change,
+        b.low - a.high,
+        b.high - a.low,
+        bar,
+        _word(change, bar),
+    )
 
 
 def _word(change: float, bar: float) -> Word:
@@ -332,24 +414,35 @@ class _Costed(msgspec.Struct, frozen=True):
     costs: tuple[Cost, Cost]
 
 
-def _costed(folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]) -> Iterator[_Costed]:
+def _costed(
+    folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]
+) -> Iterator[_Costed]:
     costs: dict[str, Mapping[int, Cost]] = {}
     for one in plan.boots:
         if one.purpose == "functions" and one.number in outputs:
             costs[one.variant] = _costs(folder, one, outputs[one.number])
     for number, cell in enumerate(plan.experiment.cells):
         for variant in plan.others:
-            before, after = (costs.get(name, {}).get(number) for name in (plan.experiment.baseline, variant))
+            before, after = (
+                costs.get(name, {}).get(number)
+                for name in (plan.experiment.baseline, variant)
+            )
             if before is not None and after is not None:
                 yield _Costed(number, cell.name, variant, (before, after))
 
 
-def _functions(plan: PathPlan, outputs: Mapping[int, Output], costed: Sequence[_Costed]) -> Iterator[FunctionTable]:
+def _functions(
+    plan: PathPlan, outputs: Mapping[int, Output], costed: Sequence[_Costed]
+) -> Iterator[FunctionTable]:
     """The tables, each held against the medians of the boots that are judged."""
     for one in costed:
         before, after = one.costs
-        timed = _both_timed(plan, outputs, (plan.experiment.baseline, one.variant), one.number)
-        yield table(one.cell, one.variant, (before.instructions, after.instructions), timed)
+        timed = _both_timed(
+            plan, outputs, (plan.experiment.baseline, one.variant), one.number
+        )
+        yield table(
+            one.cell, one.variant, (before.instructions, after.instructions), timed
+        )
 
 
 def _bills(costed: Sequence[_Costed]) -> Iterator[Bill]:
@@ -370,17 +463,34 @@ def _both_timed(
 def _costs(folder: Folder, one: BootPlan, output: Output) -> Mapping[int, Cost]:
     """What an I/O of each cell of a boot costs. Raises MeasureError."""
     place = f"{folder.path}, boot {one.number}"
-    ios = {number: cell.ios(place) // 2 for number, cell in output.cells.items() if not cell.reason}
+    ios = {
+        number: cell.ios(place) // 2
+        for number, cell in output.cells.items()
+        if not cell.reason
+    }
     try:
-        return per_io(folder.read_raw(one.number, "counts"), Symbols(output.symbols), ios)
+        return per_io(
+            folder.read_raw(one.number, "counts"), Symbols(output.symbols), ios
+        )
     except ValueError as error:
-        raise MeasureError(f"the counts of boot {one.number} are damaged: {error}", place=place) from error
+        raise MeasureError(
+            f"the counts of boot {one.number} are damaged: {error}", place=place
+        ) from error
 
 
-def _timed(plan: PathPlan, outputs: Mapping[int, Output], variant: str, number: int) -> Timed | None:
+def _timed(
+    plan: PathPlan, outputs: Mapping[int, Output], variant: str, number: int
+) -> Timed | None:
     """The median of a cell; None where its I/Os go in more than one direction, for a table is of all of them."""
     own = _cell(outputs, _exact(plan, variant), number)
-    depth = in_flight(dict((*plan.experiment.cells[number].options, *plan.experiment.variant(variant).options)))
+    depth = in_flight(
+        dict(
+            (
+                *plan.experiment.cells[number].options,
+                *plan.experiment.variant(variant).options,
+            )
+        )
+    )
     if own is None or len(own.latencies) != 1 or not depth:
         return None
     (counts,) = own.latencies.values()

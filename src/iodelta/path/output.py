@@ -38,11 +38,17 @@ class Counts(msgspec.Struct, frozen=True):
     @property
     def mean(self) -> float:
         """Instructions, over all I/Os: timer ticks and refills are in it."""
-        return sum(v * n for v, n in zip(self.values, self.counts, strict=True)) / self.total
+        return (
+            sum(v * n for v, n in zip(self.values, self.counts, strict=True))
+            / self.total
+        )
 
     def modes(self, limit: int = 3) -> tuple[tuple[int, float], ...]:
         """The commonest counts and their share of all I/Os."""
-        common = sorted(zip(self.values, self.counts, strict=True), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        common = sorted(
+            zip(self.values, self.counts, strict=True),
+            key=lambda pair: (-pair[1], pair[0]),
+        )[:limit]
         return tuple((value, count / self.total) for value, count in common)
 
     def _at(self, rank: int) -> int:
@@ -67,8 +73,13 @@ class CellOutput(msgspec.Struct, frozen=True):
         try:
             jobs = from_json(self.fio, _Report).jobs
         except msgspec.MsgspecError as error:
-            raise MeasureError(f"fio's report is damaged: {error}", place=place) from error
-        found = sum(job.read.total_ios + job.write.total_ios + job.trim.total_ios for job in jobs)
+            raise MeasureError(
+                f"fio's report is damaged: {error}", place=place
+            ) from error
+        found = sum(
+            job.read.total_ios + job.write.total_ios + job.trim.total_ios
+            for job in jobs
+        )
         if found < 2:
             raise MeasureError("fio counted no I/O", place=place)
         return found
@@ -101,7 +112,11 @@ def read(data: bytes, place: str) -> Output:
     """A guest's output. Raises MeasureError for one that is not whole."""
     text = data.decode("utf-8", "replace")
     sections = list(_sections(text))
-    if not sections or not sections[0][0].startswith("boot ") or sections[-1][0] != "end":
+    if (
+        not sections
+        or not sections[0][0].startswith("boot ")
+        or sections[-1][0] != "end"
+    ):
         raise MeasureError("the guest's output is not whole", place=place)
     cells: dict[int, CellOutput] = {}
     symbols = ""
@@ -116,23 +131,35 @@ def read(data: bytes, place: str) -> Output:
             cells[number] = CellOutput()
             continue
         if number < 0:
-            raise MeasureError(f"unexpected {head!r} in the guest's output", place=place)
+            raise MeasureError(
+                f"unexpected {head!r} in the guest's output", place=place
+            )
         cells[number] = _with(cells[number], word, rest, lines, place)
     return Output(sections[0][0].removeprefix("boot "), cells, symbols)
 
 
-def _with(cell: CellOutput, word: str, rest: str, lines: list[str], place: str) -> CellOutput:
+def _with(
+    cell: CellOutput, word: str, rest: str, lines: list[str], place: str
+) -> CellOutput:
     if word == "reason":
         return CellOutput(reason=rest)
     if word == "json":
         return msgspec.structs.replace(cell, fio="\n".join(lines).encode())
     if word == "latencies":
         found = _latencies(lines, place)
-        return msgspec.structs.replace(cell, latencies=found) if found else CellOutput(reason="fio logged no I/O")
+        return (
+            msgspec.structs.replace(cell, latencies=found)
+            if found
+            else CellOutput(reason="fio logged no I/O")
+        )
     if word == "members":
         fields = [line.split() for line in lines]
-        return msgspec.structs.replace(cell, reads={one[0]: int(one[1]) for one in fields if len(one) > 1})
-    raise MeasureError(f"unexpected section {word!r} in the guest's output", place=place)
+        return msgspec.structs.replace(
+            cell, reads={one[0]: int(one[1]) for one in fields if len(one) > 1}
+        )
+    raise MeasureError(
+        f"unexpected section {word!r} in the guest's output", place=place
+    )
 
 
 def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -165,7 +192,11 @@ def _counts(pairs: list[tuple[int, int]]) -> Counts:
 
 def _unpacked(text: str, place: str) -> str:
     try:
-        data = zlib.decompressobj(31).decompress(base64.b64decode(text, validate=True), LARGEST_SYMBOLS)
+        data = zlib.decompressobj(31).decompress(
+            base64.b64decode(text, validate=True), LARGEST_SYMBOLS
+        )
     except (ValueError, zlib.error) as error:
-        raise MeasureError(f"the guest's symbols are damaged: {error}", place=place) from error
+        raise MeasureError(
+            f"the guest's symbols are damaged: {error}", place=place
+        ) from error
     return data.decode("ascii", "replace")

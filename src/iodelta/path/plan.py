@@ -85,7 +85,9 @@ class PathPlan(msgspec.Struct, frozen=True):
     @property
     def others(self) -> tuple[str, ...]:
         """The variants that are compared with the baseline."""
-        return tuple(arm.variant for arm in self.arms if arm.variant != self.experiment.baseline)
+        return tuple(
+            arm.variant for arm in self.arms if arm.variant != self.experiment.baseline
+        )
 
 
 class PathPlanAnswer(msgspec.Struct, frozen=True):
@@ -100,21 +102,30 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
     RequestError, and MeasureError for what is missing."""
     _refuse(experiment)
     programs = ("fio", *targets.find(target(experiment).target).programs)
-    guest.check_present(programs, [variant.knobs.get("kernel", "") for variant in experiment.variants])
+    guest.check_present(
+        programs, [variant.knobs.get("kernel", "") for variant in experiment.variants]
+    )
     version = boot.available()
     _check_options(experiment)
     arms = tuple(_arm(experiment, variant) for variant in experiment.variants)
     boot.enough_memory(max(arm.memory for arm in arms))
     why = "a series of kernels is reported without it" if row else why_not()
-    boots = _boots(experiment.baseline, [arm.variant for arm in arms], functions=not why)
+    boots = _boots(
+        experiment.baseline, [arm.variant for arm in arms], functions=not why
+    )
     fio = kernels.digest(guest.find_program("fio"))
     identifier = f"{random.SystemRandom().getrandbits(64):016x}"
     return PathPlan(experiment, arms, boots, version, fio, why, identifier, row)
 
 
-def _boots(baseline: str, variants: list[str], *, functions: bool) -> tuple[BootPlan, ...]:
+def _boots(
+    baseline: str, variants: list[str], *, functions: bool
+) -> tuple[BootPlan, ...]:
     """The baseline twice, which must count the same; then the other variants, and all of them at other layouts."""
-    wanted: list[tuple[str, Purpose, int]] = [(baseline, "exact", 0), (baseline, "again", 0)]
+    wanted: list[tuple[str, Purpose, int]] = [
+        (baseline, "exact", 0),
+        (baseline, "again", 0),
+    ]
     wanted += [(variant, "exact", 0) for variant in variants if variant != baseline]
     for seed in SEEDS:
         wanted += [(variant, "layout", seed) for variant in variants]
@@ -124,7 +135,10 @@ def _boots(baseline: str, variants: list[str], *, functions: bool) -> tuple[Boot
 
 
 def _refuse(experiment: Experiment) -> None:
-    if any(condition.background or condition.background_fio for condition in experiment.conditions):
+    if any(
+        condition.background or condition.background_fio
+        for condition in experiment.conditions
+    ):
         raise RequestError(
             "the instruction clock allows no background load",
             place="[condition]",
@@ -141,7 +155,8 @@ def _refuse(experiment: Experiment) -> None:
         for name in ("rate_iops", "rate", "thinktime"):
             if cell.option(name):
                 raise RequestError(
-                    f"{name} waits for time to pass, so its path cannot be counted", place=f"cell {cell.name}"
+                    f"{name} waits for time to pass, so its path cannot be counted",
+                    place=f"cell {cell.name}",
                 )
 
 
@@ -180,20 +195,36 @@ def _arm(experiment: Experiment, variant: Variant) -> Arm:
         kernel = known[-1]
     options = kernel.options()
     builtin = options.get("BLK_DEV_NULL_BLK") == options.get("CONFIGFS_FS") == "y"
-    cmdline = " ".join(filter(None, (boot.QUIET, "null_blk.nr_devices=0" if builtin else "", own.cmdline)))
+    cmdline = " ".join(
+        filter(
+            None, (boot.QUIET, "null_blk.nr_devices=0" if builtin else "", own.cmdline)
+        )
+    )
     digest = hashlib.sha256(_initramfs(experiment, variant.name, kernel)).hexdigest()
-    return Arm(variant.name, kernel, digest, cmdline, own.memory or _memory(target(experiment).target))
+    return Arm(
+        variant.name,
+        kernel,
+        digest,
+        cmdline,
+        own.memory or _memory(target(experiment).target),
+    )
 
 
 def _memory(kind: str) -> int:
     """MiB: members of an array, and a filesystem's disk, keep what is written."""
-    return MEMORY if targets.find(kind).modules in (("configfs", "null_blk"), ("ublk_drv",)) else LARGE
+    return (
+        MEMORY
+        if targets.find(kind).modules in (("configfs", "null_blk"), ("ublk_drv",))
+        else LARGE
+    )
 
 
 def _base(experiment: Experiment, kernel: kernels.Kernel) -> guest.Base:
     """The guest of a kernel: the same for every variant that boots it."""
     found = [settings(variant.knobs, variant.name) for variant in experiment.variants]
-    found += [settings(condition.knobs, condition.name) for condition in experiment.conditions]
+    found += [
+        settings(condition.knobs, condition.name) for condition in experiment.conditions
+    ]
     made = target(experiment)
     kind = targets.find(made.target)
     needed = kernel.loadable().needed([*kind.modules, *modules_for(found)])
@@ -207,24 +238,39 @@ def _base(experiment: Experiment, kernel: kernels.Kernel) -> guest.Base:
 def initrd(plan: PathPlan, arm: Arm, place: Path, *, functions: bool = False) -> None:
     """Write the initramfs of an arm's boots to ``place``. Raises MeasureError when it is not what was planned."""
     data = _initramfs(plan.experiment, arm.variant, arm.kernel)
-    if hashlib.sha256(data).hexdigest() != arm.guest or kernels.digest(arm.kernel.image) != arm.kernel.sha256:
+    if (
+        hashlib.sha256(data).hexdigest() != arm.guest
+        or kernels.digest(arm.kernel.image) != arm.kernel.sha256
+    ):
         raise MeasureError(
             "kernel, modules, programs or iodelta differ from those of the plan: earlier and later boots "
             "would not be comparable",
             place=f"variant {arm.variant}",
             remedy="undo the change, or begin a new experiment",
         )
-    place.write_bytes(_initramfs(plan.experiment, arm.variant, arm.kernel, functions=True) if functions else data)
+    place.write_bytes(
+        _initramfs(plan.experiment, arm.variant, arm.kernel, functions=True)
+        if functions
+        else data
+    )
 
 
-def _initramfs(experiment: Experiment, variant: str, kernel: kernels.Kernel, *, functions: bool = False) -> bytes:
+def _initramfs(
+    experiment: Experiment,
+    variant: str,
+    kernel: kernels.Kernel,
+    *,
+    functions: bool = False,
+) -> bytes:
     mark = Path(build().mark).read_bytes() if functions else b""
     cells = _cell_jobs(experiment, variant, kernel)
     job = job_archive(target(experiment), experiment.target.size, cells, mark=mark)
     return Path(_base(experiment, kernel).path).read_bytes() + job
 
 
-def _cell_jobs(experiment: Experiment, name: str, kernel: kernels.Kernel) -> list[CellJob]:
+def _cell_jobs(
+    experiment: Experiment, name: str, kernel: kernels.Kernel
+) -> list[CellJob]:
     """The cells as a variant runs them, with a reason for those that its kernel cannot."""
     variant = experiment.variant(name)
     kind = targets.find(target(experiment).target)
@@ -233,9 +279,14 @@ def _cell_jobs(experiment: Experiment, name: str, kernel: kernels.Kernel) -> lis
     for cell in experiment.cells:
         held = settings(experiment.condition(cell.condition).knobs, cell.name)
         whole = held.under(settings(variant.knobs, name))
-        wanted = [*(module for module in kind.modules if module != "configfs"), *modules_for([whole])]
+        wanted = [
+            *(module for module in kind.modules if module != "configfs"),
+            *modules_for([whole]),
+        ]
         missing = loadable.needed(wanted).missing
-        jobs.append(CellJob(_options(cell, variant), whole, "; ".join(missing.values())))
+        jobs.append(
+            CellJob(_options(cell, variant), whole, "; ".join(missing.values()))
+        )
     return jobs
 
 

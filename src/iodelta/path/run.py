@@ -109,15 +109,24 @@ def _work(place: Path) -> Iterator[Path]:
         yield place.absolute()
     except OSError as error:
         raise MeasureError(
-            f"cannot write: {error.strerror}", place=str(place), remedy="free some space there"
+            f"cannot write: {error.strerror}",
+            place=str(place),
+            remedy="free some space there",
         ) from error
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
 class _Session:
-    def __init__(self, folder: Folder, plan: PathPlan, watcher: Watcher, work: Path) -> None:
-        self._folder, self._plan, self._watcher, self._work = folder, plan, watcher, work
+    def __init__(
+        self, folder: Folder, plan: PathPlan, watcher: Watcher, work: Path
+    ) -> None:
+        self._folder, self._plan, self._watcher, self._work = (
+            folder,
+            plan,
+            watcher,
+            work,
+        )
         self.done = booted(folder.events())
         self._running: list[tuple[BootPlan, boot.Guest]] = []
 
@@ -154,8 +163,16 @@ class _Session:
 
     def _lost(self, one: BootPlan) -> bool:
         """A variant whose first boot failed is not booted again."""
-        first = next(b.number for b in self._plan.boots if b.variant == one.variant and b.purpose == "exact")
-        return one.purpose != "again" and first in self.done and bool(self.done[first].problem)
+        first = next(
+            b.number
+            for b in self._plan.boots
+            if b.variant == one.variant and b.purpose == "exact"
+        )
+        return (
+            one.purpose != "again"
+            and first in self.done
+            and bool(self.done[first].problem)
+        )
 
     def _start(self, one: BootPlan) -> boot.Guest:
         place = self._work / str(one.number)

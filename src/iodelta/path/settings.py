@@ -13,7 +13,14 @@ SCHEDULERS = {"mq-deadline": "mq-deadline", "kyber": "kyber-iosched", "bfq": "bf
 """I/O scheduler -> the module that has it, where it is not built in."""
 
 KNOBS = (
-    *("kernel", "kernel.cmdline", "vm.memory", "null_blk.NAME", "block.NAME", "block.iosched.NAME"),
+    *(
+        "kernel",
+        "kernel.cmdline",
+        "vm.memory",
+        "null_blk.NAME",
+        "block.NAME",
+        "block.iosched.NAME",
+    ),
     *("sysctl.NAME", "sysfs:PATH", "fio.NAME"),
 )
 

@@ -66,10 +66,19 @@ class Timed(msgspec.Struct, frozen=True):
         return self.median / self.depth
 
 
-def table(cell: str, variant: str, costs: tuple[Costs, Costs], timed: tuple[Timed, Timed] | None) -> FunctionTable:
+def table(
+    cell: str,
+    variant: str,
+    costs: tuple[Costs, Costs],
+    timed: tuple[Timed, Timed] | None,
+) -> FunctionTable:
     """The table of a cell's costs under baseline and variant; ``timed`` is None where medians say nothing of it."""
     a, b = costs
-    rows = [Function(name, a.get(name, 0.0), b.get(name, 0.0)) for name in a.keys() | b.keys() if name != USER]
+    rows = [
+        Function(name, a.get(name, 0.0), b.get(name, 0.0))
+        for name in a.keys() | b.keys()
+        if name != USER
+    ]
     rows.sort(key=lambda row: (-abs(row.change), row.name))
     kernel = (sum(row.baseline for row in rows), sum(row.value for row in rows))
     user = (a.get(USER, 0.0), b.get(USER, 0.0))
@@ -90,7 +99,11 @@ def in_flight(options: Mapping[str, str | None]) -> int:
 
 def _negative(rows: list[Function]) -> Iterator[str]:
     """No path is shorter than nothing: such a row is work that fell into the run of fewer I/Os alone."""
-    least = {row.name: min(row.baseline, row.value) for row in rows if min(row.baseline, row.value) <= -STRAY}
+    least = {
+        row.name: min(row.baseline, row.value)
+        for row in rows
+        if min(row.baseline, row.value) <= -STRAY
+    }
     worst = sorted(least, key=lambda name: (least[name], name))
     if worst:
         named = ", ".join(f"{name} {least[name]:,.1f}" for name in worst[:3])
@@ -101,7 +114,9 @@ def _negative(rows: list[Function]) -> Iterator[str]:
         )
 
 
-def _disagreeing(kernel: tuple[float, float], timed: tuple[Timed, Timed]) -> Iterator[str]:
+def _disagreeing(
+    kernel: tuple[float, float], timed: tuple[Timed, Timed]
+) -> Iterator[str]:
     counted, median = kernel[1] - kernel[0], timed[1].each - timed[0].each
     if abs(counted - median) > max(CERTAIN, TOTAL * max(kernel)):
         deep = f", {timed[0].depth} of them in flight" if timed[0].depth > 1 else ""

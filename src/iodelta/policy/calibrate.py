@@ -20,7 +20,16 @@ from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.guard import check_write
 from iodelta.machine import LocalMachine
 from iodelta.policy.mirror import MirrorRun, Request, run, traits_of
-from iodelta.policy.model import MIB, Curve, Empirical, Layout, Member, Run, Workload, World
+from iodelta.policy.model import (
+    MIB,
+    Curve,
+    Empirical,
+    Layout,
+    Member,
+    Run,
+    Workload,
+    World,
+)
 from iodelta.policy.simulate import Outcome, Tally, simulate
 from iodelta.policy.starvation import cpu_times, starvation
 from iodelta.probe.members import inspect
@@ -109,36 +118,63 @@ def calibrate(
     size, findings = inspect(members, seed=seed)
     targets = tuple(resolve(LocalMachine(), path) for path in members)
     for target in targets if destroy else ():
-        check_write(LocalMachine(), target, destroy).close()  # before any of them is written to
+        check_write(
+            LocalMachine(), target, destroy
+        ).close()  # before any of them is written to
     found = []
     cpu_before = cpu_times(LocalMachine())
-    for number, (path, traits) in enumerate(zip(members, traits_of(LocalMachine(), targets), strict=True)):
+    for number, (path, traits) in enumerate(
+        zip(members, traits_of(LocalMachine(), targets), strict=True)
+    ):
         said(f"measuring {path}")
         start = seed + 1000 * number
-        base = Request(members=(path,), policy="devid", size=size, seed=start, seconds=seconds)
+        base = Request(
+            members=(path,), policy="devid", size=size, seed=start, seconds=seconds
+        )
         read, iops = _curve(base, DEPTHS)
         large = write = read_beside = write_beside = None
         if size >= 64 * MIB:
-            streaming = msgspec.structs.replace(base, random=False, length=MIB, seed=start + 300)
+            streaming = msgspec.structs.replace(
+                base, random=False, length=MIB, seed=start + 300
+            )
             large, _ = _curve(streaming, LARGE_DEPTHS)
         if destroy:
             writing = msgspec.structs.replace(base, read_percent=0, seed=start + 600)
             write, _ = _curve(writing, WRITE_DEPTHS, destroy)
             mixed = msgspec.structs.replace(base, read_percent=MIX, seed=start + 900)
             read_beside, write_beside = _beside(mixed, destroy)
-        throttled = slice_of(msgspec.structs.replace(base, iodepth=DEPTHS[-1], seed=start + 1200), iops[-1])
-        member = Member(traits, size, empirical=Empirical(read, large, write, read_beside, write_beside, throttled))
+        throttled = slice_of(
+            msgspec.structs.replace(base, iodepth=DEPTHS[-1], seed=start + 1200),
+            iops[-1],
+        )
+        member = Member(
+            traits,
+            size,
+            empirical=Empirical(
+                read, large, write, read_beside, write_beside, throttled
+            ),
+        )
         found.append(MemberCurve(path, member, iops, closure_of(member)))
     findings += starvation(cpu_before, cpu_times(LocalMachine()))
     held: tuple[HeldOut, ...] = ()
     if len(members) > 1:
         said("measuring the mirror, to test the prediction")
-        tested = Request(members=tuple(members), policy="", size=size, seed=seed + 77, seconds=2 * seconds)
-        cells = [(policy, depth, 100) for policy, depth in HELD_OUT] + ([("queue", 8, 70)] if destroy else [])
+        tested = Request(
+            members=tuple(members),
+            policy="",
+            size=size,
+            seed=seed + 77,
+            seconds=2 * seconds,
+        )
+        cells = [(policy, depth, 100) for policy, depth in HELD_OUT] + (
+            [("queue", 8, 70)] if destroy else []
+        )
         held = tuple(
             _hold_out(
                 found,
-                msgspec.structs.replace(tested, policy=policy, iodepth=depth, read_percent=reads),
+                msgspec.structs.replace(
+                    tested, policy=policy, iodepth=depth, read_percent=reads
+                ),
                 destroy,
             )
             for policy, depth, reads in cells
@@ -146,7 +182,15 @@ def calibrate(
     worst = max(one.closure for one in found)
     if worst > CLOSURE:
         text = f"a simulated member misses its own curve by {100 * worst:.0f} %"
-        findings += (Finding("policy.closure", "warning", "calibration", text, "measure longer, on a quieter machine"),)
+        findings += (
+            Finding(
+                "policy.closure",
+                "warning",
+                "calibration",
+                text,
+                "measure longer, on a quieter machine",
+            ),
+        )
     return Calibration(time.time(), seed, tuple(found), held, findings)
 
 
@@ -177,7 +221,11 @@ def slice_of(base: Request, full: float) -> float:
     counts = []
     for seed in range(base.seed, base.seed + 3):
         time.sleep(IDLE)
-        counts.append(run(msgspec.structs.replace(base, ramp=0.0, seconds=BURST, seed=seed)).read.ios)
+        counts.append(
+            run(
+                msgspec.structs.replace(base, ramp=0.0, seconds=BURST, seed=seed)
+            ).read.ios
+        )
     count = statistics.median(counts)
     return count / full if count > 4 * full * BURST else 0.0
 
@@ -187,10 +235,15 @@ def _mixed(model: Empirical) -> Curve | None:
     if model.read_beside is None or model.write_beside is None:
         return None
     pairs = zip(model.read_beside.latency, model.write_beside.latency, strict=True)
-    return Curve(model.read_beside.depths, tuple((MIX * read + (100 - MIX) * write) / 100 for read, write in pairs))
+    return Curve(
+        model.read_beside.depths,
+        tuple((MIX * read + (100 - MIX) * write) / 100 for read, write in pairs),
+    )
 
 
-def predict(members: tuple[Member, ...], policy: str, load: Workload, seconds: float) -> Outcome:
+def predict(
+    members: tuple[Member, ...], policy: str, load: Workload, seconds: float
+) -> Outcome:
     """A whole mirror of ``members`` under ``policy``."""
     one = Run(policy, load, seconds, ramp=seconds / 20)
     return simulate([World(1, members, Layout(), (one,))], 1)[0][0]
@@ -220,7 +273,9 @@ def load(path: Path) -> Calibration:
         return from_json(path.read_bytes(), Calibration)
     except (OSError, msgspec.DecodeError) as error:
         raise RequestError(
-            f"is not a calibration of members: {error}", place=str(path), remedy="iodelta policy calibrate makes one"
+            f"is not a calibration of members: {error}",
+            place=str(path),
+            remedy="iodelta policy calibrate makes one",
         ) from error
 
 
@@ -233,18 +288,29 @@ def rates_of(calibration: Calibration, length: int, iodepth: int) -> tuple[float
     for one in calibration.members:
         model = one.member.empirical
         curve = model and (model.large if length >= LARGE else model.read)
-        measured = curve and [pair for pair in zip(curve.depths, curve.latency, strict=False) if pair[0] <= iodepth]
+        measured = curve and [
+            pair
+            for pair in zip(curve.depths, curve.latency, strict=False)
+            if pair[0] <= iodepth
+        ]
         if not measured or min(measured[-1]) <= 0:
-            raise RequestError(f"no reads like those of {length} bytes were measured", place=one.path)
+            raise RequestError(
+                f"no reads like those of {length} bytes were measured", place=one.path
+            )
         found.append(measured[-1][0] / measured[-1][1] * 1e9)
     return tuple(found)
 
 
-def _curve(base: Request, depths: Sequence[int], destroy: Sequence[str] = ()) -> tuple[Curve, tuple[float, ...]]:
+def _curve(
+    base: Request, depths: Sequence[int], destroy: Sequence[str] = ()
+) -> tuple[Curve, tuple[float, ...]]:
     latency, shapes, iops = [], [], []
     for number, depth in enumerate(depths):
         # Fresh offsets at each depth: the same ones would come from a cache below.
-        done = _measured(msgspec.structs.replace(base, iodepth=depth, seed=base.seed + number), destroy)
+        done = _measured(
+            msgspec.structs.replace(base, iodepth=depth, seed=base.seed + number),
+            destroy,
+        )
         tally = done.read if base.read_percent else done.write
         latency.append(done.seconds * 1e9 * depth / tally.ios)
         shapes.append(shape_of(tally))
@@ -256,9 +322,16 @@ def _beside(base: Request, destroy: Sequence[str]) -> tuple[Curve, Curve]:
     """Reads during writes, and writes during reads, by the depth of both."""
     found: tuple[list[Tally], list[Tally]] = ([], [])
     for number, depth in enumerate(WRITE_DEPTHS):
-        done = _measured(msgspec.structs.replace(base, iodepth=depth, seed=base.seed + number), destroy)
+        done = _measured(
+            msgspec.structs.replace(base, iodepth=depth, seed=base.seed + number),
+            destroy,
+        )
         if not done.write.ios:
-            raise MeasureError("not one write of a mix came back in time", place=base.members[0], remedy="--seconds")
+            raise MeasureError(
+                "not one write of a mix came back in time",
+                place=base.members[0],
+                remedy="--seconds",
+            )
         for kind, tally in zip(found, (done.read, done.write), strict=True):
             kind.append(tally)
     read, write = map(_curve_of, found)
@@ -266,7 +339,11 @@ def _beside(base: Request, destroy: Sequence[str]) -> tuple[Curve, Curve]:
 
 
 def _curve_of(tallies: Sequence[Tally]) -> Curve:
-    return Curve(WRITE_DEPTHS, tuple(tally.mean for tally in tallies), tuple(map(shape_of, tallies)))
+    return Curve(
+        WRITE_DEPTHS,
+        tuple(tally.mean for tally in tallies),
+        tuple(map(shape_of, tallies)),
+    )
 
 
 def _measured(request: Request, destroy: Sequence[str]) -> MirrorRun:
@@ -277,15 +354,35 @@ def _measured(request: Request, destroy: Sequence[str]) -> MirrorRun:
             return done
         if not done.usable:
             break
-    told = "; ".join(finding.explanation for finding in done.findings) or "not one I/O came back in time"
+    told = (
+        "; ".join(finding.explanation for finding in done.findings)
+        or "not one I/O came back in time"
+    )
     raise MeasureError(f"cannot be measured: {told}", place=", ".join(request.members))
 
 
-def _hold_out(found: Sequence[MemberCurve], request: Request, destroy: Sequence[str]) -> HeldOut:
+def _hold_out(
+    found: Sequence[MemberCurve], request: Request, destroy: Sequence[str]
+) -> HeldOut:
     done = _measured(request, destroy)
     load = Workload(
-        True, request.length, request.iodepth, request.size or 0, request.seed, done.pids, request.read_percent
+        True,
+        request.length,
+        request.iodepth,
+        request.size or 0,
+        request.seed,
+        done.pids,
+        request.read_percent,
     )
-    predicted = predict(tuple(one.member for one in found), request.policy, load, 5.0).iops
+    predicted = predict(
+        tuple(one.member for one in found), request.policy, load, 5.0
+    ).iops
     error = predicted / done.iops - 1
-    return HeldOut(request.policy, request.iodepth, done.iops, predicted, error, request.read_percent)
+    return HeldOut(
+        request.policy,
+        request.iodepth,
+        done.iops,
+        predicted,
+        error,
+        request.read_percent,
+    )

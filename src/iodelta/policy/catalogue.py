@@ -37,7 +37,11 @@ def policies() -> tuple[PolicyInfo, ...]:
     found = []
     for entry in native().policies():
         parameters = tuple(Parameter(*one) for one in entry["parameters"])
-        found.append(PolicyInfo(entry["name"], entry["rule"], entry["source"], entry["ties"], parameters))
+        found.append(
+            PolicyInfo(
+                entry["name"], entry["rule"], entry["source"], entry["ties"], parameters
+            )
+        )
     return tuple(found)
 
 
@@ -47,6 +51,8 @@ def check_policy(text: str) -> str:
         native().check_policy(text)
     except ValueError as error:
         raise RequestError(
-            str(error), place="read policy", remedy="iodelta policy list shows all with their parameters"
+            str(error),
+            place="read policy",
+            remedy="iodelta policy list shows all with their parameters",
         ) from error
     return text

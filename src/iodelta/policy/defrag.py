@@ -53,16 +53,28 @@ def workplace(directory: Path, size: int) -> Iterator[Path]:
     """A directory of our own on that btrfs, with room for a pass; those that killed ones left are removed."""
     target = resolve(LocalMachine(), str(directory))
     if target.kind != "directory" or target.fstype != "btrfs":
-        where = f"is on {target.fstype or 'no filesystem'}" if target.kind == "directory" else "is no directory"
-        raise RequestError(where, place=str(directory), remedy="name a directory on a mounted btrfs")
+        where = (
+            f"is on {target.fstype or 'no filesystem'}"
+            if target.kind == "directory"
+            else "is no directory"
+        )
+        raise RequestError(
+            where, place=str(directory), remedy="name a directory on a mounted btrfs"
+        )
     if size < EXTENT:
-        raise RequestError(f"{size} bytes hold not one extent", place="--size", remedy=f"at least {EXTENT >> 10}k")
+        raise RequestError(
+            f"{size} bytes hold not one extent",
+            place="--size",
+            remedy=f"at least {EXTENT >> 10}k",
+        )
     try:
         _sweep(directory)
         space = os.statvfs(directory)
         if 3 * size > space.f_bavail * space.f_frsize:
             text = f"a pass needs {3 * size >> 20} MiB, {space.f_bavail * space.f_frsize >> 20} MiB are free"
-            raise RequestError(text, place=str(directory), remedy="give a smaller --size")
+            raise RequestError(
+                text, place=str(directory), remedy="give a smaller --size"
+            )
         place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=directory))
         held = LocalMachine().lock(str(place))
         try:
@@ -73,7 +85,8 @@ def workplace(directory: Path, size: int) -> Iterator[Path]:
                 held.release()
     except OSError as error:
         raise MeasureError(
-            f"cannot defragment here: {error.strerror}", place=str(error.filename or directory)
+            f"cannot defragment here: {error.strerror}",
+            place=str(error.filename or directory),
         ) from error
 
 
@@ -100,17 +113,25 @@ def defragment(path: Path, size: int, stop: Callable[[], bool] = lambda: False) 
         for offset in range(0, size, PIECE):
             if stop():
                 return
-            wanted = struct.pack("=QQQII16x", offset, min(PIECE, size - offset), _START_IO, PIECE, 0)
+            wanted = struct.pack(
+                "=QQQII16x", offset, min(PIECE, size - offset), _START_IO, PIECE, 0
+            )
             try:
                 fcntl.ioctl(file.fileno(), _DEFRAG_RANGE, wanted)
             except OSError as error:
-                if error.errno != errno.EAGAIN:  # the kernel leaves off for a signal, whose handler has run by now
+                if (
+                    error.errno != errno.EAGAIN
+                ):  # the kernel leaves off for a signal, whose handler has run by now
                     raise
             os.fsync(file.fileno())
 
 
 def _sweep(directory: Path) -> None:
     for left in directory.glob(f"{PREFIX}*"):
-        if left.is_dir() and not left.is_symlink() and (held := LocalMachine().lock(str(left))):
+        if (
+            left.is_dir()
+            and not left.is_symlink()
+            and (held := LocalMachine().lock(str(left)))
+        ):
             shutil.rmtree(left, ignore_errors=True)
             held.release()

@@ -21,18 +21,30 @@ _MECHANISMS: dict[str, Sequence[Mechanism]] = {
     "round-robin": (fixed_choice.aliasing, fixed_choice.convoy_of_turns),
     "jain-latency": (observed_latency.lock_in_for_ever, observed_latency.herd),
     "latency": (observed_latency.lock_in, observed_latency.herd),
-    "latency-rr": (observed_latency.lock_in, observed_latency.either, fixed_choice.aliasing_within_limit),
+    "latency-rr": (
+        observed_latency.lock_in,
+        observed_latency.either,
+        fixed_choice.aliasing_within_limit,
+    ),
     "queue": (shortest(named(0)),),
     "queue-reads": (shortest(named(0)),),
     "queue-adaptive": (shortest_queue.queue_adaptive, shortest_queue.veto),
     "queue-length": (shortest(always("rotate")),),
     "service-time": (shortest(always("rotate")), shortest_queue.weights),
-    "historical-service-time": (observed_latency.service_times, observed_latency.probe_of_stale),
+    "historical-service-time": (
+        observed_latency.service_times,
+        observed_latency.probe_of_stale,
+    ),
     "sed": (observed_latency.expected_delay, observed_latency.exploration),
     "devid": (fixed_choice.preferred,),
     "md-raid1": (shortest_queue.heads, shortest_queue.began),
     "md-raid10": (shortest_queue.lowest_address, shortest_queue.heads),
-    "zfs": (shortest(always("offset")), shortest_queue.ties_by_offset, shortest_queue.active, shortest_queue.stream),
+    "zfs": (
+        shortest(always("offset")),
+        shortest_queue.ties_by_offset,
+        shortest_queue.active,
+        shortest_queue.stream,
+    ),
     "hysteresis": (shortest_queue.lottery_within_margin, shortest_queue.margin),
     "bcachefs": (observed_latency.inverse,),
     "random": (fixed_choice.convoy,),
@@ -46,12 +58,22 @@ def explain(policy: str, array: Array) -> tuple[Explanation, ...]:
     name, _, given = policy.partition(":")
     if name not in _MECHANISMS:
         known = ", ".join(EXPLAINED)
-        raise RequestError(f"nothing to explain about {name!r}", place="read policy", remedy=f"explained are {known}")
+        raise RequestError(
+            f"nothing to explain about {name!r}",
+            place="read policy",
+            remedy=f"explained are {known}",
+        )
     if array.copies < 2:
-        raise RequestError("with one copy there is nothing to choose", place="copies", remedy="2 or more")
+        raise RequestError(
+            "with one copy there is nothing to choose",
+            place="copies",
+            remedy="2 or more",
+        )
     if array.rates and len(array.rates) != array.copies:
         raise RequestError(
-            f"{len(array.rates)} rates for {array.copies} copies", place="member", remedy="one rate for each copy"
+            f"{len(array.rates)} rates for {array.copies} copies",
+            place="member",
+            remedy="one rate for each copy",
         )
     mechanisms = (mechanism(given, array) for mechanism in _MECHANISMS[name])
     return tuple(mechanism for mechanism in mechanisms if mechanism is not None)

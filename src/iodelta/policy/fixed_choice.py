@@ -22,7 +22,9 @@ from iodelta.policy.mechanism import (
 SIZES = tuple(4096 << shift for shift in range(11))
 """Block sizes from 4 KiB to 4 MiB that are tried for aliasing."""
 
-APART = "another process that starts in between, and the wrap-around of pids, break the row"
+APART = (
+    "another process that starts in between, and the wrap-around of pids, break the row"
+)
 
 
 def lottery(given: str, array: Array) -> Explanation:
@@ -44,7 +46,10 @@ def lottery(given: str, array: Array) -> Explanation:
         text += f". Jobs started apart read from one mirror, all of them, with odds of {100 * independent:.3g} %"
     if array.rates:
         totals = outcomes(array)
-        listed = (f"{rate:.0f}/s with {100 * count / array.copies:.3g} %" for rate, count in sorted(totals.items()))
+        listed = (
+            f"{rate:.0f}/s with {100 * count / array.copies:.3g} %"
+            for rate, count in sorted(totals.items())
+        )
         in_a_row = " and pids in a row" if array.jobs > 1 else ""
         text += f". With these members{in_a_row}: {', '.join(listed)}"
         numbers |= {"slowest outcome": min(totals), "quickest outcome": max(totals)}
@@ -76,7 +81,12 @@ def outcomes(array: Array) -> Counter[float]:
 def preferred(given: str, array: Array) -> Explanation:
     devid = number(given, "id", 0, 1)
     if 1 <= devid <= array.copies:
-        return alone("preferred member", f"every read goes to devid {devid}, at any depth", devid - 1, array)
+        return alone(
+            "preferred member",
+            f"every read goes to devid {devid}, at any depth",
+            devid - 1,
+            array,
+        )
     why = f"no copy is on devid {devid}, so every read goes to the first stripe"
     return alone("preferred member", why, 0, array)
 
@@ -91,7 +101,9 @@ def shares(length: int, min_contig: int, copies: int) -> tuple[float, ...]:
 
 def never_switching(min_contig: int, copies: int) -> tuple[int, ...]:
     """Of the usual block sizes those of which every read goes to one and the same mirror."""
-    return tuple(length for length in SIZES if max(shares(length, min_contig, copies)) == 1.0)
+    return tuple(
+        length for length in SIZES if max(shares(length, min_contig, copies)) == 1.0
+    )
 
 
 def aliasing(given: str, array: Array) -> Explanation:
@@ -100,7 +112,9 @@ def aliasing(given: str, array: Array) -> Explanation:
     run = max(1, unit // array.bio)
     split = percentages(parts)
     stuck = never_switching(unit, array.copies)
-    numbers = {f"share of rank {rank}": part for rank, part in enumerate(parts)} | {"reads in a row": float(run)}
+    numbers = {f"share of rank {rank}": part for rank, part in enumerate(parts)} | {
+        "reads in a row": float(run)
+    }
     if max(parts) == 1.0:
         text = f"reads of {size(array.bio)} are a whole number of rounds of {array.copies} x {size(unit)}, "
         text += "so every read goes to the same mirror; only metadata reads in between shift which one"
@@ -132,17 +146,20 @@ def _at_work(run: int, array: Array) -> tuple[dict[str, float], str]:
     flying, whole = array.flying, run * (array.copies - 1) // 2 + 1
     numbers = {"in flight for all members": float(whole)}
     if flying == 1:
-        return numbers | {"members at work": 1.0}, "; with one in flight, one mirror works at a time"
+        return numbers | {
+            "members at work": 1.0
+        }, "; with one in flight, one mirror works at a time"
     if flying <= run // 2 + 1:
         numbers["members at work"] = min(float(array.copies), run / (run - flying + 1))
-        text = (
-            f"; with {flying} in flight {numbers['members at work']:.3g} of {array.copies} members of one speed work "
-        )
+        text = f"; with {flying} in flight {numbers['members at work']:.3g} of {array.copies} members of one speed work "
         return numbers, f"{text}at a time, and all of them from about {whole} in flight"
     if flying < whole:
         text = f"; with {flying} in flight at least 2 of {array.copies} members of one speed work at a time"
         return numbers, f"{text}, all from about {whole}"
-    return numbers, f"; with {flying} in flight all members have work all the time, if their speeds are equal"
+    return (
+        numbers,
+        f"; with {flying} in flight all members have work all the time, if their speeds are equal",
+    )
 
 
 def aliasing_within_limit(given: str, array: Array) -> Explanation:
@@ -167,7 +184,9 @@ def convoy(given: str, array: Array) -> Explanation:
         # Not above the second: no read takes less than its service time, so by Little's law n / mean service time.
         least = min(array.copies * min(array.rates), array.flying * array.even)
         numbers = {"bound": least, "most at this depth": array.most}
-        bound += f", with {array.flying} in flight {least:.0f}/s, where {together(array)}"
+        bound += (
+            f", with {array.flying} in flight {least:.0f}/s, where {together(array)}"
+        )
     return Explanation(
         "convoy",
         f"every member gets the same part, so all wait for the slowest: at most {bound}",
@@ -182,4 +201,6 @@ def _one_after_another(array: Array) -> Explanation:
     if array.rates:
         numbers = {"serial rate": array.even, "most at this depth": array.most}
         text += f": {array.even:.0f}/s, where {together(array)}"
-    return Explanation("even parts at depth 1", text, f"{READS}: all grow alike", numbers)
+    return Explanation(
+        "even parts at depth 1", text, f"{READS}: all grow alike", numbers
+    )

@@ -13,12 +13,29 @@ from __future__ import annotations
 import random
 from typing import Literal
 
-from iodelta.policy.model import GIB, MIB, Background, Cache, Layout, Run, Workload, World, disk
+from iodelta.policy.model import (
+    GIB,
+    MIB,
+    Background,
+    Cache,
+    Layout,
+    Run,
+    Workload,
+    World,
+    disk,
+)
 from iodelta.policy.simulate import Outcome, geometric_mean, simulate
 
 Column = Literal["A", "F", "B"]
 POLICIES = ("pid", "round-robin", "latency", "latency-rr", "queue")
-GROUPS = ("rand 4k QD1", "rand 4k QD32", "seq 1M QD16", "QD1 + load", "QD32 + load", "seq + load")
+GROUPS = (
+    "rand 4k QD1",
+    "rand 4k QD32",
+    "seq 1M QD16",
+    "QD1 + load",
+    "QD32 + load",
+    "seq + load",
+)
 WORLDS = (1, 2, 3, 4, 5)
 """Seeds of the worlds whose geometric mean is shown."""
 
@@ -27,16 +44,29 @@ _SHAPES = ((True, 4096, 1), (True, 4096, 32), (False, MIB, 16))
 
 
 def world(
-    seed: int, column: Column, *, policies: tuple[str, ...] = POLICIES, cache: Cache = CACHE, seconds: float = 60.0
+    seed: int,
+    column: Column,
+    *,
+    policies: tuple[str, ...] = POLICIES,
+    cache: Cache = CACHE,
+    seconds: float = 60.0,
 ) -> World:
     """One world of a column: ``policies`` in their order, 2 x 3 runs each."""
-    members = (*(disk(devid, 7200, 170) for devid in range(1, 5)), disk(5, 5400, 85), disk(6, 4200, 55))
+    members = (
+        *(disk(devid, 7200, 170) for devid in range(1, 5)),
+        disk(5, 5400, 85),
+        disk(6, 4200, 55),
+    )
     chance = random.Random(seed)
     runs = []
     for loaded in (False, True):
         for slot, policy in enumerate(policies):
             for number, (is_random, length, iodepth) in enumerate(_SHAPES):
-                fresh, pid, other = chance.getrandbits(32), chance.randrange(1000, 30000), chance.randrange(1000, 30000)
+                fresh, pid, other = (
+                    chance.getrandbits(32),
+                    chance.randrange(1000, 30000),
+                    chance.randrange(1000, 30000),
+                )
                 load = Workload(
                     random=is_random,
                     length=length,
@@ -53,15 +83,23 @@ def world(
                     cold=slot == 0 and number == 0,
                 )
                 runs.append(run)
-    return World(seed, members, Layout("raid1"), tuple(runs), None if column == "A" else cache)
+    return World(
+        seed, members, Layout("raid1"), tuple(runs), None if column == "A" else cache
+    )
 
 
-def table(column: Column, *, seeds: tuple[int, ...] = WORLDS, cache: Cache = CACHE) -> dict[str, tuple[float, ...]]:
+def table(
+    column: Column, *, seeds: tuple[int, ...] = WORLDS, cache: Cache = CACHE
+) -> dict[str, tuple[float, ...]]:
     """Group -> IOPS of the five slots in their order, geometric means over the worlds of ``seeds``."""
-    return grouped(simulate([world(seed, column, cache=cache) for seed in seeds]), len(POLICIES))
+    return grouped(
+        simulate([world(seed, column, cache=cache) for seed in seeds]), len(POLICIES)
+    )
 
 
-def grouped(worlds: tuple[tuple[Outcome, ...], ...], slots: int) -> dict[str, tuple[float, ...]]:
+def grouped(
+    worlds: tuple[tuple[Outcome, ...], ...], slots: int
+) -> dict[str, tuple[float, ...]]:
     """The runs of ``world`` by group."""
     rows = {}
     for index, name in enumerate(GROUPS):

@@ -98,7 +98,10 @@ def serial_rate(parts: Sequence[float], array: Array) -> float:
 def split_in_flight(array: Array, weights: Sequence[float]) -> dict[str, float]:
     """What each member has in flight when it is split by these weights."""
     each = array.flying / sum(weights)
-    return {f"in flight on rank {rank}": each * weight for rank, weight in enumerate(weights)}
+    return {
+        f"in flight on rank {rank}": each * weight
+        for rank, weight in enumerate(weights)
+    }
 
 
 def only(given: str, key: str) -> str:
@@ -131,7 +134,9 @@ def contig(given: str) -> int:
     except ValueError as error:
         raise RequestError(str(error), place="min_contig") from error
     if unit < SECTOR or unit % SECTOR:
-        raise RequestError(f"{unit} is not a multiple of the sector of {SECTOR}", place="min_contig")
+        raise RequestError(
+            f"{unit} is not a multiple of the sector of {SECTOR}", place="min_contig"
+        )
     return unit
 
 
@@ -144,7 +149,9 @@ def percentages(parts: Iterable[float]) -> str:
 
 
 def size(length: int) -> str:
-    return f"{length >> 20} MiB" if length % (1 << 20) == 0 else f"{length / 1024:g} KiB"
+    return (
+        f"{length >> 20} MiB" if length % (1 << 20) == 0 else f"{length / 1024:g} KiB"
+    )
 
 
 def duration(seconds: float) -> str:

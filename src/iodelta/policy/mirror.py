@@ -124,7 +124,9 @@ class MirrorRun(msgspec.Struct, frozen=True):
         return all(finding.severity != "hard" for finding in self.findings)
 
 
-def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str] = ()) -> MirrorRun:
+def run(
+    request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str] = ()
+) -> MirrorRun:
     """Run the mirror to its end. Raises RequestError, RefusedError when the guard refuses a write, MeasureError.
 
     Writes go to members that ``destroy`` names and to iodelta's own scratch files, regardless of the contents of the
@@ -140,11 +142,15 @@ def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str]
         if request.read_percent < 100:
             for target in targets:
                 if target.real_path not in guarded:
-                    permits.enter_context(check_write(machine, target, destroy, request.size))
+                    permits.enter_context(
+                        check_write(machine, target, destroy, request.size)
+                    )
         before = resource.getrusage(resource.RUSAGE_SELF)
         cpu_before = cpu_times(machine)
         try:
-            size = request.size or min(core.sizes([target.real_path for target in targets]))
+            size = request.size or min(
+                core.sizes([target.real_path for target in targets])
+            )
             load = Workload(
                 random=request.random,
                 length=request.length,
@@ -157,8 +163,13 @@ def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str]
             found = core.mirror(
                 {
                     "members": [
-                        {"path": target.real_path, "traits": msgspec.to_builtins(traits)}
-                        for target, traits in zip(targets, traits_of(machine, targets), strict=True)
+                        {
+                            "path": target.real_path,
+                            "traits": msgspec.to_builtins(traits),
+                        }
+                        for target, traits in zip(
+                            targets, traits_of(machine, targets), strict=True
+                        )
                     ],
                     "policy": request.policy,
                     "workload": msgspec.to_builtins(load),
@@ -182,7 +193,10 @@ def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str]
         pids=pids,
         usr_cpu=100 * (after.ru_utime - before.ru_utime) / whole,
         sys_cpu=100 * (after.ru_stime - before.ru_stime) / whole,
-        context_switches=after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw,
+        context_switches=after.ru_nvcsw
+        + after.ru_nivcsw
+        - before.ru_nvcsw
+        - before.ru_nivcsw,
         findings=(*findings_of(report, request), *starvation(cpu_before, cpu_after)),
     )
 
@@ -217,17 +231,39 @@ def _of_member(member: MemberRun, request: Request) -> Iterator[Finding]:
         yield Finding("mirror.buffered", "warning", member.path, text, remedy)
     if member.errors:
         text = f"{member.errors} I/Os failed, the first with: {_named_error(member.first_error or 0)}"
-        text += "; it was used no more" if member.dropped else "; the reads were made elsewhere"
+        text += (
+            "; it was used no more"
+            if member.dropped
+            else "; the reads were made elsewhere"
+        )
         severity: Severity = "hard" if member.dropped else "warning"
-        yield Finding("mirror.errors", severity, member.path, text, "see the kernel's log for the device")
+        yield Finding(
+            "mirror.errors",
+            severity,
+            member.path,
+            text,
+            "see the kernel's log for the device",
+        )
     if member.stalls or member.lost:
         text = f"did not answer for {request.stall:g} s {member.stalls} times, and was passed over meanwhile"
-        text += f"; {member.lost} I/Os had not come back in the end" if member.lost else ""
-        yield Finding("mirror.stalled", "hard", member.path, text, "a longer --stall waits for slow members")
+        text += (
+            f"; {member.lost} I/Os had not come back in the end" if member.lost else ""
+        )
+        yield Finding(
+            "mirror.stalled",
+            "hard",
+            member.path,
+            text,
+            "a longer --stall waits for slow members",
+        )
 
 
 def _named_error(number: int) -> str:
-    return f"{os.strerror(number)} ({errno.errorcode.get(number, number)})" if number else "a short read"
+    return (
+        f"{os.strerror(number)} ({errno.errorcode.get(number, number)})"
+        if number
+        else "a short read"
+    )
 
 
 def traits_of(machine: Machine, targets: Sequence[Target]) -> tuple[Traits, ...]:
@@ -237,7 +273,13 @@ def traits_of(machine: Machine, targets: Sequence[Target]) -> tuple[Traits, ...]
         queue = f"/sys/block/{sysfs_name(target.disk)}/queue" if target.disk else ""
         rotational = bool(queue) and attribute(machine, f"{queue}/rotational") == "1"
         optimal = attribute(machine, f"{queue}/optimal_io_size") if queue else None
-        found.append(Traits(devid, rotational, optimal_io=int(optimal) if optimal and optimal.isdecimal() else 0))
+        found.append(
+            Traits(
+                devid,
+                rotational,
+                optimal_io=int(optimal) if optimal and optimal.isdecimal() else 0,
+            )
+        )
     return tuple(found)
 
 

@@ -188,7 +188,14 @@ def pids_in_a_row(chance: random.Random, jobs: int) -> tuple[int, ...]:
     return tuple(range(first, first + jobs))
 
 
-def disk(devid: int, rpm: int, mib_per_second: int, *, starvation: float = 2.0, capacity: int = 1 << 40) -> Member:
+def disk(
+    devid: int,
+    rpm: int,
+    mib_per_second: int,
+    *,
+    starvation: float = 2.0,
+    capacity: int = 1 << 40,
+) -> Member:
     """A usual disk by its speed. Raises KeyError for another speed than 7200, 5400 and 4200 rpm."""
     model = Hdd(
         mean_seek=round(SEEKS[rpm] * MS),

@@ -41,9 +41,7 @@ def lock_in(given: str, array: Array) -> Explanation:
         numbers["seconds"] = seconds
         text += f": at {array.iops:.0f} decisions a second that is {duration(seconds)}"
     else:
-        text += (
-            f": {duration(limit / 100)} at 100 a second, {duration(limit / 10_000)} at 10 000; on a quiet array never"
-        )
+        text += f": {duration(limit / 100)} at 100 a second, {duration(limit / 10_000)} at 10 000; on a quiet array never"
     if array.rates:
         numbers |= _locked(array)
         text += f". {_locked_in(array)}"
@@ -60,7 +58,9 @@ def lock_in_for_ever(given: str, array: Array) -> Explanation:
     if array.rates:
         text += f". {_locked_in(array)}"
     numbers = _locked(array) if array.rates else {}
-    return Explanation("latency lock-in", text, f"{READS}: one of them is idle", numbers)
+    return Explanation(
+        "latency lock-in", text, f"{READS}: one of them is idle", numbers
+    )
 
 
 def _locked(array: Array) -> dict[str, float]:
@@ -79,9 +79,7 @@ def either(given: str, array: Array) -> Explanation | None:
     """latency-rr on two mirrors."""
     if array.copies != 2:
         return None
-    text = (
-        "of two mirrors either one or both are within the limit: it behaves as latency or as round-robin, nothing else"
-    )
+    text = "of two mirrors either one or both are within the limit: it behaves as latency or as round-robin, nothing else"
     numbers = {}
     if array.rates:
         percent = number(given, "percent", 0, 125)
@@ -90,9 +88,16 @@ def either(given: str, array: Array) -> Explanation | None:
         which = "round-robin" if apart <= percent / 100 else "latency"
         text += f". These members are {apart:.2f}-fold apart, the limit is {percent / 100:.2f}: "
         text += (
-            f"mostly {which}" if array.flying == 1 else f"one at a time mostly {which}, at depth now one, now the other"
+            f"mostly {which}"
+            if array.flying == 1
+            else f"one at a time mostly {which}, at depth now one, now the other"
         )
-    return Explanation("two mirrors", text, "read bytes per member: all on one, or evenly split, in stretches", numbers)
+    return Explanation(
+        "two mirrors",
+        text,
+        "read bytes per member: all on one, or evenly split, in stretches",
+        numbers,
+    )
 
 
 def herd(given: str, array: Array) -> Explanation | None:
@@ -147,8 +152,12 @@ def inverse(given: str, array: Array) -> Explanation:
 
 
 def service_times(given: str, array: Array) -> Explanation:
-    if array.rates and max(array.rates) <= number(given, "threshold", 1, 0) * min(array.rates):
-        return shortest(always("rotate"))(given, array)  # their service times count as equal
+    if array.rates and max(array.rates) <= number(given, "threshold", 1, 0) * min(
+        array.rates
+    ):
+        return shortest(always("rotate"))(
+            given, array
+        )  # their service times count as equal
     if array.flying == 1:
         return stalest(array)
     text = "each member is given work in proportion to its rate, so reads take equally long"
@@ -179,7 +188,9 @@ def stalest(array: Array) -> Explanation:
     if array.rates:
         parts = _by_staleness(array.rates)
         serial = serial_rate(parts, array)
-        numbers = {f"share of rank {rank}": part for rank, part in enumerate(parts)} | {"serial rate": serial}
+        numbers = {f"share of rank {rank}": part for rank, part in enumerate(parts)} | {
+            "serial rate": serial
+        }
         text += f", {percentages(parts)} of the reads. That is {serial:.0f}/s, where {together(array)}"
     confirm = f"{READS}: the slow one's part, though it is never the best choice"
     return Explanation("staleness at depth 1", text, confirm, numbers)
@@ -191,7 +202,11 @@ def _by_staleness(rates: Sequence[float]) -> tuple[float, ...]:
     In whole ns, as the kernel counts; of equals the one taken longest ago.
     """
     service = [round(1e9 / rate) for rate in rates]
-    waiting, counts, now = [(0, 0, rank) for rank in range(len(rates))], Counter[int](), 0
+    waiting, counts, now = (
+        [(0, 0, rank) for rank in range(len(rates))],
+        Counter[int](),
+        0,
+    )
     for _ in range(TURNS):
         rank = heapq.heappop(waiting)[2]
         now += service[rank]
@@ -207,10 +222,15 @@ def probe_of_stale(given: str, array: Array) -> Explanation:
         slowest, *others = sorted(array.rates)
         # Stale, then taken by the next decision, which is not later than the slowest of the others takes, then served.
         least = 1 / ((array.copies + 1) / slowest + 1 / others[0])
-        numbers = {"seconds until stale": array.copies / min(array.rates), "least of the slowest": least}
+        numbers = {
+            "seconds until stale": array.copies / min(array.rates),
+            "least of the slowest": least,
+        }
         text += f", the slowest after {duration(numbers['seconds until stale'])}, which is at least {least:.3g}/s of it"
     text += ". None is locked out, whatever it once did"
-    return Explanation("probe of the stale", text, f"{READS}: none stands still", numbers)
+    return Explanation(
+        "probe of the stale", text, f"{READS}: none stands still", numbers
+    )
 
 
 def expected_delay(given: str, array: Array) -> Explanation:
@@ -237,8 +257,14 @@ def _quickest_but(part: float, array: Array) -> Explanation:
     numbers = {}
     if array.rates:
         quickest = array.rates.index(max(array.rates))
-        parts = [part / array.copies + (1 - part) * (rank == quickest) for rank in range(array.copies)]
-        numbers = {"serial rate": serial_rate(parts, array), "quickest": max(array.rates)}
+        parts = [
+            part / array.copies + (1 - part) * (rank == quickest)
+            for rank in range(array.copies)
+        ]
+        numbers = {
+            "serial rate": serial_rate(parts, array),
+            "quickest": max(array.rates),
+        }
         text += f": {numbers['serial rate']:.0f}/s, where {together(array)}"
     confirm = f"{READS}: one has nearly all, the others exactly that part"
     return Explanation("quickest but for exploration", text, confirm, numbers)
@@ -260,12 +286,16 @@ def exploration(given: str, array: Array) -> Explanation:
         if numbers["bound"] < array.most:
             text += f". So the array does at most {numbers['bound']:.0f}/s, {between:.0f} times the slowest"
             text += ", and at depth the queue is there" if array.flying > 1 else ""
-    return Explanation("exploration", text, f"{READS}: none has less than this part", numbers)
+    return Explanation(
+        "exploration", text, f"{READS}: none has less than this part", numbers
+    )
 
 
 def explored(given: str) -> float:
     """The part of the reads that go anywhere. Raises RequestError."""
     permille = number(given, "explore_permille", 1, EXPLORE_PERMILLE)
     if permille > 1000:
-        raise RequestError(f"{permille} of 1000 reads", place="explore_permille", remedy="0 to 1000")
+        raise RequestError(
+            f"{permille} of 1000 reads", place="explore_permille", remedy="0 to 1000"
+        )
     return permille / 1000

@@ -16,7 +16,17 @@ import msgspec
 from iodelta.errors import MeasureError
 from iodelta.policy.gist import POLICIES
 from iodelta.policy.mirror import Request, pids_of, run
-from iodelta.policy.model import Cache, Curve, Empirical, Layout, Member, Run, Traits, Workload, World
+from iodelta.policy.model import (
+    Cache,
+    Curve,
+    Empirical,
+    Layout,
+    Member,
+    Run,
+    Traits,
+    Workload,
+    World,
+)
 from iodelta.policy.simulate import simulate
 
 DEPTHS = (1, 32)
@@ -45,12 +55,25 @@ Rates = dict[int, tuple[float, ...]]
 """Depth -> IOPS of the slots in their order."""
 
 
-def requests(series: Series, members: Sequence[str], *, seconds: float, seed: int) -> tuple[Request, ...]:
+def requests(
+    series: Series, members: Sequence[str], *, seconds: float, seed: int
+) -> tuple[Request, ...]:
     """The runs of a series in their order: each slot at each of ``DEPTHS``."""
     made = []
-    for (slot, policy), (place, depth) in product(enumerate(series.slots), enumerate(DEPTHS)):
+    for (slot, policy), (place, depth) in product(
+        enumerate(series.slots), enumerate(DEPTHS)
+    ):
         own = seed + 1000 * (1 + slot) + place if series.fresh else seed
-        made.append(Request(members=tuple(members), policy=policy, iodepth=depth, seed=own, ramp=0, seconds=seconds))
+        made.append(
+            Request(
+                members=tuple(members),
+                policy=policy,
+                iodepth=depth,
+                seed=own,
+                ramp=0,
+                seconds=seconds,
+            )
+        )
     return tuple(made)
 
 
@@ -70,7 +93,9 @@ def measured(runs: Sequence[Request], begin: Callable[[float], None]) -> Rates:
     return _by_depth(found)
 
 
-def simulated(runs: Sequence[Request], paces: Sequence[int], *, size: int, hit: int = 60_000) -> Rates:
+def simulated(
+    runs: Sequence[Request], paces: Sequence[int], *, size: int, hit: int = 60_000
+) -> Rates:
     """The same on members that are held to so many reads a second, each behind a cache that takes all in.
 
     ``size`` bytes are read at random; ``hit`` is what a read takes that is cached, or let through at once, ns.
@@ -80,10 +105,16 @@ def simulated(runs: Sequence[Request], paces: Sequence[int], *, size: int, hit: 
         for devid, pace in enumerate(paces, start=1)
     )
     same = tuple(
-        Run(one.policy, Workload(one.random, one.length, one.iodepth, size, one.seed, pids_of(one)), one.seconds)
+        Run(
+            one.policy,
+            Workload(one.random, one.length, one.iodepth, size, one.seed, pids_of(one)),
+            one.seconds,
+        )
         for one in runs
     )
-    (outcomes,) = simulate([World(runs[0].seed, members, Layout(), same, Cache(hit=hit))])
+    (outcomes,) = simulate(
+        [World(runs[0].seed, members, Layout(), same, Cache(hit=hit))]
+    )
     return _by_depth([outcome.iops for outcome in outcomes])
 
 
@@ -93,4 +124,6 @@ def _held_to(pace: int, quickest: int) -> Empirical:
 
 
 def _by_depth(rates: Sequence[float]) -> Rates:
-    return {depth: tuple(rates[place :: len(DEPTHS)]) for place, depth in enumerate(DEPTHS)}
+    return {
+        depth: tuple(rates[place :: len(DEPTHS)]) for place, depth in enumerate(DEPTHS)
+    }

@@ -86,11 +86,17 @@ def _member(word: str, devid: int) -> Member:
     kind, *parts = word.split(":")
     if kind == "ssd" and parts in ([], ["stalls"]):
         return ssd(devid, Flash(stall_part=0.05 if parts else 0.0))
-    if kind != "hdd" or not 1 <= len(parts) <= 3 or not all(map(_is_positive, parts[:2])):
+    if (
+        kind != "hdd"
+        or not 1 <= len(parts) <= 3
+        or not all(map(_is_positive, parts[:2]))
+    ):
         raise RequestError(f"not a member: {word!r}", place="--member", remedy=FORMS)
     rpm = int(parts[0])
     if rpm not in SEEKS:
-        raise RequestError(f"no model of {rpm} rpm", place=word, remedy="7200, 5400 or 4200")
+        raise RequestError(
+            f"no model of {rpm} rpm", place=word, remedy="7200, 5400 or 4200"
+        )
     rate = int(parts[1]) if len(parts) > 1 else RATES[rpm]
     try:
         capacity = size_bytes(parts[2]) if len(parts) > 2 else CAPACITY
@@ -112,13 +118,20 @@ class Cell(msgspec.Struct, frozen=True):
 
 def predict(asked: Asked) -> tuple[Predicted, ...]:
     """One prediction for each depth or rate, and policy, in that order. Raises RequestError, MeasureError."""
-    loads = [Cell(rate=rate) for rate in asked.rates] or [Cell(depth) for depth in asked.iodepths]
+    loads = [Cell(rate=rate) for rate in asked.rates] or [
+        Cell(depth) for depth in asked.iodepths
+    ]
     cells = list(itertools.product(loads, asked.policies))
-    worlds = [_world(asked, load, policy, seed) for (load, policy), seed in itertools.product(cells, asked.seeds)]
+    worlds = [
+        _world(asked, load, policy, seed)
+        for (load, policy), seed in itertools.product(cells, asked.seeds)
+    ]
     outcomes = [runs[0] for runs in simulate(worlds)]
     count = len(asked.seeds)
     return tuple(
-        _predicted(policy, load, outcomes[index * count : (index + 1) * count], asked.seconds)
+        _predicted(
+            policy, load, outcomes[index * count : (index + 1) * count], asked.seconds
+        )
         for index, (load, policy) in enumerate(cells)
     )
 
@@ -154,11 +167,15 @@ def _world(asked: Asked, cell: Cell, policy: str, seed: int) -> World:
         rate=cell.rate or 0.0,
     )
     background = Background(chance.randrange(1000, 30_000)) if asked.loaded else None
-    run = Run(policy, load, asked.seconds, background=background, ramp=asked.seconds / 30)
+    run = Run(
+        policy, load, asked.seconds, background=background, ramp=asked.seconds / 30
+    )
     return World(seed, asked.members, layout, (run,), asked.cache)
 
 
-def _predicted(policy: str, cell: Cell, outcomes: Sequence[Outcome], seconds: float) -> Predicted:
+def _predicted(
+    policy: str, cell: Cell, outcomes: Sequence[Outcome], seconds: float
+) -> Predicted:
     rates = [outcome.iops for outcome in outcomes]
     tallies: list[Tally] = []
     for outcome in outcomes:
@@ -171,11 +188,14 @@ def _predicted(policy: str, cell: Cell, outcomes: Sequence[Outcome], seconds: fl
         least=min(rates),
         most=max(rates),
         mean_ns=_mean(tallies),
-        p99_ns=Histogram.merged(tally.histogram for tally in tallies).quantile(0.99) if tallies else 0.0,
+        p99_ns=Histogram.merged(tally.histogram for tally in tallies).quantile(0.99)
+        if tallies
+        else 0.0,
         shares=_shares(outcomes),
         rate=cell.rate,
         unfinished=unfinished,
-        overloaded=unfinished > max(BACKLOG, BACKLOG_SHARE * (cell.rate or 0.0) * seconds),
+        overloaded=unfinished
+        > max(BACKLOG, BACKLOG_SHARE * (cell.rate or 0.0) * seconds),
     )
 
 

@@ -70,7 +70,12 @@ def _shortest(ties: str, array: Array) -> Explanation:
         f"with {array.flying} in flight the shortest queue is where there is room: no member runs dry, and the "
         f"members' rates add up{most}"
     )
-    return Explanation("shortest queue at depth", text, f"{IN_FLIGHT}: nearly equal, while the reads are not", numbers)
+    return Explanation(
+        "shortest queue at depth",
+        text,
+        f"{IN_FLIGHT}: nearly equal, while the reads are not",
+        numbers,
+    )
 
 
 def _blind(ties: str, array: Array) -> Explanation:
@@ -82,7 +87,11 @@ def _blind(ties: str, array: Array) -> Explanation:
     numbers = {}
     if array.rates:
         rate = array.rates[0] if ties == "first" else array.even
-        numbers = {"serial rate": rate, "evenly": array.even, "quickest": max(array.rates)}
+        numbers = {
+            "serial rate": rate,
+            "evenly": array.even,
+            "quickest": max(array.rates),
+        }
         turns = "" if ties == "first" else ", as all members take turns"
         text += f". That is {rate:.0f}/s{turns}, where {together(array)}"
     return Explanation(
@@ -102,15 +111,22 @@ def _idle_left(ties: str, array: Array) -> Explanation:
     if ties == "first":
         text += f"the first is read: only the first {array.flying} members are"
         if array.rates:
-            numbers = {"first members": sum(array.rates[: array.flying]), "most at this depth": array.most}
+            numbers = {
+                "first members": sum(array.rates[: array.flying]),
+                "most at this depth": array.most,
+            }
             text += f", {numbers['first members']:.0f}/s, where {together(array)}"
-        return Explanation("idle members left", text, f"{READS}: the last members stand still", numbers)
+        return Explanation(
+            "idle members left", text, f"{READS}: the last members stand still", numbers
+        )
     text += f"the tie-break decides ({TIES.get(ties, ties)}): at most {array.flying} members work at a time"
     if array.rates:
         least = sum(sorted(array.rates)[: array.flying])
         numbers = {"least": least, "most at this depth": array.most}
         text += f", {least:.0f} to {array.most:.0f}/s"
-    return Explanation("idle members left", text, f"{IN_FLIGHT}: 0 or 1 on each", numbers)
+    return Explanation(
+        "idle members left", text, f"{IN_FLIGHT}: 0 or 1 on each", numbers
+    )
 
 
 def veto(given: str, array: Array) -> Explanation:
@@ -176,9 +192,7 @@ def heads(given: str, array: Array) -> Explanation | None:
     if array.rates:
         slowest = (array.flying - array.copies + 1) / min(array.rates)
         numbers = {"sum of all": array.most, "seconds on the slowest": slowest}
-        text += (
-            f". Without flash {array.most:.0f}/s with these, and up to {duration(slowest)} for a read of the slowest"
-        )
+        text += f". Without flash {array.most:.0f}/s with these, and up to {duration(slowest)} for a read of the slowest"
     confirm = f"{IN_FLIGHT}: nearly all on the slowest, one or two on the others"
     return Explanation("nearest head at depth", text, confirm, numbers)
 
@@ -188,20 +202,34 @@ def began(given: str, array: Array) -> Explanation:
     if array.jobs == 1:
         return alone("streams stay", why, 0, array)
     text = f"{why}; where each of {array.jobs} streams began, an idle member or the nearest head decided"
-    return Explanation("streams stay", text, f"{READS}, one stream after the other: one member moves", {})
+    return Explanation(
+        "streams stay",
+        text,
+        f"{READS}, one stream after the other: one member moves",
+        {},
+    )
 
 
 def lottery_within_margin(given: str, array: Array) -> Explanation | None:
     """A job whose depth stays within the margin never leaves the mirror of its pid."""
-    return lottery(given, array) if array.iodepth < number(given, "rotating", 0, ROTATING) + 2 else None
+    return (
+        lottery(given, array)
+        if array.iodepth < number(given, "rotating", 0, ROTATING) + 2
+        else None
+    )
 
 
 def margin(given: str, array: Array) -> Explanation:
     """Members without a job are read once every member with one has more than the margin in flight ahead of them."""
-    spinning, flash = number(given, "rotating", 0, ROTATING), number(given, "flash", 1, FLASH)
+    spinning, flash = (
+        number(given, "rotating", 0, ROTATING),
+        number(given, "flash", 1, FLASH),
+    )
     started = min(array.jobs, array.copies)
     left = array.copies - started
-    all_spinning, all_flash = (started * (held + 1) + left if left else started for held in (spinning, flash))
+    all_spinning, all_flash = (
+        started * (held + 1) + left if left else started for held in (spinning, flash)
+    )
     numbers = {
         "depth on spinning members": spinning + 2.0,
         "depth on flash": flash + 2.0,
@@ -214,9 +242,7 @@ def margin(given: str, array: Array) -> Explanation:
         f"or {flash + 2} on flash"
     )
     if left:
-        text += (
-            f". All members are read from {all_spinning} in flight, {all_flash} on flash, and then their rates add up"
-        )
+        text += f". All members are read from {all_spinning} in flight, {all_flash} on flash, and then their rates add up"
     else:
         text += f". {array.jobs} jobs with pids in a row are on all members from the beginning, so their rates add up"
     if array.rates:
@@ -253,9 +279,16 @@ def active(given: str, array: Array) -> Explanation | None:
     numbers = {"active on each": float(most), "on the slowest": float(waiting)}
     if array.rates:
         numbers["seconds on the slowest"] = waiting / min(array.rates)
-        text += f", which is {duration(numbers['seconds on the slowest'])} for a read of it"
+        text += (
+            f", which is {duration(numbers['seconds on the slowest'])} for a read of it"
+        )
     confirm = f"zpool iostat -q: syncq_read activ {most} on every member, pend on the slowest alone"
-    return Explanation("ten active reads" if most == ZFS_ACTIVE else "active reads", text, confirm, numbers)
+    return Explanation(
+        "ten active reads" if most == ZFS_ACTIVE else "active reads",
+        text,
+        confirm,
+        numbers,
+    )
 
 
 def stream(given: str, array: Array) -> Explanation:
@@ -266,8 +299,15 @@ def stream(given: str, array: Array) -> Explanation:
         "a stream stays with the member that it has just read from, until that has as much more in flight than another "
         f"as a seek counts: {spinning} on spinning members (half of it within 1 MiB), {flash} on flash"
     )
-    numbers = {"seek of a spinning member": float(spinning), "seek of flash": float(flash)}
-    kinds = [kind for kind, seek in (("spinning", spinning), ("flash", flash)) if array.iodepth <= seek]
+    numbers = {
+        "seek of a spinning member": float(spinning),
+        "seek of flash": float(flash),
+    }
+    kinds = [
+        kind
+        for kind, seek in (("spinning", spinning), ("flash", flash))
+        if array.iodepth <= seek
+    ]
     if kinds and array.jobs == 1:
         text += f". At depth {array.iodepth} a stream on {' or '.join(kinds)} members is one member's"
         if array.rates:
@@ -295,4 +335,6 @@ def weights(given: str, array: Array) -> Explanation:
         without = sum(int(rate / min(array.rates)) for rate in array.rates) - 1
         numbers = {"in flight without the slowest": float(without)}
         text += f". With weights like these rates the slowest is not read at all up to {without} in flight"
-    return Explanation("operator's weights", text, f"{IN_FLIGHT}: in the ratio of the weights", numbers)
+    return Explanation(
+        "operator's weights", text, f"{IN_FLIGHT}: in the ratio of the weights", numbers
+    )

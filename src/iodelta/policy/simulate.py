@@ -60,17 +60,25 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def iops(self) -> float:
-        return (self.read.ios + self.write.ios) / self.seconds if self.seconds else math.nan
+        return (
+            (self.read.ios + self.write.ios) / self.seconds
+            if self.seconds
+            else math.nan
+        )
 
 
-def simulate(worlds: Sequence[World], threads: int | None = None) -> tuple[tuple[Outcome, ...], ...]:
+def simulate(
+    worlds: Sequence[World], threads: int | None = None
+) -> tuple[tuple[Outcome, ...], ...]:
     """The outcomes of each world's runs. Raises RequestError for a world that cannot be, MeasureError without the core.
 
     The same worlds give the same outcomes to the last digit on any number of threads.
     """
     count = threads or os.cpu_count() or 1
     try:
-        found = native().simulate([msgspec.to_builtins(world) for world in worlds], count)
+        found = native().simulate(
+            [msgspec.to_builtins(world) for world in worlds], count
+        )
     except (ValueError, OverflowError) as error:
         raise RequestError(str(error), place="simulation") from error
     return tuple(converted(world, tuple[Outcome, ...]) for world in found)

@@ -32,7 +32,25 @@ VERSION = "fio-3.33"
 SAMPLES = 100
 """Times in a run at which it is looked what is in flight on each member."""
 
-PERCENTILES = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
+PERCENTILES = (
+    1,
+    5,
+    10,
+    20,
+    30,
+    40,
+    50,
+    60,
+    70,
+    80,
+    90,
+    95,
+    99,
+    99.5,
+    99.9,
+    99.95,
+    99.99,
+)
 
 
 def main(words: Sequence[str]) -> int:
@@ -44,18 +62,26 @@ def main(words: Sequence[str]) -> int:
         options = options_of(given)
         request = _request(mine, options)
         if request.read_percent < 100 and "readonly" in options:
-            raise RequestError("the workload writes, and fio runs read-only", place="mirror")
-        done = _permitted(request, os.path.realpath(options.get("filename", "").replace("\\:", ":")))
+            raise RequestError(
+                "the workload writes, and fio runs read-only", place="mirror"
+            )
+        done = _permitted(
+            request, os.path.realpath(options.get("filename", "").replace("\\:", ":"))
+        )
     except IodeltaError as error:
         sys.stderr.write(f"mirror: error: {error}\n")
         return 1
     document = json.dumps(document_of(done, request, time.time()), indent=1)
-    Path(options.get("output", "/dev/stdout")).write_text(document + "\n", encoding="utf-8")
+    Path(options.get("output", "/dev/stdout")).write_text(
+        document + "\n", encoding="utf-8"
+    )
     if "write_iops_log" in options:
         _write_log(Path(options["write_iops_log"] + "_iops.log"), done)
     for finding in done.findings:
         kind = "error" if finding.severity == "hard" else finding.severity
-        sys.stderr.write(f"{kind}: {finding.place}: {finding.explanation} ({finding.rule})\n")
+        sys.stderr.write(
+            f"{kind}: {finding.place}: {finding.explanation} ({finding.rule})\n"
+        )
     return 0 if done.usable else 1
 
 
@@ -72,7 +98,10 @@ def document_of(done: MirrorRun, request: Request, now: float) -> dict[str, Any]
                 "groupid": 0,
                 "error": 0,
                 "elapsed": round(request.ramp + done.seconds) + 1,
-                "job options": {"policy": request.policy, "iodepth": str(request.iodepth)},
+                "job options": {
+                    "policy": request.policy,
+                    "iodepth": str(request.iodepth),
+                },
                 "read": _direction(done.read, runtime),
                 "write": _direction(done.write, runtime),
                 "job_runtime": runtime,
@@ -106,7 +135,11 @@ def _permitted(request: Request, held: str) -> MirrorRun:
     """The run; for ``held`` the session has a permit, as for what it names; for any other member one is taken now."""
     machine = LocalMachine()
     permitted = {held, *json.loads(os.environ.get(PERMITTED, "[]"))}
-    targets = [resolve(machine, member) for member in request.members] if request.read_percent < 100 else []
+    targets = (
+        [resolve(machine, member) for member in request.members]
+        if request.read_percent < 100
+        else []
+    )
     with contextlib.ExitStack() as permits:
         for target in targets:
             if target.real_path not in permitted:
@@ -125,9 +158,14 @@ def _direction(tally: Tally, runtime: int) -> dict[str, Any]:
         "N": tally.ios,
     }
     if tally.ios:
-        latency["percentile"] = {f"{p:.6f}": round(histogram.quantile(p / 100)) for p in PERCENTILES}
+        latency["percentile"] = {
+            f"{p:.6f}": round(histogram.quantile(p / 100)) for p in PERCENTILES
+        }
         edges = ((bin_edges(index), count) for index, count in tally.bins.items())
-        latency["bins"] = {str(low + (high - low) // 2 if high - low > 1 else low): n for (low, high), n in edges}
+        latency["bins"] = {
+            str(low + (high - low) // 2 if high - low > 1 else low): n
+            for (low, high), n in edges
+        }
     return {
         "io_bytes": tally.bytes,
         "io_kbytes": tally.bytes >> 10,
@@ -146,7 +184,11 @@ def _write_log(path: Path, done: MirrorRun) -> None:
     """fio's per-second IOPS log: milliseconds, value, direction, block size, offset, priority."""
     lines = []
     for second, counts in enumerate(done.per_second, start=1):
-        lines += [f"{second * 1000}, {count}, {kind}, 0, 0, 0\n" for kind, count in enumerate(counts) if count]
+        lines += [
+            f"{second * 1000}, {count}, {kind}, 0, 0, 0\n"
+            for kind, count in enumerate(counts)
+            if count
+        ]
     path.write_text("".join(lines), encoding="ascii")
 
 
@@ -155,14 +197,20 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     if "--" not in words or len(words) < 4:
         raise RequestError("wants POLICY MEMBER... -- fio OPTIONS", place="mirror")
     cut = list(words).index("--")
-    return list(words[:cut]), [word for word in words[cut + 2 :] if word.startswith("--")]
+    return list(words[:cut]), [
+        word for word in words[cut + 2 :] if word.startswith("--")
+    ]
 
 
 def _request(mine: Sequence[str], options: dict[str, str]) -> Request:
     check_options(options)
     is_random, reads = MODES[options.get("rw", "read")]
     if reads == 50:
-        reads = 100 - int(options["rwmixwrite"]) if "rwmixwrite" in options else int(options.get("rwmixread", "50"))
+        reads = (
+            100 - int(options["rwmixwrite"])
+            if "rwmixwrite" in options
+            else int(options.get("rwmixread", "50"))
+        )
     try:
         return Request(
             members=tuple(mine[1:]),
@@ -180,7 +228,9 @@ def _request(mine: Sequence[str], options: dict[str, str]) -> Request:
             direct=options.get("direct", "0") != "0",
         )
     except ValueError as error:
-        raise RequestError(f"a value that the mirror cannot read: {error}", place="mirror") from error
+        raise RequestError(
+            f"a value that the mirror cannot read: {error}", place="mirror"
+        ) from error
 
 
 def _stopped(number: int, frame: object) -> NoReturn:

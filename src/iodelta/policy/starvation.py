@@ -46,9 +46,15 @@ def cpu_times(machine: Machine) -> CpuTimes:
     schedstat = (attribute(machine, "/proc/thread-self/schedstat") or "").split()
     waited = int(schedstat[1]) / 1e9 if len(schedstat) == 3 else 0.0
     columns = (attribute(machine, "/proc/stat") or "").partition("\n")[0].split()[1:]
-    ticks = [int(column) for column in columns] if len(columns) > STEAL else [0] * (STEAL + 1)
+    ticks = (
+        [int(column) for column in columns]
+        if len(columns) > STEAL
+        else [0] * (STEAL + 1)
+    )
     busy = sum(ticks[column] for column in BUSY)
-    return CpuTimes(time.monotonic(), time.thread_time(), waited, ticks[STEAL] / TICKS, busy / TICKS)
+    return CpuTimes(
+        time.monotonic(), time.thread_time(), waited, ticks[STEAL] / TICKS, busy / TICKS
+    )
 
 
 def starvation(before: CpuTimes, after: CpuTimes) -> tuple[Finding, ...]:
@@ -63,13 +69,23 @@ def starvation(before: CpuTimes, after: CpuTimes) -> tuple[Finding, ...]:
     if waited > WAITED:
         text = f"the mirror waited for a CPU during {100 * waited:.0f} % of the run: "
         text += "its rate and latencies are this machine's and not its members'"
-        findings.append(_finding("mirror.starved", text, "repeat it while a CPU is idle"))
+        findings.append(
+            _finding("mirror.starved", text, "repeat it while a CPU is idle")
+        )
     if busy > 0 and stolen > max(STOLEN * busy, 0.02 * seconds):
         text = f"{100 * stolen / busy:.0f} % of the CPU time was stolen by other guests of this host"
-        findings.append(_finding("mirror.stolen", text, "repeat on a host, or in a guest with CPUs of its own"))
+        findings.append(
+            _finding(
+                "mirror.stolen",
+                text,
+                "repeat on a host, or in a guest with CPUs of its own",
+            )
+        )
     if used > USED:
         text = f"the mirror used {100 * used:.0f} % of a CPU: its rate is what one CPU can do, the members may do more"
-        findings.append(_finding("mirror.cpu-bound", text, "larger blocks, or slower members"))
+        findings.append(
+            _finding("mirror.cpu-bound", text, "larger blocks, or slower members")
+        )
     return tuple(findings)
 
 

@@ -49,12 +49,20 @@ def _cache(machine: Machine, name: str) -> CacheBelow | None:
     state = attribute(machine, f"{base}/bcache/state") or ""
     if mode is not None:
         # "no cache": registered as a backing device, and nothing attached to it.
-        return None if state == "no cache" else CacheBelow(name, "bcache", _bracketed(mode))
+        return (
+            None
+            if state == "no cache"
+            else CacheBelow(name, "bcache", _bracketed(mode))
+        )
     mapped = attribute(machine, f"{base}/dm/name")
     if mapped is None:
         return None
     table = machine.run(["dmsetup", "table", "--", mapped], env={"LC_ALL": "C"}).text
-    kinds = [words[2] for line in table.splitlines() if len(words := line.split()) > 2 and words[2] in DM_CACHES]
+    kinds = [
+        words[2]
+        for line in table.splitlines()
+        if len(words := line.split()) > 2 and words[2] in DM_CACHES
+    ]
     return CacheBelow(name, f"dm-{kinds[0]}") if kinds else None
 
 

@@ -42,7 +42,11 @@ class Contents(msgspec.Struct, frozen=True):
             return f"signature: {', '.join(self.signatures)}"
         if self.looks:
             return f"not empty: {self.looks}"
-        return f"all zero in {plural(self.places, 'sampled place')}" if self.places else "an empty file"
+        return (
+            f"all zero in {plural(self.places, 'sampled place')}"
+            if self.places
+            else "an empty file"
+        )
 
 
 def look(machine: Machine, target: Target) -> Contents:
@@ -51,10 +55,17 @@ def look(machine: Machine, target: Target) -> Contents:
         return Contents((), "", 0)
     found, ends = read_signatures(machine, target.real_path, target.size_bytes)
     blocks = -(-target.size_bytes // BLOCK)
-    places = sorted({number * (blocks - 1) // max(1, PLACES - 1) for number in range(PLACES)})
-    done = machine.run(["sh", "-c", _READ, target.real_path, *map(str, places)], timeout=120)
+    places = sorted(
+        {number * (blocks - 1) // max(1, PLACES - 1) for number in range(PLACES)}
+    )
+    done = machine.run(
+        ["sh", "-c", _READ, target.real_path, *map(str, places)], timeout=120
+    )
     if done.returncode != 0:
-        raise MachineError(f"not all of {plural(len(places), 'place')} could be read", place=target.real_path)
+        raise MachineError(
+            f"not all of {plural(len(places), 'place')} could be read",
+            place=target.real_path,
+        )
     return Contents(found, looks_of(ends + done.stdout), len(places))
 
 
@@ -64,10 +75,14 @@ def looks_of(sample: bytes) -> str:
     if not data:
         return ""
     other = data.translate(None, _PRINTED)
-    if not other or (min(other) >= 0x80 and len(other) < 0.9 * len(data) and _is_unicode(data)):
+    if not other or (
+        min(other) >= 0x80 and len(other) < 0.9 * len(data) and _is_unicode(data)
+    ):
         return "text"
     mean = len(data) / 255
-    if len(data) >= BLOCK / 2 and all(mean / 3 < data.count(byte) < 3 * mean for byte in range(1, 256)):
+    if len(data) >= BLOCK / 2 and all(
+        mean / 3 < data.count(byte) < 3 * mean for byte in range(1, 256)
+    ):
         return "random bytes, as encrypted or compressed data are"
     return "data"
 

@@ -24,13 +24,41 @@ SECTOR = 512
 """Bytes of the unit of diskstats, regardless of the device's block size."""
 
 DISK_FIELDS = (
-    *("read_ios", "read_merges", "read_bytes", "read_ms", "write_ios", "write_merges", "write_bytes", "write_ms"),
-    *("", "busy_ms", "queue_ms", "discard_ios", "discard_merges", "discard_bytes", "discard_ms"),
+    *(
+        "read_ios",
+        "read_merges",
+        "read_bytes",
+        "read_ms",
+        "write_ios",
+        "write_merges",
+        "write_bytes",
+        "write_ms",
+    ),
+    *(
+        "",
+        "busy_ms",
+        "queue_ms",
+        "discard_ios",
+        "discard_merges",
+        "discard_bytes",
+        "discard_ms",
+    ),
     *("flush_ios", "flush_ms"),
 )
 """In the order of diskstats; the nameless one is the present number in flight. ``queue_ms`` sums over requests."""
 
-CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
+CPU_FIELDS = (
+    "user",
+    "nice",
+    "system",
+    "idle",
+    "iowait",
+    "irq",
+    "softirq",
+    "steal",
+    "guest",
+    "guest_nice",
+)
 
 VM_COUNTERS = frozenset(
     "pgpgin pgpgout pswpin pswpout pgfault pgmajfault pgscan_direct pgscan_kswapd pgsteal_direct pgsteal_kswapd "
@@ -46,7 +74,9 @@ CGROUP = {
 
 VM_LEVELS = frozenset({"nr_dirty", "nr_writeback", "nr_free_pages"})
 
-READ_STATS_COUNTERS = re.compile(r"(cumulative_)?(ios|wait)|count|ignored|vetoed|overflow")
+READ_STATS_COUNTERS = re.compile(
+    r"(cumulative_)?(ios|wait)|count|ignored|vetoed|overflow"
+)
 """Of btrfs ``read_stats`` what only grows; averages, ages and what restarts at a checkpoint are levels."""
 
 
@@ -79,7 +109,11 @@ def _is_of_disk(name: str) -> bool:
     return name.startswith("disk.")
 
 
-def _grown_within(windows: Sequence[tuple[float, float]], times: Sequence[float], values: Sequence[float]) -> float:
+def _grown_within(
+    windows: Sequence[tuple[float, float]],
+    times: Sequence[float],
+    values: Sequence[float],
+) -> float:
     """How far a counter grew in these windows, as if evenly between its readings ``values`` at ``times``."""
     grown = 0.0
     for begin, end in windows:
@@ -97,8 +131,12 @@ class Counters:
         self.disks = tuple(disks)
         """The target's devices and every member below them, by kernel name."""
         self._tick_ms = _tick_ms(machine)
-        self._interrupts = {name: paths for name in disks if (paths := _interrupt_files(machine, name))}
-        self._clocks = tuple(machine.glob("/sys/devices/system/cpu/cpufreq/policy*/scaling_cur_freq"))
+        self._interrupts = {
+            name: paths for name in disks if (paths := _interrupt_files(machine, name))
+        }
+        self._clocks = tuple(
+            machine.glob("/sys/devices/system/cpu/cpufreq/policy*/scaling_cur_freq")
+        )
         self._throttled = _throttle_files(machine)
         self._cgroup = _cpu_stat_file(machine)
         self._read_stats = _read_stats_files(machine, target)
@@ -123,7 +161,9 @@ class Counters:
         clocks, self._mhz = tuple(self._mhz), []
         return Snapshot(time.monotonic(), counters, levels, clocks)
 
-    def _read_memory(self, counters: dict[str, float], levels: dict[str, float]) -> None:
+    def _read_memory(
+        self, counters: dict[str, float], levels: dict[str, float]
+    ) -> None:
         for name, value in _pairs(self._text("/proc/vmstat")):
             if name in VM_COUNTERS:
                 counters[f"vm.{name}"] = value
@@ -140,7 +180,9 @@ class Counters:
     def _throttle_counters(self) -> dict[str, float]:
         found = {}
         for kind, files in self._throttled.items():
-            found[f"thermal.{kind}_throttles"] = sum(float(self._text(path) or 0) for path in files)
+            found[f"thermal.{kind}_throttles"] = sum(
+                float(self._text(path) or 0) for path in files
+            )
         if self._cgroup:
             for name, value in _pairs(self._text(self._cgroup)):
                 if name in CGROUP:
@@ -148,7 +190,9 @@ class Counters:
                     found[f"cgroup.{counter}"] = value * scale
         return found
 
-    def _read_members(self, counters: dict[str, float], levels: dict[str, float]) -> None:
+    def _read_members(
+        self, counters: dict[str, float], levels: dict[str, float]
+    ) -> None:
         for devid, path in self._read_stats.items():
             for name, value in parse_read_stats(self._text(path)).items():
                 found = counters if READ_STATS_COUNTERS.fullmatch(name) else levels
@@ -158,9 +202,22 @@ class Counters:
         """Note the clock of every CPU now: once a second while a trial runs, by whoever waits for it."""
         if self._clocks:
             with self._machine.together("clocks"):
-                seen = tuple(float(text) / 1000 for path in self._clocks if (text := self._text(path).strip()))
+                seen = tuple(
+                    float(text) / 1000
+                    for path in self._clocks
+                    if (text := self._text(path).strip())
+                )
         else:
-            seen = tuple(map(float, re.findall(r"^cpu MHz\s*: ([\d.]+)", self._text("/proc/cpuinfo"), re.MULTILINE)))
+            seen = tuple(
+                map(
+                    float,
+                    re.findall(
+                        r"^cpu MHz\s*: ([\d.]+)",
+                        self._text("/proc/cpuinfo"),
+                        re.MULTILINE,
+                    ),
+                )
+            )
         if seen:
             self._mhz.append(seen)
 
@@ -188,20 +245,32 @@ class Counters:
         self._notes.append((time.monotonic(), dict(self._disk_counters())))
 
     def within(
-        self, guesses: Sequence[Sequence[tuple[float, float]]], before: Snapshot, after: Snapshot
+        self,
+        guesses: Sequence[Sequence[tuple[float, float]]],
+        before: Snapshot,
+        after: Snapshot,
     ) -> dict[str, float]:
         """What the disks did in windows of the monotonic clock, as if evenly from note to note: the least of several
         ``guesses`` where the windows lay. Drops the notes."""
-        points = [(before.at, before.counters), *self._notes, (after.at, after.counters)]
+        points = [
+            (before.at, before.counters),
+            *self._notes,
+            (after.at, after.counters),
+        ]
         self._notes = []
         times = [at for at, _ in points]
         found: dict[str, float] = {}
         for name in filter(_is_of_disk, before.counters):
-            grown = [_grown(before.counters[name], counters.get(name, 0.0)) for _, counters in points]
+            grown = [
+                _grown(before.counters[name], counters.get(name, 0.0))
+                for _, counters in points
+            ]
             values = [value for value in grown if value is not None]
             if len(values) == len(points):
                 did = [_grown_within(windows, times, values) for windows in guesses]
-                found[name] = round(min(did)) * (SECTOR if name.endswith("_bytes") else 1)
+                found[name] = round(min(did)) * (
+                    SECTOR if name.endswith("_bytes") else 1
+                )
         return found
 
     def since(self, begin: float, after: Snapshot) -> dict[str, float]:
@@ -209,7 +278,10 @@ class Counters:
         notes."""
         notes, self._notes = self._notes, []
         noted = next((counters for at, counters in notes if at >= begin), {})
-        grown = {name: _grown(value, after.counters.get(name, 0.0)) for name, value in noted.items()}
+        grown = {
+            name: _grown(value, after.counters.get(name, 0.0))
+            for name, value in noted.items()
+        }
         return {
             name: value * (SECTOR if name.endswith("_bytes") else 1)
             for name, value in grown.items()
@@ -237,10 +309,16 @@ class Counters:
                 for field, word in zip(CPU_FIELDS, rest.split(), strict=False):
                     yield f"cpu.{field}_ms", float(word) * self._tick_ms
             elif name in ("ctxt", "intr", "processes"):
-                label = {"ctxt": "context_switches", "intr": "interrupts", "processes": "forks"}[name]
+                label = {
+                    "ctxt": "context_switches",
+                    "intr": "interrupts",
+                    "processes": "forks",
+                }[name]
                 yield f"cpu.{label}", float(rest.split(maxsplit=1)[0])
             elif name == "softirq":
-                words = rest.split()  # total, then hi, timer, net_tx, net_rx, block, ...
+                words = (
+                    rest.split()
+                )  # total, then hi, timer, net_tx, net_rx, block, ...
                 yield "cpu.softirqs", float(words[0])
                 yield "cpu.block_softirqs", float(words[5])
 
@@ -267,7 +345,9 @@ def parse_read_stats(text: str) -> dict[str, float]:
         if words:
             *first, last = words
             group = "_".join(first) or group
-            found[f"{group}_{last}" if group and last in ("ios", "wait", "avg") else last] = float(token)
+            found[
+                f"{group}_{last}" if group and last in ("ios", "wait", "avg") else last
+            ] = float(token)
         words = []
     return found
 
@@ -302,19 +382,26 @@ def _pairs(text: str) -> Iterator[tuple[str, float]]:
 
 
 def _interrupt_files(machine: Machine, name: str) -> tuple[str, ...]:
-    files = (f"/sys/kernel/irq/{number}/per_cpu_count" for number in interrupts(machine, name))
+    files = (
+        f"/sys/kernel/irq/{number}/per_cpu_count"
+        for number in interrupts(machine, name)
+    )
     return tuple(file for file in files if attribute(machine, file) is not None)
 
 
 def _throttle_files(machine: Machine) -> dict[str, tuple[str, ...]]:
     """Thermal throttle counts, one file of each core and package: all threads of one repeat the same number."""
     found: dict[str, dict[str, str]] = {"core": {}, "package": {}}
-    for path in machine.glob("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count"):
+    for path in machine.glob(
+        "/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count"
+    ):
         cpu = path.removesuffix("/thermal_throttle/core_throttle_count")
         package = attribute(machine, f"{cpu}/topology/physical_package_id") or ""
         core = attribute(machine, f"{cpu}/topology/core_id") or ""
         found["core"].setdefault(f"{package}/{core}", path)
-        found["package"].setdefault(package, path.replace("core_throttle", "package_throttle"))
+        found["package"].setdefault(
+            package, path.replace("core_throttle", "package_throttle")
+        )
     return {kind: tuple(files.values()) for kind, files in found.items() if files}
 
 
@@ -325,7 +412,10 @@ def _cpu_stat_file(machine: Machine) -> str | None:
         if not controllers:
             places = (f"/sys/fs/cgroup{path}", f"/sys/fs/cgroup/unified{path}")
         elif "cpu" in controllers.split(","):
-            places = (f"/sys/fs/cgroup/{controllers}{path}", f"/sys/fs/cgroup/cpu{path}")
+            places = (
+                f"/sys/fs/cgroup/{controllers}{path}",
+                f"/sys/fs/cgroup/cpu{path}",
+            )
         else:
             continue
         for place in places:

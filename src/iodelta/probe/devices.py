@@ -12,7 +12,14 @@ import msgspec
 from iodelta.errors import MachineError
 from iodelta.machine import Machine
 from iodelta.probe.mounts import Mount, mount_of, mounts
-from iodelta.probe.sysfs import attribute, entries, event, kernel_name, status, sysfs_name
+from iodelta.probe.sysfs import (
+    attribute,
+    entries,
+    event,
+    kernel_name,
+    status,
+    sysfs_name,
+)
 
 
 class Device(msgspec.Struct, frozen=True):
@@ -42,7 +49,10 @@ def device(machine: Machine, name: str) -> Device:
         partition=int(number or 0),
         start=int(attribute(machine, f"{base}/start") or 0),
         size_bytes=512 * int(machine.read(f"{base}/size")),
-        partitions=tuple(kernel_name(found.split("/")[-2]) for found in machine.glob(f"{base}/*/partition")),
+        partitions=tuple(
+            kernel_name(found.split("/")[-2])
+            for found in machine.glob(f"{base}/*/partition")
+        ),
         holders=entries(machine, f"{base}/holders/*"),
         slaves=entries(machine, f"{base}/slaves/*"),
     )
@@ -79,7 +89,9 @@ def with_below(machine: Machine, names: Iterable[str]) -> tuple[str, ...]:
 
 def members(machine: Machine, name: str) -> tuple[str, ...]:
     """Every physical device below ``name``: whole disks with nothing below them; ``name`` itself when it is one."""
-    return tuple(one for one in (name, *below(machine, name)) if not directly_below(machine, one))
+    return tuple(
+        one for one in (name, *below(machine, name)) if not directly_below(machine, one)
+    )
 
 
 def btrfs_of(machine: Machine, name: str) -> str | None:
@@ -88,7 +100,9 @@ def btrfs_of(machine: Machine, name: str) -> str | None:
     return found[0].split("/")[4] if found else None
 
 
-def under(machine: Machine, devno: str, mount: Mount | None) -> tuple[tuple[str, ...], str]:
+def under(
+    machine: Machine, devno: str, mount: Mount | None
+) -> tuple[tuple[str, ...], str]:
     """Block devices under the filesystem with st_dev ``devno``, and why there is not exactly one."""
     name = name_of(machine, devno)
     if name:
@@ -97,7 +111,9 @@ def under(machine: Machine, devno: str, mount: Mount | None) -> tuple[tuple[str,
     fsid = btrfs_id(machine, mount) if mount else None
     if fsid:
         found = entries(machine, f"/sys/fs/btrfs/{fsid}/devices/*")
-        return found, "" if len(found) == 1 else f"btrfs over {len(found)} devices: {', '.join(found)}"
+        return found, "" if len(
+            found
+        ) == 1 else f"btrfs over {len(found)} devices: {', '.join(found)}"
     return (), f"{fstype} has no block device of its own (device number {devno})"
 
 
@@ -138,13 +154,26 @@ def loop_files(machine: Machine) -> dict[str, str]:
     The path in sysfs is another's once the file was deleted or lies in another mount namespace. Empty where losetup(8)
     is not util-linux', or may not open the devices.
     """
-    words = ["losetup", "--list", "--raw", "--noheadings", "--output", "NAME,BACK-MAJ:MIN,BACK-INO"]
+    words = [
+        "losetup",
+        "--list",
+        "--raw",
+        "--noheadings",
+        "--output",
+        "NAME,BACK-MAJ:MIN,BACK-INO",
+    ]
     try:
         lines = machine.run(words, timeout=60).text.splitlines()
     except MachineError:
         return {}
-    rows = [line.replace(r"\x20", " ").split() for line in lines]  # numbers are padded with blanks, which it escapes
-    return {row[0].removeprefix("/dev/"): f"{row[1]} {row[2]}" for row in rows if len(row) == 3}
+    rows = [
+        line.replace(r"\x20", " ").split() for line in lines
+    ]  # numbers are padded with blanks, which it escapes
+    return {
+        row[0].removeprefix("/dev/"): f"{row[1]} {row[2]}"
+        for row in rows
+        if len(row) == 3
+    }
 
 
 def interrupts(machine: Machine, name: str) -> tuple[str, ...]:
@@ -154,7 +183,9 @@ def interrupts(machine: Machine, name: str) -> tuple[str, ...]:
         numbers = tuple(sorted(entries(machine, f"{above}/msi_irqs/*"), key=int))
         if numbers:
             return numbers
-        single = next((attribute(machine, path) for path in machine.glob(f"{above}/irq")), None)
+        single = next(
+            (attribute(machine, path) for path in machine.glob(f"{above}/irq")), None
+        )
         if single and single != "0":
             return (single,)
         above += "/.."

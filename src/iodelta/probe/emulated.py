@@ -23,7 +23,9 @@ def emulation_findings(machine: Machine) -> Iterator[Finding]:
             'measure where KVM works, or count instructions: clock = "instructions"',
         )
     vendor = attribute(machine, "/sys/class/dmi/id/sys_vendor") or ""
-    if vendor.strip() == "QEMU" and machine.glob("/sys/devices/system/cpu/cpufreq/policy*"):
+    if vendor.strip() == "QEMU" and machine.glob(
+        "/sys/devices/system/cpu/cpufreq/policy*"
+    ):
         yield Finding(
             "vm.clocks",
             "warning",

@@ -75,7 +75,11 @@ def sound(recorded: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, section in recorded.items():
         if name == "devices":
-            found[name] = [_texts(one) for one in section if isinstance(one, dict)] if isinstance(section, list) else []
+            found[name] = (
+                [_texts(one) for one in section if isinstance(one, dict)]
+                if isinstance(section, list)
+                else []
+            )
         elif isinstance(section, dict):
             found[name] = _texts(section)
         elif isinstance(section, int):
@@ -84,4 +88,8 @@ def sound(recorded: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _texts(section: Mapping[Any, Any]) -> Section:
-    return {str(key): str(value) for key, value in section.items() if isinstance(value, str | int | float)}
+    return {
+        str(key): str(value)
+        for key, value in section.items()
+        if isinstance(value, str | int | float)
+    }

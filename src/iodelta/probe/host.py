@@ -24,16 +24,59 @@ TAINTS = "PFSRMBUDAWCIOELKXTNJ"
 """Letters of the taint bits, bit 0 first (Documentation/admin-guide/tainted-kernels.rst); ``G`` is bit 0 unset."""
 
 SYSCTLS = (
-    *("kernel/io_uring_disabled", "kernel/nmi_watchdog", "kernel/numa_balancing", "kernel/perf_event_paranoid"),
-    *("kernel/sched_autogroup_enabled", "kernel/sched_rt_runtime_us", "kernel/timer_migration", "kernel/watchdog"),
-    *("vm/dirty_background_bytes", "vm/dirty_background_ratio", "vm/dirty_bytes", "vm/dirty_expire_centisecs"),
-    *("vm/dirty_ratio", "vm/dirty_writeback_centisecs", "vm/swappiness", "vm/vfs_cache_pressure"),
+    *(
+        "kernel/io_uring_disabled",
+        "kernel/nmi_watchdog",
+        "kernel/numa_balancing",
+        "kernel/perf_event_paranoid",
+    ),
+    *(
+        "kernel/sched_autogroup_enabled",
+        "kernel/sched_rt_runtime_us",
+        "kernel/timer_migration",
+        "kernel/watchdog",
+    ),
+    *(
+        "vm/dirty_background_bytes",
+        "vm/dirty_background_ratio",
+        "vm/dirty_bytes",
+        "vm/dirty_expire_centisecs",
+    ),
+    *(
+        "vm/dirty_ratio",
+        "vm/dirty_writeback_centisecs",
+        "vm/swappiness",
+        "vm/vfs_cache_pressure",
+    ),
     *("vm/zone_reclaim_mode", "vm/min_free_kbytes", "fs/aio-max-nr"),
 )
 
 MODULES = (
-    *("nvme", "nvme_core", "nvme_tcp", "scsi_mod", "sd_mod", "libata", "ahci", "mpt3sas", "megaraid_sas", "virtio_blk"),
-    *("loop", "null_blk", "ublk_drv", "md_mod", "raid456", "raid10", "raid1", "dm_mod", "dm_crypt", "bcache", "btrfs"),
+    *(
+        "nvme",
+        "nvme_core",
+        "nvme_tcp",
+        "scsi_mod",
+        "sd_mod",
+        "libata",
+        "ahci",
+        "mpt3sas",
+        "megaraid_sas",
+        "virtio_blk",
+    ),
+    *(
+        "loop",
+        "null_blk",
+        "ublk_drv",
+        "md_mod",
+        "raid456",
+        "raid10",
+        "raid1",
+        "dm_mod",
+        "dm_crypt",
+        "bcache",
+        "btrfs",
+    ),
     *("haltpoll", "intel_idle", "processor"),
 )
 """Modules, built in or not, whose parameters change what an I/O costs."""
@@ -46,16 +89,31 @@ PURPOSE = bytes.fromhex("9b6a1c5ed7f04f0c8e0b6b8f1d0f2a47")
 Files = tuple[tuple[str, ...], tuple[str, ...]]
 CGROUP_V2: Files = (
     ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"),
-    ("cpu.max", "cpuset.cpus", "memory.high", "memory.max", "io.max", "io.weight", "io.latency"),
+    (
+        "cpu.max",
+        "cpuset.cpus",
+        "memory.high",
+        "memory.max",
+        "io.max",
+        "io.weight",
+        "io.latency",
+    ),
 )
 """Where the hierarchy is mounted, and what in it holds a process back."""
 CGROUP_V1: dict[str, Files] = {
-    "cpu": (("/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"), ("cpu.cfs_quota_us", "cpu.cfs_period_us")),
+    "cpu": (
+        ("/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"),
+        ("cpu.cfs_quota_us", "cpu.cfs_period_us"),
+    ),
     "cpuset": (("/sys/fs/cgroup/cpuset",), ("cpuset.cpus",)),
     "memory": (("/sys/fs/cgroup/memory",), ("memory.limit_in_bytes",)),
     "blkio": (
         ("/sys/fs/cgroup/blkio",),
-        ("blkio.throttle.read_iops_device", "blkio.throttle.read_bps_device", "blkio.weight"),
+        (
+            "blkio.throttle.read_iops_device",
+            "blkio.throttle.read_bps_device",
+            "blkio.weight",
+        ),
     ),
 }
 
@@ -75,17 +133,33 @@ def host(reader: Reader) -> Section:
             "tuned_profile": "/etc/tuned/active_profile",
         },
     )
-    release = pairs(reader.text("host.distribution", "/etc/os-release", "/usr/lib/os-release"), "=")
+    release = pairs(
+        reader.text("host.distribution", "/etc/os-release", "/usr/lib/os-release"), "="
+    )
     if release:
         found["distribution"] = release.get("PRETTY_NAME") or release.get("NAME", "")
-    flags = re.search(r"^(?:flags|Features)\s*:(.*)", reader.text("host.flags", "/proc/cpuinfo"), re.MULTILINE)
-    found["virtual"] = "yes" if "hypervisor" in found or (flags and "hypervisor" in flags[1].split()) else "not seen"
+    flags = re.search(
+        r"^(?:flags|Features)\s*:(.*)",
+        reader.text("host.flags", "/proc/cpuinfo"),
+        re.MULTILINE,
+    )
+    found["virtual"] = (
+        "yes"
+        if "hypervisor" in found or (flags and "hypervisor" in flags[1].split())
+        else "not seen"
+    )
     # It moves interrupts between CPUs while a trial runs.
-    found["irqbalance"] = "runs" if reader.machine.glob("/run/irqbalance*/*.sock") else "not seen"
-    identity = machine_id(reader.text("host.machine_id", "/etc/machine-id", "/var/lib/dbus/machine-id"))
+    found["irqbalance"] = (
+        "runs" if reader.machine.glob("/run/irqbalance*/*.sock") else "not seen"
+    )
+    identity = machine_id(
+        reader.text("host.machine_id", "/etc/machine-id", "/var/lib/dbus/machine-id")
+    )
     if identity:
         found["machine_id"] = identity
-    container = reader.text("host.container", "/run/systemd/container", "/run/.containerenv")
+    container = reader.text(
+        "host.container", "/run/systemd/container", "/run/.containerenv"
+    )
     if container or reader.machine.glob("/.dockerenv"):
         found["container"] = container or "docker"
     return found
@@ -115,19 +189,33 @@ def kernel(reader: Reader) -> Section:
     )
     bits = int(found.get("tainted", "0"))
     if bits:
-        found["tainted"] += " " + "".join(letter for bit, letter in enumerate(TAINTS) if bits >> bit & 1)
+        found["tainted"] += " " + "".join(
+            letter for bit, letter in enumerate(TAINTS) if bits >> bit & 1
+        )
     release = found.get("release", "")
-    places = (f"/boot/config-{release}", f"/lib/modules/{release}/config", f"/usr/lib/modules/{release}/config")
-    text = reader.text("kernel.config", *places) or reader.command("kernel.config", ["gzip", "-dc", "/proc/config.gz"])
+    places = (
+        f"/boot/config-{release}",
+        f"/lib/modules/{release}/config",
+        f"/usr/lib/modules/{release}/config",
+    )
+    text = reader.text("kernel.config", *places) or reader.command(
+        "kernel.config", ["gzip", "-dc", "/proc/config.gz"]
+    )
     if text:
         reader.absent.pop("kernel.config", None)
-    found |= {f"config.{match[1]}": match[2] for line in text.splitlines() if (match := CONFIG.fullmatch(line))}
+    found |= {
+        f"config.{match[1]}": match[2]
+        for line in text.splitlines()
+        if (match := CONFIG.fullmatch(line))
+    }
     return found
 
 
 def sysctl(reader: Reader) -> Section:
     """Settings that change what an I/O costs."""
-    return reader.section("sysctl", {name.replace("/", "."): f"/proc/sys/{name}" for name in SYSCTLS})
+    return reader.section(
+        "sysctl", {name.replace("/", "."): f"/proc/sys/{name}" for name in SYSCTLS}
+    )
 
 
 def mitigations(reader: Reader) -> Section:
@@ -149,7 +237,9 @@ def cpu(reader: Reader) -> Section:
         if value:
             found[key] = value
     if "cpu family" in first:
-        found["family_model_stepping"] = "/".join(first.get(k, "?") for k in ("cpu family", "model", "stepping"))
+        found["family_model_stepping"] = "/".join(
+            first.get(k, "?") for k in ("cpu family", "model", "stepping")
+        )
     found |= reader.section(
         "cpu",
         {
@@ -161,17 +251,29 @@ def cpu(reader: Reader) -> Section:
             "boost": (f"{CPU}/cpufreq/boost", f"{CPU}/intel_pstate/no_turbo"),
             "pstate": (f"{CPU}/intel_pstate/status", f"{CPU}/amd_pstate/status"),
             "idle_driver": f"{CPU}/cpuidle/current_driver",
-            "idle_governor": (f"{CPU}/cpuidle/current_governor", f"{CPU}/cpuidle/current_governor_ro"),
+            "idle_governor": (
+                f"{CPU}/cpuidle/current_governor",
+                f"{CPU}/cpuidle/current_governor_ro",
+            ),
         },
     )
     if "boost" in found and not reader.machine.glob(f"{CPU}/cpufreq/boost"):
-        found["boost"] = "0" if found["boost"] == "1" else "1"  # no_turbo says the opposite
+        found["boost"] = (
+            "0" if found["boost"] == "1" else "1"
+        )  # no_turbo says the opposite
     threads = reader.machine.glob(f"{CPU}/cpu[0-9]*/topology/core_id")
     where = [
-        (reader.text("cpu.sockets", path.replace("core_id", "physical_package_id")), reader.text("cpu.cores", path))
+        (
+            reader.text("cpu.sockets", path.replace("core_id", "physical_package_id")),
+            reader.text("cpu.cores", path),
+        )
         for path in threads
     ]
-    found |= {"threads": str(len(threads)), "cores": str(len(set(where))), "sockets": str(len({s for s, _ in where}))}
+    found |= {
+        "threads": str(len(threads)),
+        "cores": str(len(set(where))),
+        "sockets": str(len({s for s, _ in where})),
+    }
     policy = f"{CPU}/cpufreq/policy*"
     for key, file in {
         "governor": "scaling_governor",
@@ -187,7 +289,9 @@ def cpu(reader: Reader) -> Section:
     for path in reader.machine.glob(f"{CPU}/cpu0/cpuidle/state*/name"):
         disabled = reader.text("cpu.idle_states", path.replace("/name", "/disable"))
         state = path.split("/")[-2]
-        found[f"idle.{state}"] = reader.text("cpu.idle_states", path) + (" (disabled)" if disabled == "1" else "")
+        found[f"idle.{state}"] = reader.text("cpu.idle_states", path) + (
+            " (disabled)" if disabled == "1" else ""
+        )
     return found
 
 
@@ -197,8 +301,13 @@ def numa(reader: Reader) -> Section:
     for path in reader.machine.glob("/sys/devices/system/node/node[0-9]*"):
         node = path.rsplit("/", 1)[1]
         found[f"{node}.cpus"] = reader.text(f"numa.{node}.cpus", f"{path}/cpulist")
-        found[f"{node}.distance"] = reader.text(f"numa.{node}.distance", f"{path}/distance")
-        total = re.search(r"MemTotal:\s*(\d+ kB)", reader.text(f"numa.{node}.memory", f"{path}/meminfo"))
+        found[f"{node}.distance"] = reader.text(
+            f"numa.{node}.distance", f"{path}/distance"
+        )
+        total = re.search(
+            r"MemTotal:\s*(\d+ kB)",
+            reader.text(f"numa.{node}.memory", f"{path}/meminfo"),
+        )
         found[f"{node}.memory"] = total[1] if total else ""
     return {key: value for key, value in found.items() if value}
 
@@ -206,15 +315,29 @@ def numa(reader: Reader) -> Section:
 def memory(reader: Reader) -> Section:
     """Size, huge pages, swap."""
     info = pairs(reader.text("memory.total", "/proc/meminfo"), ":")
-    names: tuple[str, ...] = ("MemTotal", "HugePages_Total", "Hugepagesize", "SwapTotal")
+    names: tuple[str, ...] = (
+        "MemTotal",
+        "HugePages_Total",
+        "Hugepagesize",
+        "SwapTotal",
+    )
     found = {name: info[name] for name in names if name in info}
     thp = "/sys/kernel/mm/transparent_hugepage"
     found |= reader.section(
         "memory",
-        {"thp": f"{thp}/enabled", "thp_defrag": f"{thp}/defrag", "zswap": "/sys/module/zswap/parameters/enabled"},
+        {
+            "thp": f"{thp}/enabled",
+            "thp_defrag": f"{thp}/defrag",
+            "zswap": "/sys/module/zswap/parameters/enabled",
+        },
     )
-    swapped = [line.split() for line in reader.text("memory.swap", "/proc/swaps").splitlines()[1:]]
-    found["swap"] = ", ".join(f"{words[0]} {words[1]} {words[2]} kB" for words in swapped) or "none"
+    swapped = [
+        line.split()
+        for line in reader.text("memory.swap", "/proc/swaps").splitlines()[1:]
+    ]
+    found["swap"] = (
+        ", ".join(f"{words[0]} {words[1]} {words[2]} kB" for words in swapped) or "none"
+    )
     return found
 
 
@@ -225,14 +348,22 @@ def fio(reader: Reader) -> Section:
         reader.absent["fio.path"] = "no fio on PATH"
         return {}
     real = reader.command("fio.real_path", ["readlink", "-f", "--", path]) or path
-    found = {"path": real, "version": reader.command("fio.version", [path, "--version"])}
-    package = reader.command("fio.package", ["dpkg", "-S", real]) or reader.command("fio.package", ["rpm", "-qf", real])
+    found = {
+        "path": real,
+        "version": reader.command("fio.version", [path, "--version"]),
+    }
+    package = reader.command("fio.package", ["dpkg", "-S", real]) or reader.command(
+        "fio.package", ["rpm", "-qf", real]
+    )
     found["build"] = "distribution" if package else "not of a dpkg or rpm package"
     if package:
         reader.absent.pop("fio.package", None)
         name = package.split(":")[0]
         found["package"] = (
-            reader.command("fio.package_version", ["dpkg-query", "-W", "-f", "${Package} ${Version}", name])
+            reader.command(
+                "fio.package_version",
+                ["dpkg-query", "-W", "-f", "${Package} ${Version}", name],
+            )
             if package.startswith(f"{name}:")
             else package
         )
@@ -245,7 +376,10 @@ def limits(reader: Reader) -> Section:
     """What holds our own processes back: affinity, resource limits, control groups from the root down (``a > b``)."""
     found = {}
     status = pairs(reader.text("limits.status", "/proc/self/status"), ":")
-    for key, name in {"cpus": "Cpus_allowed_list", "memory_nodes": "Mems_allowed_list"}.items():
+    for key, name in {
+        "cpus": "Cpus_allowed_list",
+        "memory_nodes": "Mems_allowed_list",
+    }.items():
         if name in status:
             found[key] = status[name]
     for line in reader.text("limits.memlock", "/proc/self/limits").splitlines():
@@ -254,12 +388,21 @@ def limits(reader: Reader) -> Section:
             found["_".join(words[1:3])] = words[3]
     for line in reader.text("limits.cgroup", "/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
-        roots, files = CGROUP_V2 if not controllers else CGROUP_V1.get(controllers.split(",")[0], ((), ()))
+        roots, files = (
+            CGROUP_V2
+            if not controllers
+            else CGROUP_V1.get(controllers.split(",")[0], ((), ()))
+        )
         if not controllers:
             found["cgroup"] = path
         for file in files:
-            places = [f"{root}{level.rstrip('/')}/{file}" for root, level in product(roots, _levels(path))]
-            held = chain.from_iterable(reader.directory(place).values() for place in places)
+            places = [
+                f"{root}{level.rstrip('/')}/{file}"
+                for root, level in product(roots, _levels(path))
+            ]
+            held = chain.from_iterable(
+                reader.directory(place).values() for place in places
+            )
             texts = [text.replace("\n", "; ") for text in held]
             if texts:
                 found[file] = " > ".join(texts)
@@ -278,10 +421,17 @@ def modules(reader: Reader) -> Section:
 def now(reader: Reader) -> Section:
     """What is true only at this moment: never part of a comparison."""
     found = reader.section(
-        "now", {"boot_id": "/proc/sys/kernel/random/boot_id", "load": "/proc/loadavg", "uptime_s": "/proc/uptime"}
+        "now",
+        {
+            "boot_id": "/proc/sys/kernel/random/boot_id",
+            "load": "/proc/loadavg",
+            "uptime_s": "/proc/uptime",
+        },
     )
     found["uptime_s"] = found.get("uptime_s", "").split(" ")[0]
-    found["memory_available"] = pairs(reader.text("now.memory", "/proc/meminfo"), ":").get("MemAvailable", "")
+    found["memory_available"] = pairs(
+        reader.text("now.memory", "/proc/meminfo"), ":"
+    ).get("MemAvailable", "")
     found["unix_time"] = f"{reader.machine.time():.0f}"
     return {key: value for key, value in found.items() if value}
 

@@ -52,7 +52,12 @@ def same_device(first: Identity, second: Identity) -> bool:
     What cannot be shown is False: a device without serial, uuid or backing file is another one after a reboot.
     """
     fixed = (first.size_bytes, first.partition, first.partition_start, first.lasting)
-    if fixed != (second.size_bytes, second.partition, second.partition_start, second.lasting):
+    if fixed != (
+        second.size_bytes,
+        second.partition,
+        second.partition_start,
+        second.lasting,
+    ):
         return False
     if first.boot == second.boot and first.diskseq and first.diskseq == second.diskseq:
         return first.devno == second.devno
@@ -61,21 +66,33 @@ def same_device(first: Identity, second: Identity) -> bool:
 
 def identify(machine: Machine, this: Device) -> Identity:
     """What is known of a block device now. Raises MachineError."""
-    base, disk = f"/sys/class/block/{sysfs_name(this.name)}", f"/sys/class/block/{sysfs_name(this.disk)}"
+    base, disk = (
+        f"/sys/class/block/{sysfs_name(this.name)}",
+        f"/sys/class/block/{sysfs_name(this.disk)}",
+    )
     links, properties = _udev(machine, this.devno)
     return Identity(
         boot=boot_id(machine),
         devno=this.devno,
         size_bytes=this.size_bytes,
         diskseq=attribute(machine, f"{disk}/diskseq") or "",
-        serial=_first(machine, f"{disk}/serial", f"{disk}/device/serial", f"{disk}/device/vpd_pg80")
+        serial=_first(
+            machine,
+            f"{disk}/serial",
+            f"{disk}/device/serial",
+            f"{disk}/device/vpd_pg80",
+        )
         or properties.get("ID_SERIAL", ""),
-        wwid=_first(machine, f"{disk}/wwid", f"{disk}/device/wwid") or properties.get("ID_WWN", ""),
+        wwid=_first(machine, f"{disk}/wwid", f"{disk}/device/wwid")
+        or properties.get("ID_WWN", ""),
         uuid=_first(machine, f"{disk}/dm/uuid", f"{disk}/md/uuid"),
-        by_id=tuple(sorted(f"/dev/{link}" for link in links if link.startswith("disk/by-id/"))),
+        by_id=tuple(
+            sorted(f"/dev/{link}" for link in links if link.startswith("disk/by-id/"))
+        ),
         partition=this.partition,
         partition_start=this.start,
-        partition_uuid=event(machine, base).get("PARTUUID") or properties.get("ID_PART_ENTRY_UUID", ""),
+        partition_uuid=event(machine, base).get("PARTUUID")
+        or properties.get("ID_PART_ENTRY_UUID", ""),
         backing=_loop_identity(machine, this.disk),
     )
 
@@ -85,7 +102,9 @@ def _loop_identity(machine: Machine, name: str) -> str:
     found = status(machine, backing) if backing else None
     if found is None:
         return ""
-    offset = attribute(machine, f"/sys/class/block/{sysfs_name(name)}/loop/offset") or "0"
+    offset = (
+        attribute(machine, f"/sys/class/block/{sysfs_name(name)}/loop/offset") or "0"
+    )
     return f"{found.devno} {found.inode} {offset}"
 
 
@@ -101,7 +120,9 @@ def _first(machine: Machine, *paths: str) -> str:
     """The first that is there and says something, printable characters only (vpd_pg80 has a binary head)."""
     for path in paths:
         text = attribute(machine, path)
-        clean = "".join(c for c in text or "" if c.isascii() and c.isprintable()).strip()
+        clean = "".join(
+            c for c in text or "" if c.isascii() and c.isprintable()
+        ).strip()
         if clean:
             return clean
     return ""

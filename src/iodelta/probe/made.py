@@ -44,7 +44,10 @@ def record(machine: Machine, path: str, own: str = "") -> None:
     (seen,) = _look(machine, own or path) or (None,)
     if seen is None:
         raise MachineError("no longer exists", place=own or path)
-    text = json.dumps({"made by": "iodelta", "inode": seen.inode, "born": seen.born}) + "\n"
+    text = (
+        json.dumps({"made by": "iodelta", "inode": seen.inode, "born": seen.born})
+        + "\n"
+    )
     with tempfile.TemporaryDirectory(prefix="iodelta-") as here:
         local = Path(here, "file")
         local.write_text(text)
@@ -57,9 +60,19 @@ def made_file(machine: Machine, path: str) -> bool:
     if len(seen) < 3:
         return False
     ourselves, file, note = seen
-    plain = all(one.kind in ("regular file", "regular empty file") and one.links == "1" for one in (file, note))
-    ours = file.owner == note.owner == ourselves.owner and file.filesystem == note.filesystem
-    return plain and ours and _recorded(machine, record_path(path)) == (file.inode, file.born)
+    plain = all(
+        one.kind in ("regular file", "regular empty file") and one.links == "1"
+        for one in (file, note)
+    )
+    ours = (
+        file.owner == note.owner == ourselves.owner
+        and file.filesystem == note.filesystem
+    )
+    return (
+        plain
+        and ours
+        and _recorded(machine, record_path(path)) == (file.inode, file.born)
+    )
 
 
 def made(machine: Machine, target: Target) -> bool:
@@ -81,18 +94,27 @@ def _made_device(machine: Machine, name: str) -> bool:
     if this.slaves:
         return all(_made_device(machine, slave) for slave in this.slaves)
     backing = loop_backing(machine, name)
-    return backing is not None and _is_behind(machine, name, backing) and made_file(machine, backing)
+    return (
+        backing is not None
+        and _is_behind(machine, name, backing)
+        and made_file(machine, backing)
+    )
 
 
 def _is_behind(machine: Machine, name: str, backing: str) -> bool:
     """Whether the loop device writes to the file that has that path now, and not to one that had it before."""
     seen = _look(machine, backing)
-    return bool(seen) and loop_files(machine).get(name, "").endswith(f" {seen[0].inode}")
+    return bool(seen) and loop_files(machine).get(name, "").endswith(
+        f" {seen[0].inode}"
+    )
 
 
 def _look(machine: Machine, *paths: str) -> list[_Seen]:
     """What is there of ``paths``, in their order; links are not followed."""
-    done = machine.run(["stat", "-c", "%u|%F|%h|%d|%i|%w", "--", *paths], env={"LC_ALL": "C", "TZ": "UTC"})
+    done = machine.run(
+        ["stat", "-c", "%u|%F|%h|%d|%i|%w", "--", *paths],
+        env={"LC_ALL": "C", "TZ": "UTC"},
+    )
     lines = [line.split("|") for line in done.text.splitlines()]
     return [_Seen(*fields) for fields in lines if len(fields) == 6]
 

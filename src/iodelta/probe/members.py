@@ -15,7 +15,11 @@ SAMPLE = 64
 
 
 def inspect(
-    members: Sequence[str], *, pieces: int = SAMPLE, size: int | None = None, seed: int = 1
+    members: Sequence[str],
+    *,
+    pieces: int = SAMPLE,
+    size: int | None = None,
+    seed: int = 1,
 ) -> tuple[int, tuple[Finding, ...]]:
     """Bytes that all members have, and what is wrong with them: unequal sizes or contents. Reads only.
 
@@ -27,25 +31,43 @@ def inspect(
     try:
         sizes = core.sizes([target.real_path for target in targets])
     except OSError as error:
-        raise RequestError(str(error), place="mirror", remedy="run as root, or name readable members") from error
+        raise RequestError(
+            str(error), place="mirror", remedy="run as root, or name readable members"
+        ) from error
     least = min(sizes)
     if least == 0:
         empty = members[sizes.index(0)]
-        raise RequestError("has no bytes", place=empty, remedy="name a block device or a file with contents")
+        raise RequestError(
+            "has no bytes",
+            place=empty,
+            remedy="name a block device or a file with contents",
+        )
     findings = []
     if max(sizes) != least:
-        listed = ", ".join(f"{path}: {found}" for path, found in zip(members, sizes, strict=True))
+        listed = ", ".join(
+            f"{path}: {found}" for path, found in zip(members, sizes, strict=True)
+        )
         text = f"the members have unequal sizes ({listed}); the first {least} bytes are used"
         findings.append(Finding("mirror.sizes", "note", members[0], text))
     used = least if size is None else min(size, least)
     try:
-        compared, difference = core.compare([target.real_path for target in targets], used, pieces, seed)
+        compared, difference = core.compare(
+            [target.real_path for target in targets], used, pieces, seed
+        )
     except OSError as error:
-        raise RequestError(str(error), place="mirror", remedy="is the member failing? see the kernel's log") from error
+        raise RequestError(
+            str(error),
+            place="mirror",
+            remedy="is the member failing? see the kernel's log",
+        ) from error
     if difference:
         text = f"{difference[0]} differs from {targets[0].real_path} at byte {difference[1]}: they are not a mirror"
-        remedy = "timings are still correct; copy one to the other if the contents matter"
-        findings.append(Finding("mirror.content", "warning", difference[0], text, remedy))
+        remedy = (
+            "timings are still correct; copy one to the other if the contents matter"
+        )
+        findings.append(
+            Finding("mirror.content", "warning", difference[0], text, remedy)
+        )
     elif pieces and compared < used:
         text = f"{compared >> 20} MiB of {used >> 20} MiB were compared and are equal"
         remedy = "`iodelta policy mirror --compare-all` compares all"
@@ -56,12 +78,20 @@ def inspect(
 def targets_of(members: Sequence[str], machine: Machine) -> tuple[Target, ...]:
     """What the paths lead to: each a block device or a file, and none twice. Raises RequestError."""
     if not members:
-        raise RequestError("a mirror needs members", place="mirror", remedy="name block devices or files")
+        raise RequestError(
+            "a mirror needs members",
+            place="mirror",
+            remedy="name block devices or files",
+        )
     targets = tuple(resolve(machine, path) for path in members)
     seen: dict[str, str] = {}
     for target in targets:
         if target.kind == "directory":
-            raise RequestError("is a directory", place=target.path, remedy="name block devices or files")
+            raise RequestError(
+                "is a directory",
+                place=target.path,
+                remedy="name block devices or files",
+            )
         key = target.devno if target.kind == "block" else target.real_path
         if key in seen:
             raise RequestError(

@@ -54,9 +54,17 @@ class Mirrors:
         self._machine = machine
         self._target = target
         self._pids: set[int] = set()
-        fsid = btrfs_of(machine, target.devices[0]) if target.fstype == "btrfs" and target.devices else None
+        fsid = (
+            btrfs_of(machine, target.devices[0])
+            if target.fstype == "btrfs" and target.devices
+            else None
+        )
         # A block device is not read through the filesystem that is mounted from it.
-        mirrored = fsid and target.kind == "file" and machine.glob(f"/sys/fs/btrfs/{fsid}/allocation/data/raid1*")
+        mirrored = (
+            fsid
+            and target.kind == "file"
+            and machine.glob(f"/sys/fs/btrfs/{fsid}/allocation/data/raid1*")
+        )
         self._policy = f"/sys/fs/btrfs/{fsid}/read_policy" if mirrored else ""
 
     def sample(self, pid: int) -> None:
@@ -76,28 +84,54 @@ class Mirrors:
         if not self._policy:
             return {}
         held = self._copies()
-        found = {f"btrfs.copies.{'+'.join(map(str, group))}.bytes": float(size) for group, size in held.items()}
+        found = {
+            f"btrfs.copies.{'+'.join(map(str, group))}.bytes": float(size)
+            for group, size in held.items()
+        }
         found["btrfs.copies.bytes"] = float(sum(held.values()))
         for copies in sorted({len(group) for group in held}):
             parities = Counter(pid % copies for pid in pids)
-            found |= {f"btrfs.pids_mod{copies}.{rest}": float(parities[rest]) for rest in range(copies) if pids}
+            found |= {
+                f"btrfs.pids_mod{copies}.{rest}": float(parities[rest])
+                for rest in range(copies)
+                if pids
+            }
         shares = pid_shares(held, pids)
-        return found | {f"btrfs.devid{devid}.pid_share": share for devid, share in shares.items()}
+        return found | {
+            f"btrfs.devid{devid}.pid_share": share for devid, share in shares.items()
+        }
 
     def findings(self, account: Mapping[str, float]) -> tuple[Finding, ...]:
         """Notes: the place of the bytes is unknown; ``pid`` is active and takes nearly all reads from one member."""
         if account.get("btrfs.copies.bytes") == 0:
             text = "it is not known which members hold its data: filefrag or btrfs inspect-internal printed nothing"
             remedy = "install e2fsprogs and btrfs-progs, and run as root"
-            return (Finding("btrfs.no-chunk-map", "note", self._target.path, text, remedy),)
-        active = re.search(r"\[(.*?)\]", attribute(self._machine, self._policy) or "") if self._policy else None
-        parts = {name.split(".")[1]: part for name, part in account.items() if name.endswith(".pid_share")}
+            return (
+                Finding("btrfs.no-chunk-map", "note", self._target.path, text, remedy),
+            )
+        active = (
+            re.search(r"\[(.*?)\]", attribute(self._machine, self._policy) or "")
+            if self._policy
+            else None
+        )
+        parts = {
+            name.split(".")[1]: part
+            for name, part in account.items()
+            if name.endswith(".pid_share")
+        }
         most = max(parts, key=parts.__getitem__, default="")
-        if active is None or active[1] != "pid" or len(parts) < 2 or parts[most] < ONE_SIDED:
+        if (
+            active is None
+            or active[1] != "pid"
+            or len(parts) < 2
+            or parts[most] < ONE_SIDED
+        ):
             return ()
         share = f"{100 * parts[most]:.0f} % of the reads from one member: {most}"
         text = f"by the pids of its readers, the policy pid takes {share}"
-        remedy = "another trial draws another pid: compare over blocks, or use more jobs"
+        remedy = (
+            "another trial draws another pid: compare over blocks, or use more jobs"
+        )
         return (Finding("btrfs.pid-lottery", "note", self._target.path, text, remedy),)
 
     def _copies(self) -> dict[tuple[int, ...], int]:
@@ -109,7 +143,9 @@ class Mirrors:
         # The filesystem does not write through the device's own cache, which may still hold an old tree.
         node = f"/dev/{self._target.devices[0]}"
         self._said("blockdev", "--flushbufs", node)
-        return chunks_of(self._said("btrfs", "inspect-internal", "dump-tree", "-t", "chunk", node))
+        return chunks_of(
+            self._said("btrfs", "inspect-internal", "dump-tree", "-t", "chunk", node)
+        )
 
     def _said(self, *words: str) -> str:
         try:
@@ -129,7 +165,10 @@ def chunks_of(text: str) -> tuple[Chunk, ...]:
         if not profile.startswith("RAID1"):
             continue
         width = int(item["sub"]) if profile == "RAID10" else len(devids)
-        groups = tuple(tuple(devids[at : at + width]) for at in range(0, len(devids), max(1, width)))
+        groups = tuple(
+            tuple(devids[at : at + width])
+            for at in range(0, len(devids), max(1, width))
+        )
         found.append(Chunk(int(item["start"]), int(item["length"]), groups))
     return tuple(found)
 
@@ -139,23 +178,33 @@ def extents_of(text: str) -> tuple[tuple[int, int], ...]:
     unit = re.search(r"blocks? of (\d+) bytes", text)
     rows = (_EXTENT.fullmatch(line) for line in text.splitlines())
     size = int(unit[1]) if unit else 1
-    return tuple((size * int(row[1]), size * int(row[2])) for row in rows if row and not _NOWHERE.search(row[3]))
+    return tuple(
+        (size * int(row[1]), size * int(row[2]))
+        for row in rows
+        if row and not _NOWHERE.search(row[3])
+    )
 
 
-def copies_of(chunks: Iterable[Chunk], extents: Iterable[tuple[int, int]]) -> dict[tuple[int, ...], int]:
+def copies_of(
+    chunks: Iterable[Chunk], extents: Iterable[tuple[int, int]]
+) -> dict[tuple[int, ...], int]:
     """Group of devids -> bytes of the extents that they hold; the groups of a raid10 chunk have the same each."""
     held: Counter[tuple[int, ...]] = Counter()
     known = list(chunks)
     for start, length in extents:
         for chunk in known:
-            inside = min(start + length, chunk.start + chunk.length) - max(start, chunk.start)
+            inside = min(start + length, chunk.start + chunk.length) - max(
+                start, chunk.start
+            )
             if inside > 0:
                 for group in chunk.groups:
                     held[group] += inside // len(chunk.groups)
     return dict(sorted(held.items()))
 
 
-def pid_shares(held: Mapping[tuple[int, ...], int], pids: Iterable[int]) -> dict[int, float]:
+def pid_shares(
+    held: Mapping[tuple[int, ...], int], pids: Iterable[int]
+) -> dict[int, float]:
     """Devid -> part of evenly spread reads that ``pid`` takes from it; empty without readers."""
     readers = list(pids)
     shares = dict.fromkeys(sorted(set(chain.from_iterable(held))), 0.0)

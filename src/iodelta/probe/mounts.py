@@ -60,14 +60,22 @@ def _layer_directories(mount: Mount) -> Iterable[str]:
     yield from (value for name, value in given if name == "upperdir")
     for name, value in given:
         if name.rstrip("+") in ("lowerdir", "datadir"):
-            yield from (part.replace("\\:", ":") for part in re.split(r"(?<!\\):+", value) if part)
+            yield from (
+                part.replace("\\:", ":")
+                for part in re.split(r"(?<!\\):+", value)
+                if part
+            )
 
 
 def swaps(machine: Machine) -> tuple[str, ...]:
     """Paths of the devices and files that are swapped on. Raises MachineError."""
     lines = machine.read("/proc/swaps").splitlines()[1:]
     # An unlinked swap file is listed with a suffix that does not belong to its name.
-    return tuple(_unescape(line.split()[0]).removesuffix(" (deleted)") for line in lines if line.strip())
+    return tuple(
+        _unescape(line.split()[0]).removesuffix(" (deleted)")
+        for line in lines
+        if line.strip()
+    )
 
 
 def _parse(lines: Iterable[str]) -> Iterable[Mount]:
@@ -76,7 +84,10 @@ def _parse(lines: Iterable[str]) -> Iterable[Mount]:
         fields, after = head.split(" "), tail.split(" ")
         if not separator or len(fields) < 6 or len(after) < 2:
             continue
-        options = (*fields[5].split(","), *(after[2].split(",") if len(after) > 2 else ()))
+        options = (
+            *fields[5].split(","),
+            *(after[2].split(",") if len(after) > 2 else ()),
+        )
         yield Mount(
             devno=fields[2],
             root=_unescape(fields[3]),

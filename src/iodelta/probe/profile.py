@@ -17,10 +17,14 @@ from iodelta.machine import Machine
 
 EVENTS = "task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branch-misses,cache-misses"
 
-LOAD = re.compile(r"fio|io_uring|iou-|kworker|ksoftirqd|swapper|md\d|loop\d|ublk|kublk|rublk|btrfs|jbd2|irq/|dm|xfs")
+LOAD = re.compile(
+    r"fio|io_uring|iou-|kworker|ksoftirqd|swapper|md\d|loop\d|ublk|kublk|rublk|btrfs|jbd2|irq/|dm|xfs"
+)
 """Beginnings of the names of what works for a load; other processes are left out."""
 
-IDLE = re.compile(r"idle|halt|mwait|pv_native_safe_halt|poll_state|cpu_startup_entry|do_idle")
+IDLE = re.compile(
+    r"idle|halt|mwait|pv_native_safe_halt|poll_state|cpu_startup_entry|do_idle"
+)
 
 KEPT = 200
 """Symbols that are kept of one profile, the largest."""
@@ -42,7 +46,9 @@ class Profile(msgspec.Struct, frozen=True):
 def missing(machine: Machine) -> str:
     """Why perf cannot be used here, or an empty text."""
     try:
-        done = machine.run(["perf", "stat", "-a", "-x,", "-e", "task-clock", "--", "true"], timeout=30)
+        done = machine.run(
+            ["perf", "stat", "-a", "-x,", "-e", "task-clock", "--", "true"], timeout=30
+        )
     except MachineError:
         return "needs perf (package linux-perf, or linux-tools of this kernel)"
     if done.returncode != 0:
@@ -58,7 +64,18 @@ def stat_words(output: str) -> tuple[str, ...]:
 
 def record_words(output: str) -> tuple[str, ...]:
     """Words before the load that sample the whole machine, since much of an I/O runs in threads of the kernel."""
-    return ("perf", "record", "-q", "-a", "--all-kernel", "-F", "999", "-o", output, "--")
+    return (
+        "perf",
+        "record",
+        "-q",
+        "-a",
+        "--all-kernel",
+        "-F",
+        "999",
+        "-o",
+        output,
+        "--",
+    )
 
 
 def counts(text: str) -> dict[str, float | None]:
@@ -68,17 +85,35 @@ def counts(text: str) -> dict[str, float | None]:
         words = line.split(",")
         if len(words) > 3 and not line.startswith("#"):
             number = re.fullmatch(r"\d+(\.\d+)?", words[0])
-            event, scale = words[2].partition(":")[0], 1e6 if words[1] == "msec" else 1.0
-            found[event if scale == 1.0 else f"{event} (ns)"] = float(words[0]) * scale if number else None
+            event, scale = (
+                words[2].partition(":")[0],
+                1e6 if words[1] == "msec" else 1.0,
+            )
+            found[event if scale == 1.0 else f"{event} (ns)"] = (
+                float(words[0]) * scale if number else None
+            )
     return found
 
 
 def profile(machine: Machine, data: str, ios: int) -> Profile:
     """The symbols of a recording, per I/O. Raises MachineError."""
-    words = ["perf", "report", "-i", data, "--stdio", "--no-children", "--sort", "comm,dso,symbol", "-t", "\t"]
+    words = [
+        "perf",
+        "report",
+        "-i",
+        data,
+        "--stdio",
+        "--no-children",
+        "--sort",
+        "comm,dso,symbol",
+        "-t",
+        "\t",
+    ]
     done = machine.run(words, timeout=120, env={"LC_ALL": "C"})
     if done.returncode != 0:
-        raise MachineError(f"perf report: {done.stderr.decode(errors='replace').strip()}", place=data)
+        raise MachineError(
+            f"perf report: {done.stderr.decode(errors='replace').strip()}", place=data
+        )
     return parsed(done.text, ios)
 
 
@@ -90,7 +125,11 @@ def _of_the_load(text: str) -> Iterator[tuple[str, float]]:
             continue
         share, comm, _, symbol = words[:4]
         name = re.sub(r"^\[.\] ", "", symbol)
-        if symbol.startswith("[k]") and LOAD.match(comm.strip(":")) and not IDLE.search(name):
+        if (
+            symbol.startswith("[k]")
+            and LOAD.match(comm.strip(":"))
+            and not IDLE.search(name)
+        ):
             yield name, float(share[:-1])
 
 
@@ -102,4 +141,6 @@ def parsed(text: str, ios: int) -> Profile:
     for name, share in _of_the_load(text):
         symbols[name] = symbols.get(name, 0.0) + share / 100 * whole / max(1, ios)
     kept = sorted(symbols.items(), key=lambda item: -item[1])[:KEPT]
-    return Profile("ns of CPU" if event in ("cpu-clock", "task-clock") else event, dict(kept))
+    return Profile(
+        "ns of CPU" if event in ("cpu-clock", "task-clock") else event, dict(kept)
+    )

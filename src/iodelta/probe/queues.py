@@ -42,7 +42,11 @@ def numbers(text: str) -> Cpus:
     if not _LIST.fullmatch(text):
         return frozenset()
     ends = [part.partition("-") for part in text.split(",")]
-    return frozenset(chain.from_iterable(range(int(low), int(high or low) + 1) for low, _, high in ends))
+    return frozenset(
+        chain.from_iterable(
+            range(int(low), int(high or low) + 1) for low, _, high in ends
+        )
+    )
 
 
 def spelled(cpus: Iterable[int]) -> str:
@@ -53,22 +57,29 @@ def spelled(cpus: Iterable[int]) -> str:
             runs[-1].append(cpu)
         else:
             runs.append([cpu])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    return ",".join(
+        f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs
+    )
 
 
 def queues(machine: Machine, disk: str) -> Queues:
     """The queues of a whole disk, by kernel name."""
     found = sorted(
-        machine.glob(f"/sys/block/{sysfs_name(disk)}/mq/*/cpu_list"), key=lambda path: int(path.split("/")[-2])
+        machine.glob(f"/sys/block/{sysfs_name(disk)}/mq/*/cpu_list"),
+        key=lambda path: int(path.split("/")[-2]),
     )
-    feeding = tuple(numbers((attribute(machine, path) or "").replace(" ", "")) for path in found)
+    feeding = tuple(
+        numbers((attribute(machine, path) or "").replace(" ", "")) for path in found
+    )
     if disk.startswith("ublkb"):
         return Queues(disk, feeding, threads=True)
     interrupted: set[int] = set()
     for number in interrupts(machine, disk):
         action = attribute(machine, f"/sys/kernel/irq/{number}/actions") or ""
         if not re.search(r"config$|nvme\d+q0$", action):  # those complete no I/O
-            interrupted |= numbers(attribute(machine, f"/proc/irq/{number}/effective_affinity_list") or "")
+            interrupted |= numbers(
+                attribute(machine, f"/proc/irq/{number}/effective_affinity_list") or ""
+            )
     return Queues(disk, feeding, frozenset(interrupted))
 
 
@@ -79,11 +90,19 @@ def first_cpus(feeding: Iterable[Cpus]) -> Cpus:
 
 def nodes(machine: Machine) -> dict[int, Cpus]:
     """The CPUs of each NUMA node; empty without NUMA."""
-    found = {int(path.split("/")[-2][4:]): path for path in machine.glob(f"{NODES}/node[0-9]*/cpulist")}
-    return {node: numbers(attribute(machine, path) or "") for node, path in sorted(found.items())}
+    found = {
+        int(path.split("/")[-2][4:]): path
+        for path in machine.glob(f"{NODES}/node[0-9]*/cpulist")
+    }
+    return {
+        node: numbers(attribute(machine, path) or "")
+        for node, path in sorted(found.items())
+    }
 
 
-def placement_findings(found: Queues, cpus: Cpus, by_node: dict[int, Cpus], place: str = "") -> Iterator[Finding]:
+def placement_findings(
+    found: Queues, cpus: Cpus, by_node: dict[int, Cpus], place: str = ""
+) -> Iterator[Finding]:
     """What tasks bound to ``cpus`` will meet at the queues of a disk; nothing where they may run anywhere."""
     fed = [feeding for feeding in found.feeding if feeding & cpus]
     where = f"{place or 'tasks'} on CPUs {spelled(cpus)}"

@@ -39,7 +39,9 @@ class Reader:
         """Every named file of ``paths`` (or the first of several) that is there."""
         found = {}
         for key, places in paths.items():
-            text = self.text(f"{prefix}.{key}", *([places] if isinstance(places, str) else places))
+            text = self.text(
+                f"{prefix}.{key}", *([places] if isinstance(places, str) else places)
+            )
             if text:
                 found[key] = text
         return found
@@ -54,14 +56,18 @@ class Reader:
         text = done.text.strip()
         if done.returncode != 0 or not text:
             said = done.stderr.decode(errors="replace").strip().splitlines()
-            self.absent[name] = f"{' '.join(args)}: {said[0] if said else f'exit code {done.returncode}'}"
+            self.absent[name] = (
+                f"{' '.join(args)}: {said[0] if said else f'exit code {done.returncode}'}"
+            )
             return ""
         return text
 
     def directory(self, *patterns: str) -> Section:
         """Every readable file that matches, by its last name. Nothing is recorded about the others."""
         found = {}
-        for path in chain.from_iterable(self.machine.glob(pattern) for pattern in patterns):
+        for path in chain.from_iterable(
+            self.machine.glob(pattern) for pattern in patterns
+        ):
             try:
                 text = self.machine.read(path).strip("\n\0 ")
             except MachineError:
@@ -72,7 +78,11 @@ class Reader:
 
     def together(self, name: str, pattern: str) -> str:
         """One text for many files that mostly agree (one of each CPU): ``performance``, or ``a (3), b (1)``."""
-        texts = [text for path in self.machine.glob(pattern) if (text := self.text(name, path))]
+        texts = [
+            text
+            for path in self.machine.glob(pattern)
+            if (text := self.text(name, path))
+        ]
         if texts:
             self.absent.pop(name, None)
         else:
@@ -83,10 +93,16 @@ class Reader:
 def summary(texts: Iterable[str]) -> str:
     """The common text, or each with its count, the most frequent first."""
     counts = Counter(texts).most_common()
-    return counts[0][0] if len(counts) == 1 else ", ".join(f"{text} ({count})" for text, count in counts)
+    return (
+        counts[0][0]
+        if len(counts) == 1
+        else ", ".join(f"{text} ({count})" for text, count in counts)
+    )
 
 
 def pairs(text: str, separator: str) -> Section:
     """``key: value`` or ``key=value`` lines; quotes around a value are taken off."""
     lines = (line.partition(separator) for line in text.splitlines())
-    return {key.strip(): value.strip().strip('"') for key, found, value in lines if found}
+    return {
+        key.strip(): value.strip().strip('"') for key, found, value in lines if found
+    }

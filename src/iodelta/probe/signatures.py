@@ -34,11 +34,19 @@ MAGICS: tuple[tuple[str, bytes, tuple[int, ...]], ...] = (
     ("Sun disk label", b"\xda\xbe", (508,)),
     ("SGI disk label", b"\x0b\xe5\xa9\x41", (0,)),
     ("Mac partition map", b"PM\x00\x00", (512,)),
-    ("ext2/3/4", b"\x53\xef", (1080, 8 * MIB + KIB + 56, 32 * MIB + 56, 128 * MIB + 56)),
+    (
+        "ext2/3/4",
+        b"\x53\xef",
+        (1080, 8 * MIB + KIB + 56, 32 * MIB + 56, 128 * MIB + 56),
+    ),
     ("XFS", b"XFSB", (0,)),
     ("btrfs", b"_BHRfS_M", tuple(copy + 64 for copy in (64 * KIB, *BTRFS_COPIES))),
     ("bcache", bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81"), (4096 + 24,)),
-    ("bcachefs", bytes.fromhex("c68573f666ce90a9d96a60cf803df7ef"), (4096 + 24, 2 * MIB + 24)),
+    (
+        "bcachefs",
+        bytes.fromhex("c68573f666ce90a9d96a60cf803df7ef"),
+        (4096 + 24, 2 * MIB + 24),
+    ),
     ("LVM physical volume", b"LABELONE", (0, 512, 1024, 1536)),
     ("LVM1 physical volume", b"HM\x01\x00", (0,)),
     ("LUKS", b"LUKS\xba\xbe", (0,)),
@@ -119,10 +127,17 @@ def _is_postgres(at: At) -> bool:
 
 def _is_innodb(at: At) -> bool:
     """The first page (``fil0types.h``) has number 0 and is the header of a file space; the second has number 1."""
-    return at(4, 4) == bytes(4) and at(24, 2) == b"\0\x08" and at(16 * KIB + 4, 4) == b"\0\0\0\1"
+    return (
+        at(4, 4) == bytes(4)
+        and at(24, 2) == b"\0\x08"
+        and at(16 * KIB + 4, 4) == b"\0\0\0\1"
+    )
 
 
-PAGES: Mapping[str, Callable[[At], bool]] = {"PostgreSQL pages": _is_postgres, "InnoDB tablespace": _is_innodb}
+PAGES: Mapping[str, Callable[[At], bool]] = {
+    "PostgreSQL pages": _is_postgres,
+    "InnoDB tablespace": _is_innodb,
+}
 """Formats without a signature long enough to be believed, and what holds of their pages."""
 
 MD_MAGIC = 0xA92B4EFC
@@ -135,7 +150,11 @@ def ranges(size: int) -> tuple[tuple[int, int], ...]:
     """Offset and length in bytes of all that ``detect`` looks at on a device of ``size`` bytes, without overlap."""
     head = min(size, HEAD)
     tail = max((size - TAIL) // STEP * STEP, head)
-    copies = [(copy, STEP) for copy in sorted((*BTRFS_COPIES, *EXT_COPIES)) if head <= copy < tail]
+    copies = [
+        (copy, STEP)
+        for copy in sorted((*BTRFS_COPIES, *EXT_COPIES))
+        if head <= copy < tail
+    ]
     found = [(0, head), *copies, (tail, size - tail)]
     return tuple((offset, length) for offset, length in found if length)
 
@@ -154,9 +173,14 @@ def detect(pieces: Mapping[int, bytes], size: int) -> tuple[str, ...]:
 
     found = []
     for name, magic, places in MAGICS:
-        found += [name for p in places if at(p if p >= 0 else size + p, len(magic)) == magic]
+        found += [
+            name for p in places if at(p if p >= 0 else size + p, len(magic)) == magic
+        ]
     found += [name for name, holds in PAGES.items() if holds(at)]
-    for name, places in (("md RAID member", _md_places(size)), ("ZFS", _zfs_places(size))):
+    for name, places in (
+        ("md RAID member", _md_places(size)),
+        ("ZFS", _zfs_places(size)),
+    ):
         magics = (MD_MAGIC,) if name.startswith("md") else (ZFS_UBERBLOCK, ZFS_CHECKSUM)
         width = 4 if name.startswith("md") else 8
         wanted = {magic.to_bytes(width, "little") for magic in magics}
@@ -166,20 +190,31 @@ def detect(pieces: Mapping[int, bytes], size: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def read_signatures(machine: Machine, path: str, size: int) -> tuple[tuple[str, ...], bytes]:
+def read_signatures(
+    machine: Machine, path: str, size: int
+) -> tuple[tuple[str, ...], bytes]:
     """What the device node or file ``path`` of ``size`` bytes holds, by its bytes and by blkid(8) where there is one;
     and these bytes.
 
     Reads some 6 MiB past the page cache; never opens for writing. Raises MachineError when a byte cannot be read.
     """
-    pieces = {offset: read_bytes(machine, path, offset, length) for offset, length in ranges(size)}
+    pieces = {
+        offset: read_bytes(machine, path, offset, length)
+        for offset, length in ranges(size)
+    }
     return detect(pieces, size) or _blkid(machine, path), b"".join(pieces.values())
 
 
 def read_bytes(machine: Machine, path: str, offset: int, length: int) -> bytes:
     """``length`` bytes at ``offset`` (a multiple of ``STEP``) of a device. Raises MachineError when fewer come."""
     count = -(-length // STEP)
-    words = ["dd", f"if={path}", f"bs={STEP}", f"skip={offset // STEP}", f"count={count}"]
+    words = [
+        "dd",
+        f"if={path}",
+        f"bs={STEP}",
+        f"skip={offset // STEP}",
+        f"count={count}",
+    ]
     # A filesystem writes past the block device's page cache, which may therefore be stale: read the medium.
     done = machine.run([*words, "iflag=direct"], timeout=60)
     if done.returncode != 0:
@@ -206,7 +241,9 @@ def _zfs_places(size: int) -> tuple[int, ...]:
     labels = (0, ZFS_LABEL, end - 2 * ZFS_LABEL, end - ZFS_LABEL)
     slots = range(128 * KIB, ZFS_LABEL, KIB)
     present = [label for label in labels if label >= 0]
-    return tuple(label + place for label, place in product(present, (*slots, 128 * KIB - 40)))
+    return tuple(
+        label + place for label, place in product(present, (*slots, 128 * KIB - 40))
+    )
 
 
 def _blkid(machine: Machine, path: str) -> tuple[str, ...]:

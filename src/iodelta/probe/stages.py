@@ -24,7 +24,9 @@ EVENTS = {
     "block_rq_complete": "complete",
 }
 _LINE = re.compile(
-    r"\s(\d+\.\d+): (" + "|".join(EVENTS) + r"): (\d+,\d+) ([A-Z]+) .*?(\d+) \+ (\d+) (?:[a-z-]+,\d+,\d+ )?\["
+    r"\s(\d+\.\d+): ("
+    + "|".join(EVENTS)
+    + r"): (\d+,\d+) ([A-Z]+) .*?(\d+) \+ (\d+) (?:[a-z-]+,\d+,\d+ )?\["
 )
 
 BUFFER_KIB = 16384
@@ -53,7 +55,9 @@ def missing(machine: Machine) -> str:
         return "needs root: trace points belong to root"
     if "tracefs" not in (attribute(machine, "/proc/filesystems") or "").split():
         return "the kernel has no tracefs (CONFIG_FTRACE)"
-    if mounted(machine) and not machine.glob(f"{TRACEFS}/events/block/block_rq_issue/enable"):
+    if mounted(machine) and not machine.glob(
+        f"{TRACEFS}/events/block/block_rq_issue/enable"
+    ):
         return "the kernel has no trace points of the block layer (CONFIG_BLK_DEV_IO_TRACE)"
     return ""
 
@@ -68,7 +72,9 @@ def begin(machine: Machine, instance: str, disks: Sequence[str]) -> None:
     machine.write(f"{instance}/trace_clock", "mono")
     machine.write(f"{instance}/buffer_size_kb", str(BUFFER_KIB))
     numbers = [device(machine, disk).devno.partition(":") for disk in disks]
-    wanted = " || ".join(f"dev == {int(major) << 20 | int(minor)}" for major, _, minor in numbers)
+    wanted = " || ".join(
+        f"dev == {int(major) << 20 | int(minor)}" for major, _, minor in numbers
+    )
     for event in EVENTS:
         machine.write(f"{instance}/events/block/{event}/filter", wanted)
         machine.write(f"{instance}/events/block/{event}/enable", "1")
@@ -83,7 +89,11 @@ def end(machine: Machine, instance: str) -> tuple[Stage, ...]:
 def parsed(text: str) -> tuple[Stage, ...]:
     """Stages from a trace. A request is known by its device and first sector; of merged ones the first bio counts."""
     open_: dict[tuple[str, str], dict[str, float]] = {}
-    spans: dict[str, list[float]] = {"queue to issue": [], "insert to issue": [], "issue to complete": []}
+    spans: dict[str, list[float]] = {
+        "queue to issue": [],
+        "insert to issue": [],
+        "issue to complete": [],
+    }
     for at, event, dev, _, sector, _ in _LINE.findall(text):
         key, when = (dev, sector), float(at)
         if EVENTS[event] != "complete":

@@ -15,12 +15,40 @@ from iodelta.probe.topology import Target
 PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 MD = (
-    *("level", "layout", "chunk_size", "raid_disks", "degraded", "array_state", "sync_action", "sync_completed"),
-    *("bitmap/location", "bitmap/chunksize", "bitmap_type", "metadata_version", "consistency_policy"),
-    *("stripe_cache_size", "group_thread_cnt", "preread_bypass_threshold", "skip_copy", "sync_speed_max"),
+    *(
+        "level",
+        "layout",
+        "chunk_size",
+        "raid_disks",
+        "degraded",
+        "array_state",
+        "sync_action",
+        "sync_completed",
+    ),
+    *(
+        "bitmap/location",
+        "bitmap/chunksize",
+        "bitmap_type",
+        "metadata_version",
+        "consistency_policy",
+    ),
+    *(
+        "stripe_cache_size",
+        "group_thread_cnt",
+        "preread_bypass_threshold",
+        "skip_copy",
+        "sync_speed_max",
+    ),
 )
 BTRFS_DEVICE = ("missing", "replace_target", "writeable")
-BCACHE = ("state", "cache_mode", "sequential_cutoff", "readahead_cache_policy", "writeback_percent", "dirty_data")
+BCACHE = (
+    "state",
+    "cache_mode",
+    "sequential_cutoff",
+    "readahead_cache_policy",
+    "writeback_percent",
+    "dirty_data",
+)
 
 
 def target_section(target: Target) -> Section:
@@ -45,32 +73,69 @@ def target_section(target: Target) -> Section:
 def filesystem(reader: Reader, target: Target) -> Section:
     """Where it is mounted and with which options; the layout of a btrfs."""
     try:
-        mount = next((one for one in mounts(reader.machine) if target.mount and one.point == target.mount), None)
+        mount = next(
+            (
+                one
+                for one in mounts(reader.machine)
+                if target.mount and one.point == target.mount
+            ),
+            None,
+        )
     except MachineError as error:
         reader.absent["filesystem"] = error.what
         return {}
     if mount is None:
         reader.absent["filesystem"] = "the target is on no mounted filesystem"
         return {}
-    found = {"type": mount.fstype, "source": mount.source, "options": ",".join(mount.options)}
-    fsid = btrfs_of(reader.machine, target.devices[0]) if mount.fstype == "btrfs" and target.devices else None
+    found = {
+        "type": mount.fstype,
+        "source": mount.source,
+        "options": ",".join(mount.options),
+    }
+    fsid = (
+        btrfs_of(reader.machine, target.devices[0])
+        if mount.fstype == "btrfs" and target.devices
+        else None
+    )
     if fsid:
         base = f"/sys/fs/btrfs/{fsid}"
-        files = ("label", "read_policy", "nodesize", "sectorsize", "checksum", "exclusive_operation", "quota_override")
+        files = (
+            "label",
+            "read_policy",
+            "nodesize",
+            "sectorsize",
+            "checksum",
+            "exclusive_operation",
+            "quota_override",
+        )
         found["btrfs.fsid"] = fsid
-        found |= reader.section("filesystem", {f"btrfs.{file}": f"{base}/{file}" for file in files})
+        found |= reader.section(
+            "filesystem", {f"btrfs.{file}": f"{base}/{file}" for file in files}
+        )
         for kind in ("data", "metadata", "system"):
             profiles = reader.machine.glob(f"{base}/allocation/{kind}/*/total_bytes")
             found[f"btrfs.{kind}"] = ", ".join(path.split("/")[-2] for path in profiles)
             found |= reader.section(
                 "filesystem",
-                {f"btrfs.{kind}.{file}": f"{base}/allocation/{kind}/{file}" for file in ("total_bytes", "bytes_used")},
+                {
+                    f"btrfs.{kind}.{file}": f"{base}/allocation/{kind}/{file}"
+                    for file in ("total_bytes", "bytes_used")
+                },
             )
-        found["btrfs.devices"] = " ".join(path.rsplit("/", 1)[1] for path in reader.machine.glob(f"{base}/devices/*"))
-        found["btrfs.features"] = " ".join(path.rsplit("/", 1)[1] for path in reader.machine.glob(f"{base}/features/*"))
+        found["btrfs.devices"] = " ".join(
+            path.rsplit("/", 1)[1] for path in reader.machine.glob(f"{base}/devices/*")
+        )
+        found["btrfs.features"] = " ".join(
+            path.rsplit("/", 1)[1] for path in reader.machine.glob(f"{base}/features/*")
+        )
         for path in reader.machine.glob(f"{base}/devinfo/*/missing"):
-            states = reader.directory(*(f"{path.rsplit('/', 1)[0]}/{file}" for file in BTRFS_DEVICE))
-            found |= {f"btrfs.devid{path.split('/')[-2]}.{key}": value for key, value in states.items()}
+            states = reader.directory(
+                *(f"{path.rsplit('/', 1)[0]}/{file}" for file in BTRFS_DEVICE)
+            )
+            found |= {
+                f"btrfs.devid{path.split('/')[-2]}.{key}": value
+                for key, value in states.items()
+            }
     return found
 
 
@@ -99,10 +164,19 @@ def _device(reader: Reader, name: str) -> Section:
     found = {"name": name, "size_bytes": str(this.size_bytes)}
     if this.partition:
         found |= {"partition_of": this.disk, "partition": str(this.partition)}
-        return found | reader.section(name, {"start_sector": f"{base}/start", "alignment": f"{base}/alignment_offset"})
+        return found | reader.section(
+            name,
+            {"start_sector": f"{base}/start", "alignment": f"{base}/alignment_offset"},
+        )
     found |= _hardware(reader, name, base)
-    found |= {f"queue.{key}": text for key, text in reader.directory(f"{base}/queue/*").items()}
-    found |= {f"queue.iosched.{key}": text for key, text in reader.directory(f"{base}/queue/iosched/*").items()}
+    found |= {
+        f"queue.{key}": text
+        for key, text in reader.directory(f"{base}/queue/*").items()
+    }
+    found |= {
+        f"queue.iosched.{key}": text
+        for key, text in reader.directory(f"{base}/queue/iosched/*").items()
+    }
     found |= _queues(reader, name, base)
     for key, texts in {
         "loop": reader.directory(f"{base}/loop/*"),
@@ -114,11 +188,17 @@ def _device(reader: Reader, name: str) -> Section:
     for path in reader.machine.glob(f"{base}/md/dev-*"):
         member = path.rsplit("/dev-", 1)[1]
         states = reader.directory(f"{path}/slot", f"{path}/state")
-        found[f"md.member.{member}"] = f"slot {states.get('slot', '?')}, {states.get('state', '?')}"
+        found[f"md.member.{member}"] = (
+            f"slot {states.get('slot', '?')}, {states.get('state', '?')}"
+        )
     if "dm.name" in found:
-        table = reader.command(f"{name}.dm.targets", ["dmsetup", "table", "--", found["dm.name"]])
+        table = reader.command(
+            f"{name}.dm.targets", ["dmsetup", "table", "--", found["dm.name"]]
+        )
         # Only the types: a table may name keys.
-        types = [words[2] for line in table.splitlines() if len(words := line.split()) > 2]
+        types = [
+            words[2] for line in table.splitlines() if len(words := line.split()) > 2
+        ]
         if types:
             found["dm.targets"] = summary(types)
     if this.slaves:
@@ -139,20 +219,43 @@ def _hardware(reader: Reader, name: str, base: str) -> Section:
         {
             "model": (f"{base}/device/model", f"{base}/device/name"),
             "vendor": f"{base}/device/vendor",
-            "firmware": (f"{base}/device/firmware_rev", f"{base}/device/rev", f"{base}/device/fwrev"),
+            "firmware": (
+                f"{base}/device/firmware_rev",
+                f"{base}/device/rev",
+                f"{base}/device/fwrev",
+            ),
             "transport": f"{base}/device/transport",
-            "cache": (*reader.machine.glob(f"{base}/device/scsi_disk/*/cache_type"), f"{base}/cache_type"),
+            "cache": (
+                *reader.machine.glob(f"{base}/device/scsi_disk/*/cache_type"),
+                f"{base}/cache_type",
+            ),
             "queue_depth": f"{base}/device/queue_depth",
-            "power_control": (f"{base}/device/power/control", f"{base}/device/device/power/control"),
+            "power_control": (
+                f"{base}/device/power/control",
+                f"{base}/device/device/power/control",
+            ),
             # How late an NVMe drive may wake up from its power states (APST).
             "wake_latency_us": f"{base}/device/power/pm_qos_latency_tolerance_us",
         },
     )
     if "transport" not in found:
-        kinds = ("usb", "virtio", "nvme", "ata", "end_device", "rport", "session", "mmc_host")
+        kinds = (
+            "usb",
+            "virtio",
+            "nvme",
+            "ata",
+            "end_device",
+            "rport",
+            "session",
+            "mmc_host",
+        )
         seen = [kind for kind in kinds if re.search(rf"/{kind}[^/]*", real)]
         if seen:
-            found["transport"] = {"end_device": "sas", "rport": "fc", "session": "iscsi"}.get(seen[0], seen[0])
+            found["transport"] = {
+                "end_device": "sas",
+                "rport": "fc",
+                "session": "iscsi",
+            }.get(seen[0], seen[0])
             reader.absent.pop(f"{name}.transport", None)
     addresses = PCI.findall(real)
     if addresses:
@@ -174,13 +277,18 @@ def _hardware(reader: Reader, name: str, base: str) -> Section:
 def _queues(reader: Reader, name: str, base: str) -> Section:
     """Which CPUs each hardware queue serves, and where its interrupts may go."""
     found = {}
-    paths = sorted(reader.machine.glob(f"{base}/mq/*/cpu_list"), key=lambda path: int(path.split("/")[-2]))
+    paths = sorted(
+        reader.machine.glob(f"{base}/mq/*/cpu_list"),
+        key=lambda path: int(path.split("/")[-2]),
+    )
     if paths:
         found["hardware_queues"] = str(len(paths))
     for path in paths:
         found[f"mq.{path.split('/')[-2]}.cpus"] = reader.text(f"{name}.mq", path)
     for place, number in enumerate(interrupts(reader.machine, name)):
-        text = reader.directory(f"/proc/irq/{number}/effective_affinity_list").get("effective_affinity_list")
+        text = reader.directory(f"/proc/irq/{number}/effective_affinity_list").get(
+            "effective_affinity_list"
+        )
         if text:
             found[f"interrupt.{place}.cpus"] = text
     return found

@@ -43,7 +43,10 @@ def statuses(machine: Machine, paths: Sequence[str]) -> dict[str, Stat]:
     """stat(2) of many paths at the cost of one command; those that are not there are left out. Raises MachineError."""
     if not paths:
         return {}
-    done = machine.run(["stat", "-L", "-c", "%f %d %t %T %s %b %i %h %n", "--", *paths], env={"LC_ALL": "C"})
+    done = machine.run(
+        ["stat", "-L", "-c", "%f %d %t %T %s %b %i %h %n", "--", *paths],
+        env={"LC_ALL": "C"},
+    )
     found = {}
     for line in done.text.splitlines():
         words = line.split(" ", 8)
@@ -67,7 +70,9 @@ def statuses(machine: Machine, paths: Sequence[str]) -> dict[str, Stat]:
 def no_stat(machine: Machine, said: str, path: str) -> MachineError:
     """The error to raise when stat says no numbers of ``path``."""
     remedy = f"is the first stat on the PATH that of coreutils, on {machine.name}?"
-    return MachineError(f"stat says {said!r}, which iodelta cannot parse", place=path, remedy=remedy)
+    return MachineError(
+        f"stat says {said!r}, which iodelta cannot parse", place=path, remedy=remedy
+    )
 
 
 def _devno(number: int) -> str:

@@ -10,7 +10,16 @@ import msgspec
 
 from iodelta.errors import RequestError
 from iodelta.machine import Machine, literal
-from iodelta.probe.devices import Device, below, btrfs_id, btrfs_of, device, members, name_of, under
+from iodelta.probe.devices import (
+    Device,
+    below,
+    btrfs_id,
+    btrfs_of,
+    device,
+    members,
+    name_of,
+    under,
+)
 from iodelta.probe.identity import Identity, identify, same_device
 from iodelta.probe.mounts import Mount, mount_of, mounts
 from iodelta.probe.sysfs import Stat, attribute, boot_id, status
@@ -90,23 +99,41 @@ def resolve_tree(machine: Machine, path: str) -> Target:
     """A directory whose entries may be links to others: with the devices below all of them. As ``resolve``."""
     target = resolve(machine, path)
     if target.kind != "directory":
-        raise RequestError("is not a directory", place=path, remedy="leave [target] files out")
+        raise RequestError(
+            "is not a directory", place=path, remedy="leave [target] files out"
+        )
     found = machine.run(
-        ["readlink", "-f", "--", target.real_path, *machine.glob(f"{literal(target.real_path)}/*")]
+        [
+            "readlink",
+            "-f",
+            "--",
+            target.real_path,
+            *machine.glob(f"{literal(target.real_path)}/*"),
+        ]
     ).text
     places = [resolve(machine, one) for one in dict.fromkeys(found.splitlines()[1:])]
     places = [one for one in places if one.kind == "directory"] or [target]
     devices = tuple(dict.fromkeys(chain.from_iterable(one.devices for one in places)))
     disks = tuple(dict.fromkeys(chain.from_iterable(one.disks for one in places)))
     if len(devices) == 1:
-        return msgspec.structs.replace(places[0], path=path, real_path=target.real_path, identity=target.identity)
+        return msgspec.structs.replace(
+            places[0], path=path, real_path=target.real_path, identity=target.identity
+        )
     reason = f"its files lie on {len(devices)} devices" if devices else target.reason
     return msgspec.structs.replace(
-        target, device=None, devno="", disk=None, devices=devices, disks=disks, reason=reason
+        target,
+        device=None,
+        devno="",
+        disk=None,
+        devices=devices,
+        disks=disks,
+        reason=reason,
     )
 
 
-def _block_target(machine: Machine, path: str, real: str, found: Stat, table: tuple[Mount, ...]) -> Target:
+def _block_target(
+    machine: Machine, path: str, real: str, found: Stat, table: tuple[Mount, ...]
+) -> Target:
     name = name_of(machine, found.rdev)
     if name is None:
         raise RequestError(
@@ -117,7 +144,9 @@ def _block_target(machine: Machine, path: str, real: str, found: Stat, table: tu
     this = device(machine, name)
     mounted = next((mount for mount in table if mount.devno == this.devno), None)
     if mounted is None and (fsid := btrfs_of(machine, name)):
-        mounted = next((mount for mount in table if btrfs_id(machine, mount) == fsid), None)
+        mounted = next(
+            (mount for mount in table if btrfs_id(machine, mount) == fsid), None
+        )
     return Target(
         path=path,
         kind="block",
@@ -134,7 +163,9 @@ def _block_target(machine: Machine, path: str, real: str, found: Stat, table: tu
     )
 
 
-def _file_target(machine: Machine, path: str, real: str, found: Stat, table: tuple[Mount, ...]) -> Target:
+def _file_target(
+    machine: Machine, path: str, real: str, found: Stat, table: tuple[Mount, ...]
+) -> Target:
     mount = mount_of(real, table)
     devices, reason = under(machine, found.devno, mount)
     disks = tuple(dict.fromkeys(device(machine, name).disk for name in devices))
@@ -153,11 +184,17 @@ def _file_target(machine: Machine, path: str, real: str, found: Stat, table: tup
         mount=mount.point if mount else "",
         fstype=mount.fstype if mount else "",
         size_bytes=size,
-        identity=Identity(boot_id(machine), found.devno, size, backing=f"{found.devno} {found.inode}"),
+        identity=Identity(
+            boot_id(machine), found.devno, size, backing=f"{found.devno} {found.inode}"
+        ),
         reason=reason,
     )
 
 
 def _real_path(machine: Machine, path: str) -> str:
     # Byte for byte: a replacement, or a line break cut off, would be the name of another file.
-    return machine.run(["readlink", "-f", "--", path]).stdout.decode(errors="surrogateescape").removesuffix("\n")
+    return (
+        machine.run(["readlink", "-f", "--", path])
+        .stdout.decode(errors="surrogateescape")
+        .removesuffix("\n")
+    )

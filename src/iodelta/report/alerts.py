@@ -27,7 +27,9 @@ def _verdict(found: Alert) -> Verdict | None:
         account = load(Folder.open(Path(found.experiments[-1].folder)))
     except (RequestError, MeasureError):
         return None
-    return verdict_of(account.judgement.verdicts, account.plan.experiment.subject.labels)
+    return verdict_of(
+        account.judgement.verdicts, account.plan.experiment.subject.labels
+    )
 
 
 def _bisect(found: Alert, store: Store) -> str:
@@ -37,7 +39,9 @@ def _bisect(found: Alert, store: Store) -> str:
     folders = {row["id"]: row["folder"] for row in store.experiments()}
     ends = (found.last_good, found.first_bad)
     try:
-        good, bad = (measured_in(folders[one.experiment], found.steps[0].variant) for one in ends)
+        good, bad = (
+            measured_in(folders[one.experiment], found.steps[0].variant) for one in ends
+        )
     except (RequestError, MeasureError):
         return ""
     return bisect_line(found, good, bad)

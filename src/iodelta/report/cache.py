@@ -47,17 +47,23 @@ def kept(folder: Folder) -> Kept | None:
             # Only what was made from these very files, here, is unpacked: nobody else can know the key.
             if file.read(KEY) != key_of(folder).encode():
                 return None
-            found = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(file.read()), type=Kept)
+            found = msgspec.msgpack.decode(
+                zstandard.ZstdDecompressor().decompress(file.read()), type=Kept
+            )
     except (OSError, zstandard.ZstdError, msgspec.MsgspecError):
         return None
-    return msgspec.structs.replace(found, account=msgspec.structs.replace(found.account, folder=str(folder.path)))
+    return msgspec.structs.replace(
+        found, account=msgspec.structs.replace(found.account, folder=str(folder.path))
+    )
 
 
 def keep(folder: Folder, account: Account, charts: Charts, key: str) -> None:
     """Keep what was found in the files of which ``key_of`` gave ``key``. A folder that cannot be written has none."""
     if type(folder) is not Folder:
         return
-    data = zstandard.ZstdCompressor(level=3).compress(msgspec.msgpack.encode(Kept(account, charts)))
+    data = zstandard.ZstdCompressor(level=3).compress(
+        msgspec.msgpack.encode(Kept(account, charts))
+    )
     with contextlib.suppress(MeasureError):
         folder.write(FILE, key.encode() + data)
 
@@ -77,7 +83,9 @@ def _files(path: Path) -> Iterator[str]:
     """Name, size and times of the files in a directory; those that are derived, or being written, left out."""
     with contextlib.suppress(OSError), os.scandir(path) as entries:
         for entry in entries:
-            if entry.name.endswith((".zst", ".json", ".toml")) and not entry.name.startswith((".", "verdict")):
+            if entry.name.endswith(
+                (".zst", ".json", ".toml")
+            ) and not entry.name.startswith((".", "verdict")):
                 found = entry.stat()
                 yield f"{entry.name} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}\n"
 

@@ -59,7 +59,9 @@ def load(folder: Folder) -> Account:
 
 def charted(folder: Folder, scale: Scale = "auto") -> tuple[Account, Charts]:
     """The account of a folder and its charts. Raises MeasureError for a damaged one."""
-    known = kept(folder) if scale == "auto" else None  # charts with another axis are not kept
+    known = (
+        kept(folder) if scale == "auto" else None
+    )  # charts with another axis are not kept
     if known is not None:
         return known.account, known.charts
     seen = _kept_if_slow(folder)
@@ -89,7 +91,9 @@ def derive(folder: Folder, *, unchanged: bool = False, page: bool = True) -> Acc
     if unchanged:
         refuse_changed(seen.account.findings, str(folder.path))
     folder.write(VERDICT, written(document(seen.account)))
-    folder.write(TRIALS, _parquet([seen.trials[number] for number in sorted(seen.trials)]))
+    folder.write(
+        TRIALS, _parquet([seen.trials[number] for number in sorted(seen.trials)])
+    )
     if not page:
         return seen.account
     charts = _charts(seen)
@@ -121,14 +125,20 @@ def derive_prepared(folder: Folder) -> PrepareAnswer:
 
 def charts_of_preparation(account: PrepareAnswer, scale: Scale = "auto") -> Charts:
     """Its rounds."""
-    return ((ROUNDS, (rounds.figure(account.disk, log=scale == "log"),)),) if account.disk.rounds else ()
+    return (
+        ((ROUNDS, (rounds.figure(account.disk, log=scale == "log"),)),)
+        if account.disk.rounds
+        else ()
+    )
 
 
 def document(account: Account) -> Document:
     """What ``verdict.json`` says."""
     # The result does not depend on where the folder is: it stays the same after a move.
     here = msgspec.structs.replace(account, folder=PurePath(account.folder).name)
-    return Document("iodelta.verdict/1", headline(account), here, tuple(method(account)))
+    return Document(
+        "iodelta.verdict/1", headline(account), here, tuple(method(account))
+    )
 
 
 def _charts(found: Judged, scale: Scale = "auto") -> Charts:
@@ -150,8 +160,13 @@ def frame_of(trials: Sequence[Trial]) -> polars.DataFrame:
     rows: list[dict[str, Any]] = []
     for trial in trials:
         if trial.measured:
-            measured = {f"measured.{name}": number.value for name, number in trial.measured.items()}
-            rows.append({**_row_of(trial), "direction": "command", **measured, **_beside(trial)})
+            measured = {
+                f"measured.{name}": number.value
+                for name, number in trial.measured.items()
+            }
+            rows.append(
+                {**_row_of(trial), "direction": "command", **measured, **_beside(trial)}
+            )
         for direction in trial.directions:
             latency = direction.lat or direction.clat
             rows.append(

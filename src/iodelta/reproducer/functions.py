@@ -26,7 +26,11 @@ PLACED = ("--filename=", "--directory=", "--randseed=", "--name=")
 OLD_FIO = (3, 33)
 """The script must run with the fio of any reader, so it uses what this version has."""
 
-PLACES = {"{target.path}": '"$real"', "{target.mount}": '"$(target_mount)"', "{target.device}": '"$names"'}
+PLACES = {
+    "{target.path}": '"$real"',
+    "{target.mount}": '"$(target_mount)"',
+    "{target.device}": '"$names"',
+}
 """What a background command calls parts of the target, and what the script calls them."""
 
 Lines = tuple[str, ...]
@@ -36,7 +40,10 @@ def functions(plan: Plan, target: Target) -> Iterator[str]:
     """The functions that ``script.sh`` calls. Raises RequestError for a knob that no script can set."""
     experiment = plan.experiment
     yield from _names("cell_name", [cell.name for cell in experiment.cells])
-    variants = [safe_name(variant.name, number) for number, variant in enumerate(experiment.variants, 1)]
+    variants = [
+        safe_name(variant.name, number)
+        for number, variant in enumerate(experiment.variants, 1)
+    ]
     yield from _names("variant_name", variants)
     yield from _workloads(plan, target)
     scripts = knob_scripts(experiment)
@@ -53,7 +60,10 @@ def safe_name(name: str, number: int) -> str:
 
 
 def _names(function: str, names: list[str]) -> Iterator[str]:
-    cases = {f"{number}": (f"printf '%s' {quoted(inert(name))}",) for number, name in enumerate(names, 1)}
+    cases = {
+        f"{number}": (f"printf '%s' {quoted(inert(name))}",)
+        for number, name in enumerate(names, 1)
+    }
     yield from _function(f"{function}() {{", "$1", cases)
 
 
@@ -73,16 +83,22 @@ def _workloads(plan: Plan, target: Target) -> Iterator[str]:
 def _measure(words: list[str]) -> str:
     options = [_option(word) for word in words if not word.startswith(PLACED)]
     start = 'measure --name=iodelta --filename="$named"'
-    if any(" " in option for option in options):  # a line may not be broken within a quoted word
+    if any(
+        " " in option for option in options
+    ):  # a line may not be broken within a quoted word
         return " ".join([start, *options])
-    lines = textwrap.wrap(" ".join(options), 96, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(
+        " ".join(options), 96, break_long_words=False, break_on_hyphens=False
+    )
     return " \\\n            ".join([start, *lines])
 
 
 def _option(text: str) -> str:
     """A quoted word of fio. Raises RequestError for one of several lines, which no option has."""
     if "\n" in text or "\0" in text:
-        raise RequestError("a script cannot hold a line break in an option", place=inert(text)[:80])
+        raise RequestError(
+            "a script cannot hold a line break in an option", place=inert(text)[:80]
+        )
     return quoted(text)
 
 
@@ -103,7 +119,9 @@ def _load(condition: Condition) -> str:
         return " ".join(map(_filled, condition.background))
     if not condition.background_fio:
         return ""
-    words = background_fio(condition.background_fio, "/TARGET", place=f"condition {condition.name}")[1:]
+    words = background_fio(
+        condition.background_fio, "/TARGET", place=f"condition {condition.name}"
+    )[1:]
     options = [_option(word) for word in words if not word.startswith(PLACED)]
     return " ".join(['fio --name=background --filename="$named"', *options])
 
@@ -141,7 +159,9 @@ def _values(experiment: Experiment, name: str) -> list[str]:
         if value is None:
             continue
         if not value.isprintable():
-            raise RequestError("a value is one line of printable text", place=inert(name))
+            raise RequestError(
+                "a value is one line of printable text", place=inert(name)
+            )
         values[value] = None
     return list(values)
 
@@ -159,20 +179,31 @@ def _save(scripts: Mapping[str, Script]) -> Iterator[str]:
     yield "save() {"
     for script in scripts.values():
         yield from _indented(script.keep)
-        yield from (f"    printf 'undo %s\\n\\n' {quoted(step)} >>\"$saved\"" for step in script.steps)
+        yield from (
+            f"    printf 'undo %s\\n\\n' {quoted(step)} >>\"$saved\""
+            for step in script.steps
+        )
     yield from ("    :", "}", "")
 
 
 def _arm(experiment: Experiment, scripts: Mapping[str, Script]) -> Iterator[str]:
     """``arm``: what a trial's condition and variant set."""
-    numbers = {condition.name: number for number, condition in enumerate(experiment.conditions, 1)}
-    conditions = {f"{n}": (f"wanted={numbers[cell.condition]}",) for n, cell in enumerate(experiment.cells, 1)}
+    numbers = {
+        condition.name: number
+        for number, condition in enumerate(experiment.conditions, 1)
+    }
+    conditions = {
+        f"{n}": (f"wanted={numbers[cell.condition]}",)
+        for n, cell in enumerate(experiment.cells, 1)
+    }
     yield "arm() { # CELL VARIANT"
     yield from _cases("$1", conditions)
     yield '    if [ "$condition" != "$wanted" ]; then load_of "$wanted"; fi'
     yield "    condition=$wanted"
     settings = _settings(experiment)
-    yield from _cases("$1.$2", {arm: tuple(_set(scripts, settings[arm])) for arm in settings})
+    yield from _cases(
+        "$1.$2", {arm: tuple(_set(scripts, settings[arm])) for arm in settings}
+    )
     yield from ("}", "")
 
 
@@ -182,7 +213,10 @@ def _settings(experiment: Experiment) -> dict[str, dict[str, str]]:
     for cell_number, cell in enumerate(experiment.cells, 1):
         for variant_number, variant in enumerate(experiment.variants, 1):
             condition = experiment.condition(cell.condition)
-            settings[f"{cell_number}.{variant_number}"] = {**condition.knobs, **variant.knobs}
+            settings[f"{cell_number}.{variant_number}"] = {
+                **condition.knobs,
+                **variant.knobs,
+            }
     return settings
 
 
@@ -191,7 +225,9 @@ def _set(scripts: Mapping[str, Script], settings: Mapping[str, str]) -> Iterator
     for name, script in scripts.items():
         if name in settings:
             yield from map(line_text, script.values[settings[name]])
-        elif not any(other != name and family(other).covers(other, name) for other in settings):
+        elif not any(
+            other != name and family(other).covers(other, name) for other in settings
+        ):
             yield from map(line_text, script.release)
 
 
@@ -202,7 +238,10 @@ def _launch(experiment: Experiment, scripts: Mapping[str, Script]) -> Iterator[s
         words = _launcher(scripts, settings)
         if words:
             cases[arm] = (f'set -- {line_text(words)} "$@"',)
-    yield from ("launch() { # CELL.VARIANT WORD...: start these words behind what binds or limits them", "    arm=$1")
+    yield from (
+        "launch() { # CELL.VARIANT WORD...: start these words behind what binds or limits them",
+        "    arm=$1",
+    )
     yield "    shift"
     yield from _cases("$arm", cases)
     yield from ('    start "$@"', "}", "")
@@ -220,7 +259,11 @@ def _steps(scripts: Mapping[str, Script]) -> Iterator[str]:
     steps: dict[str, Steps] = {}
     for script in scripts.values():
         steps |= script.steps
-    for function, kind in (("do_command", "apply"), ("check_command", "verify"), ("undo", "restore")):
+    for function, kind in (
+        ("do_command", "apply"),
+        ("check_command", "verify"),
+        ("undo", "restore"),
+    ):
         cases: dict[str, Lines] = {}
         for name, step in steps.items():
             line: Line = getattr(step, kind)
@@ -237,7 +280,9 @@ def _indented(lines: Iterable[Line]) -> Iterator[str]:
         yield f"    {line_text(line)}"
 
 
-def _function(head: str, word: str, cases: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _function(
+    head: str, word: str, cases: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
     yield head
     yield from _cases(word, cases)
     yield from ("}", "")

@@ -44,14 +44,24 @@ def reproducer_of(path: Path) -> str:
     target = target_of(journal)
     if target is None:
         raise MeasureError(
-            "nothing was measured yet", place=str(path), remedy=f"`iodelta run {pasted(path)}` continues it"
+            "nothing was measured yet",
+            place=str(path),
+            remedy=f"`iodelta run {pasted(path)}` continues it",
         )
     ran = [journal.started[number] for number in sorted(journal.finished)]
     account = load(folder)
-    return script(plan, target, ran or _planned(plan), headline(account), dict(account.system).get("fio", ""))
+    return script(
+        plan,
+        target,
+        ran or _planned(plan),
+        headline(account),
+        dict(account.system).get("fio", ""),
+    )
 
 
-def script(plan: Plan, target: Target, trials: list[Started], answer: str, fio: str) -> str:
+def script(
+    plan: Plan, target: Target, trials: list[Started], answer: str, fio: str
+) -> str:
     """The script for these trials. Raises RequestError for settings or names that no script can hold."""
     experiment = plan.experiment
     if tool := "a command" if experiment.of_command else tool_of(experiment):
@@ -62,7 +72,11 @@ def script(plan: Plan, target: Target, trials: list[Started], answer: str, fio: 
         )
     scratch = plan.identifier in target.real_path
     # Of the trials alone: the script does not prepare the disk.
-    writing = any_writes(msgspec.structs.replace(experiment, prepare=None), target, size_of(experiment, target))
+    writing = any_writes(
+        msgspec.structs.replace(experiment, prepare=None),
+        target,
+        size_of(experiment, target),
+    )
     lines = [
         *_head(plan, target, trials, answer, fio, scratch=scratch, writing=writing),
         *functions(plan, target),
@@ -76,7 +90,14 @@ def script(plan: Plan, target: Target, trials: list[Started], answer: str, fio: 
 
 
 def _head(
-    plan: Plan, target: Target, trials: list[Started], answer: str, fio: str, *, scratch: bool, writing: bool
+    plan: Plan,
+    target: Target,
+    trials: list[Started],
+    answer: str,
+    fio: str,
+    *,
+    scratch: bool,
+    writing: bool,
 ) -> Iterator[str]:
     experiment = plan.experiment
     yield "#!/bin/sh"
@@ -89,7 +110,9 @@ def _head(
         f"{target.path}; in the same order, with the same seeds. Made by iodelta {__version__}."
     )
     if experiment.prepare is not None:
-        yield from _comment("Before these trials the disk was prepared, which this script does not do: iodelta prepare")
+        yield from _comment(
+            "Before these trials the disk was prepared, which this script does not do: iodelta prepare"
+        )
     yield "#"
     what = "DIRECTORY" if scratch else "TARGET"
     force = "--overwrite " if writing and not scratch else ""
@@ -99,7 +122,9 @@ def _head(
     for variant in experiment.variants:
         settings = [f"{name} = {value}" for name, value in variant.knobs.items()]
         settings += [f"fio.{name} = {value}" for name, value in variant.options]
-        yield from _comment(f"{variant.name}: {'; '.join(settings) or 'everything as it is'}")
+        yield from _comment(
+            f"{variant.name}: {'; '.join(settings) or 'everything as it is'}"
+        )
     for command in experiment.runs_commands():
         yield from _comment(f"It runs: {command}")
     yield ""
@@ -116,7 +141,9 @@ def _head(
 
 def _comment(text: str) -> Iterator[str]:
     """A comment of any text: without line breaks, which would end it."""
-    yield from textwrap.wrap(inert(text), 100, initial_indent="# ", subsequent_indent="#   ")
+    yield from textwrap.wrap(
+        inert(text), 100, initial_indent="# ", subsequent_indent="#   "
+    )
 
 
 def _trials(experiment: Experiment, trials: list[Started]) -> Iterator[str]:

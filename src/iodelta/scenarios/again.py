@@ -19,7 +19,9 @@ _IN_STAGE = re.compile(rf"(.*)/{PREFIX}([0-9a-f]{{16}})/.+")
 
 
 @contextlib.contextmanager
-def remade(folder: Folder, machine: Machine, watcher: Watcher, *, stop: Callable[[], bool]) -> Iterator[bool]:
+def remade(
+    folder: Folder, machine: Machine, watcher: Watcher, *, stop: Callable[[], bool]
+) -> Iterator[bool]:
     """Whether it had to be made; leaving removes it again. A folder of anything else, or on a disk of the user's own,
     needs nothing.
 
@@ -37,7 +39,14 @@ def remade(folder: Folder, machine: Machine, watcher: Watcher, *, stop: Callable
     watcher.note(f"{one.name} makes again: {one.makes}")
     asked = folder.read(EXPERIMENT).decode()
     with staged(
-        machine, watcher, full=origin.full, target=None, home=place[1], stop=stop, identifier=place[2], asked=asked
+        machine,
+        watcher,
+        full=origin.full,
+        target=None,
+        home=place[1],
+        stop=stop,
+        identifier=place[2],
+        asked=asked,
     ) as stage:
         if one.made(stage, machine="".join(experiment.machines)) != asked:
             raise RequestError(

@@ -46,7 +46,11 @@ def offered(scenario: Scenario, missing: tuple[Need, ...]) -> Offered:
     return Offered(scenario.name, scenario.title, missing)
 
 
-def answer(scenario: Scenario, missing: tuple[Need, ...], *, full: bool) -> ScenarioAnswer:
+def answer(
+    scenario: Scenario, missing: tuple[Need, ...], *, full: bool
+) -> ScenarioAnswer:
     """All that there is to say before it runs."""
     text = scenario.text({}, full=full)
-    return ScenarioAnswer(scenario.name, scenario.title, scenario.about, scenario.makes, missing, text)
+    return ScenarioAnswer(
+        scenario.name, scenario.title, scenario.about, scenario.makes, missing, text
+    )

@@ -92,9 +92,18 @@ def needs(machine: Machine) -> Iterator[Need]:
     """What this machine lacks for it."""
     yield from loops(machine)
     yield from slowing.needs(machine)
-    yield from programs(machine, ("mkfs.btrfs", "btrfs-progs"), ("addpart", "util-linux"), ("filefrag", "e2fsprogs"))
+    yield from programs(
+        machine,
+        ("mkfs.btrfs", "btrfs-progs"),
+        ("addpart", "util-linux"),
+        ("filefrag", "e2fsprogs"),
+    )
     if "btrfs" not in (attribute(machine, "/proc/filesystems") or "").split():
-        yield Need("btrfs", "the kernel does not offer btrfs (/proc/filesystems)", "modprobe btrfs")
+        yield Need(
+            "btrfs",
+            "the kernel does not offer btrfs (/proc/filesystems)",
+            "modprobe btrfs",
+        )
     if not installed():
         yield Need("iodelta-native", "the mirror is part of the native core", INSTALL)
 
@@ -107,16 +116,36 @@ def foreseen(machine: Machine, full: bool, target: Target | None) -> Values:
     """As ``prepare``, for a kernel that has the policy ``pid`` alone."""
     variants = variants_of(("pid",), ("/dev/loopN", "/dev/loopM"))
     tables = "".join(variant_table(name, knobs) for name, knobs in variants.items())
-    return {"target": "/btrfs/measured/file", "variants": tables, "defrag": json.dumps([*COMMAND, "policy", "defrag"])}
+    return {
+        "target": "/btrfs/measured/file",
+        "variants": tables,
+        "defrag": json.dumps([*COMMAND, "policy", "defrag"]),
+    }
 
 
 def prepare(stage: Stage) -> Values:
     """Two slow disks, a filesystem with a file on their first halves, the mirror's members on the second ones."""
     size = (DISK[stage.full], 24 << 30 if stage.full else 96 * MIB)
-    disks = [stage.disk(f"disk{number}", size[0], parts=2) for number in range(len(PACES))]
+    disks = [
+        stage.disk(f"disk{number}", size[0], parts=2) for number in range(len(PACES))
+    ]
     first, *_ = halves = [part_of(disk, 1) for disk in disks]
-    members = [stage.steady(part_of(disk, 2), f"member{number}") for number, disk in enumerate(disks)]
-    stage.run(["mkfs.btrfs", "--quiet", "--force", "--data", "raid1", "--metadata", "raid1", *halves])
+    members = [
+        stage.steady(part_of(disk, 2), f"member{number}")
+        for number, disk in enumerate(disks)
+    ]
+    stage.run(
+        [
+            "mkfs.btrfs",
+            "--quiet",
+            "--force",
+            "--data",
+            "raid1",
+            "--metadata",
+            "raid1",
+            *halves,
+        ]
+    )
     point = stage.place("mounts/btrfs")
     stage.run(["mount", "--", first, point])
     home = f"{point}/measured"
@@ -125,21 +154,49 @@ def prepare(stage: Stage) -> Values:
     stage.run(["touch", "--", f"{home}/file"])
     record(stage.machine, f"{home}/file")
     stage.run(["chattr", "+C", "--", f"{home}/file"])
-    stage.run(["dd", "if=/dev/urandom", f"of={home}/file", "bs=1M", f"count={size[1] // MIB}", "conv=notrunc,fsync"])
+    stage.run(
+        [
+            "dd",
+            "if=/dev/urandom",
+            f"of={home}/file",
+            "bs=1M",
+            f"count={size[1] // MIB}",
+            "conv=notrunc,fsync",
+        ]
+    )
     slow(stage, dict(zip(disks, PACES, strict=True)))
     variants = variants_of(_offered(stage, first), members)
-    load = [*COMMAND, "policy", "defrag", point, "--size", "1g" if stage.full else "16m"]
+    load = [
+        *COMMAND,
+        "policy",
+        "defrag",
+        point,
+        "--size",
+        "1g" if stage.full else "16m",
+    ]
     return {
         "target": f"{home}/file",
-        "variants": "".join(variant_table(name, knobs) for name, knobs in variants.items()),
+        "variants": "".join(
+            variant_table(name, knobs) for name, knobs in variants.items()
+        ),
         "defrag": json.dumps(load),
     }
 
 
-def variants_of(offered: Sequence[str], members: Sequence[str]) -> dict[str, dict[str, str]]:
+def variants_of(
+    offered: Sequence[str], members: Sequence[str]
+) -> dict[str, dict[str, str]]:
     """Name -> knobs: what the kernel has is measured on btrfs, the rest by the mirror, and ``pid`` on both."""
-    variants = {policy: {"btrfs.read_policy": policy} for policy in POLICIES if policy in offered}
-    for policy in ("pid", *(policy for policy in POLICIES if policy not in offered), "queue-reads"):
+    variants = {
+        policy: {"btrfs.read_policy": policy}
+        for policy in POLICIES
+        if policy in offered
+    }
+    for policy in (
+        "pid",
+        *(policy for policy in POLICIES if policy not in offered),
+        "queue-reads",
+    ):
         name = f"{policy}.mirror" if policy in variants else policy
         variants[name] = {"mirror.read_policy": " ".join((policy, *members))}
     return variants
@@ -153,14 +210,18 @@ def _offered(stage: Stage, node: str) -> tuple[str, ...]:
 
 def variant_table(name: str, knobs: Values) -> str:
     """A variant of an experiment file."""
-    return f"[variant.{json.dumps(name)}]\n" + "".join(f"{json.dumps(k)} = {json.dumps(v)}\n" for k, v in knobs.items())
+    return f"[variant.{json.dumps(name)}]\n" + "".join(
+        f"{json.dumps(k)} = {json.dumps(v)}\n" for k, v in knobs.items()
+    )
 
 
 def tell(folder: Folder) -> Iterator[str]:
     """The seed's own tables, then what each device did."""
     plan = read_plan(folder)
     journal = Account(folder.events())
-    yield from tables(plan.experiment, counted_trials(plan, journal, usable_trials(folder, journal)))
+    yield from tables(
+        plan.experiment, counted_trials(plan, journal, usable_trials(folder, journal))
+    )
 
 
 SCENARIO = Scenario(

@@ -34,5 +34,7 @@ def scenario(name: str) -> Scenario:
     names = [one.name for one in SCENARIOS]
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.3) or names
     raise RequestError(
-        "there is no such scenario", place=name, remedy=f"did you mean {', '.join(near)}? `iodelta scenario list`"
+        "there is no such scenario",
+        place=name,
+        remedy=f"did you mean {', '.join(near)}? `iodelta scenario list`",
     )

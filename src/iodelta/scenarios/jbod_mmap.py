@@ -82,14 +82,23 @@ FILES = 8
 def _sizes(full: bool) -> tuple[int, int, int]:
     """Disks, bytes of a file, and of a partition."""
     disks, file_size = (12, 1 << 30) if full else (2, 16 << 20)
-    return disks, file_size, FILES * file_size + (64 << 20 if file_size < 1 << 30 else 1 << 30)  # ext4's own
+    return (
+        disks,
+        file_size,
+        FILES * file_size + (64 << 20 if file_size < 1 << 30 else 1 << 30),
+    )  # ext4's own
 
 
 def foreseen(machine: Machine, full: bool, target: Target | None) -> Values:
     """As ``prepare``."""
     disks, file_size, _ = _sizes(full)
     jobs, size = str(PROCESSES * PARTS * disks), str(FILES * file_size)
-    return {"target": "/tree", "names": "iodelta.0.$filenum", "jobs": jobs, "size": size}
+    return {
+        "target": "/tree",
+        "names": "iodelta.0.$filenum",
+        "jobs": jobs,
+        "size": size,
+    }
 
 
 def _space(full: bool) -> int:
@@ -111,7 +120,12 @@ def prepare(stage: Stage) -> Values:
     tree = stage.tree()
     for job in range(PROCESSES * len(points)):
         stage.run(["ln", "-s", "--", points[job % len(points)], f"{tree}/{job}"])
-    return {"target": tree, "names": names, "jobs": str(PROCESSES * len(points)), "size": str(FILES * file_size)}
+    return {
+        "target": tree,
+        "names": names,
+        "jobs": str(PROCESSES * len(points)),
+        "size": str(FILES * file_size),
+    }
 
 
 SCENARIO = Scenario(

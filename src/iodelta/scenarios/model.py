@@ -37,9 +37,15 @@ class Origin(msgspec.Struct, frozen=True):
     @property
     def line(self) -> str:
         """A line for a shell that runs it again: what it measured is gone by then."""
-        flags = [word for word, given in (("--full", self.full), ("--vm", self.vm)) if given]
+        flags = [
+            word for word, given in (("--full", self.full), ("--vm", self.vm)) if given
+        ]
         flags += [f"--kernel={kernel}" for kernel in self.kernels]
-        flags += [f"--{key}={value}" for key, value in (("target", self.target), ("machine", self.machine)) if value]
+        flags += [
+            f"--{key}={value}"
+            for key, value in (("target", self.target), ("machine", self.machine))
+            if value
+        ]
         return shlex.join(["iodelta", "scenario", "run", *flags, "--", self.name])
 
 
@@ -114,19 +120,32 @@ class Scenario:
         values = dict(self.prepare(stage))
         if stage.target is None:
             values["target"] = stage.steady(values["target"])
-        return f"machine = {json.dumps(machine)}\n" * bool(machine) + self.text(values, full=stage.full)
+        return f"machine = {json.dumps(machine)}\n" * bool(machine) + self.text(
+            values, full=stage.full
+        )
 
     def guest_name(self, kernels: Sequence[str] = (), *, full: bool) -> str:
         """What the guest is called as a machine: with its kernel, unless kernels are the variants."""
         kernel = f"{kernels[0]}," if len(kernels) == 1 else ""
-        return f"vm:{kernel}{self._filled(self.guest, self.of_guest(kernels), full=full)}"
+        return (
+            f"vm:{kernel}{self._filled(self.guest, self.of_guest(kernels), full=full)}"
+        )
 
     def _filled(self, template: str, values: Values, *, full: bool) -> str:
         known = {**(self.full if full else self.small), **values}
-        return re.sub(r"@([A-Z_]+)@", lambda gap: known.get(gap[1].lower(), gap[0]), template)
+        return re.sub(
+            r"@([A-Z_]+)@", lambda gap: known.get(gap[1].lower(), gap[0]), template
+        )
 
     def check_target(self, kind: str, path: str) -> None:
         """Whether a target of the user's own can be measured by it. Raises RequestError."""
         if kind not in (*self.measures, "directory"):
-            allowed = " or ".join([f"a {one}" for one in self.measures] + ["a directory, in which it makes its own"])
-            raise RequestError(f"{self.name} cannot measure a {kind}", place=path, remedy=f"--target takes {allowed}")
+            allowed = " or ".join(
+                [f"a {one}" for one in self.measures]
+                + ["a directory, in which it makes its own"]
+            )
+            raise RequestError(
+                f"{self.name} cannot measure a {kind}",
+                place=path,
+                remedy=f"--target takes {allowed}",
+            )

@@ -16,7 +16,11 @@ GUEST = "a machine whose kernel has it"
 def root(machine: Machine) -> Iterator[Need]:
     """The right to make devices."""
     if machine.run(["id", "-u"]).text.strip() != "0":
-        yield Need("root", "loop devices, mounts and schedulers belong to root", "run it as root")
+        yield Need(
+            "root",
+            "loop devices, mounts and schedulers belong to root",
+            "run it as root",
+        )
 
 
 def programs(machine: Machine, *wanted: tuple[str, str]) -> Iterator[Need]:
@@ -25,7 +29,11 @@ def programs(machine: Machine, *wanted: tuple[str, str]) -> Iterator[Need]:
         try:
             machine.run([program, "--version"], timeout=30)
         except MachineError:
-            yield Need(program, f"there is no {program} in the path", f"install the package {package}")
+            yield Need(
+                program,
+                f"there is no {program} in the path",
+                f"install the package {package}",
+            )
 
 
 def loops(machine: Machine) -> Iterator[Need]:
@@ -33,7 +41,11 @@ def loops(machine: Machine) -> Iterator[Need]:
     yield from root(machine)
     yield from programs(machine, ("losetup", "mount"))
     if not machine.glob("/dev/loop-control"):
-        yield Need("loop", "the kernel has no loop devices (CONFIG_BLK_DEV_LOOP)", "modprobe loop, or " + GUEST)
+        yield Need(
+            "loop",
+            "the kernel has no loop devices (CONFIG_BLK_DEV_LOOP)",
+            "modprobe loop, or " + GUEST,
+        )
 
 
 def partitions(machine: Machine) -> Iterator[Need]:
@@ -41,7 +53,11 @@ def partitions(machine: Machine) -> Iterator[Need]:
     yield from (root if guest_disks(machine) else loops)(machine)
     yield from programs(machine, ("addpart", "util-linux"), ("mkfs.ext4", "e2fsprogs"))
     if "ext4" not in (attribute(machine, "/proc/filesystems") or "").split():
-        yield Need("ext4", "the kernel does not offer ext4 (/proc/filesystems)", "modprobe ext4, or " + GUEST)
+        yield Need(
+            "ext4",
+            "the kernel does not offer ext4 (/proc/filesystems)",
+            "modprobe ext4, or " + GUEST,
+        )
 
 
 def md(machine: Machine) -> Iterator[Need]:
@@ -49,14 +65,24 @@ def md(machine: Machine) -> Iterator[Need]:
     yield from programs(machine, ("mdadm", "mdadm"))
     personalities = attribute(machine, "/proc/mdstat")
     if personalities is None:
-        yield Need("md", "the kernel has no md (CONFIG_MD): there is no /proc/mdstat", "modprobe raid10, or " + GUEST)
+        yield Need(
+            "md",
+            "the kernel has no md (CONFIG_MD): there is no /proc/mdstat",
+            "modprobe raid10, or " + GUEST,
+        )
     elif "[raid10]" not in personalities:
-        yield Need("md raid10", "/proc/mdstat does not list raid10 (CONFIG_MD_RAID10)", "modprobe raid10, or " + GUEST)
+        yield Need(
+            "md raid10",
+            "/proc/mdstat does not list raid10 (CONFIG_MD_RAID10)",
+            "modprobe raid10, or " + GUEST,
+        )
 
 
 def governors(machine: Machine) -> Iterator[Need]:
     """Two CPU governors at least, one of them ``performance``."""
-    found = machine.glob("/sys/devices/system/cpu/cpufreq/policy*/scaling_available_governors")
+    found = machine.glob(
+        "/sys/devices/system/cpu/cpufreq/policy*/scaling_available_governors"
+    )
     offered = (attribute(machine, found[0]) or "").split() if found else []
     if not found:
         yield Need(
@@ -65,4 +91,8 @@ def governors(machine: Machine) -> Iterator[Need]:
             "real hardware, or a guest with an ACPI performance table",
         )
     elif len(offered) < 2 or "performance" not in offered:
-        yield Need("governors", f"the CPUs offer only {' '.join(offered)}", "a kernel with more governors")
+        yield Need(
+            "governors",
+            f"the CPUs offer only {' '.join(offered)}",
+            "a kernel with more governors",
+        )

@@ -11,7 +11,16 @@ from itertools import chain
 from iodelta.experiment import Cell, Experiment, Variant
 from iodelta.trial import Trial
 
-HEAD = ("Test Scenario", "Jobs", "Policy", "IOPS", "BW (KiB/s)", "Avg Lat (ms)", "99% Lat (ms)", "99.9% Lat (ms)")
+HEAD = (
+    "Test Scenario",
+    "Jobs",
+    "Policy",
+    "IOPS",
+    "BW (KiB/s)",
+    "Avg Lat (ms)",
+    "99% Lat (ms)",
+    "99.9% Lat (ms)",
+)
 _DISK = re.compile(r"disk\.(loop\d+)\.read_ios")
 """Of the scenario's disks, which are loop devices."""
 
@@ -33,16 +42,25 @@ def tables(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[str]:
         yield ""
         yield f"{condition.name}, medians of {_blocks(by_arm.values())} trials each"
         yield from _laid_out(HEAD, rows)
-    rates = [trial.background.rate for trial in trials if trial.background is not None and trial.background.rate]
+    rates = [
+        trial.background.rate
+        for trial in trials
+        if trial.background is not None and trial.background.rate
+    ]
     if rates:
-        low, middle, high = (value / 2**20 for value in (min(rates), statistics.median(rates), max(rates)))
+        low, middle, high = (
+            value / 2**20
+            for value in (min(rates), statistics.median(rates), max(rates))
+        )
         yield f"The background load moved {middle:.1f} MiB/s ({low:.1f} to {high:.1f}) over {len(rates)} trials."
     yield ""
     yield "Reads that each device served in a trial, its counter after less before: median (least-most)"
     yield from _devices(experiment, by_arm)
 
 
-def _rows(cell: Cell, variants: Sequence[Variant], by_arm: Mapping[Arm, Sequence[Trial]]) -> Iterator[tuple[str, ...]]:
+def _rows(
+    cell: Cell, variants: Sequence[Variant], by_arm: Mapping[Arm, Sequence[Trial]]
+) -> Iterator[tuple[str, ...]]:
     """A row for each variant that was measured; the first variant's names the test."""
     for number, variant in enumerate(variants):
         trials = by_arm[cell.name, variant.name]
@@ -52,9 +70,18 @@ def _rows(cell: Cell, variants: Sequence[Variant], by_arm: Mapping[Arm, Sequence
 
 
 def _test(cell: Cell) -> str:
-    names = {"randread": "RandRead", "read": "SeqRead", "randrw": "RandRW", "rw": "SeqRW"}
+    names = {
+        "randread": "RandRead",
+        "read": "SeqRead",
+        "randrw": "RandRW",
+        "rw": "SeqRW",
+    }
     mode, size = cell.option("rw") or "read", cell.option("bs") or "4k"
-    mix = f" {cell.option('rwmixread')}/{100 - int(cell.option('rwmixread') or 50)}" if mode in ("randrw", "rw") else ""
+    mix = (
+        f" {cell.option('rwmixread')}/{100 - int(cell.option('rwmixread') or 50)}"
+        if mode in ("randrw", "rw")
+        else ""
+    )
     return f"{names.get(mode, mode)} {size}{mix} QD{cell.option('iodepth')}"
 
 
@@ -75,17 +102,37 @@ def _median(values: Sequence[float], unit: float, layout: str) -> str:
 
 def _blocks(arms: Iterable[Sequence[Trial]]) -> str:
     counts = sorted({len(trials) for trials in arms if trials})
-    return " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "no"
+    return (
+        " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+        if counts
+        else "no"
+    )
 
 
-def _devices(experiment: Experiment, by_arm: dict[tuple[str, str], list[Trial]]) -> Iterator[str]:
-    names = set(chain.from_iterable(trial.counters for trial in chain.from_iterable(by_arm.values())))
+def _devices(
+    experiment: Experiment, by_arm: dict[tuple[str, str], list[Trial]]
+) -> Iterator[str]:
+    names = set(
+        chain.from_iterable(
+            trial.counters for trial in chain.from_iterable(by_arm.values())
+        )
+    )
     disks = sorted({found[1] for name in names if (found := _DISK.fullmatch(name))})
     rows = []
     for cell in experiment.cells:
-        arms = {variant.name: arm for variant in experiment.variants if (arm := by_arm[cell.name, variant.name])}
+        arms = {
+            variant.name: arm
+            for variant in experiment.variants
+            if (arm := by_arm[cell.name, variant.name])
+        }
         for number, (name, arm) in enumerate(arms.items()):
-            rows.append((cell.name if not number else "", name, *(_spread(_reads(arm, disk)) for disk in disks)))
+            rows.append(
+                (
+                    cell.name if not number else "",
+                    name,
+                    *(_spread(_reads(arm, disk)) for disk in disks),
+                )
+            )
     yield from _laid_out(("Cell", "Policy", *disks), rows)
 
 

@@ -64,10 +64,24 @@ SCENARIO = Scenario(
     " machine; to see 1 % it takes --full on the disk in question (--target /dev/disk/by-id/...; it is only read).",
     makes="A loop device over a file of 512 MiB (--full: 16 GiB), unless --target names what to read.",
     template=TEMPLATE,
-    small={**SCHEDULERS, "depths": "[1, 8, 32, 128, 512, 2048]", "trial": "400ms", "ramp": "0s", "budget": "2m"},
-    full={**SCHEDULERS, "depths": DEPTHS, "trial": "30s", "ramp": "5s", "budget": "12h"},
+    small={
+        **SCHEDULERS,
+        "depths": "[1, 8, 32, 128, 512, 2048]",
+        "trial": "400ms",
+        "ramp": "0s",
+        "budget": "2m",
+    },
+    full={
+        **SCHEDULERS,
+        "depths": DEPTHS,
+        "trial": "30s",
+        "ramp": "5s",
+        "budget": "12h",
+    },
     prepare=prepare,
-    foreseen=lambda machine, full, target: {"target": target.path if target else "/dev/loopN"},
+    foreseen=lambda machine, full, target: {
+        "target": target.path if target else "/dev/loopN"
+    },
     space=SPACE,
     needs=root,
     building=loops,

@@ -55,9 +55,18 @@ SIZES = (256 << 20, 16 << 30)
 
 def other_governor(machine: Machine) -> str:
     """The governor to compare with ``performance``."""
-    found = machine.glob("/sys/devices/system/cpu/cpufreq/policy*/scaling_available_governors")
+    found = machine.glob(
+        "/sys/devices/system/cpu/cpufreq/policy*/scaling_available_governors"
+    )
     offered = (attribute(machine, found[0]) or "").split() if found else []
-    return next((name for name in (*PREFERRED, *offered) if name in offered and name != "performance"), "powersave")
+    return next(
+        (
+            name
+            for name in (*PREFERRED, *offered)
+            if name in offered and name != "performance"
+        ),
+        "powersave",
+    )
 
 
 def building(machine: Machine) -> Iterator[Need]:
@@ -68,9 +77,18 @@ def building(machine: Machine) -> Iterator[Need]:
 
 def _foreseen(layout: str, machine: Machine, target: Target | None) -> Values:
     """All that is known before there is an array."""
-    where = " In this guest it sets no clock: no difference is the truth." if throw_away(machine) else ""
+    where = (
+        " In this guest it sets no clock: no difference is the truth."
+        if throw_away(machine)
+        else ""
+    )
     path = target.path if target else "/dev/mdN"
-    return {"other": other_governor(machine), "layout": layout, "where": where, "target": path}
+    return {
+        "other": other_governor(machine),
+        "layout": layout,
+        "where": where,
+        "target": path,
+    }
 
 
 def prepare_with(layout: str) -> Callable[[Stage], Values]:
@@ -84,9 +102,23 @@ def prepare_with(layout: str) -> Callable[[Stage], Values]:
         stage.room(DISKS * size)
         disks = [stage.disk(f"disk{n}", size) for n in range(1, DISKS + 1)]
         taken = set(stage.machine.glob("/sys/block/md*"))
-        array = next(f"/dev/md{n}" for n in range(127, -1, -1) if f"/sys/block/md{n}" not in taken)
-        words = ["mdadm", "--create", array, "--run", "--assume-clean", "--level=10", f"--layout={layout}"]
-        stage.run([*words, "--chunk=32", "--bitmap=none", f"--raid-devices={DISKS}", *disks])
+        array = next(
+            f"/dev/md{n}"
+            for n in range(127, -1, -1)
+            if f"/sys/block/md{n}" not in taken
+        )
+        words = [
+            "mdadm",
+            "--create",
+            array,
+            "--run",
+            "--assume-clean",
+            "--level=10",
+            f"--layout={layout}",
+        ]
+        stage.run(
+            [*words, "--chunk=32", "--bitmap=none", f"--raid-devices={DISKS}", *disks]
+        )
         return {**values, "target": array}
 
     return prepare
@@ -99,7 +131,10 @@ def tell(folder: Folder) -> Iterator[str]:
         if "cpu.mhz_mean" in trial.counters:
             seen.setdefault(trial.variant, []).append(trial.counters)
     for variant, counters in sorted(seen.items()):
-        low, high = min(one["cpu.mhz_min"] for one in counters), max(one["cpu.mhz_max"] for one in counters)
+        low, high = (
+            min(one["cpu.mhz_min"] for one in counters),
+            max(one["cpu.mhz_max"] for one in counters),
+        )
         mean = statistics.median(one["cpu.mhz_mean"] for one in counters)
         yield (
             f"CPU clock, {variant}: {mean:.0f} MHz, from {low:.0f} to {high:.0f}, in {plural(len(counters), 'trial')}."

@@ -17,7 +17,15 @@ from iodelta.lab.folder import EXPERIMENT, Folder
 from iodelta.machine import Machine
 from iodelta.policy.gist import POLICIES
 from iodelta.policy.mirror import Request
-from iodelta.policy.order import DEPTHS, SERIES, Rates, Series, measured, requests, simulated
+from iodelta.policy.order import (
+    DEPTHS,
+    SERIES,
+    Rates,
+    Series,
+    measured,
+    requests,
+    simulated,
+)
 from iodelta.probe.native import INSTALL, installed
 from iodelta.probe.sysfs import attribute
 from iodelta.probe.topology import Target
@@ -82,42 +90,76 @@ def prepare(stage: Stage) -> Values:
     """Two slow disks, each below a cache; then the benchmark as it was made, on them, unless its rates are known."""
     lower = [stage.disk(f"disk{number}", SIZE) for number in range(len(PACES))]
     upper = [
-        stage.make(["losetup", "--find", "--show", "--", disk], ["sh", "-c", DETACH, disk]).strip() for disk in lower
+        stage.make(
+            ["losetup", "--find", "--show", "--", disk], ["sh", "-c", DETACH, disk]
+        ).strip()
+        for disk in lower
     ]
-    members = [stage.steady(disk, f"member{number}") for number, disk in enumerate(upper)]
-    slow(stage, {disk: Pace(pace, 1 << 30) for disk, pace in zip(lower, PACES, strict=True)})
-    lines = re.findall(rf"^{MARK}.*$", stage.asked, re.MULTILINE) or benchmark(stage, members, [*members, *lower])
-    return {"target": members[0], "as_made": "\n".join(lines), "variants": _variants(members)}
+    members = [
+        stage.steady(disk, f"member{number}") for number, disk in enumerate(upper)
+    ]
+    slow(
+        stage,
+        {disk: Pace(pace, 1 << 30) for disk, pace in zip(lower, PACES, strict=True)},
+    )
+    lines = re.findall(rf"^{MARK}.*$", stage.asked, re.MULTILINE) or benchmark(
+        stage, members, [*members, *lower]
+    )
+    return {
+        "target": members[0],
+        "as_made": "\n".join(lines),
+        "variants": _variants(members),
+    }
 
 
 def _variants(members: Sequence[str]) -> str:
     return "".join(
-        f'[variant.{policy}]\n"mirror.read_policy" = "{policy} {" ".join(members)}"\n\n' for policy in POLICIES
+        f'[variant.{policy}]\n"mirror.read_policy" = "{policy} {" ".join(members)}"\n\n'
+        for policy in POLICIES
     )
 
 
 def foreseen(machine: Machine, full: bool, target: Target | None) -> Values:
     """As ``prepare``, without the benchmark that it makes."""
-    return {"target": "/dev/loopN", "as_made": "", "variants": _variants(("/dev/loopN", "/dev/loopM"))}
+    return {
+        "target": "/dev/loopN",
+        "as_made": "",
+        "variants": _variants(("/dev/loopN", "/dev/loopM")),
+    }
 
 
-def benchmark(stage: Stage, members: Sequence[str], devices: Sequence[str]) -> list[str]:
+def benchmark(
+    stage: Stage, members: Sequence[str], devices: Sequence[str]
+) -> list[str]:
     """A line for each series as it was measured, in one order and by the clock; ``devices`` have the caches."""
     lines = []
     for number, series in enumerate(SERIES):
         runs = requests(series, members, seconds=20.0 if stage.full else 2.0, seed=4243)
         rates = warming(stage, devices, runs, series, number)
-        lines.append(MARK + json.dumps([series.name, series.slots, rates, simulated(runs, PACES, size=SIZE)]))
+        lines.append(
+            MARK
+            + json.dumps(
+                [series.name, series.slots, rates, simulated(runs, PACES, size=SIZE)]
+            )
+        )
     return lines
 
 
-def warming(stage: Stage, devices: Sequence[str], runs: Sequence[Request], series: Series, number: int) -> Rates:
+def warming(
+    stage: Stage,
+    devices: Sequence[str],
+    runs: Sequence[Request],
+    series: Series,
+    number: int,
+) -> Rates:
     """One series from a cold cache on, repeated if somebody on the machine emptied all caches meanwhile."""
 
     def begin(part: float) -> None:
         if stage.stop():
             raise MeasureError("stopped before the first trial")
-        stage.watcher.preparing(f"the benchmark, {series.name}", (number + part) / len(SERIES))
+        stage.watcher.preparing(
+            f"the benchmark, {series.name}", (number + part) / len(SERIES)
+        )
 
     for _ in range(ATTEMPTS):
         for device in devices:
@@ -127,11 +169,19 @@ def warming(stage: Stage, devices: Sequence[str], runs: Sequence[Request], serie
         if _drops(stage.machine) == before:
             return rates
     remedy = "end the process that writes to /proc/sys/vm/drop_caches"
-    raise MeasureError("all caches of this machine were dropped repeatedly", place=series.name, remedy=remedy)
+    raise MeasureError(
+        "all caches of this machine were dropped repeatedly",
+        place=series.name,
+        remedy=remedy,
+    )
 
 
 def _drops(machine: Machine) -> str:
-    found = re.search(r"^drop_pagecache (\d+)$", attribute(machine, "/proc/vmstat") or "", re.MULTILINE)
+    found = re.search(
+        r"^drop_pagecache (\d+)$",
+        attribute(machine, "/proc/vmstat") or "",
+        re.MULTILINE,
+    )
     return found[1] if found else ""
 
 
@@ -145,7 +195,9 @@ def tell(folder: Folder) -> Iterator[str]:
         yield f"  {', '.join(slots)}"
         for depth in DEPTHS:
             pairs = zip(rates[depth], predicted[depth], strict=True)
-            yield f"  depth {depth:<2}" + "".join(f" {f'{real:,.0f} / {model:,.0f}':>13}" for real, model in pairs)
+            yield f"  depth {depth:<2}" + "".join(
+                f" {f'{real:,.0f} / {model:,.0f}':>13}" for real, model in pairs
+            )
     yield "What the placebo gains is the order's: no policy differs there. The report above"
     yield "is of the same mirror behind the same cache, in randomised blocks, fresh seeds."
 

@@ -38,37 +38,61 @@ class Pace(msgspec.Struct, frozen=True):
 def needs(machine: Machine) -> Iterator[Need]:
     """A control group that can limit I/O, of this very machine."""
     if not isinstance(machine, LocalMachine):
-        yield Need("this machine", "disks are slowed for the processes of one machine", "run it there")
+        yield Need(
+            "this machine",
+            "disks are slowed for the processes of one machine",
+            "run it there",
+        )
         return
     _, _, reason = hierarchy(machine)
     if reason:
-        yield Need("blkio", reason, "a kernel with CONFIG_BLK_DEV_THROTTLING, outside a container")
+        yield Need(
+            "blkio",
+            reason,
+            "a kernel with CONFIG_BLK_DEV_THROTTLING, outside a container",
+        )
 
 
 def slow(stage: Stage, paces: Mapping[str, Pace]) -> None:
     """Every disk (its device node) at its pace, until the stage is gone. Raises MeasureError."""
     unified, point, _ = hierarchy(stage.machine)
-    group = _unified(stage, point) if unified else f"{point}{_own(stage.machine)}".rstrip("/")
+    group = (
+        _unified(stage, point)
+        if unified
+        else f"{point}{_own(stage.machine)}".rstrip("/")
+    )
     for disk, pace in paces.items():
         found = status(stage.machine, disk)
         number = found.rdev if found else ""
-        limits = {"rbps": pace.bytes_per_second, "wbps": pace.bytes_per_second, "riops": pace.ios, "wiops": pace.ios}
+        limits = {
+            "rbps": pace.bytes_per_second,
+            "wbps": pace.bytes_per_second,
+            "riops": pace.ios,
+            "wiops": pace.ios,
+        }
         if unified:
             words = " ".join(f"{key}={limit}" for key, limit in limits.items())
             stage.run(["sh", "-c", WRITE, f"{group}/io.max", f"{number} {words}"])
             continue
         for key, limit in limits.items():
             file = f"{group}/blkio.throttle.{V1[key]}_device"
-            stage.make(["sh", "-c", WRITE, file, f"{number} {limit}"], ["sh", "-c", FORGET, file, f"{number} 0"])
+            stage.make(
+                ["sh", "-c", WRITE, file, f"{number} {limit}"],
+                ["sh", "-c", FORGET, file, f"{number} 0"],
+            )
 
 
 def _unified(stage: Stage, point: str) -> str:
     group = f"{point}/{posixpath.basename(stage.directory)}"
     control = f"{point}/cgroup.subtree_control"
     if "io" not in (attribute(stage.machine, control) or "").split():
-        stage.make(["sh", "-c", WRITE, control, "+io"], ["sh", "-c", FORGET, control, "-io"])
+        stage.make(
+            ["sh", "-c", WRITE, control, "+io"], ["sh", "-c", FORGET, control, "-io"]
+        )
     home = f"{point}{_own(stage.machine)}".rstrip("/")
-    stage.make(["sh", "-c", JOIN, group, str(os.getpid())], ["sh", "-c", LEAVE, group, home])
+    stage.make(
+        ["sh", "-c", JOIN, group, str(os.getpid())], ["sh", "-c", LEAVE, group, home]
+    )
     return group
 
 

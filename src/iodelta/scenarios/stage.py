@@ -109,7 +109,9 @@ class Stage:
         self._begun = False
         self._disks = list(guest_disks(machine))
 
-    def make(self, make: Sequence[str], undo: Sequence[str], *, stdin: bytes = b"") -> str:
+    def make(
+        self, make: Sequence[str], undo: Sequence[str], *, stdin: bytes = b""
+    ) -> str:
         """Keep ``undo`` on disk, then run ``make``; its output. Both are argument lists.
 
         ``undo`` must do no harm when run twice, or when nothing was made. Raises MeasureError.
@@ -121,7 +123,12 @@ class Stage:
         """Output of a command that must succeed; it makes nothing that is not undone already. Raises MeasureError."""
         if self.stop():
             raise MeasureError("stopped before the first trial")
-        done = self.machine.run(words, stdin=stdin, timeout=PATIENCE, env={"LC_ALL": "C", **self.environment})
+        done = self.machine.run(
+            words,
+            stdin=stdin,
+            timeout=PATIENCE,
+            env={"LC_ALL": "C", **self.environment},
+        )
         if done.returncode != 0:
             said = (done.stderr or done.stdout).decode(errors="replace").strip()
             raise MeasureError(
@@ -134,7 +141,10 @@ class Stage:
     def place(self, name: str = "") -> str:
         """A directory in the stage's own, made. Everything in it may be overwritten."""
         if not self._begun:
-            self.make(["mkdir", "-m", "700", "--", self.directory], ["sh", "-c", TEARDOWN, "sh", self.directory])
+            self.make(
+                ["mkdir", "-m", "700", "--", self.directory],
+                ["sh", "-c", TEARDOWN, "sh", self.directory],
+            )
             self._begun = True
         path = f"{self.directory}/{name}" if name else self.directory
         if name:
@@ -162,7 +172,9 @@ class Stage:
         path = f"{self.place('disks')}/{name}"
         if filled:
             with workdir(self.machine) as work:
-                prepare(self.machine, path, size, workdir=work, **self._laying(path, size))
+                prepare(
+                    self.machine, path, size, workdir=work, **self._laying(path, size)
+                )
         else:
             self.run(["truncate", "-s", str(size), "--", path])
             record(self.machine, path)
@@ -176,7 +188,9 @@ class Stage:
         with workdir(self.machine) as work:
             options = [("nrfiles", str(count))]
             laying = self._laying(directory, count * size)
-            prepare_directory(self.machine, directory, options, count * size, workdir=work, **laying)
+            prepare_directory(
+                self.machine, directory, options, count * size, workdir=work, **laying
+            )
         return "iodelta.0.$filenum"
 
     def _laying(self, path: str, size: int) -> Laying:
@@ -185,17 +199,25 @@ class Stage:
 
         return {"env": self.environment, "on_progress": on_progress, "stop": self.stop}
 
-    def disk(self, name: str, size: int, *, filled: bool = False, parts: int = 0) -> str:
+    def disk(
+        self, name: str, size: int, *, filled: bool = False, parts: int = 0
+    ) -> str:
         """A loop device over a new file, read past the page cache where the filesystem below allows it; in a guest
         that has disks its next one.
 
         ``parts`` are equal partitions (``part_of``), made known to the kernel without a table. A kernel needs no
         partition support for that.
         """
-        disk = self._disks.pop(0) if self._disks else self._loop(self.file(name, size, filled=filled), parts)
+        disk = (
+            self._disks.pop(0)
+            if self._disks
+            else self._loop(self.file(name, size, filled=filled), parts)
+        )
         sectors = size // max(1, parts) // 2**20 * 2048  # each begins at a whole MiB
         for number in range(parts):
-            self.run(["addpart", disk, str(number + 1), str(number * sectors), str(sectors)])
+            self.run(
+                ["addpart", disk, str(number + 1), str(number * sectors), str(sectors)]
+            )
         return disk
 
     def steady(self, path: str, name: str = "target") -> str:
@@ -213,7 +235,9 @@ class Stage:
         except MeasureError:  # a filesystem in memory has no direct I/O
             return self.run([*words, "--", path]).strip()
 
-    def mount(self, device: str, name: str, *, kind: str = "ext4", options: str = "") -> str:
+    def mount(
+        self, device: str, name: str, *, kind: str = "ext4", options: str = ""
+    ) -> str:
         """A new filesystem on a device of the stage, mounted; the directory."""
         self.run([f"mkfs.{kind}", "-q", device])
         point = self.place(f"mounts/{name}")
@@ -275,4 +299,6 @@ def staged(
         finally:
             for restored in log.undo():
                 if restored.error:
-                    watcher.note(f"not removed: {restored.error}; `iodelta restore` tries again")
+                    watcher.note(
+                        f"not removed: {restored.error}; `iodelta restore` tries again"
+                    )

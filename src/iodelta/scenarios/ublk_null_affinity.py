@@ -84,12 +84,20 @@ def prepare(stage: Stage) -> Values:
         return _of_target(stage.machine, stage.target, stage.full)
     path, device = _ublk(stage) or _null(stage) or _loop(stage)
     feeding = queues(stage.machine, path.removeprefix("/dev/")).feeding
-    return {"target": path, "device": device, **_asked(stage.machine, feeding, stage.full)}
+    return {
+        "target": path,
+        "device": device,
+        **_asked(stage.machine, feeding, stage.full),
+    }
 
 
 def _of_target(machine: Machine, target: Target, full: bool) -> Values:
     device = f"{target.device}"
-    return {"target": target.path, "device": device, **_asked(machine, queues(machine, device).feeding, full)}
+    return {
+        "target": target.path,
+        "device": device,
+        **_asked(machine, queues(machine, device).feeding, full),
+    }
 
 
 def _asked(machine: Machine, feeding: Sequence[Cpus], full: bool) -> Values:
@@ -100,10 +108,14 @@ def _asked(machine: Machine, feeding: Sequence[Cpus], full: bool) -> Values:
     sets = _sets(machine, feeding)
     small = {"budget": f"{SECONDS_A_SET * len(sets)}s"} if tool else {"trial": "400ms"}
     return {
-        "tool": 'tool = "t/io_uring"' if tool else "# `iodelta fio build` makes t/io_uring; until then this is fio.",
+        "tool": 'tool = "t/io_uring"'
+        if tool
+        else "# `iodelta fio build` makes t/io_uring; until then this is fio.",
         "what": "the CPUs of the tasks",
         "baseline": "anywhere",
-        "variants": "\n".join(f"[variant.{name}]\n{line}\n" for name, line in sets.items()),
+        "variants": "\n".join(
+            f"[variant.{name}]\n{line}\n" for name, line in sets.items()
+        ),
         **({} if full else small),
     }
 
@@ -112,15 +124,28 @@ def foreseen(machine: Machine, full: bool, target: Target | None) -> Values:
     """As ``prepare``; which CPUs feed a queue is not known yet, and is taken to be even."""
     if target is not None:
         return _of_target(machine, target, full)
-    device = ublk_device(machine) if _server(machine) else null_device(machine) if _has_null(machine) else LOOP
+    device = (
+        ublk_device(machine)
+        if _server(machine)
+        else null_device(machine)
+        if _has_null(machine)
+        else LOOP
+    )
     feeding = _even(machine, 1 if device == LOOP else _most(machine))
-    return {"target": "/dev/null-device", "device": device, **_asked(machine, feeding, full)}
+    return {
+        "target": "/dev/null-device",
+        "device": device,
+        **_asked(machine, feeding, full),
+    }
 
 
 def _even(machine: Machine, count: int) -> tuple[Cpus, ...]:
     """The CPUs dealt to so many queues, neighbours to the same one."""
     cpus = sorted(_online(machine))
-    return tuple(frozenset(cpus[len(cpus) * n // count : len(cpus) * (n + 1) // count]) for n in range(count))
+    return tuple(
+        frozenset(cpus[len(cpus) * n // count : len(cpus) * (n + 1) // count])
+        for n in range(count)
+    )
 
 
 LOOP = (
@@ -173,9 +198,32 @@ def _ublk(stage: Stage) -> tuple[str, str] | None:
     number = str(UBLK_NUMBERS[int(stage.token, 16) % len(UBLK_NUMBERS)])
     control = f"/dev/ublkc{number}"
     if stage.machine.glob(control):
-        raise MeasureError("is there already, and is not this scenario's", place=control, remedy="run a new scenario")
-    make = [server, "add", *SERVERS[server], "-q", str(_most(stage.machine)), "-n", number]
-    undo = ["sh", "-c", REMOVE_UBLK, "sh", boot_id(stage.machine), control, server, "del", "-n", number]
+        raise MeasureError(
+            "is there already, and is not this scenario's",
+            place=control,
+            remedy="run a new scenario",
+        )
+    make = [
+        server,
+        "add",
+        *SERVERS[server],
+        "-q",
+        str(_most(stage.machine)),
+        "-n",
+        number,
+    ]
+    undo = [
+        "sh",
+        "-c",
+        REMOVE_UBLK,
+        "sh",
+        boot_id(stage.machine),
+        control,
+        server,
+        "del",
+        "-n",
+        number,
+    ]
     stage.make(make, undo)
     return f"/dev/ublkb{number}", ublk_device(stage.machine)
 
@@ -183,7 +231,10 @@ def _ublk(stage: Stage) -> tuple[str, str] | None:
 def _has_null(machine: Machine) -> bool:
     """Whether null_blk is here, or can be loaded."""
     try:
-        return bool(machine.glob("/sys/module/null_blk")) or not machine.run(["modprobe", "-n", "-q", NULL]).returncode
+        return (
+            bool(machine.glob("/sys/module/null_blk"))
+            or not machine.run(["modprobe", "-n", "-q", NULL]).returncode
+        )
     except MachineError:
         return False
 
@@ -193,16 +244,28 @@ def _null(stage: Stage) -> tuple[str, str] | None:
     if not _has_null(machine):
         return None
     if not machine.glob("/sys/module/null_blk"):
-        stage.make(["modprobe", "null_blk", "nr_devices=0"], ["sh", "-c", UNLOAD, "sh", boot_id(machine)])
+        stage.make(
+            ["modprobe", "null_blk", "nr_devices=0"],
+            ["sh", "-c", UNLOAD, "sh", boot_id(machine)],
+        )
     if not machine.glob(CONFIGFS):
         return None
     place = f"{CONFIGFS}/{stage.token}"
     stage.make(["mkdir", "--", place], ["sh", "-c", REMOVE_NULL, "sh", place])
     queues = str(_most(machine))
-    for name, value in (("submit_queues", queues), ("queue_mode", "2"), ("irqmode", "0"), ("power", "1")):
+    for name, value in (
+        ("submit_queues", queues),
+        ("queue_mode", "2"),
+        ("irqmode", "0"),
+        ("power", "1"),
+    ):
         machine.write(f"{place}/{name}", value)
     own = f"/dev/{place.rsplit('/', 1)[1]}"
-    path = own if machine.glob(own) else f"/dev/nullb{(attribute(machine, f'{place}/index') or '0')}"
+    path = (
+        own
+        if machine.glob(own)
+        else f"/dev/nullb{(attribute(machine, f'{place}/index') or '0')}"
+    )
     return path, null_device(machine)
 
 
@@ -214,10 +277,18 @@ def _sets(machine: Machine, feeding: Sequence[Cpus]) -> dict[str, str]:
     """A variant for each set of CPUs that is another one, and its line: anywhere, the CPUs of the queues, of the first
     two nodes, of each half."""
     everywhere = _online(machine)
-    sets: dict[str, tuple[str, Cpus]] = {"device-queues": ("device-queues", first_cpus(feeding))}
-    sets |= {f"node-{node}": (f"node:{node}", cpus) for node, cpus in list(nodes(machine).items())[:2]}
+    sets: dict[str, tuple[str, Cpus]] = {
+        "device-queues": ("device-queues", first_cpus(feeding))
+    }
+    sets |= {
+        f"node-{node}": (f"node:{node}", cpus)
+        for node, cpus in list(nodes(machine).items())[:2]
+    }
     ordered, middle = sorted(everywhere), len(everywhere) // 2
-    for name, half in (("first-half", ordered[:middle]), ("other-half", ordered[middle:])):
+    for name, half in (
+        ("first-half", ordered[:middle]),
+        ("other-half", ordered[middle:]),
+    ):
         sets[name] = (spelled(half), frozenset(half))
     seen: list[Cpus] = [frozenset(), everywhere]
     lines = {"anywhere": ""}
@@ -233,9 +304,15 @@ def of_guest(kernels: Sequence[str]) -> Values:
     queues as it has CPUs, and sixteen emulated ones do not come up (they panicked): four then."""
     cpus = 4 if kvm_works() else QUEUES
     booted = [find(name) for name in kernels] or here()[-1:]
-    able = has_program("rublk") and not any(one.loadable().needed(["ublk_drv"]).missing for one in booted)
+    able = has_program("rublk") and not any(
+        one.loadable().needed(["ublk_drv"]).missing for one in booted
+    )
     made = f"ublk-null:queues={cpus}" if able else f"null_blk:submit_queues={cpus}"
-    name = "a ublk null device" if able else "a null_blk device (ublk is not in every kernel, or rublk is not here)"
+    name = (
+        "a ublk null device"
+        if able
+        else "a null_blk device (ublk is not in every kernel, or rublk is not here)"
+    )
     return {"cpus": str(cpus), "made": made, "device": f"{name} of {_counted(cpus)}"}
 
 
@@ -248,7 +325,9 @@ def building(machine: Machine) -> Iterator[Need]:
 def needs(machine: Machine) -> Iterator[Need]:
     """Two CPUs at least: with one there is nothing to compare."""
     if len(_online(machine)) < 2:
-        yield Need("CPUs", "there is one CPU: tasks cannot be bound elsewhere", MORE_CPUS)
+        yield Need(
+            "CPUs", "there is one CPU: tasks cannot be bound elsewhere", MORE_CPUS
+        )
 
 
 SCENARIO = Scenario(
@@ -268,7 +347,12 @@ SCENARIO = Scenario(
     building=building,
     guest="cpus=@CPUS@,nodes=2,memory=768,target=@MADE@",
     of_guest=of_guest,
-    in_guest={"target": PLACE, "what": "kernels", "tool": f'tool = "{IO_URING}"', "conditions": CPU_SETS},
+    in_guest={
+        "target": PLACE,
+        "what": "kernels",
+        "tool": f'tool = "{IO_URING}"',
+        "conditions": CPU_SETS,
+    },
     small_boots=lambda kernels: {"budget": f"{10 * kernels}m"},
     measures=("block",),
 )

@@ -55,12 +55,25 @@ class Mixture:
         """The value with this share of the probability below it."""
         reach = 40.0 * float(self.scales.max())
         low, high = float(self.centres.min()) - reach, float(self.centres.max()) + reach
-        return float(brentq(lambda value: self.below(value) - share, low, high, xtol=EXACT * float(self.scales.min())))
+        return float(
+            brentq(
+                lambda value: self.below(value) - share,
+                low,
+                high,
+                xtol=EXACT * float(self.scales.min()),
+            )
+        )
 
     def estimate(self, level: float, hosts: int) -> Estimate:
         """The median and the central interval."""
         outside = (1.0 - level) / 2
-        return Estimate(self.quantile(0.5), self.quantile(outside), self.quantile(1 - outside), level, hosts)
+        return Estimate(
+            self.quantile(0.5),
+            self.quantile(outside),
+            self.quantile(1 - outside),
+            level,
+            hosts,
+        )
 
 
 @dataclass(frozen=True)
@@ -94,7 +107,9 @@ def agree(values: ArrayLike, errors: ArrayLike, level: float = LEVEL) -> Agreeme
     hosts = len(y)
     return Agreement(
         Mixture(means, np.sqrt(mean_variances), weights).estimate(level, hosts),
-        Mixture(means, np.sqrt(mean_variances + taus**2), weights).estimate(level, hosts),
+        Mixture(means, np.sqrt(mean_variances + taus**2), weights).estimate(
+            level, hosts
+        ),
         _spread(taus, weights, level, hosts),
         _between(y, variances),
     )
@@ -117,7 +132,11 @@ def differ(
     p = stdtr(freedom, -(y[larger] - y[smaller] - margin) / np.sqrt(both))
     best = int(np.argmin(p))
     pairs = len(y) * (len(y) - 1) / 2
-    return (int(larger[best]), int(smaller[best])) if p[best] * pairs <= 1.0 - level else None
+    return (
+        (int(larger[best]), int(smaller[best]))
+        if p[best] * pairs <= 1.0 - level
+        else None
+    )
 
 
 @dataclass(frozen=True)
@@ -129,19 +148,33 @@ class Settling:
     blocks: float | None
 
 
-def settling(spread: float, error: float, hosts: int, blocks: float, half: float, level: float = LEVEL) -> Settling:
+def settling(
+    spread: float,
+    error: float,
+    hosts: int,
+    blocks: float,
+    half: float,
+    level: float = LEVEL,
+) -> Settling:
     """From the spread between hosts, a host's standard error after ``blocks`` blocks, and the half width wanted."""
 
     def width(number: int, own: float) -> float:
         t = -float(stdtrit(number - 1, (1.0 - level) / 2))
         return t * float(np.sqrt((spread**2 + own**2) / number))
 
-    more = next((number for number in range(hosts, MOST_HOSTS) if width(number, error) <= half), None)
-    room = (half / -float(stdtrit(hosts - 1, (1.0 - level) / 2))) ** 2 * hosts - spread**2
+    more = next(
+        (number for number in range(hosts, MOST_HOSTS) if width(number, error) <= half),
+        None,
+    )
+    room = (
+        half / -float(stdtrit(hosts - 1, (1.0 - level) / 2))
+    ) ** 2 * hosts - spread**2
     return Settling(more, max(blocks, blocks * error**2 / room) if room > 0 else None)
 
 
-def _posterior(y: Floats, variances: Floats, taus: Floats) -> tuple[Floats, Floats, Floats]:
+def _posterior(
+    y: Floats, variances: Floats, taus: Floats
+) -> tuple[Floats, Floats, Floats]:
     """For each tau the mean over hosts, its variance, and the weight of that tau (they add up to 1)."""
     precision = 1.0 / (variances[None, :] + taus[:, None] ** 2)
     total = precision.sum(axis=1)
@@ -149,14 +182,18 @@ def _posterior(y: Floats, variances: Floats, taus: Floats) -> tuple[Floats, Floa
     misfit = (precision * (y[None, :] - means[:, None]) ** 2).sum(axis=1)
     log_likelihood = 0.5 * (np.log(precision).sum(axis=1) - np.log(total) - misfit)
     jeffreys = np.sqrt(((taus[:, None] * precision) ** 2).sum(axis=1))
-    weights = np.exp(log_likelihood - log_likelihood.max()) * jeffreys * np.gradient(taus)
+    weights = (
+        np.exp(log_likelihood - log_likelihood.max()) * jeffreys * np.gradient(taus)
+    )
     return means, 1.0 / total, weights / weights.sum()
 
 
 def _spread(taus: Floats, weights: Floats, level: float, hosts: int) -> Estimate:
     outside = (1.0 - level) / 2
     shares = np.cumsum(weights)
-    low, middle, high = (float(np.interp(share, shares, taus)) for share in (outside, 0.5, 1.0 - outside))
+    low, middle, high = (
+        float(np.interp(share, shares, taus)) for share in (outside, 0.5, 1.0 - outside)
+    )
     return Estimate(middle, low, high, level, hosts)
 
 

@@ -112,18 +112,26 @@ def combinations(patches: int) -> tuple[Subset, ...]:
         sizes: Collection[int] = range(patches + 1)
     else:
         sizes = {0, 1, order_of(patches), patches - 1, patches}
-    return tuple(itertools.chain.from_iterable(itertools.combinations(everything, size) for size in sorted(sizes)))
+    return tuple(
+        itertools.chain.from_iterable(
+            itertools.combinations(everything, size) for size in sorted(sizes)
+        )
+    )
 
 
 def _groups(patches: int, largest: int) -> list[Subset]:
     """All groups of up to so many patches, the smallest first."""
-    sizes = (itertools.combinations(range(patches), size) for size in range(largest + 1))
+    sizes = (
+        itertools.combinations(range(patches), size) for size in range(largest + 1)
+    )
     return list(itertools.chain.from_iterable(sizes))
 
 
 def _contains(groups: Sequence[Subset], runs: Sequence[Subset]) -> Floats:
     """1 where a run (row) has all of a group (column)."""
-    contained = [set(group) <= set(run) for run, group in itertools.product(runs, groups)]
+    contained = [
+        set(group) <= set(run) for run, group in itertools.product(runs, groups)
+    ]
     return np.array(contained, dtype=float).reshape(len(runs), len(groups))
 
 
@@ -132,7 +140,9 @@ def order_of(patches: int) -> int:
     return patches if patches <= FULL else 2 if patches <= PAIRS else 1
 
 
-def instead(runs: Sequence[Subset], failed: Collection[Subset], patches: int) -> tuple[Subset, ...]:
+def instead(
+    runs: Sequence[Subset], failed: Collection[Subset], patches: int
+) -> tuple[Subset, ...]:
     """Combinations that take the place of those that ``failed``, not among ``runs``, by what the failures look like.
 
     A patch seems to need another when no run had it without that, and one that failed did. A small combination is
@@ -156,7 +166,12 @@ def _completed(run: Subset, needed: Mapping[int, set[int]], patches: int) -> Sub
 
 
 def attribute(
-    patches: int, runs: Sequence[Subset], values: Floats, level: float = 0.95, *, margin: float = 0.0
+    patches: int,
+    runs: Sequence[Subset],
+    values: Floats,
+    level: float = 0.95,
+    *,
+    margin: float = 0.0,
 ) -> Attribution:
     """Split the whole change. ``values`` has shape (blocks, runs), one column per combination that could be run.
 
@@ -175,7 +190,9 @@ def attribute(
         terms=terms,
         alone=levels.steps(patches, 1),
         last=levels.steps(patches, -1),
-        shares=tuple(levels.share(i, patches) if known else None for i in range(patches)),
+        shares=tuple(
+            levels.share(i, patches) if known else None for i in range(patches)
+        ),
         whole=None if whole is None else levels.estimate(whole),
         rest=None if whole is None or named is None else levels.estimate(whole - named),
         least=levels.least,
@@ -185,7 +202,9 @@ def attribute(
     )
 
 
-def _needs(sound: Sequence[Subset], broken: Collection[Subset], patches: int) -> dict[int, set[int]]:
+def _needs(
+    sound: Sequence[Subset], broken: Collection[Subset], patches: int
+) -> dict[int, set[int]]:
     """The patches that each seems to need: no sound run had it without them, and a broken one did."""
     needs: dict[int, set[int]] = {}
     for patch in range(patches):
@@ -197,7 +216,9 @@ def _needs(sound: Sequence[Subset], broken: Collection[Subset], patches: int) ->
     return needs
 
 
-def _model(patches: int, runs: Sequence[Subset], values: Floats, margin: float) -> tuple[Floats | None, float | None]:
+def _model(
+    patches: int, runs: Sequence[Subset], values: Floats, margin: float
+) -> tuple[Floats | None, float | None]:
     """The projection of levels on the model's, and the p value of what it leaves; no projection where all levels are
     free, or the runs contradict it."""
     order = order_of(patches)
@@ -222,7 +243,9 @@ def _model(patches: int, runs: Sequence[Subset], values: Floats, margin: float) 
 class _Levels:
     """Levels of the combinations in every block, and differences between them."""
 
-    def __init__(self, runs: Sequence[Subset], levels: Floats, level: float, margin: float) -> None:
+    def __init__(
+        self, runs: Sequence[Subset], levels: Floats, level: float, margin: float
+    ) -> None:
         self._runs = tuple(runs)
         self._column = {run: n for n, run in enumerate(runs)}
         self.least: Subset = tuple(sorted(set(runs[0]).intersection(*runs)))
@@ -232,12 +255,16 @@ class _Levels:
 
     def between(self, run: Subset, other: Subset) -> Floats:
         """By block."""
-        return np.asarray(self._levels[:, self._column[run]] - self._levels[:, self._column[other]])
+        return np.asarray(
+            self._levels[:, self._column[run]] - self._levels[:, self._column[other]]
+        )
 
     def estimate(self, column: Floats) -> Estimate:
         """The mean over blocks."""
         mean, low, high = mean_t_rows(column[None, :], self._level)
-        return Estimate(float(mean[0]), float(low[0]), float(high[0]), self._level, len(column))
+        return Estimate(
+            float(mean[0]), float(low[0]), float(high[0]), self._level, len(column)
+        )
 
     def terms(self, smooth: Floats | None) -> tuple[tuple[Term, ...], Floats | None]:
         """All dividends, and the sum of those that are named, by block; none without a combination that is part of
@@ -247,7 +274,11 @@ class _Levels:
         least = self.least
         if least not in self._column:
             return (), None
-        rows = [n for n, run in enumerate(self._runs) if run != least and np.abs(free[n]).max() > _NIL]
+        rows = [
+            n
+            for n, run in enumerate(self._runs)
+            if run != least and np.abs(free[n]).max() > _NIL
+        ]
         columns = self._levels @ inverse[rows].T
         adjusted = holm([_p(column) for column in columns.T])
         found, named = [], np.zeros(len(self._levels))
@@ -258,7 +289,9 @@ class _Levels:
             sure = self._sure(effect, float(p))
             together = self.estimate(self.between(run, least))
             needed = over is not None and self._needs(fresh, over)
-            found.append(Term(run, fresh, over, effect, together, float(p), sure, needed))
+            found.append(
+                Term(run, fresh, over, effect, together, float(p), sure, needed)
+            )
             named = named + columns[:, n] * sure
         found.sort(key=lambda term: -abs(term.effect.value))
         return tuple(found), named if found else None
@@ -273,7 +306,9 @@ class _Levels:
         much (-1)."""
         pairs = [self._switch(i, sign) for i in range(patches)]
         columns = [None if pair is None else self.between(*pair) for pair in pairs]
-        adjusted = holm([math.nan if column is None else _p(column) for column in columns])
+        adjusted = holm(
+            [math.nan if column is None else _p(column) for column in columns]
+        )
         found: list[Step | None] = []
         for pair, column, p in zip(pairs, columns, adjusted, strict=True):
             if pair is None or column is None:
@@ -281,7 +316,9 @@ class _Levels:
                 continue
             effect = self.estimate(column)
             changed = tuple(i for i in pair[0] if i not in pair[1])
-            found.append(Step(changed, pair[1], effect, float(p), self._sure(effect, float(p))))
+            found.append(
+                Step(changed, pair[1], effect, float(p), self._sure(effect, float(p)))
+            )
         return tuple(found)
 
     def share(self, patch: int, patches: int) -> Estimate | None:
@@ -297,14 +334,24 @@ class _Levels:
                     if part not in self._column:
                         return None
                     sign = (-1.0) ** (len(with_it) - size)
-                    total = total + sign * self._levels[:, self._column[part]] / len(with_it)
+                    total = total + sign * self._levels[:, self._column[part]] / len(
+                        with_it
+                    )
         return self.estimate(total)
 
     def _switch(self, patch: int, sign: int) -> tuple[Subset, Subset] | None:
         with_it = [run for run in self._runs if patch in run]
         without = [run for run in self._runs if patch not in run]
-        pairs = [(run, other) for run, other in itertools.product(with_it, without) if set(other) < set(run)]
-        return min(pairs, key=lambda p: (len(p[0]) - len(p[1]), sign * len(p[1]), p), default=None)
+        pairs = [
+            (run, other)
+            for run, other in itertools.product(with_it, without)
+            if set(other) < set(run)
+        ]
+        return min(
+            pairs,
+            key=lambda p: (len(p[0]) - len(p[1]), sign * len(p[1]), p),
+            default=None,
+        )
 
     def _fresh(self, run: Subset) -> tuple[Subset, Subset | None]:
         """Which of its patches no smaller combination has; the others, if there are such and these were run."""

@@ -74,16 +74,24 @@ class Posterior(msgspec.Struct, frozen=True):
     def at_or_below(self, position: Whole, prior: Floats) -> Floats:
         """Probability that the change lies at or below each position; ``prior`` as given to ``Evidence``."""
         known = np.concatenate([[0.0], np.cumsum(self.share)])
-        group = np.clip(np.searchsorted(self.edges, position, side="right") - 1, 0, len(self.share) - 1)
+        group = np.clip(
+            np.searchsorted(self.edges, position, side="right") - 1,
+            0,
+            len(self.share) - 1,
+        )
         mass = _masses(prior)
         first, last = mass[self.edges[group]], mass[self.edges[group + 1]]
-        return np.asarray(known[group] + self.share[group] * (mass[position] - first) / (last - first))
+        return np.asarray(
+            known[group] + self.share[group] * (mass[position] - first) / (last - first)
+        )
 
 
 class Evidence:
     """The sums over all runs so far, for every group of candidates and every walk. Runs are added in time order."""
 
-    def __init__(self, prior: Floats, *, least: float = 0.0, floor: float = 0.0) -> None:
+    def __init__(
+        self, prior: Floats, *, least: float = 0.0, floor: float = 0.0
+    ) -> None:
         """``prior``: one positive weight per candidate 1 .. positions - 1. ``least``: the smallest step there may be.
         ``floor``: the least noise sd believed in: two equal values do not prove that there is none."""
         self.prior = prior
@@ -135,26 +143,44 @@ class Evidence:
         mass = self._mass[self._edges[1:]] - self._mass[self._edges[:-1]]
         freedom = self.runs - 2
         _, xx, xy = self._x
-        known = xx > 1e-9  # with all runs on one side a candidate cannot be told from no change
+        known = (
+            xx > 1e-9
+        )  # with all runs on one side a candidate cannot be told from no change
         if freedom < 1 or not known.any():
-            return Posterior(self._edges, mass, np.zeros(len(mass)), np.ones(len(mass)), 0, 0)
+            return Posterior(
+                self._edges, mass, np.zeros(len(mass)), np.ones(len(mass)), 0, 0
+            )
         xx = np.maximum(xx, 1e-9)
         size = xy / xx
-        rss = np.maximum(self._yy[:, None] - size * xy, freedom * self._floor**2 + _TINY)
+        rss = np.maximum(
+            self._yy[:, None] - size * xy, freedom * self._floor**2 + _TINY
+        )
         error = np.sqrt(rss / freedom / xx)
-        weight = -0.5 * (self._log_f[:, None] + np.log(xx) + freedom * np.log(rss)) + np.log(mass)
+        weight = -0.5 * (
+            self._log_f[:, None] + np.log(xx) + freedom * np.log(rss)
+        ) + np.log(mass)
         weight += _log_tail((size - self._least) / error, freedom)
         weight = np.where(known, weight, -np.inf)
         joint = np.exp(weight - weight.max())
         joint /= joint.sum()
         walk = int(np.argmax(joint.sum(axis=1)))
-        return Posterior(self._edges, joint.sum(axis=0), size[walk], error[walk], freedom, walk)
+        return Posterior(
+            self._edges, joint.sum(axis=0), size[walk], error[walk], freedom, walk
+        )
 
     def step(self, posterior: Posterior, position: int) -> Step:
         """The step, if the change is at ``position``."""
         group = int(np.searchsorted(self._edges, position)) - 1
-        noise = float(posterior.error[group] * math.sqrt(max(float(self._x[1, posterior.walk, group]), _TINY)))
-        return Step(float(posterior.size[group]), float(posterior.error[group]), posterior.freedom, noise)
+        noise = float(
+            posterior.error[group]
+            * math.sqrt(max(float(self._x[1, posterior.walk, group]), _TINY))
+        )
+        return Step(
+            float(posterior.size[group]),
+            float(posterior.error[group]),
+            posterior.freedom,
+            noise,
+        )
 
     def worth_asking(self, posterior: Posterior, testable: NDArray[np.bool_]) -> Whole:
         """Testable positions among which the next run is chosen: all measured ones, and of every stretch between them
@@ -164,12 +190,20 @@ class Evidence:
             first, last = posterior.edges[group] + 1, posterior.edges[group + 1]
             inside = first + np.flatnonzero(testable[first:last])
             if len(inside) > INSIDE:
-                parts = np.linspace(self._mass[first - 1], self._mass[last], INSIDE + 1)[1:-1]
-                inside = inside[np.clip(np.searchsorted(self._mass[inside], parts), 0, len(inside) - 1)]
+                parts = np.linspace(
+                    self._mass[first - 1], self._mass[last], INSIDE + 1
+                )[1:-1]
+                inside = inside[
+                    np.clip(
+                        np.searchsorted(self._mass[inside], parts), 0, len(inside) - 1
+                    )
+                ]
             found.update(int(position) for position in inside)
         return np.array(sorted(found), dtype=np.int64)
 
-    def information(self, posterior: Posterior, positions: Whole, time: float) -> Floats:
+    def information(
+        self, posterior: Posterior, positions: Whole, time: float
+    ) -> Floats:
         """Expected information about the change, in bits, of one more run at each of ``positions``.
 
         By the density of the run's value under every candidate, levels and their uncertainty included: an item whose
@@ -179,27 +213,46 @@ class Evidence:
         f = self._spread[walk] + self._steps[walk] * max(0.0, time - self._time) + 1.0
         xx = np.maximum(self._x[1, walk], 1e-9)
         noise = posterior.error * np.sqrt(xx)
-        widen = posterior.freedom / (posterior.freedom - 2) if posterior.freedom > 2 else 3.0
+        widen = (
+            posterior.freedom / (posterior.freedom - 2)
+            if posterior.freedom > 2
+            else 3.0
+        )
         centre, width = np.empty((2, len(share))), np.empty((2, len(share)))
         for side in (0, 1):
             off = side - self._x[0, walk]
             centre[side] = self._y[walk] + posterior.size * off
-            width[side] = np.maximum(noise * np.sqrt(widen * (f + off * off / xx)), 1e-12)
+            width[side] = np.maximum(
+                noise * np.sqrt(widen * (f + off * off / xx)), 1e-12
+            )
         kept = share > 1e-6
-        points = np.linspace((centre - 4 * width)[:, kept].min(), (centre + 4 * width)[:, kept].max(), GRID)
+        points = np.linspace(
+            (centre - 4 * width)[:, kept].min(),
+            (centre + 4 * width)[:, kept].max(),
+            GRID,
+        )
         # Entropies of mixture and parts are taken on the same grid, so that its coarseness cancels.
         z = (points - centre[:, :, None]) / width[:, :, None]
         density = np.exp(-0.5 * z * z)
         density /= density.sum(axis=2, keepdims=True) + _TINY
         entropy = -(density * np.log2(density + _TINY)).sum(axis=2) * share
         density *= share[:, None]
-        group = np.clip(np.searchsorted(posterior.edges, positions, side="right") - 1, 0, len(share) - 1)
-        first, last = self._mass[posterior.edges[group]], self._mass[posterior.edges[group + 1]]
+        group = np.clip(
+            np.searchsorted(posterior.edges, positions, side="right") - 1,
+            0,
+            len(share) - 1,
+        )
+        first, last = (
+            self._mass[posterior.edges[group]],
+            self._mass[posterior.edges[group + 1]],
+        )
         part = (self._mass[positions] - first) / (last - first)
 
         def split(rows: Floats) -> Floats:
             """Sum over candidates: side 1 of those at or below each position, side 0 of those above."""
-            done = np.concatenate([np.zeros((2, 1, rows.shape[2])), np.cumsum(rows, axis=1)], axis=1)
+            done = np.concatenate(
+                [np.zeros((2, 1, rows.shape[2])), np.cumsum(rows, axis=1)], axis=1
+            )
             cut = part[:, None]
             inner = cut * rows[1, group] + (1.0 - cut) * rows[0, group]
             return np.asarray(done[1, group] + inner + done[0, -1] - done[0, group + 1])
@@ -209,25 +262,34 @@ class Evidence:
         return np.asarray(np.maximum(whole - split(entropy[:, :, None])[:, 0], 0.0))
 
 
-def step_between(low: Sequence[tuple[float, float]], high: Sequence[tuple[float, float]]) -> Step | None:
+def step_between(
+    low: Sequence[tuple[float, float]], high: Sequence[tuple[float, float]]
+) -> Step | None:
     """The step from one item's runs to another's, as (time, value), drift taken out; None below three runs in all, or
     with one side empty."""
     if not low or not high or len(low) + len(high) < 3:
         return None
     evidence = Evidence(np.ones(1), least=-math.inf)
-    for time, position, value in sorted([(t, 0, v) for t, v in low] + [(t, 1, v) for t, v in high]):
+    for time, position, value in sorted(
+        [(t, 0, v) for t, v in low] + [(t, 1, v) for t, v in high]
+    ):
         evidence.add(position, value, time)
     return evidence.step(evidence.posterior(), 1)
 
 
-def pooled(posterior: Posterior, prior: Floats, testable: NDArray[np.bool_]) -> list[tuple[int, int, float]]:
+def pooled(
+    posterior: Posterior, prior: Floats, testable: NDArray[np.bool_]
+) -> list[tuple[int, int, float]]:
     """Candidates that no testable item can tell apart, as (first, last, probability), in order.
 
     ``testable`` has one entry per position; candidates c and c + 1 are told apart by item c.
     """
     cuts = np.concatenate([[0], 1 + np.flatnonzero(testable[1:-1]), [len(prior)]])
     share = np.diff(posterior.at_or_below(cuts, prior))
-    return [(int(a) + 1, int(b), float(p)) for a, b, p in zip(cuts[:-1], cuts[1:], share, strict=True)]
+    return [
+        (int(a) + 1, int(b), float(p))
+        for a, b, p in zip(cuts[:-1], cuts[1:], share, strict=True)
+    ]
 
 
 def capacity(ratio: float) -> float:
@@ -236,11 +298,15 @@ def capacity(ratio: float) -> float:
     low, high = np.exp(-0.5 * points**2), np.exp(-0.5 * (points - ratio) ** 2)
     both = low + high
     width = (points[1] - points[0]) / math.sqrt(2 * math.pi)
-    part = 0.5 * (low * np.log2(2 * low / both + _TINY) + high * np.log2(2 * high / both + _TINY))
+    part = 0.5 * (
+        low * np.log2(2 * low / both + _TINY) + high * np.log2(2 * high / both + _TINY)
+    )
     return float(part.sum() * width)
 
 
-def even_odds(positions: int, favoured: Iterable[int] = (), weight: float = 3.0) -> Floats:
+def even_odds(
+    positions: int, favoured: Iterable[int] = (), weight: float = 3.0
+) -> Floats:
     """Equal prior weights for candidates 1 .. positions - 1, but ``weight`` (at most 20) for the favoured ones."""
     odds = np.ones(positions - 1)
     odds[[c - 1 for c in favoured if 1 <= c < positions]] = min(weight, 20.0)
@@ -255,4 +321,6 @@ def _masses(prior: Floats) -> Floats:
 def _log_tail(t: Floats, freedom: int) -> Floats:
     """log P(T <= t); the normal's where the probability is too small for a double."""
     plain = stdtr(freedom, np.minimum(t, 1e8))
-    return np.asarray(np.where(plain > 1e-290, np.log(plain + _TINY), log_ndtr(np.maximum(t, -1e3))))
+    return np.asarray(
+        np.where(plain > 1e-290, np.log(plain + _TINY), log_ndtr(np.maximum(t, -1e3)))
+    )

@@ -37,13 +37,17 @@ def false_alarm_bound(alarms: int, comparisons: int, confidence: float = 0.95) -
     """One-sided Clopper-Pearson upper bound of the false-alarm rate after ``alarms`` in ``comparisons`` A/A
     comparisons: 59 clean ones bound it below 5 %. Raises ValueError for impossible counts."""
     if not 0 <= alarms <= comparisons or comparisons < 1:
-        raise ValueError("alarms lie between 0 and the number of comparisons, which is at least 1")
+        raise ValueError(
+            "alarms lie between 0 and the number of comparisons, which is at least 1"
+        )
     if alarms == comparisons:
         return 1.0
     return float(betaincinv(alarms + 1, comparisons - alarms, confidence))
 
 
-def alarms_beyond(alarms: int, comparisons: int, nominal: float, alpha: float = 0.05) -> bool:
+def alarms_beyond(
+    alarms: int, comparisons: int, nominal: float, alpha: float = 0.05
+) -> bool:
     """Whether more A/A comparisons were called a change than a true rate of ``nominal`` explains (one-sided binomial
     test at ``alpha``). Raises ValueError for impossible counts."""
     if not 0 <= alarms <= comparisons:
@@ -60,11 +64,17 @@ def power_of(change: float, sd: float, blocks: int, alpha: float = 0.05) -> floa
         return 1.0 if change else alpha
     critical = float(stdtrit(blocks - 1, 1.0 - alpha / 2))
     shift = abs(change) / sd * math.sqrt(blocks)
-    seen = 1.0 - float(nctdtr(blocks - 1, shift, critical)) + float(nctdtr(blocks - 1, shift, -critical))
+    seen = (
+        1.0
+        - float(nctdtr(blocks - 1, shift, critical))
+        + float(nctdtr(blocks - 1, shift, -critical))
+    )
     return min(1.0, max(0.0, seen)) if math.isfinite(seen) else 1.0
 
 
-def smallest_change(blocks: int, sd: float, *, power: float = 0.9, alpha: float = 0.05) -> float | None:
+def smallest_change(
+    blocks: int, sd: float, *, power: float = 0.9, alpha: float = 0.05
+) -> float | None:
     """Smallest log-ratio that ``blocks`` blocks show with ``power``; None below two blocks."""
     if blocks < 2:
         return None
@@ -75,7 +85,11 @@ def smallest_change(blocks: int, sd: float, *, power: float = 0.9, alpha: float 
         high *= 2.0
     for _ in range(50):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if power_of(middle, sd, blocks, alpha) >= power else (middle, high)
+        low, high = (
+            (low, middle)
+            if power_of(middle, sd, blocks, alpha) >= power
+            else (middle, high)
+        )
     return high
 
 

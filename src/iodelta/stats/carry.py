@@ -84,7 +84,11 @@ class Carry:
     @property
     def best(self) -> int:
         """The memory that shows it best; that of one trial where none shows it."""
-        return int(np.argmax(np.abs(self.value) / np.maximum(self.half, 1e-12))) if self.shown.any() else 0
+        return (
+            int(np.argmax(np.abs(self.value) / np.maximum(self.half, 1e-12)))
+            if self.shown.any()
+            else 0
+        )
 
     @property
     def low(self) -> float:
@@ -111,7 +115,9 @@ class Levels:
     before: Floats
 
 
-def carry_over(d: Floats, contrast: Floats, share: Floats, levels: Levels | None = None) -> Carry:
+def carry_over(
+    d: Floats, contrast: Floats, share: Floats, levels: Levels | None = None
+) -> Carry:
     """The carry-over in the differences ``d`` of blocks in run order, positive = worse, and in their ``levels``.
 
     ``contrast`` has, per memory and block, the difference of the exposures of the variant's and the baseline's trial;
@@ -134,17 +140,23 @@ def carry_over(d: Floats, contrast: Floats, share: Floats, levels: Levels | None
     return Carry(value, np.sqrt(variance), share, quantile)
 
 
-def own_change(change: Floats, noise: Floats | float, carried: Floats, error: Floats, blocks: int) -> NDArray[np.bool_]:
+def own_change(
+    change: Floats, noise: Floats | float, carried: Floats, error: Floats, blocks: int
+) -> NDArray[np.bool_]:
     """Where a ``change``, known to ``noise``, is its own rather than made by what is ``carried``, known to ``error``;
     both positive in the direction of the change.
 
     A carry-over alone says that both estimate one number, a change of its own that nothing is carried: the likelihoods
     of the two differences, by Student's t.
     """
-    apart = np.maximum(change - carried, 0.0) / np.maximum(np.hypot(noise, error), 1e-12)
+    apart = np.maximum(change - carried, 0.0) / np.maximum(
+        np.hypot(noise, error), 1e-12
+    )
     seen = np.maximum(carried, 0.0) / np.maximum(error, 1e-12)
     spare = max(blocks - 2, 1)
-    likelier = (spare + 1) / 2 * (np.log1p(apart**2 / spare) - np.log1p(seen**2 / spare))
+    likelier = (
+        (spare + 1) / 2 * (np.log1p(apart**2 / spare) - np.log1p(seen**2 / spare))
+    )
     return np.asarray((likelier >= CLEAR / blocks) | (seen <= LEANS))
 
 
@@ -231,7 +243,9 @@ def _slope(y: Floats, x: Floats, lags: int = 0) -> tuple[Floats, Floats]:
     spread = np.sum(left * left, axis=1)
     together = power * spread
     for lag in range(1, lags + 1):
-        pairs = np.sum(x[:, lag:] * x[:, :-lag], axis=1) * np.sum(left[:, lag:] * left[:, :-lag], axis=1)
+        pairs = np.sum(x[:, lag:] * x[:, :-lag], axis=1) * np.sum(
+            left[:, lag:] * left[:, :-lag], axis=1
+        )
         together = together + 2 * pairs
     together = np.maximum(together, power * spread / 2)
     return value, together / power**2 / (x.shape[1] - 2 - 2 * (lags > 0))
@@ -248,7 +262,9 @@ def _without(rows: Floats, nuisance: Floats) -> Floats:
 def _detrended(values: Floats) -> Floats:
     """Block by block what differs from the mean of the neighbourhood."""
     n = values.shape[-1]
-    sums = np.cumsum(np.concatenate([np.zeros((*values.shape[:-1], 1)), values], axis=-1), axis=-1)
+    sums = np.cumsum(
+        np.concatenate([np.zeros((*values.shape[:-1], 1)), values], axis=-1), axis=-1
+    )
     at = np.arange(n)
     first, last = np.maximum(at - NEIGHBOURS, 0), np.minimum(at + NEIGHBOURS + 1, n)
     return np.asarray(values - (sums[..., last] - sums[..., first]) / (last - first))

@@ -107,7 +107,9 @@ def online(
         if now == begin:
             continue
         seen = slice(begin, now + 1)
-        outcome = levels.clipped(y[seen], se[seen], tau, np.zeros(now + 1 - begin, dtype=np.intp))
+        outcome = levels.clipped(
+            y[seen], se[seen], tau, np.zeros(now + 1 - begin, dtype=np.intp)
+        )
         clean[seen] = outcome.values
         tau, z = _newest(clean[: now + 1], se[: now + 1], begins, tau, inflation)
         if z >= threshold:
@@ -117,7 +119,9 @@ def online(
     return tuple(found)
 
 
-def _newest(y: Floats, se: Floats, starts: Sequence[int], tau: float, inflation: float) -> tuple[float, float]:
+def _newest(
+    y: Floats, se: Floats, starts: Sequence[int], tau: float, inflation: float
+) -> tuple[float, float]:
     """The scatter between nights inside both parts of the best split of the last segment, and z of that split."""
     begin, n = starts[-1], len(y)
     split = begin + int(np.argmax(np.abs(_scores(y[begin:], se[begin:], tau)))) + 1
@@ -137,7 +141,9 @@ def _as_known(z: float, se: Floats, tau: float, spare: int, inflation: float) ->
     left = len(se) - (len(se) - spare) * inflation
     share = tau**2 / (tau**2 + float(np.mean(se**2)) + levels.RESOLUTION**2)
     of_squares = (inflation**2 + 1.0) / (2.0 * inflation)
-    return levels.as_normal(_unbiased(z, len(se), spare, inflation), left / max(share**2, 1e-9) / of_squares)
+    return levels.as_normal(
+        _unbiased(z, len(se), spare, inflation), left / max(share**2, 1e-9) / of_squares
+    )
 
 
 def _unbiased(z: float, points: int, spare: int, inflation: float) -> float:
@@ -156,11 +162,21 @@ def _scores(y: Floats, se: Floats, tau: float, inflation: float = 1.0) -> Floats
     return np.asarray(difference * np.sqrt(left * right / sums[-1]))
 
 
-def _step(y: Floats, se: Floats, tau: float, inflation: float, lone: Collection[int], offset: int = 0) -> Step:
+def _step(
+    y: Floats,
+    se: Floats,
+    tau: float,
+    inflation: float,
+    lone: Collection[int],
+    offset: int = 0,
+) -> Step:
     """The most likely step among points that hold one, and the set of its possible places."""
     z = _scores(y, se, tau, inflation)
     at = int(np.argmax(np.abs(z))) + 1
-    old, new = (levels.level(y[part], se[part], tau, inflation) for part in (slice(0, at), slice(at, None)))
+    old, new = (
+        levels.level(y[part], se[part], tau, inflation)
+        for part in (slice(0, at), slice(at, None))
+    )
     low, high = _vouched(location(z), lone, len(y))
     first, last = _vouched(location(z, CERTAIN), lone, len(y))
     return Step(
@@ -188,7 +204,9 @@ def location(z: ArrayLike, sure: float = SURE) -> tuple[int, int]:
     return int(places.min()) + 1, int(places.max()) + 1
 
 
-def _vouched(places: tuple[int, int], lone: Collection[int], points: int) -> tuple[int, int]:
+def _vouched(
+    places: tuple[int, int], lone: Collection[int], points: int
+) -> tuple[int, int]:
     """The places up to points that were not drawn in: such a point says neither that the step was before it nor that
     it was not, as where two steps are a point apart."""
     low, high = places
@@ -208,7 +226,9 @@ def partition(values: ArrayLike, weights: ArrayLike, penalty: float) -> tuple[in
     if not n:
         return ()
     y = y - float(w @ y / w.sum())
-    sums, moments, squares = (np.concatenate([[0.0], np.cumsum(column)]) for column in (w, w * y, w * y * y))
+    sums, moments, squares = (
+        np.concatenate([[0.0], np.cumsum(column)]) for column in (w, w * y, w * y * y)
+    )
     last: Indices = np.zeros(n + 1, dtype=np.intp)
     # Column by column what the cost needs of each start that is left: one pass over arrays, no picking of elements.
     alive: Indices = np.zeros(n + 1, dtype=np.intp)
@@ -228,7 +248,12 @@ def partition(values: ArrayLike, weights: ArrayLike, penalty: float) -> tuple[in
         if kept < count:
             for column in (alive, base, moment, weight):
                 column[:kept] = column[:count][keep]
-        alive[kept], base[kept], moment[kept], weight[kept] = end, best - squares[end], moments[end], sums[end]
+        alive[kept], base[kept], moment[kept], weight[kept] = (
+            end,
+            best - squares[end],
+            moments[end],
+            sums[end],
+        )
         count = kept + 1
     starts = []
     end = n
@@ -244,7 +269,9 @@ def penalty(points: int) -> float:
     return max(REPORT**2, 3.0 * math.log(max(points, 2)))
 
 
-def segments(values: ArrayLike, errors: ArrayLike, *, inflation: float = 1.0) -> Segments:
+def segments(
+    values: ArrayLike, errors: ArrayLike, *, inflation: float = 1.0
+) -> Segments:
     """The segments of a whole series. The scatter between nights begins at that about one level, which steps only make
     larger, and is taken again inside the segments found, until they stay."""
     y, se = checked(values, errors)
@@ -258,7 +285,9 @@ def segments(values: ArrayLike, errors: ArrayLike, *, inflation: float = 1.0) ->
         clean, lone = np.asarray(outcome.values), outcome.lone
         found = partition(clean, levels.weights(se, tau, inflation), penalty(len(y)))
         now = levels.between(clean, se, numbered(found, len(y)))
-        settled = found == starts and math.isclose(now, tau, rel_tol=1e-3, abs_tol=levels.RESOLUTION)
+        settled = found == starts and math.isclose(
+            now, tau, rel_tol=1e-3, abs_tol=levels.RESOLUTION
+        )
         tau, starts = now, found
         if settled:
             hidden = _hidden(clean, se, starts, tau, inflation)
@@ -268,7 +297,9 @@ def segments(values: ArrayLike, errors: ArrayLike, *, inflation: float = 1.0) ->
     return _described(clean, se, tau, inflation, starts, lone)
 
 
-def _hidden(y: Floats, se: Floats, starts: tuple[int, ...], tau: float, inflation: float) -> float | None:
+def _hidden(
+    y: Floats, se: Floats, starts: tuple[int, ...], tau: float, inflation: float
+) -> float | None:
     """The scatter between nights, where one more split makes it so much smaller that this split is a step: a step that
     was taken for scatter hides itself. None where there is none."""
     n = len(y)
@@ -288,13 +319,17 @@ def _hidden(y: Floats, se: Floats, starts: tuple[int, ...], tau: float, inflatio
     return None
 
 
-def _by_neighbours(y: Floats, se: Floats, tau: float, at: int, inflation: float) -> float:
+def _by_neighbours(
+    y: Floats, se: Floats, tau: float, at: int, inflation: float
+) -> float:
     """z of a step before point ``at`` among nights that each resemble the one before: AR(1) with the correlation that
     ``inflation`` implies. What is new in each night is as many values as there are nights, and gives their scatter
     where long runs of alike nights are too few to give one."""
     phi = (inflation - 1.0) / (inflation + 1.0)
     scaled = np.sqrt(levels.weights(se, tau))
-    columns = np.column_stack([np.ones(len(y)), np.arange(len(y)) >= at, y]) * scaled[:, None]
+    columns = (
+        np.column_stack([np.ones(len(y)), np.arange(len(y)) >= at, y]) * scaled[:, None]
+    )
     fresh = columns[1:] - phi * columns[:-1]
     design, seen = fresh[:, :2], fresh[:, 2]
     inverse = np.linalg.pinv(design.T @ design)
@@ -303,16 +338,25 @@ def _by_neighbours(y: Floats, se: Floats, tau: float, at: int, inflation: float)
     if spare < 1:
         return 0.0
     variance = max(float(np.sum((seen - design @ fitted) ** 2)) / spare, _NOTHING)
-    return levels.as_normal(float(fitted[1]) / math.sqrt(variance * inverse[1, 1]), spare)
+    return levels.as_normal(
+        float(fitted[1]) / math.sqrt(variance * inverse[1, 1]), spare
+    )
 
 
 def numbered(starts: Sequence[int], points: int) -> Indices:
     """The segment of each point, from 0."""
-    return np.asarray(np.searchsorted(np.asarray(starts), np.arange(points), side="right") - 1)
+    return np.asarray(
+        np.searchsorted(np.asarray(starts), np.arange(points), side="right") - 1
+    )
 
 
 def _described(
-    y: Floats, se: Floats, tau: float, inflation: float, starts: tuple[int, ...], lone: tuple[int, ...]
+    y: Floats,
+    se: Floats,
+    tau: float,
+    inflation: float,
+    starts: tuple[int, ...],
+    lone: tuple[int, ...],
 ) -> Segments:
     inside, incidents = _without_incidents(y, se, tau, inflation, starts)
     found, steps = [], []
@@ -321,16 +365,32 @@ def _described(
         if number:
             both = np.concatenate([inside[number - 1], points])
             steps.append(_between(y, se, tau, inflation, both, int(points[0]), lone))
-    return Segments(tuple(int(points[0]) for points in inside), tuple(found), tuple(steps), tuple(incidents), lone, tau)
+    return Segments(
+        tuple(int(points[0]) for points in inside),
+        tuple(found),
+        tuple(steps),
+        tuple(incidents),
+        lone,
+        tau,
+    )
 
 
 def _between(
-    y: Floats, se: Floats, tau: float, inflation: float, both: Indices, at: int, lone: Collection[int]
+    y: Floats,
+    se: Floats,
+    tau: float,
+    inflation: float,
+    both: Indices,
+    at: int,
+    lone: Collection[int],
 ) -> Step:
     """The step before point ``at`` among the points ``both`` of the two segments it lies between."""
     z = _scores(y[both], se[both], tau, inflation)
     place = int(np.searchsorted(both, at))
-    old, new = (levels.level(y[part], se[part], tau, inflation) for part in (both[:place], both[place:]))
+    old, new = (
+        levels.level(y[part], se[part], tau, inflation)
+        for part in (both[:place], both[place:])
+    )
     drawn = {place for place, point in enumerate(both) if point in lone}
     low, high = _vouched(location(z), drawn, len(both))
     first, last = _vouched(location(z, CERTAIN), drawn, len(both))
@@ -356,10 +416,20 @@ def _without_incidents(
     kept, incidents = [parts[0]], []
     number = 1
     while number < len(parts):
-        middle, after = parts[number], parts[number + 1] if number + 1 < len(parts) else None
-        if after is not None and len(middle) <= INCIDENT and _same(y, se, tau, inflation, kept[-1], after):
+        middle, after = (
+            parts[number],
+            parts[number + 1] if number + 1 < len(parts) else None,
+        )
+        if (
+            after is not None
+            and len(middle) <= INCIDENT
+            and _same(y, se, tau, inflation, kept[-1], after)
+        ):
             kept[-1] = np.concatenate([kept[-1], after])
-            size = levels.level(y[middle], se[middle], tau).value - levels.level(y[kept[-1]], se[kept[-1]], tau).value
+            size = (
+                levels.level(y[middle], se[middle], tau).value
+                - levels.level(y[kept[-1]], se[kept[-1]], tau).value
+            )
             incidents.append(Incident(int(middle[0]), int(middle[-1]) + 1, size))
             number += 2
         else:
@@ -368,6 +438,10 @@ def _without_incidents(
     return kept, incidents
 
 
-def _same(y: Floats, se: Floats, tau: float, inflation: float, before: Indices, after: Indices) -> bool:
-    old, new = (levels.level(y[part], se[part], tau, inflation) for part in (before, after))
+def _same(
+    y: Floats, se: Floats, tau: float, inflation: float, before: Indices, after: Indices
+) -> bool:
+    old, new = (
+        levels.level(y[part], se[part], tau, inflation) for part in (before, after)
+    )
     return abs(new.value - old.value) < SAME * math.hypot(old.error, new.error)

@@ -14,7 +14,9 @@ def system_ns_per_io(trial: Trial) -> float:
     ``sys_cpu`` is a share of one CPU over the measured window, which is the longest direction's runtime.
     """
     ios = _ios(trial)
-    window_ns = 1e6 * max((direction.runtime_ms for direction in trial.directions), default=0)
+    window_ns = 1e6 * max(
+        (direction.runtime_ms for direction in trial.directions), default=0
+    )
     return trial.sys_cpu / 100.0 * window_ns / ios if ios and window_ns else math.nan
 
 
@@ -30,7 +32,9 @@ def switches_per_io(trial: Trial) -> float:
     A load that waits for I/O switches at least now and then: a count of 0 is one that nobody took.
     """
     ios = _ios(trial)
-    return trial.context_switches / ios if ios and trial.context_switches > 0 else math.nan
+    return (
+        trial.context_switches / ios if ios and trial.context_switches > 0 else math.nan
+    )
 
 
 def _ios(trial: Trial) -> int:

@@ -20,4 +20,10 @@ def difference(here: Estimate, there: Estimate) -> Estimate:
     value = here.value - there.value
     low = math.hypot(here.value - here.low, there.high - there.value)
     high = math.hypot(here.high - here.value, there.value - there.low)
-    return Estimate(value, value - low, value + high, min(here.level, there.level), min(here.n, there.n))
+    return Estimate(
+        value,
+        value - low,
+        value + high,
+        min(here.level, there.level),
+        min(here.n, there.n),
+    )

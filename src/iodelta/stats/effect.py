@@ -37,12 +37,16 @@ class Estimate(msgspec.Struct, frozen=True):
     n: int
 
 
-def log_ratios(baseline: ArrayLike, variant: ArrayLike, *, higher_is_better: bool) -> Floats:
+def log_ratios(
+    baseline: ArrayLike, variant: ArrayLike, *, higher_is_better: bool
+) -> Floats:
     """log(variant / baseline) per block, signed so that positive is worse. Raises ValueError unless all are > 0."""
     a, b = np.asarray(baseline, dtype=float), np.asarray(variant, dtype=float)
     if not (np.all(np.isfinite(a) & (a > 0)) and np.all(np.isfinite(b) & (b > 0))):
         raise ValueError("log-ratios need finite values above zero")
-    return np.asarray(np.log(a) - np.log(b) if higher_is_better else np.log(b) - np.log(a))
+    return np.asarray(
+        np.log(a) - np.log(b) if higher_is_better else np.log(b) - np.log(a)
+    )
 
 
 def walsh_rows(d: Floats) -> Floats:
@@ -84,7 +88,11 @@ def rank_cut(n: int, tail: float) -> int:
     if n <= EXACT_RANKS:
         return int(np.searchsorted(_rank_cdf(n), tail * (1 + 1e-9), side="right"))
     mean, sd = _rank_moments(n)
-    return max(0, math.floor(mean + sd * float(ndtri(tail)) - 0.5) + 1) if tail > 0.0 else 0
+    return (
+        max(0, math.floor(mean + sd * float(ndtri(tail)) - 0.5) + 1)
+        if tail > 0.0
+        else 0
+    )
 
 
 def not_above_rows(d: Floats, mu: float) -> NDArray[np.int64]:
@@ -95,8 +103,12 @@ def not_above_rows(d: Floats, mu: float) -> NDArray[np.int64]:
     """
     # It descends, so among equal sizes the stable sort puts the positive first, and its mirror pairs count.
     descending = np.sort(d - mu, axis=1)[:, ::-1]
-    by_size = np.take_along_axis(descending, np.argsort(np.abs(descending), axis=1, kind="stable"), axis=1)
-    return np.asarray(np.where(by_size <= 0, np.arange(1, d.shape[1] + 1), 0).sum(axis=1))
+    by_size = np.take_along_axis(
+        descending, np.argsort(np.abs(descending), axis=1, kind="stable"), axis=1
+    )
+    return np.asarray(
+        np.where(by_size <= 0, np.arange(1, d.shape[1] + 1), 0).sum(axis=1)
+    )
 
 
 def not_below_rows(d: Floats, mu: float) -> NDArray[np.int64]:
@@ -117,7 +129,9 @@ def hodges_lehmann_rows(d: Floats, level: float) -> tuple[Floats, Floats, Floats
     cut = rank_cut(n, (1.0 - level) / 2)
     theta, low, high = np.empty(rows), np.full(rows, -np.inf), np.full(rows, np.inf)
     step = max(1, 200_000 // size)
-    for start in range(0, rows, step):  # a slice of rows whose averages stay in the processor's cache
+    for start in range(
+        0, rows, step
+    ):  # a slice of rows whose averages stay in the processor's cache
         part = slice(start, start + step)
         averages = walsh_rows(d[part])
         averages.sort(axis=1)
@@ -157,14 +171,21 @@ def sign_flip_p_rows(d: Floats, seed: int, flips: int = FLIPS) -> Floats:
     """Per row the two-sided sign-flip permutation p value of the mean; exact for n <= 16, else seeded."""
     rows, n = d.shape
     signs: NDArray[np.float32] | Floats = sign_flips(n, seed, flips)
-    if n > EXACT_FLIPS:  # single precision is fine where the flips are drawn, and twice as fast
-        signs, d = _single(n, seed, flips), (d / np.maximum(np.abs(d).max(axis=1, keepdims=True), 1e-300)).astype("f4")
+    if (
+        n > EXACT_FLIPS
+    ):  # single precision is fine where the flips are drawn, and twice as fast
+        signs, d = (
+            _single(n, seed, flips),
+            (d / np.maximum(np.abs(d).max(axis=1, keepdims=True), 1e-300)).astype("f4"),
+        )
     seen = np.abs(d.sum(axis=1)) * (1 - 1e-6 if n > EXACT_FLIPS else 1 - 1e-12)
     hits = np.empty(rows)
     step = max(1, 4_000_000 // len(signs))
     for start in range(0, rows, step):
         part = slice(start, start + step)
-        hits[part] = np.count_nonzero(np.abs(d[part] @ signs.T) >= seen[part, None], axis=1)
+        hits[part] = np.count_nonzero(
+            np.abs(d[part] @ signs.T) >= seen[part, None], axis=1
+        )
     if n <= EXACT_FLIPS:
         return hits / len(signs)
     return (hits + 1.0) / (len(signs) + 1.0)
@@ -187,7 +208,9 @@ def mean_t_rows(d: Floats, level: float) -> tuple[Floats, Floats, Floats]:
 
 def disagree(one: Estimate, other: Estimate) -> bool:
     """Whether two estimates of the same thing lie outside each other's interval: outliers or a change of shape."""
-    return not (one.low <= other.value <= one.high and other.low <= one.value <= other.high)
+    return not (
+        one.low <= other.value <= one.high and other.low <= one.value <= other.high
+    )
 
 
 def _row(d: ArrayLike) -> Floats:

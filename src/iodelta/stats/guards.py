@@ -59,7 +59,9 @@ class Trend(msgspec.Struct, frozen=True):
 
     def could_explain(self, theta: float) -> bool:
         """Whether a drift as steep as the interval allows makes up at least half of ``theta``."""
-        return abs(theta) > 0.0 and abs(self.explained) + self.spread >= 0.5 * abs(theta)
+        return abs(theta) > 0.0 and abs(self.explained) + self.spread >= 0.5 * abs(
+            theta
+        )
 
 
 def lag1_rows(d: Floats) -> tuple[Floats, Floats]:
@@ -143,7 +145,9 @@ def _orders(first: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     return np.where(first, 1.0, -1.0), contrast_of(first)
 
 
-def order_trend(values: ArrayLike, places: ArrayLike, groups: ArrayLike, *, level: float = 0.95) -> Trend | None:
+def order_trend(
+    values: ArrayLike, places: ArrayLike, groups: ArrayLike, *, level: float = 0.95
+) -> Trend | None:
     """Whether a drift over run order could pass for a difference between the two groups (False, True).
 
     ``values`` (> 0) at run-order ``places``; the slope of their logarithms is fitted inside the groups, so a true
@@ -151,7 +155,11 @@ def order_trend(values: ArrayLike, places: ArrayLike, groups: ArrayLike, *, leve
     nothing is explained; in "all of A, then all of B" everything may be. None when it cannot be told: fewer than
     three values in a group, or no spread of places. Raises ValueError for a value that is not positive.
     """
-    y, t, g = np.asarray(values, dtype=float), np.asarray(places, dtype=float), np.asarray(groups, dtype=bool)
+    y, t, g = (
+        np.asarray(values, dtype=float),
+        np.asarray(places, dtype=float),
+        np.asarray(groups, dtype=bool),
+    )
     if not np.all(np.isfinite(y) & (y > 0)):
         raise ValueError("a trend of logarithms needs finite values above zero")
     if min(np.count_nonzero(g), np.count_nonzero(~g)) < 3:
@@ -177,13 +185,19 @@ def balance(worse: int, better: int) -> float:
     """Two-sided binomial p value that regressions and improvements among null-like comparisons are equally likely:
     a tool that only ever finds regressions is measuring its own order. 1 when there are none."""
     total = worse + better
-    return min(1.0, 2.0 * float(bdtr(float(min(worse, better)), total, 0.5))) if total else 1.0
+    return (
+        min(1.0, 2.0 * float(bdtr(float(min(worse, better)), total, 0.5)))
+        if total
+        else 1.0
+    )
 
 
 def _informative(columns: list[Floats], column: Floats) -> bool:
     """Whether ``column`` adds something that ``columns`` do not already say, and leaves 3 blocks to judge it by."""
     x = np.column_stack([*columns, column])
-    return bool(len(column) >= x.shape[1] + 3 and np.linalg.matrix_rank(x) == x.shape[1])
+    return bool(
+        len(column) >= x.shape[1] + 3 and np.linalg.matrix_rank(x) == x.shape[1]
+    )
 
 
 def _ols_hac1(x: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -60,7 +60,10 @@ class Mean:
 
     def estimate(self, level: float, blocks: int) -> Estimate:
         """The mean of the first row with its t interval."""
-        value, half = float(self.value[0]), -float(stdtrit(self.spare, (1.0 - level) / 2)) * float(self.error[0])
+        value, half = (
+            float(self.value[0]),
+            -float(stdtrit(self.spare, (1.0 - level) / 2)) * float(self.error[0]),
+        )
         return Estimate(value, value - half, value + half, level, blocks)
 
 
@@ -88,12 +91,20 @@ def total_mean(arms: Arms, places: Places) -> Mean:
 
 def typical_tails(d: Floats, places: Places, replays: Replays) -> tuple[float, float]:
     """One-sided p values of "above 0" and "below 0" of one comparison's mean typical change."""
-    return _tails(typical_mean(d[None, :], places), lambda: typical_mean(replays.signs * d, places).t, replays)
+    return _tails(
+        typical_mean(d[None, :], places),
+        lambda: typical_mean(replays.signs * d, places).t,
+        replays,
+    )
 
 
 def total_tails(arms: Arms, places: Places, replays: Replays) -> tuple[float, float]:
     """The same for the total change; ``arms`` have one row."""
-    return _tails(total_mean(arms, places), lambda: total_mean(swapped(arms, replays.signs), places).t, replays)
+    return _tails(
+        total_mean(arms, places),
+        lambda: total_mean(swapped(arms, replays.signs), places).t,
+        replays,
+    )
 
 
 def swapped(arms: Arms, signs: Floats) -> Arms:
@@ -113,7 +124,9 @@ def smallest_t(hosts: int, level: float) -> float:
     return -float(stdtrit(hosts - 1, level))
 
 
-def _tails(seen: Mean, replay: Callable[[], Floats], replays: Replays) -> tuple[float, float]:
+def _tails(
+    seen: Mean, replay: Callable[[], Floats], replays: Replays
+) -> tuple[float, float]:
     t = float(seen.t[0])
     above, below = float(stdtr(seen.spare, -t)), float(stdtr(seen.spare, t))
     if min(above, below) > replays.worth:
@@ -127,11 +140,19 @@ def _tails(seen: Mean, replay: Callable[[], Floats], replays: Replays) -> tuple[
 
 def _mean(own: Sequence[tuple[Floats, Floats]]) -> Mean:
     """The mean of the hosts' values, each with its own error."""
-    values, errors = np.array([value for value, _ in own]), np.array([error for _, error in own])
+    values, errors = (
+        np.array([value for value, _ in own]),
+        np.array([error for _, error in own]),
+    )
     count = len(values)
     between = values.std(axis=0, ddof=1) / np.sqrt(count)
     within = np.sqrt(np.sum(errors**2, axis=0)) / count
-    return Mean(values.mean(axis=0), np.maximum(np.maximum(between, within), TINY), within, count - 1)
+    return Mean(
+        values.mean(axis=0),
+        np.maximum(np.maximum(between, within), TINY),
+        within,
+        count - 1,
+    )
 
 
 def kept(blocks: int) -> int:

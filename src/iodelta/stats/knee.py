@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iodelta.plural import plural
-from iodelta.stats.tails import MIN_BLOCKS, expanded_interval, resampling_weights, too_few_blocks
+from iodelta.stats.tails import (
+    MIN_BLOCKS,
+    expanded_interval,
+    resampling_weights,
+    too_few_blocks,
+)
 from iodelta.trial import Finding
 
 Floats = NDArray[np.float64]
@@ -57,7 +62,12 @@ class KneeShift(msgspec.Struct, frozen=True):
 
 
 def find_knee(
-    depths: Sequence[float], iops: Floats, *, level: float = 0.95, seed: int, place: str = ""
+    depths: Sequence[float],
+    iops: Floats,
+    *,
+    level: float = 0.95,
+    seed: int,
+    place: str = "",
 ) -> Knee | Finding:
     """The knee of one variant. ``iops`` has shape (blocks, depths): each block holds the whole sweep.
 
@@ -110,7 +120,9 @@ def knee_shift(
     order = np.argsort(np.asarray(depths, float))
     bend = _Bend(np.asarray(depths, float)[order])
     # Both arms draw the same blocks, so what a block did to both cancels.
-    before, after = (_bootstrap(bend, np.log(arm[:, order]), seed) for arm in (baseline, variant))
+    before, after = (
+        _bootstrap(bend, np.log(arm[:, order]), seed) for arm in (baseline, variant)
+    )
     interval = np.exp(expanded_interval(after - before, len(baseline), level))
     ratio = ends[1].depth / ends[0].depth
     return KneeShift(ratio, float(interval[0]), float(interval[1]), len(baseline))
@@ -149,11 +161,19 @@ def _bootstrap(bend: _Bend, logs: Floats, seed: int) -> Floats:
     return bend.fit(resampling_weights(len(logs), seed) @ logs / len(logs))[0]
 
 
-def _check(depths: Sequence[float], iops: Floats, place: str) -> tuple[NDArray[np.intp], Finding | None]:
+def _check(
+    depths: Sequence[float], iops: Floats, place: str
+) -> tuple[NDArray[np.intp], Finding | None]:
     order = np.argsort(np.asarray(depths, float))
     refused = None
     if iops.ndim != 2 or iops.shape[1] != len(depths):
-        refused = Finding("knee.unequal", "warning", place, "the sweep and its depths differ in length", "")
+        refused = Finding(
+            "knee.unequal",
+            "warning",
+            place,
+            "the sweep and its depths differ in length",
+            "",
+        )
     elif len(set(depths)) < MIN_DEPTHS or min(depths) <= 0:
         refused = Finding(
             "knee.too-few-depths",
@@ -181,5 +201,8 @@ def _no_knee(bend: _Bend, knee: float, slope: float, place: str) -> Finding:
         what = f"IOPS do not rise with iodepth from {shallowest} on: saturated at the first depth, or depth ignored"
         remedy = "begin at iodepth 1, with an asynchronous engine"
     else:
-        what, remedy = f"IOPS still rise at iodepth {deepest}: the knee is beyond", f"go deeper than {deepest}"
+        what, remedy = (
+            f"IOPS still rise at iodepth {deepest}: the knee is beyond",
+            f"go deeper than {deepest}",
+        )
     return Finding("knee.outside", "note", place, what, remedy)

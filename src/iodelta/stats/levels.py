@@ -66,10 +66,14 @@ def steadied(errors: ArrayLike, blocks: ArrayLike) -> Floats:
     if not len(se):
         return se
     n = np.maximum(np.asarray(blocks, dtype=float), 1.0)
-    return np.asarray(np.maximum(se, np.sqrt((float(np.median(se)) ** 2 + (n - 1.0) * se**2) / n)))
+    return np.asarray(
+        np.maximum(se, np.sqrt((float(np.median(se)) ** 2 + (n - 1.0) * se**2) / n))
+    )
 
 
-def level(values: ArrayLike, errors: ArrayLike, tau: float, inflation: float = 1.0) -> Level:
+def level(
+    values: ArrayLike, errors: ArrayLike, tau: float, inflation: float = 1.0
+) -> Level:
     """The level of points that belong to one segment. Raises ValueError without points."""
     y, se = checked(values, errors)
     if not len(y):
@@ -116,7 +120,9 @@ def robust_between(values: ArrayLike, errors: ArrayLike) -> float:
     return 0.5 * (low + high)
 
 
-def clipped(values: ArrayLike, errors: ArrayLike, tau: float, segments: ArrayLike) -> Clipped:
+def clipped(
+    values: ArrayLike, errors: ArrayLike, tau: float, segments: ArrayLike
+) -> Clipped:
     """Draw lone outliers in to ``CLIP`` sd from the median of their segment. Two neighbours in a row that are both far
     out on one side stay as they are: they may be a step. The last point has no neighbour yet, so it is drawn in."""
     y, se = checked(values, errors)
@@ -133,7 +139,9 @@ def clipped(values: ArrayLike, errors: ArrayLike, tau: float, segments: ArrayLik
     return Clipped(tuple(drawn.tolist()), tuple(np.flatnonzero(lone).tolist()))
 
 
-def inflation(values: ArrayLike, errors: ArrayLike, tau: float, segments: ArrayLike) -> float:
+def inflation(
+    values: ArrayLike, errors: ArrayLike, tau: float, segments: ArrayLike
+) -> float:
     """Long-run variance over variance of standardised residuals, at least 1: by how much neighbouring nights that
     resemble each other widen the error of a level. Initial positive sequence of Geyer 1992."""
     y, se = checked(values, errors)
@@ -145,7 +153,9 @@ def inflation(values: ArrayLike, errors: ArrayLike, tau: float, segments: ArrayL
     power = float(z @ z)
     if n < 4 or power == 0.0:
         return 1.0
-    r = np.array([float(z[lag:] @ z[: n - lag]) / power for lag in range(min(n, n // 2 + 2))])
+    r = np.array(
+        [float(z[lag:] @ z[: n - lag]) / power for lag in range(min(n, n // 2 + 2))]
+    )
     pairs = r[: 2 * (len(r) // 2)].reshape(-1, 2).sum(axis=1)
     ends = np.flatnonzero(pairs <= 0.0)
     kept = pairs[: ends[0]] if len(ends) else pairs

@@ -82,28 +82,55 @@ def check(trial: Trial, depth: int) -> Finding | None:
     return None
 
 
-def together(worse_iops: ArrayLike, worse_latency: ArrayLike, *, margin: float, level: float = 0.95) -> Together:
+def together(
+    worse_iops: ArrayLike,
+    worse_latency: ArrayLike,
+    *,
+    margin: float,
+    level: float = 0.95,
+) -> Together:
     """One effect or two, from the block log-ratios of IOPS and of mean latency, both signed so that positive is worse.
 
     One: the change of I/Os in flight lies within +-``margin``. Two: it lies wholly on one side of 0 and reaches the
     margin. Raises ValueError for blocks that do not match or are not finite.
     """
-    iops, latency = np.asarray(worse_iops, dtype=float), np.asarray(worse_latency, dtype=float)
+    iops, latency = (
+        np.asarray(worse_iops, dtype=float),
+        np.asarray(worse_latency, dtype=float),
+    )
     if iops.shape != latency.shape:
         raise ValueError("IOPS and latency need the same blocks")
     change = hodges_lehmann(latency - iops, level)
     limit = math.log1p(margin)
     if -limit < change.low and change.high < limit:
-        return _together("one", change, "the latency change is the IOPS change seen again: as many I/Os in flight")
+        return _together(
+            "one",
+            change,
+            "the latency change is the IOPS change seen again: as many I/Os in flight",
+        )
     if change.low > 0:
-        return _together("two", change, "IOPS and latency moved apart: more I/Os were in flight than before")
+        return _together(
+            "two",
+            change,
+            "IOPS and latency moved apart: more I/Os were in flight than before",
+        )
     if change.high < 0:
-        return _together("two", change, "IOPS and latency moved apart: fewer I/Os were in flight than before")
-    return _together("inconclusive", change, "it is open whether the number of I/Os in flight changed too")
+        return _together(
+            "two",
+            change,
+            "IOPS and latency moved apart: fewer I/Os were in flight than before",
+        )
+    return _together(
+        "inconclusive",
+        change,
+        "it is open whether the number of I/Os in flight changed too",
+    )
 
 
 def _together(effects: Effects, change: Estimate, phrase: str) -> Together:
-    low, high = (end if math.isfinite(end) else None for end in (change.low, change.high))
+    low, high = (
+        end if math.isfinite(end) else None for end in (change.low, change.high)
+    )
     return Together(effects, change.value, low, high, phrase)
 
 
@@ -119,5 +146,7 @@ def _of(direction: Direction) -> Quantity | None:
     value = rate.value * sum(part.mean.value for part in latency) / 1e9
     low = rate.low * sum(part.mean.low for part in latency) / 1e9
     high = rate.high * sum(part.mean.high for part in latency) / 1e9
-    is_known = all(map(math.isfinite, (value, low, high, rate.value, rate.low, rate.high)))
+    is_known = all(
+        map(math.isfinite, (value, low, high, rate.value, rate.low, rate.high))
+    )
     return Quantity(value, low, high, "I/Os in flight") if is_known else None

@@ -94,16 +94,29 @@ def _valleys(values: Floats) -> list[tuple[float, float]]:
     grid = np.linspace(values.min() - 3 * width, values.max() + 3 * width, GRID)
     step = grid[1] - grid[0]
     reach = np.arange(-int(4 * width / step) - 1, int(4 * width / step) + 2) * step
-    counts = np.histogram(values, bins=np.append(grid - step / 2, grid[-1] + step / 2))[0]
-    density = np.convolve(counts.astype(float), np.exp(-0.5 * (reach / width) ** 2), mode="same")
+    counts = np.histogram(values, bins=np.append(grid - step / 2, grid[-1] + step / 2))[
+        0
+    ]
+    density = np.convolve(
+        counts.astype(float), np.exp(-0.5 * (reach / width) ** 2), mode="same"
+    )
     slope = np.sign(np.diff(density))
     turns = np.flatnonzero(slope)
     signs = slope[turns]
-    peaks = [int(turns[at + 1]) for at in range(len(turns) - 1) if signs[at] > 0 > signs[at + 1]]
+    peaks = [
+        int(turns[at + 1])
+        for at in range(len(turns) - 1)
+        if signs[at] > 0 > signs[at + 1]
+    ]
     found = []
     for left, right in pairwise(peaks):
         floor = left + int(np.argmin(density[left : right + 1]))
-        found.append((float(grid[floor]), float(density[floor] / min(density[left], density[right]))))
+        found.append(
+            (
+                float(grid[floor]),
+                float(density[floor] / min(density[left], density[right])),
+            )
+        )
     return found
 
 
@@ -113,7 +126,9 @@ def _scale(values: Floats) -> float:
     return min(sd, quarter) if quarter > 0 else sd
 
 
-def _weakest(runs: Sequence[Floats], values: Floats, cuts: Sequence[float]) -> int | None:
+def _weakest(
+    runs: Sequence[Floats], values: Floats, cuts: Sequence[float]
+) -> int | None:
     """Index of the first cut that does not part two true modes, or None."""
     modes = _describe(runs, values, cuts)
     for index in range(len(cuts)):
@@ -128,7 +143,9 @@ def _weakest(runs: Sequence[Floats], values: Floats, cuts: Sequence[float]) -> i
     return None
 
 
-def _describe(runs: Sequence[Floats], values: Floats, cuts: Sequence[float]) -> list[Mode]:
+def _describe(
+    runs: Sequence[Floats], values: Floats, cuts: Sequence[float]
+) -> list[Mode]:
     where = np.digitize(values, cuts)
     state = np.concatenate([np.digitize(run, cuts) for run in runs])
     entered = np.flatnonzero(np.diff(state)) + 1

@@ -45,7 +45,9 @@ class Level(NamedTuple):
     def mean(self) -> Floats:
         """Of each bucket; nan where nothing weighs anything."""
         nothing = np.full(len(self.area), np.nan)
-        found: Floats = np.divide(self.area, self.weight, out=nothing, where=self.weight > 0)
+        found: Floats = np.divide(
+            self.area, self.weight, out=nothing, where=self.weight > 0
+        )
         return found
 
     def scaled(self, size: float) -> Floats:
@@ -59,26 +61,43 @@ class Level(NamedTuple):
         factor, rest = divmod(width, self.width)
         if rest or factor < 1:
             raise ValueError(f"{width} ms is not a multiple of {self.width} ms")
-        weight, area, amount = (_joined(one, factor, 0.0).sum(axis=1) for one in (self.weight, self.area, self.amount))
-        low, high = _joined(self.low, factor, np.inf).min(axis=1), _joined(self.high, factor, -np.inf).max(axis=1)
+        weight, area, amount = (
+            _joined(one, factor, 0.0).sum(axis=1)
+            for one in (self.weight, self.area, self.amount)
+        )
+        low, high = (
+            _joined(self.low, factor, np.inf).min(axis=1),
+            _joined(self.high, factor, -np.inf).max(axis=1),
+        )
         return Level(width, weight, area, low, high, amount)
 
     def within(self, most: int) -> Level:
         """The narrowest of ``WIDTHS`` that needs no more than ``most`` buckets; the widest of all if none does."""
         wider = [width for width in WIDTHS if width >= self.width]
-        fitting = [width for width in wider if -(-len(self.weight) * self.width // width) <= most]
+        fitting = [
+            width
+            for width in wider
+            if -(-len(self.weight) * self.width // width) <= most
+        ]
         return self.coarser(fitting[0] if fitting else wider[-1])
 
 
 def rates(level: Level, counted: Floats, end: int) -> Level:
     """What was counted in each bucket of ``level`` as a rate per second over it, as far as it lies before ``end``
     ms: a level of spans. Less than half a bucket is neither the least nor the greatest."""
-    covered = np.clip(end - np.arange(len(counted)) * level.width, 0, level.width).astype(np.float64)
+    covered = np.clip(
+        end - np.arange(len(counted)) * level.width, 0, level.width
+    ).astype(np.float64)
     area = 1000 * counted
     rate = np.divide(area, covered, out=np.zeros(len(area)), where=covered > 0)
     whole = covered >= level.width / 2
     return Level(
-        level.width, covered, area, np.where(whole, rate, np.inf), np.where(whole, rate, -np.inf), level.amount
+        level.width,
+        covered,
+        area,
+        np.where(whole, rate, np.inf),
+        np.where(whole, rate, -np.inf),
+        level.amount,
     )
 
 
@@ -89,7 +108,9 @@ class Pyramid:
         self._buckets = buckets
         nothing = np.zeros(buckets)
         low, high = np.full(buckets, np.inf), np.full(buckets, -np.inf)
-        self._level = Level(WIDTHS[0], nothing, nothing.copy(), low, high, nothing.copy())
+        self._level = Level(
+            WIDTHS[0], nothing, nothing.copy(), low, high, nothing.copy()
+        )
         self._end = 0
 
     @property
@@ -104,7 +125,9 @@ class Pyramid:
         self._reach(int(times.max()) + 1)
         self._add(times // self._level.width, np.ones(len(times)), values)
         self._level.amount[:] += np.bincount(
-            times // self._level.width, weights=amounts, minlength=len(self._level.amount)
+            times // self._level.width,
+            weights=amounts,
+            minlength=len(self._level.amount),
         )
 
     def add_spans(self, starts: Ints, ends: Ints, values: Floats) -> None:
@@ -117,19 +140,29 @@ class Pyramid:
         first = np.minimum(starts, np.maximum(ends - 1, 0)) // width
         pieces = np.maximum(-(-ends // width) - first, 1)
         reached = np.cumsum(pieces)
-        cuts = np.searchsorted(reached, np.arange(_AT_ONCE, int(reached[-1]) + _AT_ONCE, _AT_ONCE))
+        cuts = np.searchsorted(
+            reached, np.arange(_AT_ONCE, int(reached[-1]) + _AT_ONCE, _AT_ONCE)
+        )
         done = 0
-        for cut in np.minimum(cuts + 1, len(starts)).tolist():  # a span more than fits: none is left out
+        for cut in np.minimum(
+            cuts + 1, len(starts)
+        ).tolist():  # a span more than fits: none is left out
             part = slice(done, max(cut, done))
-            self._add_pieces(starts[part], ends[part], values[part], first[part], pieces[part])
+            self._add_pieces(
+                starts[part], ends[part], values[part], first[part], pieces[part]
+            )
             done = part.stop
 
     def level(self, most: int = BUCKETS) -> Level:
         """All that was added, in at most ``most`` buckets."""
         beyond = -(-self._end // self._level.width)
-        return Level(self._level.width, *(column[:beyond] for column in self._level[1:])).within(most)
+        return Level(
+            self._level.width, *(column[:beyond] for column in self._level[1:])
+        ).within(most)
 
-    def _add_pieces(self, starts: Ints, ends: Ints, values: Floats, first: Ints, pieces: Ints) -> None:
+    def _add_pieces(
+        self, starts: Ints, ends: Ints, values: Floats, first: Ints, pieces: Ints
+    ) -> None:
         """Spans cut where buckets end."""
         if not len(starts):
             return
@@ -138,20 +171,32 @@ class Pyramid:
         place = np.repeat(first, pieces) + np.arange(len(before)) - before
         begin = np.maximum(np.repeat(starts, pieces), place * width)
         end = np.minimum(np.repeat(ends, pieces), (place + 1) * width)
-        self._add(place, np.maximum(end - begin, 0).astype(np.float64), np.repeat(values, pieces))
+        self._add(
+            place,
+            np.maximum(end - begin, 0).astype(np.float64),
+            np.repeat(values, pieces),
+        )
 
     def _add(self, places: Ints, weights: Floats, values: Floats) -> None:
         level = self._level
-        level.weight[:] += np.bincount(places, weights=weights, minlength=len(level.weight))
-        level.area[:] += np.bincount(places, weights=weights * values, minlength=len(level.area))
+        level.weight[:] += np.bincount(
+            places, weights=weights, minlength=len(level.weight)
+        )
+        level.area[:] += np.bincount(
+            places, weights=weights * values, minlength=len(level.area)
+        )
         if (places[1:] < places[:-1]).any():
             np.minimum.at(level.low, places, values)
             np.maximum.at(level.high, places, values)
             return
-        begin = np.flatnonzero(np.diff(places, prepend=-1))  # quicker: each bucket's rows stand together
+        begin = np.flatnonzero(
+            np.diff(places, prepend=-1)
+        )  # quicker: each bucket's rows stand together
         own = places[begin]
         level.low[own] = np.minimum(level.low[own], np.minimum.reduceat(values, begin))
-        level.high[own] = np.maximum(level.high[own], np.maximum.reduceat(values, begin))
+        level.high[own] = np.maximum(
+            level.high[own], np.maximum.reduceat(values, begin)
+        )
 
     def _reach(self, end: int) -> None:
         """Widen the buckets until they reach ``end``. Raises ValueError for a time beyond the widest."""
@@ -160,11 +205,16 @@ class Pyramid:
             return
         wide = [width for width in WIDTHS if width * self._buckets >= self._end]
         if not wide:
-            raise ValueError(f"{self._end} ms is more than {self._buckets} buckets hold")
+            raise ValueError(
+                f"{self._end} ms is more than {self._buckets} buckets hold"
+            )
         coarse = self._level.coarser(wide[0])
         spare = self._buckets - len(coarse.weight)
         filled = zip(coarse[1:], (0.0, 0.0, np.inf, -np.inf, 0.0), strict=True)
-        self._level = Level(coarse.width, *(np.pad(one, (0, spare), constant_values=empty) for one, empty in filled))
+        self._level = Level(
+            coarse.width,
+            *(np.pad(one, (0, spare), constant_values=empty) for one, empty in filled),
+        )
 
 
 def _joined(column: Floats, factor: int, empty: float) -> Floats:

@@ -62,16 +62,22 @@ def shares(replayed: Floats, tolerance: float = 1e-9) -> Floats:
         values = replayed[:, column]
         ordered = np.sort(values)
         slack = tolerance * np.maximum(np.abs(values), 1e-300)
-        found[:, column] = 1.0 - np.searchsorted(ordered, values - slack, side="left") / count
+        found[:, column] = (
+            1.0 - np.searchsorted(ordered, values - slack, side="left") / count
+        )
     return found
 
 
-def share_of(replayed: Floats, seen: Floats, *, exact: bool, tolerance: float = 1e-9) -> Floats:
+def share_of(
+    replayed: Floats, seen: Floats, *, exact: bool, tolerance: float = 1e-9
+) -> Floats:
     """Per column the p value of ``seen``: the share of patterns with a value at least as large, the one that was run
     counted among them where the patterns are drawn."""
     slack = tolerance * np.maximum(np.abs(seen), 1e-300)
     hits = np.count_nonzero(replayed >= seen - slack, axis=0)
-    return np.asarray(hits / len(replayed) if exact else (hits + 1.0) / (len(replayed) + 1.0))
+    return np.asarray(
+        hits / len(replayed) if exact else (hits + 1.0) / (len(replayed) + 1.0)
+    )
 
 
 def joint(smallest: Floats, p: Floats, *, statistics: float, exact: bool) -> Floats:
@@ -83,11 +89,17 @@ def joint(smallest: Floats, p: Floats, *, statistics: float, exact: bool) -> Flo
     return np.minimum(np.minimum(1.0, statistics * p), np.maximum(p, replayed))
 
 
-def critical(smallest: Floats, level: float, *, statistics: float, exact: bool) -> float:
+def critical(
+    smallest: Floats, level: float, *, statistics: float, exact: bool
+) -> float:
     """The largest p value of a single statistic that is still within ``level`` when corrected as in ``joint``."""
     ordered = np.sort(smallest)
     count = len(ordered)
-    allowed = math.floor(level * count * (1 + 1e-9)) if exact else math.floor(level * (count + 1) * (1 + 1e-9)) - 1
+    allowed = (
+        math.floor(level * count * (1 + 1e-9))
+        if exact
+        else math.floor(level * (count + 1) * (1 + 1e-9)) - 1
+    )
     # Whatever lies below the first replay that is one too many still holds.
     read = float(ordered[allowed]) * (1 - 1e-6) if 0 <= allowed < count else 0.0
     return max(level / statistics, min(level, read))

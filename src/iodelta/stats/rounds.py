@@ -59,7 +59,9 @@ def window_at(values: ArrayLike, first: int) -> Window:
     """
     data = np.asarray(values, dtype=float)[first : first + WINDOW]
     if len(data) < WINDOW or first < 0:
-        raise ValueError(f"a window is {WINDOW} rounds, and {len(data)} are left from round {first + 1}")
+        raise ValueError(
+            f"a window is {WINDOW} rounds, and {len(data)} are left from round {first + 1}"
+        )
     average = float(data.mean())
     if not np.isfinite(data).all() or average <= 0:
         return Window(first, average, float("inf"), float("inf"), False)
@@ -96,7 +98,9 @@ def _differ(groups: Sequence[np.ndarray]) -> bool:
     from scipy.special import fdtrc  # plans of preparations do without
 
     total = np.concatenate(groups)
-    between = sum(len(group) * float(group.mean() - total.mean()) ** 2 for group in groups)
+    between = sum(
+        len(group) * float(group.mean() - total.mean()) ** 2 for group in groups
+    )
     within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
     free, left = len(groups) - 1, len(total) - len(groups)
     if within <= 0:

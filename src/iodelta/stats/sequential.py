@@ -55,13 +55,17 @@ def schedule(
     kept = 1.0 - reserve
     main = _cut(looks, [blocks for blocks in ended if blocks < looks[-1]])
     for blocks in main:
-        spent[blocks] = kept if blocks == main[-1] else kept * pocock_share(blocks / looks[-1])
+        spent[blocks] = (
+            kept if blocks == main[-1] else kept * pocock_share(blocks / looks[-1])
+        )
     late = tuple(blocks for blocks in extension if blocks > main[-1])
     if late and reserve > 0.0:
         rest = _cut(late, [blocks for blocks in ended if main[-1] < blocks < late[-1]])
         for blocks in rest:
             fraction = (blocks - main[-1]) / (late[-1] - main[-1])
-            spent[blocks] = 1.0 if blocks == rest[-1] else kept + reserve * pocock_share(fraction)
+            spent[blocks] = (
+                1.0 if blocks == rest[-1] else kept + reserve * pocock_share(fraction)
+            )
     return Schedule(tuple(spent), tuple(spent.values()))
 
 
@@ -77,7 +81,9 @@ def nominal_tails(plan: Schedule, alpha: float) -> tuple[float, ...]:
 
     Source: Jennison and Turnbull, Group Sequential Methods, 1999, chapter 19.
     """
-    return tuple(float(_tails(plan, (alpha,))[look, 0]) for look in range(len(plan.blocks)))
+    return tuple(
+        float(_tails(plan, (alpha,))[look, 0]) for look in range(len(plan.blocks))
+    )
 
 
 def sequential_p(plan: Schedule, tails: Floats) -> Floats:
@@ -95,7 +101,11 @@ def sequential_p(plan: Schedule, tails: Floats) -> Floats:
             continue
         p = tails[:, look]
         seen = ~np.isnan(p)
-        found = np.exp(np.interp(np.log(np.maximum(p[seen], 1e-300)), np.log(levels), totals, right=0.0))
+        found = np.exp(
+            np.interp(
+                np.log(np.maximum(p[seen], 1e-300)), np.log(levels), totals, right=0.0
+            )
+        )
         best[seen] = np.minimum(best[seen], found)
     return best
 
@@ -135,7 +145,9 @@ def _bound(steps: tuple[tuple[int, float], ...], alphas: tuple[float, ...]) -> F
 
 
 @lru_cache(maxsize=1024)
-def _below(steps: tuple[tuple[int, float], ...], alphas: tuple[float, ...]) -> tuple[Floats, Floats]:
+def _below(
+    steps: tuple[tuple[int, float], ...], alphas: tuple[float, ...]
+) -> tuple[Floats, Floats]:
     """Nodes and mass of the standardised statistic at the last of ``steps`` among sequences that crossed no bound up to
     it, per alpha."""
     x, w = _nodes(_bound(steps, alphas))
@@ -145,7 +157,9 @@ def _below(steps: tuple[tuple[int, float], ...], alphas: tuple[float, ...]) -> t
     n0, n = steps[-2][0], steps[-1][0]
     r, s = math.sqrt(n0 / n), math.sqrt(1.0 - n0 / n)
     apart = (x[:, :, None] - r * x0[:, None, :]) / s
-    density = np.einsum("aij,aj->ai", np.exp(-0.5 * apart**2), mass) / (s * math.sqrt(2 * math.pi))
+    density = np.einsum("aij,aj->ai", np.exp(-0.5 * apart**2), mass) / (
+        s * math.sqrt(2 * math.pi)
+    )
     return x, w * density
 
 

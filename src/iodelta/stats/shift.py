@@ -43,13 +43,21 @@ class Shift(msgspec.Struct, frozen=True):
     @property
     def smallest(self) -> float:
         """The smallest effect this percentile could have shown: twice its resolution or half its interval."""
-        half = (self.high - self.low) / 2 if self.low is not None and self.high is not None else math.inf
+        half = (
+            (self.high - self.low) / 2
+            if self.low is not None and self.high is not None
+            else math.inf
+        )
         return max(2 * self.resolution, half)
 
     @property
     def moved(self) -> bool:
         """Whether the change is reportable: interval without 0, and larger than the counts' own graininess."""
-        excludes_zero = self.low is not None and self.high is not None and not self.low <= 0.0 <= self.high
+        excludes_zero = (
+            self.low is not None
+            and self.high is not None
+            and not self.low <= 0.0 <= self.high
+        )
         return excludes_zero and abs(self.change) >= 2 * self.resolution
 
 
@@ -81,16 +89,24 @@ def shift_function(
     blocks = len(baseline)
     if blocks != len(variant):
         return _nothing(
-            "shift.unequal", f"{blocks} and {plural(len(variant), 'block')}", "compare whole blocks", level, place
+            "shift.unequal",
+            f"{blocks} and {plural(len(variant), 'block')}",
+            "compare whole blocks",
+            level,
+            place,
         )
     if blocks < tails.MIN_BLOCKS:
         return ShiftFunction((), (tails.too_few_blocks(blocks, place),), level, blocks)
     arms = (baseline, variant)
-    single = [p for p in grid if _each_run_has(baseline, p) and _each_run_has(variant, p)]
+    single = [
+        p for p in grid if _each_run_has(baseline, p) and _each_run_has(variant, p)
+    ]
     tables = [tails.tabulate(arm) for arm in arms]
     shifts: dict[float, Shift] = {}
     if single:
-        shifts = {shift.p: shift for shift in _by_run(arms, tables, single, level, seed)}
+        shifts = {
+            shift.p: shift for shift in _by_run(arms, tables, single, level, seed)
+        }
     refused: list[Finding] = []
     for p in grid:
         if p in shifts:
@@ -102,7 +118,9 @@ def shift_function(
             refused.append(reasons[0])
         else:
             shifts[p] = _pooled(arms, tables, p, level, seed)
-    return ShiftFunction(tuple(shifts[p] for p in sorted(shifts)), tuple(refused), level, blocks)
+    return ShiftFunction(
+        tuple(shifts[p] for p in sorted(shifts)), tuple(refused), level, blocks
+    )
 
 
 Arms = tuple[Sequence[Histogram], Sequence[Histogram]]
@@ -116,11 +134,17 @@ def _each_run_has(arm: Sequence[Histogram], p: float) -> bool:
     return all(tails.refusal(run, p) is None for run in arm)
 
 
-def _by_run(arms: Arms, tables: Sequence[Table], grid: Sequence[float], level: float, seed: int) -> Iterator[Shift]:
+def _by_run(
+    arms: Arms, tables: Sequence[Table], grid: Sequence[float], level: float, seed: int
+) -> Iterator[Shift]:
     """The shift of each percentile, from the percentiles of each run, with simultaneous intervals."""
     baseline, variant = (_log_quantiles(table, grid) for table in tables)
-    for p, found in zip(grid, simultaneous(variant - baseline, level=level, seed=seed), strict=True):
-        low, high = (end if math.isfinite(end) else None for end in (found.low, found.high))
+    for p, found in zip(
+        grid, simultaneous(variant - baseline, level=level, seed=seed), strict=True
+    ):
+        low, high = (
+            end if math.isfinite(end) else None for end in (found.low, found.high)
+        )
         yield Shift(p, found.value, low, high, _resolution(arms, p), pooled=False)
 
 
@@ -129,7 +153,9 @@ def _log_quantiles(table: Table, grid: Sequence[float]) -> Floats:
     return logs
 
 
-def _pooled(arms: Arms, tables: Sequence[Table], p: float, level: float, seed: int) -> Shift:
+def _pooled(
+    arms: Arms, tables: Sequence[Table], p: float, level: float, seed: int
+) -> Shift:
     """The shift of one percentile, from the counts of all runs together."""
     blocks = len(arms[0])
     # Both arms draw the same blocks, so what a block did to both cancels.
@@ -139,13 +165,24 @@ def _pooled(arms: Arms, tables: Sequence[Table], p: float, level: float, seed: i
         drawn.append(np.log(tails.quantiles(weights @ counts, low, high, p)))
     lower, upper = tails.expanded_interval(drawn[1] - drawn[0], blocks, level)
     before, after = (Histogram.merged(arm).quantile(p) for arm in arms)
-    return Shift(p, math.log(after / before), float(lower), float(upper), _resolution(arms, p), pooled=True)
+    return Shift(
+        p,
+        math.log(after / before),
+        float(lower),
+        float(upper),
+        _resolution(arms, p),
+        pooled=True,
+    )
 
 
 def _resolution(arms: Sequence[Sequence[Histogram]], p: float) -> float:
     known = [tails.percentile(Histogram.merged(arm), p) for arm in arms]
-    return math.hypot(*(one.resolution for one in known if isinstance(one, tails.Percentile)))
+    return math.hypot(
+        *(one.resolution for one in known if isinstance(one, tails.Percentile))
+    )
 
 
-def _nothing(rule: str, what: str, remedy: str, level: float, place: str) -> ShiftFunction:
+def _nothing(
+    rule: str, what: str, remedy: str, level: float, place: str
+) -> ShiftFunction:
     return ShiftFunction((), (Finding(rule, "warning", place, what, remedy),), level, 0)

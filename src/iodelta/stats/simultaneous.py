@@ -37,17 +37,23 @@ def simultaneous(d: Floats, *, level: float = 0.95, seed: int) -> tuple[Estimate
     """
     effects, blocks = d.shape
     if not effects or not blocks or not np.isfinite(d).all():
-        raise ValueError("simultaneous intervals need at least one effect, one block and finite differences")
+        raise ValueError(
+            "simultaneous intervals need at least one effect, one block and finite differences"
+        )
     centre = hodges_lehmann_rows(d, level)[0]
     low, high = _rank_intervals(d, centre, level, seed)
     if effects > 1 and blocks > 1 and not np.isfinite(low).all():
         half = _critical_t(d, level, seed) * d.std(axis=1, ddof=1) / math.sqrt(blocks)
         low, high = centre - half, centre + half
     rows = zip(centre.tolist(), low.tolist(), high.tolist(), strict=True)
-    return tuple(Estimate(value, lower, upper, level, blocks) for value, lower, upper in rows)
+    return tuple(
+        Estimate(value, lower, upper, level, blocks) for value, lower, upper in rows
+    )
 
 
-def _rank_intervals(d: Floats, centre: Floats, level: float, seed: int) -> tuple[Floats, Floats]:
+def _rank_intervals(
+    d: Floats, centre: Floats, level: float, seed: int
+) -> tuple[Floats, Floats]:
     """Bounds from the signed-rank statistics of all rows inverted together; infinite where there are too few blocks."""
     effects, blocks = d.shape
     away = d - centre[:, None]

@@ -78,8 +78,14 @@ def honest(value: float, error: float, margin: float) -> float:
     if not error > 0.0 or not math.isfinite(value):
         return value
     at = value + error * _GRID
-    small = SMALL_SHARE * np.exp(-0.5 * (at / (SMALL * margin)) ** 2) / (SMALL * math.sqrt(2 * math.pi))
-    large = (1.0 - SMALL_SHARE) / (math.pi * LARGE * (1.0 + (at / (LARGE * margin)) ** 2))
+    small = (
+        SMALL_SHARE
+        * np.exp(-0.5 * (at / (SMALL * margin)) ** 2)
+        / (SMALL * math.sqrt(2 * math.pi))
+    )
+    large = (1.0 - SMALL_SHARE) / (
+        math.pi * LARGE * (1.0 + (at / (LARGE * margin)) ** 2)
+    )
     reached = np.cumsum(np.exp(-0.5 * _GRID**2) * (small + large))
     found = float(np.interp(reached[-1] / 2, reached, at))
     return min(max(found, 0.0), value) if value > 0.0 else max(min(found, 0.0), value)
@@ -127,20 +133,40 @@ def projection(
     effect = value + spread / np.sqrt(known) * rng.standard_normal(DRAWS)
     off = _Off(doubt or Doubt(0.0, 0.0, 0.0, 1.0), n, rng)
     values = np.repeat(d[None, :], DRAWS, axis=0)
-    near = d if calm is None else np.where(calm, d, np.clip(d, value - LARGEST * sd, value + LARGEST * sd))
+    near = (
+        d
+        if calm is None
+        else np.where(calm, d, np.clip(d, value - LARGEST * sd, value + LARGEST * sd))
+    )
     total, squares = np.full(DRAWS, near.sum()), np.full(DRAWS, np.sum(near**2))
     stopped, done = np.full(DRAWS, np.inf), n
     for at, blocks in enumerate(later):
         fresh = blocks - done
         if blocks <= RANKED:
-            new = effect[:, None] + spread[:, None] * rng.standard_normal((DRAWS, fresh))
+            new = effect[:, None] + spread[:, None] * rng.standard_normal(
+                (DRAWS, fresh)
+            )
             values = np.hstack([values, new])
-            added, around = new.sum(axis=1), np.sum((new - new.mean(axis=1, keepdims=True)) ** 2, axis=1)
+            added, around = (
+                new.sum(axis=1),
+                np.sum((new - new.mean(axis=1, keepdims=True)) ** 2, axis=1),
+            )
         else:
-            added = effect * fresh + spread * np.sqrt(fresh) * rng.standard_normal(DRAWS)
+            added = effect * fresh + spread * np.sqrt(fresh) * rng.standard_normal(
+                DRAWS
+            )
             around = spread**2 * rng.chisquare(max(fresh - 1, 1), DRAWS) * (fresh > 1)
-        total, squares, done = total + added, squares + around + added * added / fresh, blocks
-        look = _Look(values, blocks, (total, squares), hurdles.spare[at] if hurdles.spare else None)
+        total, squares, done = (
+            total + added,
+            squares + around + added * added / fresh,
+            blocks,
+        )
+        look = _Look(
+            values,
+            blocks,
+            (total, squares),
+            hurdles.spare[at] if hurdles.spare else None,
+        )
         room = hurdles.margin - (hurdles.taken[at] if hurdles.taken else 0.0)
         worse, better, inside = off.survivors(look, fresh, hurdles.margin)
         tail = hurdles.change[at]
@@ -154,25 +180,37 @@ def projection(
 class _Look:
     """Futures at one look."""
 
-    def __init__(self, values: Floats, blocks: int, sums: tuple[Floats, Floats], spare: int | None) -> None:
+    def __init__(
+        self,
+        values: Floats,
+        blocks: int,
+        sums: tuple[Floats, Floats],
+        spare: int | None,
+    ) -> None:
         self._values, self.blocks = values, blocks
         self._ranked = spare is None and values.shape[1] == blocks
         self._spare = max(1, blocks - 1 if spare is None else spare)
         total, squares = sums
         self.centre = total / blocks
-        self.error = np.sqrt(np.maximum(squares / blocks - self.centre**2, 1e-300) / max(blocks - 1, 1))
+        self.error = np.sqrt(
+            np.maximum(squares / blocks - self.centre**2, 1e-300) / max(blocks - 1, 1)
+        )
 
     def above(self, mu: float, tail: float) -> Bools:
         """Where a change above ``mu`` is shown: by ranks, which few blocks hold back, and where there are more by a t
         test, which comes to the same."""
         if self._ranked:
-            return np.asarray(not_above_rows(self._values, mu) < rank_cut(self.blocks, tail))
+            return np.asarray(
+                not_above_rows(self._values, mu) < rank_cut(self.blocks, tail)
+            )
         return np.asarray(self.centre - mu >= self._reach(tail))
 
     def below(self, mu: float, tail: float) -> Bools:
         """Where a change below ``mu`` is shown."""
         if self._ranked:
-            return np.asarray(not_below_rows(self._values, mu) < rank_cut(self.blocks, tail))
+            return np.asarray(
+                not_below_rows(self._values, mu) < rank_cut(self.blocks, tail)
+            )
         return np.asarray(mu - self.centre >= self._reach(tail))
 
     def inside(self, margin: float, tail: float) -> Bools:
@@ -189,18 +227,29 @@ class _Off:
     def __init__(self, doubt: Doubt, n: int, rng: np.random.Generator) -> None:
         self._rng, self._n, self._doubt = rng, n, doubt
         # Most machines carry nothing over: what was seen is drawn half way to 0.
-        self._true = doubt.value / 2 + doubt.error / math.sqrt(2) * rng.standard_normal(DRAWS)
+        self._true = doubt.value / 2 + doubt.error / math.sqrt(2) * rng.standard_normal(
+            DRAWS
+        )
         self._total = np.full(DRAWS, doubt.value * n)
 
-    def survivors(self, look: _Look, fresh: int, margin: float) -> tuple[Bools, Bools, Bools]:
+    def survivors(
+        self, look: _Look, fresh: int, margin: float
+    ) -> tuple[Bools, Bools, Bools]:
         """Where it leaves a regression, an improvement and equivalence; ``fresh`` blocks are new at the look."""
         doubt = self._doubt
-        noise = doubt.error * math.sqrt(self._n * fresh) * self._rng.standard_normal(DRAWS)
+        noise = (
+            doubt.error * math.sqrt(self._n * fresh) * self._rng.standard_normal(DRAWS)
+        )
         self._total += self._true * fresh + noise
-        off, unsure = self._total / look.blocks, doubt.error * math.sqrt(self._n / look.blocks)
+        off, unsure = (
+            self._total / look.blocks,
+            doubt.error * math.sqrt(self._n / look.blocks),
+        )
         left, asked = look.centre - off, doubt.asked * np.hypot(look.error, unsure)
         shown = np.abs(off) > doubt.noticed * unsure
-        worse = own_change(look.centre, look.error, off, np.full(DRAWS, unsure), look.blocks)
+        worse = own_change(
+            look.centre, look.error, off, np.full(DRAWS, unsure), look.blocks
+        )
         better = (left < -asked) & ~(shown & (off < 0.0))
         return worse, better, (np.abs(left) <= margin) & ~shown
 
@@ -211,7 +260,18 @@ def _range(looks: list[int], stopped: Floats) -> Projection:
     ends: list[float] = [*looks, math.inf]
     mass = [float((stopped == end).mean()) for end in ends]
     median = ends.index(float(np.quantile(stopped, 0.5, method="lower")))
-    runs = [(first, last) for first, last in product(range(median + 1), range(median, len(ends)))]
-    chosen = min(runs, key=lambda run: (round(abs(sum(mass[run[0] : run[1] + 1]) - CENTRAL), 9), run[1] - run[0]))
+    runs = [
+        (first, last)
+        for first, last in product(range(median + 1), range(median, len(ends)))
+    ]
+    chosen = min(
+        runs,
+        key=lambda run: (
+            round(abs(sum(mass[run[0] : run[1] + 1]) - CENTRAL), 9),
+            run[1] - run[0],
+        ),
+    )
     low, high = (ends[place] for place in chosen)
-    return Projection(ends[median], low, high, sum(mass[chosen[0] : chosen[1] + 1]), mass[-1])
+    return Projection(
+        ends[median], low, high, sum(mass[chosen[0] : chosen[1] + 1]), mass[-1]
+    )

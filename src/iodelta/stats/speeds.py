@@ -39,9 +39,18 @@ def within_speed(old: Floats, new: Floats) -> tuple[Floats, Bools]:
     gap_old, apart_old = _apart(old, fast_old)
     gap_new, apart_new = _apart(new, fast_new)
     shares = np.stack([fast_old.mean(axis=1), fast_new.mean(axis=1)])
-    visited = (shares >= LEAST_SHARE).all(axis=0) & (shares <= 1.0 - LEAST_SHARE).all(axis=0)
-    changes = sum(np.count_nonzero(np.diff(fast, axis=1), axis=1) for fast in (fast_old, fast_new))
-    two = visited & (apart_old >= APART) & (apart_new >= APART) & (np.asarray(changes) >= VISITS)
+    visited = (shares >= LEAST_SHARE).all(axis=0) & (shares <= 1.0 - LEAST_SHARE).all(
+        axis=0
+    )
+    changes = sum(
+        np.count_nonzero(np.diff(fast, axis=1), axis=1) for fast in (fast_old, fast_new)
+    )
+    two = (
+        visited
+        & (apart_old >= APART)
+        & (apart_new >= APART)
+        & (np.asarray(changes) >= VISITS)
+    )
     gap = np.where(two, (gap_old + gap_new) / 2, 0.0)
     return np.asarray((fast_new.astype(float) - fast_old) * gap[:, None]), two
 
@@ -68,4 +77,6 @@ def _apart(values: Floats, fast: Bools) -> tuple[Floats, Floats]:
     spread = np.sqrt(np.where(fast, centred**2, 0.0).sum(axis=1) / upper)
     other = np.sqrt(np.where(fast, 0.0, centred**2).sum(axis=1) / lower)
     gap = high - low
-    return np.asarray(gap), np.asarray(np.sqrt(2.0) * gap / np.maximum(np.hypot(spread, other), 1e-12))
+    return np.asarray(gap), np.asarray(
+        np.sqrt(2.0) * gap / np.maximum(np.hypot(spread, other), 1e-12)
+    )

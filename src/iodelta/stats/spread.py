@@ -55,13 +55,21 @@ def residuals(baseline: Floats, variant: Floats) -> Residuals:
     return Residuals(a - drift, b - drift)
 
 
-def spread_change(baseline: Floats, variant: Floats, *, level: float = 0.95, seed: int) -> Spread:
+def spread_change(
+    baseline: Floats, variant: Floats, *, level: float = 0.95, seed: int
+) -> Spread:
     """The change of spread between two arms measured in the same blocks: log values, one per block, in run order.
 
     Raises ValueError unless there are three blocks or more of finite values that vary in both arms.
     """
-    if baseline.shape != variant.shape or len(baseline) < 3 or not np.isfinite([baseline, variant]).all():
-        raise ValueError("spread needs three blocks or more of finite values in both arms")
+    if (
+        baseline.shape != variant.shape
+        or len(baseline) < 3
+        or not np.isfinite([baseline, variant]).all()
+    ):
+        raise ValueError(
+            "spread needs three blocks or more of finite values in both arms"
+        )
     rest = residuals(baseline, variant)
     sd = [float(np.std(arm, ddof=1)) for arm in rest]
     if min(sd) <= 1e-12:

@@ -46,7 +46,9 @@ def trials_needed(share: float, *, stalled: int = 0) -> int:
     """Fewest trials that, ``stalled`` of them with a stall, exclude stalls in ``share`` of trials: for 10 % 29 without
     a stall, 64 with one."""
     if stalled:
-        return bisect_left(range(MOST), True, key=lambda trials: excluded(stalled, trials) <= share)
+        return bisect_left(
+            range(MOST), True, key=lambda trials: excluded(stalled, trials) <= share
+        )
     return math.ceil(math.log(1.0 - CONFIDENCE) / math.log1p(-share) - 1e-9)
 
 
@@ -55,7 +57,9 @@ def excluded(stalled: int, trials: int, confidence: float | None = None) -> floa
     of trials was fixed beforehand, ``confidence`` may be 95 % whether any stalled or not."""
     if trials < 1 or stalled >= trials:
         return 1.0
-    from scipy.special import betaincinv  # what a plan asks, trials_needed, does without
+    from scipy.special import (
+        betaincinv,
+    )  # what a plan asks, trials_needed, does without
 
     level = confidence_of(stalled) if confidence is None else confidence
     return float(betaincinv(stalled + 1, trials - stalled, level))
@@ -68,17 +72,25 @@ def stalled_trials(worse: ArrayLike) -> tuple[int, ...]:
     if len(values) < 5:
         return ()
     half = WINDOW // 2
-    padded = np.pad(values, half, mode="reflect", reflect_type="even") if len(values) > half else values
+    padded = (
+        np.pad(values, half, mode="reflect", reflect_type="even")
+        if len(values) > half
+        else values
+    )
     if len(padded) == len(values):
         centre = np.full(len(values), np.median(values))
     else:
-        centre = np.median(np.lib.stride_tricks.sliding_window_view(padded, WINDOW), axis=1)
+        centre = np.median(
+            np.lib.stride_tricks.sliding_window_view(padded, WINDOW), axis=1
+        )
     above = values - centre
     limit = max(LEAST, FAR * NORMAL_MAD * float(np.median(np.abs(above))))
     return tuple(int(place) for place in np.flatnonzero(above > limit))
 
 
-def likelier_by_arm(stalled: NDArray[np.bool_], variant: NDArray[np.bool_], after: NDArray[np.bool_]) -> float:
+def likelier_by_arm(
+    stalled: NDArray[np.bool_], variant: NDArray[np.bool_], after: NDArray[np.bool_]
+) -> float:
     """The log-likelihood ratio of two explanations of which trials ``stalled``: by the arm that a trial belongs to
     (``variant`` or not), against by the arm of the trial before it (``after`` the variant or not).
 

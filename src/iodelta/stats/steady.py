@@ -68,7 +68,9 @@ def steadiness(series: ArrayLike, *, ramp: int, margin: float) -> Steadiness:
     late = len(data) // 2 if cut is None else cut
     if late > ramp and _differ(data[ramp:late], data[late:], margin / 2):
         settled = "never settles" if cut is None else f"settles only after {cut} s"
-        return Steadiness(cut, slope, False, f"the run {settled}, with a ramp of {ramp} s")
+        return Steadiness(
+            cut, slope, False, f"the run {settled}, with a ramp of {ramp} s"
+        )
     if abs(slope) > max(margin / 2, 2 * _slope_error(window)):
         why = f"the value moves by {100 * slope:+.1f} % over the window, more than half the margin"
         return Steadiness(cut, slope, False, why)

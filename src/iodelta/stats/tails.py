@@ -58,7 +58,9 @@ def name(p: float) -> str:
     return f"p{100 * p:.10g}"
 
 
-def percentile(histogram: Histogram, p: float, *, place: str = "") -> Percentile | Finding:
+def percentile(
+    histogram: Histogram, p: float, *, place: str = ""
+) -> Percentile | Finding:
     """The ``p`` quantile (0 < p < 1) of one histogram, or the finding that says why it cannot be given."""
     refused = refusal(histogram, p, place=place)
     return refused if refused is not None else _known(histogram, p, blocks=1)
@@ -91,7 +93,12 @@ def refusal(histogram: Histogram, p: float, *, place: str = "") -> Finding | Non
 
 
 def pooled(
-    blocks: Sequence[Histogram], p: float, *, level: float = 0.95, seed: int, place: str = ""
+    blocks: Sequence[Histogram],
+    p: float,
+    *,
+    level: float = 0.95,
+    seed: int,
+    place: str = "",
 ) -> Percentile | Finding:
     """The ``p`` quantile of the counts summed over ``blocks`` (one histogram each), blocks resampled for the interval.
 
@@ -108,7 +115,9 @@ def pooled(
     drawn = quantiles(resampling_weights(len(blocks), seed) @ counts, low, high, p)
     interval = expanded_interval(drawn, len(blocks), level)
     known = _known(total, p, blocks=len(blocks))
-    return msgspec.structs.replace(known, low=float(interval[0]), high=float(interval[1]))
+    return msgspec.structs.replace(
+        known, low=float(interval[0]), high=float(interval[1])
+    )
 
 
 def tabulate(histograms: Sequence[Histogram]) -> tuple[Floats, Floats, Floats]:
@@ -130,22 +139,35 @@ def quantiles(counts: Floats, low: Floats, high: Floats, p: float) -> Floats:
     found = np.full(len(counts), np.nan)
     rank = p * total[filled]
     # Sums of whole counts are exact in doubles, but p times a total need not be: half a count cannot matter.
-    at = np.minimum((reached[filled] < rank[:, None] - 1e-9 * total[filled, None]).sum(axis=1), counts.shape[1] - 1)
+    at = np.minimum(
+        (reached[filled] < rank[:, None] - 1e-9 * total[filled, None]).sum(axis=1),
+        counts.shape[1] - 1,
+    )
     rows = np.flatnonzero(filled)
     inside = counts[rows, at]
-    share = np.clip((rank - (reached[rows, at] - inside)) / np.where(inside > 0, inside, 1.0), 0.0, 1.0)
+    share = np.clip(
+        (rank - (reached[rows, at] - inside)) / np.where(inside > 0, inside, 1.0),
+        0.0,
+        1.0,
+    )
     found[filled] = low[at] + (high[at] - low[at]) * share
     return found
 
 
 def resampling_weights(blocks: int, seed: int, resamples: int = RESAMPLES) -> Floats:
     """How often each block is drawn in each bootstrap sample: shape (resamples, blocks)."""
-    return np.random.default_rng(seed).multinomial(blocks, np.full(blocks, 1.0 / blocks), resamples).astype(float)
+    return (
+        np.random.default_rng(seed)
+        .multinomial(blocks, np.full(blocks, 1.0 / blocks), resamples)
+        .astype(float)
+    )
 
 
 def expanded_interval(drawn: Floats, blocks: int, level: float) -> Floats:
     """Expanded percentile interval of bootstrap values ``drawn`` (resamples, ...): shape (2, ...)."""
-    tail = ndtr(math.sqrt(blocks / (blocks - 1)) * stdtrit(blocks - 1, (1.0 - level) / 2.0))
+    tail = ndtr(
+        math.sqrt(blocks / (blocks - 1)) * stdtrit(blocks - 1, (1.0 - level) / 2.0)
+    )
     return np.asarray(np.quantile(drawn, [tail, 1.0 - tail], axis=0))
 
 
@@ -187,11 +209,18 @@ def _within_bin(histogram: Histogram, value: float) -> tuple[float, float]:
     neighbouring counts; a local peak or a discrete clock shows as a second difference. At most half a bin.
     """
     counts = dict(zip(histogram.indexes, histogram.counts, strict=True))
-    at = max((index for index in histogram.indexes if bin_edges(index)[0] <= value), default=0)
+    at = max(
+        (index for index in histogram.indexes if bin_edges(index)[0] <= value),
+        default=0,
+    )
     low, high = bin_edges(at)
     if not value:
         return 0.0, 0.0
-    here, before, after = counts.get(at, 0), counts.get(at - 1, 0), counts.get(at + 1, 0)
+    here, before, after = (
+        counts.get(at, 0),
+        counts.get(at - 1, 0),
+        counts.get(at + 1, 0),
+    )
     slope, bend = abs(after - before), abs(after - 2 * here + before)
     share = min(0.5, max(slope / 16, bend / 4) / here) if here else 0.5
     width = (high - low) / value

@@ -48,21 +48,34 @@ def log_total(arms: Arms) -> tuple[Floats, Floats]:
     n = arms.old.shape[1]
     middle = ((arms.new + arms.old) / 2).sum(axis=1, keepdims=True)
     middle = np.where(middle > 0, middle, 1.0)
-    new, old = (np.maximum(one.sum(axis=1, keepdims=True), TINY * middle) for one in (arms.new, arms.old))
-    new_weight, old_weight = (one.sum(axis=1, keepdims=True) for one in (arms.new_weight, arms.old_weight))
+    new, old = (
+        np.maximum(one.sum(axis=1, keepdims=True), TINY * middle)
+        for one in (arms.new, arms.old)
+    )
+    new_weight, old_weight = (
+        one.sum(axis=1, keepdims=True) for one in (arms.new_weight, arms.old_weight)
+    )
     value = np.log(new / new_weight) - np.log(old / old_weight)
-    influence = arms.new / new - arms.new_weight / new_weight - (arms.old / old - arms.old_weight / old_weight)
+    influence = (
+        arms.new / new
+        - arms.new_weight / new_weight
+        - (arms.old / old - arms.old_weight / old_weight)
+    )
     error = _error(np.sum(influence**2, axis=1), n)
     return np.asarray(value[:, 0]), error
 
 
-def mean_with(values: Floats, weights: Floats, stalled: NDArray[np.bool_], share: float) -> float:
+def mean_with(
+    values: Floats, weights: Floats, stalled: NDArray[np.bool_], share: float
+) -> float:
     """The mean of one arm, its values over its weights, if ``share`` of its trials were like the ``stalled`` ones."""
     if not stalled.any() or stalled.all():
         return float(values.sum() / weights.sum())
 
     def mixed(column: Floats) -> float:
-        return float((1.0 - share) * column[~stalled].mean() + share * column[stalled].mean())
+        return float(
+            (1.0 - share) * column[~stalled].mean() + share * column[stalled].mean()
+        )
 
     return max(mixed(values), TINY) / mixed(weights)
 
@@ -87,11 +100,21 @@ class Replay:
         columns = [new, old, new**2, old**2]
         if self._weighted:
             columns += [new_weight, old_weight, new_weight**2, old_weight**2]
-            columns += [new * new_weight, old * old_weight, new * old_weight, old * new_weight]
+            columns += [
+                new * new_weight,
+                old * old_weight,
+                new * old_weight,
+                old * new_weight,
+            ]
         self._sums = [float(column.sum()) for column in columns]
         run = np.array(self._sums)[:, None]  # the pattern that was run comes first
-        self._products = np.concatenate([run, np.array(columns) @ signs[: len(signs) // 2].T], axis=1)
-        self._across, self._weights_across = float(new @ old), float(new_weight @ old_weight)
+        self._products = np.concatenate(
+            [run, np.array(columns) @ signs[: len(signs) // 2].T], axis=1
+        )
+        self._across, self._weights_across = (
+            float(new @ old),
+            float(new_weight @ old_weight),
+        )
 
     @cached_property
     def centre(self) -> Floats:
@@ -103,18 +126,24 @@ class Replay:
     def _central(self) -> Floats:
         return self._half(0.0)
 
-    def tail(self, shift: float, side: float, *, exact: bool, tolerance: float = 1e-9) -> float:
+    def tail(
+        self, shift: float, side: float, *, exact: bool, tolerance: float = 1e-9
+    ) -> float:
         """The one-sided p value of "above ``shift``" (``side`` 1) or "below" (-1): the share of patterns as extreme,
         the one that was run counted among them where the patterns are drawn."""
         found = self._central if shift == 0.0 else self._half(shift)
         seen, half = side * float(found[0]), found[1:]
         least = seen - tolerance * max(abs(seen), 1e-300)
         hits = int(np.count_nonzero(half >= least) + np.count_nonzero(-half >= least))
-        hits = max(hits, 1) if exact else hits  # the one that was run is as extreme as itself, however it was rounded
+        hits = (
+            max(hits, 1) if exact else hits
+        )  # the one that was run is as extreme as itself, however it was rounded
         count = 2 * len(half)
         return hits / count if exact else (hits + 1.0) / (count + 1.0)
 
-    def _pair(self, plus: int, minus: int, scale: float, other: float) -> tuple[Floats, Floats]:
+    def _pair(
+        self, plus: int, minus: int, scale: float, other: float
+    ) -> tuple[Floats, Floats]:
         """The sum of the column ``plus``, scaled, where the sign is + and else of ``minus``, by its ``other`` scale;
         and the sum the other way round."""
         middle = (scale * self._sums[plus] + other * self._sums[minus]) / 2
@@ -129,7 +158,11 @@ class Replay:
         least = TINY * (middle if middle > 0 else 1.0)
         new, old = (np.maximum(one, least) for one in self._pair(0, 1, factor, 1.0))
         new_squares, old_squares = self._pair(2, 3, factor**2, 1.0)
-        squares = new_squares / new**2 + old_squares / old**2 - (2 * factor * self._across) / (new * old)
+        squares = (
+            new_squares / new**2
+            + old_squares / old**2
+            - (2 * factor * self._across) / (new * old)
+        )
         value = np.log(new / old)
         if self._weighted:
             value, squares = self._weigh(value, squares, (new, old), factor)
@@ -158,7 +191,9 @@ class Replay:
         return value - np.log(new_weight / old_weight), squares
 
 
-def bounds(arms: Arms, signs: Floats, level: float, *, exact: bool, steps: int = 24) -> tuple[float, float]:
+def bounds(
+    arms: Arms, signs: Floats, level: float, *, exact: bool, steps: int = 24
+) -> tuple[float, float]:
     """The interval of one comparison's log total: the shifts that no one-sided test at ``level`` rejects; infinite
     where the patterns do not suffice for that level."""
     if 1.0 / (len(signs) + (not exact)) > level * (1 + 1e-9):

@@ -32,9 +32,15 @@ def shift(baseline: ArrayLike, variant: ArrayLike, level: float = 0.95) -> Estim
     if not (np.all(np.isfinite(a)) and np.all(np.isfinite(b))):
         raise ValueError("a shift needs finite values")
     differences = np.sort((b[:, None] - a[None, :]).ravel())
-    cut = int(np.searchsorted(_rank_sum_cdf(len(a), len(b)), (1.0 - level) / 2 * (1 + 1e-9), side="right"))
+    cut = int(
+        np.searchsorted(
+            _rank_sum_cdf(len(a), len(b)), (1.0 - level) / 2 * (1 + 1e-9), side="right"
+        )
+    )
     low, high = (differences[cut - 1], differences[-cut]) if cut else (-np.inf, np.inf)
-    return Estimate(float(np.median(differences)), float(low), float(high), level, len(a) + len(b))
+    return Estimate(
+        float(np.median(differences)), float(low), float(high), level, len(a) + len(b)
+    )
 
 
 @lru_cache(maxsize=64)

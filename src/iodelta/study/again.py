@@ -19,7 +19,14 @@ from iodelta.probe.topology import Target
 from iodelta.study.words import inert, setting
 from iodelta.workload.fio import command_of
 
-OURS = ("--output=", "--output-format=", "--eta=", "--write_iops_log=", "--log_avg_msec=", "--per_job_logs=")
+OURS = (
+    "--output=",
+    "--output-format=",
+    "--eta=",
+    "--write_iops_log=",
+    "--log_avg_msec=",
+    "--per_job_logs=",
+)
 """Words that say where fio writes: they change nothing of what is measured."""
 
 SEED = "--randseed="
@@ -44,39 +51,67 @@ def again(plan: Plan, target: Target | None, version: tuple[int, int]) -> Again:
     fio, parts = _fio(plan, target or _unseen(experiment), version)
     arms = [(one.name, one.knobs) for one in experiment.variants]
     arms += [(one.name, one.knobs) for one in experiment.conditions if one.knobs]
-    settings = tuple((name, _settings(knobs)) for name, knobs in arms if experiment.knob_names())
-    backgrounds = tuple((one.name, one.load) for one in experiment.conditions if one.load)
+    settings = tuple(
+        (name, _settings(knobs)) for name, knobs in arms if experiment.knob_names()
+    )
+    backgrounds = tuple(
+        (one.name, one.load) for one in experiment.conditions if one.load
+    )
     tool = "command" if experiment.of_command else tool_of(experiment) or "fio"
-    return Again(run_line(experiment, plan.seed), fio, parts, settings, backgrounds, tool)
+    return Again(
+        run_line(experiment, plan.seed), fio, parts, settings, backgrounds, tool
+    )
 
 
 def size_of(experiment: Experiment, target: Target) -> int | None:
     """The size that fio gets; None for the whole of a device or file."""
     if experiment.target.size:
         return size_bytes(experiment.target.size)
-    return SCRATCH_SIZE if not experiment.target.path or target.kind == "directory" else None
+    return (
+        SCRATCH_SIZE
+        if not experiment.target.path or target.kind == "directory"
+        else None
+    )
 
 
 def words_of(
-    plan: Plan, cell: Cell, variant: Variant, target: Target, version: tuple[int, int], *, seed: int = 1
+    plan: Plan,
+    cell: Cell,
+    variant: Variant,
+    target: Target,
+    version: tuple[int, int],
+    *,
+    seed: int = 1,
 ) -> list[str]:
     """The words of fio's command line in one trial, without where it writes. Raises RequestError for a foreign plan
     whose options iodelta would not pass on."""
     size = size_of(plan.experiment, target)
-    request = Requests(plan.experiment, target, size, version, workdir=".").of(cell, variant, seed=seed)
+    request = Requests(plan.experiment, target, size, version, workdir=".").of(
+        cell, variant, seed=seed
+    )
     if request.tool == "command":
         return list(request.words)
     return [word for word in command_of(request) if not word.startswith(OURS)]
 
 
-def _fio(plan: Plan, target: Target, version: tuple[int, int]) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _fio(
+    plan: Plan, target: Target, version: tuple[int, int]
+) -> tuple[str, tuple[tuple[str, str], ...]]:
     experiment = plan.experiment
-    own = any(variant.options for variant in experiment.variants)  # then one without options has its line, too
+    own = any(
+        variant.options for variant in experiment.variants
+    )  # then one without options has its line, too
     lines: dict[str, list[str]] = {}
     try:
-        for cell, variant in product(experiment.cells, experiment.variants if own else experiment.variants[:1]):
+        for cell, variant in product(
+            experiment.cells, experiment.variants if own else experiment.variants[:1]
+        ):
             name = f"{cell.name}, {variant.name}" if own else cell.name
-            lines[name] = [word for word in words_of(plan, cell, variant, target, version) if SEED not in word]
+            lines[name] = [
+                word
+                for word in words_of(plan, cell, variant, target, version)
+                if SEED not in word
+            ]
     except IodeltaError as error:
         return f"# no command line: {inert(error.what)}", ()
     if experiment.of_command:  # its words have an order, and no part can be taken out
@@ -87,7 +122,9 @@ def _fio(plan: Plan, target: Target, version: tuple[int, int]) -> tuple[str, tup
     return shlex.join(common), parts if any(part for _, part in parts) else ()
 
 
-def _whole(lines: Mapping[str, Sequence[str]]) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _whole(
+    lines: Mapping[str, Sequence[str]],
+) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Command lines that are not options of one program: each in full, where they differ."""
     texts = {name: shlex.join(words) for name, words in lines.items()}
     if len(set(texts.values())) == 1:
@@ -96,7 +133,12 @@ def _whole(lines: Mapping[str, Sequence[str]]) -> tuple[str, tuple[tuple[str, st
 
 
 def _settings(knobs: Mapping[str, str]) -> str:
-    return "; ".join(f"{knob} = {setting(knob, value)}" for knob, value in sorted(knobs.items())) or "as it is"
+    return (
+        "; ".join(
+            f"{knob} = {setting(knob, value)}" for knob, value in sorted(knobs.items())
+        )
+        or "as it is"
+    )
 
 
 def _without(words: Sequence[str], common: set[str]) -> str:
@@ -107,7 +149,9 @@ def _unseen(experiment: Experiment) -> Target:
     from iodelta.probe.identity import Identity
 
     path = experiment.target.path or "/TARGET"
-    return Target(path, "file", path, None, "", None, (), (), "", "", 0, Identity("", "", 0))
+    return Target(
+        path, "file", path, None, "", None, (), (), "", "", 0, Identity("", "", 0)
+    )
 
 
 def run_line(experiment: Experiment, seed: int) -> str:
@@ -139,9 +183,17 @@ def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
     if experiment.of_command:
         return None
     design, default = experiment.design, type(experiment.design)()
-    variants = [_setting(one) for one in experiment.variants if not (design.placebo and one.name == PLACEBO)]
+    variants = [
+        _setting(one)
+        for one in experiment.variants
+        if not (design.placebo and one.name == PLACEBO)
+    ]
     conditions = _conditions(experiment)
-    top = {"question": experiment.question, "baseline": experiment.baseline, "margin": f"{100 * experiment.margin:g}%"}
+    top = {
+        "question": experiment.question,
+        "baseline": experiment.baseline,
+        "margin": f"{100 * experiment.margin:g}%",
+    }
     target = {"path": experiment.target.path, "size": experiment.target.size}
     given: dict[str, str | int] = {
         "trial": _time(design.trial),
@@ -154,25 +206,49 @@ def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
     placebo: dict[str, str | int] = {"placebo": True} if design.placebo else {}
     fio = fio_words(experiment)
     text = shorthand(
-        variants=variants, fio=fio, conditions=conditions, top=top, target=target, design={**given, **placebo}
+        variants=variants,
+        fio=fio,
+        conditions=conditions,
+        top=top,
+        target=target,
+        design={**given, **placebo},
     )
     same = parse(text, "command line", numbered=False)
-    if msgspec.structs.replace(same, design=msgspec.structs.replace(same.design, seed=design.seed)) != experiment:
+    if (
+        msgspec.structs.replace(
+            same, design=msgspec.structs.replace(same.design, seed=design.seed)
+        )
+        != experiment
+    ):
         return None
     words = list(chain.from_iterable(("--variant", value) for value in variants))
     words += condition_words(experiment)
-    tables: dict[str, str | int] = {**top, "target": target["path"], "size": target["size"], **given}
+    tables: dict[str, str | int] = {
+        **top,
+        "target": target["path"],
+        "size": target["size"],
+        **given,
+    }
     if experiment.baseline == experiment.variants[0].name:
         tables["baseline"] = ""
     words = (
-        list(chain.from_iterable((f"--{name}", str(value)) for name, value in tables.items() if value != "")) + words
+        list(
+            chain.from_iterable(
+                (f"--{name}", str(value))
+                for name, value in tables.items()
+                if value != ""
+            )
+        )
+        + words
     )
     return [*words, *(["--placebo"] if placebo else []), "--", *fio]
 
 
 def condition_words(experiment: Experiment) -> list[str]:
     """``--condition`` for each condition."""
-    return list(chain.from_iterable(("--condition", value) for value in _conditions(experiment)))
+    return list(
+        chain.from_iterable(("--condition", value) for value in _conditions(experiment))
+    )
 
 
 def _conditions(experiment: Experiment) -> list[str]:
@@ -191,13 +267,22 @@ def fio_words(experiment: Experiment) -> list[str]:
             values.setdefault(name, {})[value] = None
     words = []
     for name, own in values.items():
-        words += [f"--{name}" if value is None else f"--{name}={value}" for value in own]
+        words += [
+            f"--{name}" if value is None else f"--{name}={value}" for value in own
+        ]
     return words
 
 
 def _setting(variant: Variant) -> str:
-    settings = [*variant.knobs.items(), *((f"fio.{name}", value or "1") for name, value in variant.options)]
-    return f"{variant.name}:{','.join(f'{name}={value}' for name, value in settings)}" if settings else variant.name
+    settings = [
+        *variant.knobs.items(),
+        *((f"fio.{name}", value or "1") for name, value in variant.options),
+    ]
+    return (
+        f"{variant.name}:{','.join(f'{name}={value}' for name, value in settings)}"
+        if settings
+        else variant.name
+    )
 
 
 def _time(seconds: float) -> str:

@@ -19,7 +19,18 @@ from iodelta.study.search import Changed, changed
 from iodelta.study.searched import state_of, values_by_item
 from iodelta.study.system import system
 
-TOO_FEW = Attribution((), (), (), (), whole=None, rest=None, least=(), smoothed=False, misfit=None, blocks=0)
+TOO_FEW = Attribution(
+    (),
+    (),
+    (),
+    (),
+    whole=None,
+    rest=None,
+    least=(),
+    smoothed=False,
+    misfit=None,
+    blocks=0,
+)
 """Nothing is known yet."""
 
 
@@ -105,11 +116,17 @@ class AttributionAccount(msgspec.Struct, frozen=True):
     schema: Literal["iodelta.attribution/2"] = "iodelta.attribution/2"
 
 
-def account(folder: SearchFolder, question: Question, at: Attributed) -> AttributionAccount:
+def account(
+    folder: SearchFolder, question: Question, at: Attributed
+) -> AttributionAccount:
     """Judge a folder as it is now. Raises RequestError for another kind of question."""
     subject = question.subject
     if not isinstance(subject, Patches):
-        raise RequestError("this is a search", place=str(folder.path), remedy="give it to `iodelta bisect`")
+        raise RequestError(
+            "this is a search",
+            place=str(folder.path),
+            remedy="give it to `iodelta bisect`",
+        )
     judged = at.outcome if at.ask is None else at.search.result()
     found = judged or TOO_FEW
     patches = len(subject.names)
@@ -150,7 +167,9 @@ def _combinations(at: Attributed, folder: SearchFolder) -> tuple[Combination, ..
         measured = values.get(item, [])
         median = float(np.median(measured)) if measured else None
         broken = at.search.store.broken.get(item, "")
-        found.append(Combination(item, at.kind.title(item), len(measured), median, broken))
+        found.append(
+            Combination(item, at.kind.title(item), len(measured), median, broken)
+        )
     return tuple(found)
 
 
@@ -168,9 +187,18 @@ def _part(question: Question, term: Term) -> Part:
 def _switched(question: Question, step: Step | None, patches: int) -> Switched | None:
     if step is None:
         return None
-    name = place(step, patches) if len(step.patches) == 1 else f"{bundle(step.patches)} {place(step, patches)}"
+    name = (
+        place(step, patches)
+        if len(step.patches) == 1
+        else f"{bundle(step.patches)} {place(step, patches)}"
+    )
     return Switched(
-        _numbers(step.patches), _numbers(step.over), name, _known(question, step.effect), step.p, step.named
+        _numbers(step.patches),
+        _numbers(step.over),
+        name,
+        _known(question, step.effect),
+        step.p,
+        step.named,
     )
 
 
@@ -183,4 +211,8 @@ def _known(question: Question, estimate: Estimate) -> Changed:
 
 
 def _changed(question: Question, estimate: Estimate | None) -> Changed | None:
-    return changed(question, estimate.value, estimate.low, estimate.high) if estimate else None
+    return (
+        changed(question, estimate.value, estimate.low, estimate.high)
+        if estimate
+        else None
+    )

@@ -58,7 +58,11 @@ class Audited(msgspec.Struct, frozen=True):
     @property
     def bad(self) -> int:
         """How many runs fail a hard rule, or hard findings of iodelta's own trials."""
-        own = sum(finding.severity == "hard" for finding in self.findings) if self.trials else 0
+        own = (
+            sum(finding.severity == "hard" for finding in self.findings)
+            if self.trials
+            else 0
+        )
         return len(self.failed) or own
 
     def by_table(self) -> dict[str, tuple[int, int]]:
@@ -78,14 +82,18 @@ class Audited(msgspec.Struct, frozen=True):
         for number, hit in enumerate(self.hits):
             finding = hit.finding
             place = first.setdefault(finding.rule, number)
-            groups.setdefault((RANK.index(finding.severity), place, finding.rule), []).append(hit)
+            groups.setdefault(
+                (RANK.index(finding.severity), place, finding.rule), []
+            ).append(hit)
         return [groups[key] for key in sorted(groups)]
 
     @property
     def exit_code(self) -> int:
         """0, 1 for a hard finding or a false claim, 4 when there was nothing to judge."""
         found = [*(hit.finding for hit in self.hits), *self.findings]
-        found += [finding for claim in self.claims if (finding := claim.finding()) is not None]
+        found += [
+            finding for claim in self.claims if (finding := claim.finding()) is not None
+        ]
         if any(finding.severity == "hard" for finding in found):
             return 1
         return 0 if self.runs or self.findings or self.trials else 4
@@ -140,4 +148,9 @@ class RulesAnswer(msgspec.Struct, frozen=True):
 
 def rules_answer() -> RulesAnswer:
     """Every rule, as data."""
-    return RulesAnswer(tuple(AuditRule(one.id, one.severity, one.says, one.needs, one.remedy) for one in rules()))
+    return RulesAnswer(
+        tuple(
+            AuditRule(one.id, one.severity, one.says, one.needs, one.remedy)
+            for one in rules()
+        )
+    )

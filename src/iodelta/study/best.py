@@ -40,14 +40,19 @@ def best(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> tuple[Bes
     for (cell, metric), own in groups.items():
         if any(_doubtful(verdict) for verdict in own):
             continue
-        names = _of_two(own[0]) if len(own) == 1 else _of_several(own, by_cell, plan, level)
+        names = (
+            _of_two(own[0]) if len(own) == 1 else _of_several(own, by_cell, plan, level)
+        )
         if names:
             found.append(Best(cell, metric, names))
     return tuple(found)
 
 
 def _doubtful(verdict: Verdict) -> bool:
-    return any(one.severity == "hard" or one.rule.startswith("verdict.order-trend") for one in verdict.findings)
+    return any(
+        one.severity == "hard" or one.rule.startswith("verdict.order-trend")
+        for one in verdict.findings
+    )
 
 
 def _of_two(verdict: Verdict) -> tuple[str, ...]:
@@ -60,7 +65,10 @@ def _of_two(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _of_several(
-    own: Sequence[Verdict], trials: Mapping[str, Sequence[Trial]], plan: Plan, level: float
+    own: Sequence[Verdict],
+    trials: Mapping[str, Sequence[Trial]],
+    plan: Plan,
+    level: float,
 ) -> tuple[str, ...]:
     head = own[0]
     if all(verdict.word == "equivalent" for verdict in own):
@@ -70,7 +78,14 @@ def _of_several(
     blocks = blocks_of(trials.get(head.cell, ()))
     finished = finished_of(blocks)
     series = [
-        series_from(blocks, head.metric, head.baseline, verdict.variant, cell=head.cell, finished=finished)
+        series_from(
+            blocks,
+            head.metric,
+            head.baseline,
+            verdict.variant,
+            cell=head.cell,
+            finished=finished,
+        )
         for verdict in own
     ]
     ranking = rank(series, plan.rules, level=level)

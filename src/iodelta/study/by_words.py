@@ -19,7 +19,11 @@ def account(folder: SearchFolder, question: Question, at: Judged) -> SearchAccou
     search, kind, events = at.search, at.kind, folder.events()
     culprit = at.outcome.culprit if at.outcome else None
     over = at.ask is None
-    next_ = f"{kind.title(at.ask.item)}: {at.ask.why} About {search.left()} more." if at.ask else ""
+    next_ = (
+        f"{kind.title(at.ask.item)}: {at.ask.why} About {search.left()} more."
+        if at.ask
+        else ""
+    )
     return SearchAccount(
         folder=str(folder.path),
         question=question,
@@ -35,7 +39,10 @@ def account(folder: SearchFolder, question: Question, at: Judged) -> SearchAccou
         estimate="",
         posterior=(),
         levels=(),
-        skipped=tuple(Skipped(item, kind.title(item), why) for item, why in search.store.broken.items()),
+        skipped=tuple(
+            Skipped(item, kind.title(item), why)
+            for item, why in search.store.broken.items()
+        ),
         totals=totals(events, folder.answers()),
         drifts=False,
         machine="",
@@ -71,7 +78,14 @@ def _answers(at: Judged) -> tuple[Spoken, ...]:
     places = {item: place for place, item in enumerate(at.search.line.items)}
     items = dict.fromkeys(item for item, _ in at.search.store.words)
     found = [
-        Spoken(item, at.kind.title(item), places.get(item, -1), said[item, "good"], said[item, "bad"]) for item in items
+        Spoken(
+            item,
+            at.kind.title(item),
+            places.get(item, -1),
+            said[item, "good"],
+            said[item, "bad"],
+        )
+        for item in items
     ]
     return tuple(sorted(found, key=lambda one: one.place))
 
@@ -82,14 +96,23 @@ def git_log(at: Judged, culprit: Named | None) -> str:
     search = at.search
     lines = ["git bisect start"]
     for word, item in _marks(search, culprit):
-        lines += [f"# {word}: [{item}] {_subject(at, item)}", f"git bisect {word} {item}"]
+        lines += [
+            f"# {word}: [{item}] {_subject(at, item)}",
+            f"git bisect {word} {item}",
+        ]
     if culprit is not None and not culprit.skipped:
-        lines.append(f"# first bad commit: [{culprit.item}] {_subject(at, culprit.item)}")
+        lines.append(
+            f"# first bad commit: [{culprit.item}] {_subject(at, culprit.item)}"
+        )
     return "\n".join(lines) + "\n"
 
 
 def _subject(at: Judged, item: str) -> str:
-    return inert(at.kind.repository.commit(item).subject) if isinstance(at.kind, CommitItems) else item
+    return (
+        inert(at.kind.repository.commit(item).subject)
+        if isinstance(at.kind, CommitItems)
+        else item
+    )
 
 
 def _marks(search: Judging, culprit: Named | None) -> list[tuple[str, str]]:
@@ -103,4 +126,8 @@ def _marks(search: Judging, culprit: Named | None) -> list[tuple[str, str]]:
     places = [place for place in range(1, len(items) - 1) if items[place] in said]
     good = [place for place in places if place < first]
     bad = places[len(good) :][::-1]
-    return marks + [("good", items[place]) for place in good] + [("bad", items[place]) for place in bad]
+    return (
+        marks
+        + [("good", items[place]) for place in good]
+        + [("bad", items[place]) for place in bad]
+    )

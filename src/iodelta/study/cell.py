@@ -94,7 +94,9 @@ class Cell(msgspec.Struct, frozen=True):
             found = self._single(what, old[0], new[0])
         if self.hard:
             why = "numbers that are not credible"
-            found = msgspec.structs.replace(found, word="no verdict", says=UNSOUND, unsound=True, why=why)
+            found = msgspec.structs.replace(
+                found, word="no verdict", says=UNSOUND, unsound=True, why=why
+            )
         return found
 
     def _why(self, basis: Basis) -> str:
@@ -109,7 +111,9 @@ class Cell(msgspec.Struct, frozen=True):
             return "the order of the runs is not known"
         return "the runs were not interleaved"
 
-    def _compared(self, what: Metric, old: Sequence[Number], new: Sequence[Number], basis: Basis) -> Compared:
+    def _compared(
+        self, what: Metric, old: Sequence[Number], new: Sequence[Number], basis: Basis
+    ) -> Compared:
         return Compared(
             cell=self.name,
             metric=what.name,
@@ -126,7 +130,9 @@ class Cell(msgspec.Struct, frozen=True):
             why=self._why(basis),
         )
 
-    def _blocks(self, what: Metric, old: Sequence[Number], new: Sequence[Number]) -> Compared:
+    def _blocks(
+        self, what: Metric, old: Sequence[Number], new: Sequence[Number]
+    ) -> Compared:
         """A verdict from pairs of runs, adjacent in time: one look at all of them."""
         count = len(self.order.blocks)
         rules = Rules(
@@ -142,40 +148,69 @@ class Cell(msgspec.Struct, frozen=True):
         series = [series_of(trials, one, "A", "B") for one in self.metrics]
         judged = judge_series(series, rules).verdicts
         verdict = next(one for one in judged if one.metric == what)
-        verdict = msgspec.structs.replace(verdict, baseline=self.baseline, variant=self.variant)
+        verdict = msgspec.structs.replace(
+            verdict, baseline=self.baseline, variant=self.variant
+        )
         interval = _interval(verdict)
         says = f"{verdict.phrase}; {count} interleaved pairs, assuming that their order was random"
         found = self._compared(what, old, new, "blocks")
         if verdict.baseline_value is not None and verdict.variant_value is not None:
-            found = msgspec.structs.replace(found, values=(verdict.baseline_value, verdict.variant_value))
+            found = msgspec.structs.replace(
+                found, values=(verdict.baseline_value, verdict.variant_value)
+            )
         if not _resolved(what, self, old, new):
-            found = msgspec.structs.replace(found, word="no verdict", says=NOT_RESOLVED, resolved=False)
-            return msgspec.structs.replace(found, change=interval, why="the percentiles of the source are too coarse")
+            found = msgspec.structs.replace(
+                found, word="no verdict", says=NOT_RESOLVED, resolved=False
+            )
+            return msgspec.structs.replace(
+                found,
+                change=interval,
+                why="the percentiles of the source are too coarse",
+            )
         if not self.order.as_drawn:
-            verdict = msgspec.structs.replace(verdict, word="inconclusive", alone="inconclusive", phrase=NOT_DRAWN)
-            found = msgspec.structs.replace(found, says=f"{NOT_DRAWN}; {plural(count, 'pair')}", why=self._not_drawn())
+            verdict = msgspec.structs.replace(
+                verdict, word="inconclusive", alone="inconclusive", phrase=NOT_DRAWN
+            )
+            found = msgspec.structs.replace(
+                found,
+                says=f"{NOT_DRAWN}; {plural(count, 'pair')}",
+                why=self._not_drawn(),
+            )
             return msgspec.structs.replace(found, change=interval, verdict=verdict)
-        return msgspec.structs.replace(found, change=interval, word=verdict.word, says=says, verdict=verdict)
+        return msgspec.structs.replace(
+            found, change=interval, word=verdict.word, says=says, verdict=verdict
+        )
 
     def _not_drawn(self) -> str:
         pairs, first = len(self.order.blocks), self.order.baseline_first
         most, leader = max((first, self.baseline), (pairs - first, self.variant))
         return f"{leader} went first in {most} of {plural(pairs, 'pair')}: the order was not random"
 
-    def _replicates(self, what: Metric, old: Sequence[Number], new: Sequence[Number]) -> Compared:
+    def _replicates(
+        self, what: Metric, old: Sequence[Number], new: Sequence[Number]
+    ) -> Compared:
         """An interval that takes the runs as independent draws, which their order does not warrant."""
         from iodelta.stats.unpaired import MOST, shift
 
-        found = shift([math.log(n.value) for n in old[:MOST]], [math.log(n.value) for n in new[:MOST]])
+        found = shift(
+            [math.log(n.value) for n in old[:MOST]],
+            [math.log(n.value) for n in new[:MOST]],
+        )
         compared = self._compared(what, old, new, "replicates")
         if math.isfinite(found.low):
-            change = Number(math.expm1(found.value), math.expm1(found.low), math.expm1(found.high))
+            change = Number(
+                math.expm1(found.value), math.expm1(found.low), math.expm1(found.high)
+            )
         else:
-            change = Number(compared.values[1] / compared.values[0] - 1, -math.inf, math.inf)
+            change = Number(
+                compared.values[1] / compared.values[0] - 1, -math.inf, math.inf
+            )
         resolved = _resolved(what, self, old, new)
         says = self._told_apart(change) if resolved else NOT_RESOLVED
         says += _apart(compared.values, change) + self._drift(what, found.value)
-        return msgspec.structs.replace(compared, change=change, says=says, resolved=resolved)
+        return msgspec.structs.replace(
+            compared, change=change, says=says, resolved=resolved
+        )
 
     def _told_apart(self, change: Number) -> str:
         """What the interval of replicates says."""
@@ -200,14 +235,20 @@ class Cell(msgspec.Struct, frozen=True):
 
         in_time = sorted(range(len(entries)), key=lambda index: ends[index] or 0.0)
         is_variant = [index >= len(self.one) for index in in_time]
-        trend = order_trend(list(map(values.__getitem__, in_time)), range(len(entries)), is_variant)
+        trend = order_trend(
+            list(map(values.__getitem__, in_time)), range(len(entries)), is_variant
+        )
         if trend is None or not trend.could_explain(theta):
             return ""
         return "; a drift over the session could explain it"
 
     def _single(self, what: Metric, old: Number, new: Number) -> Compared:
         """One run on each side: a difference, and how finely it is known. Scatter between runs is not."""
-        change = Number(new.value / old.value - 1, new.low / old.high - 1, _ratio(new.high, old.low) - 1)
+        change = Number(
+            new.value / old.value - 1,
+            new.low / old.high - 1,
+            _ratio(new.high, old.low) - 1,
+        )
         resolved = _resolved(what, self, [old], [new])
         if not resolved:
             says = NOT_RESOLVED
@@ -216,7 +257,9 @@ class Cell(msgspec.Struct, frozen=True):
         else:
             says = "one run on each side: no verdict"
         compared = self._compared(what, [old], [new], "single runs")
-        return msgspec.structs.replace(compared, change=change, says=says, resolved=resolved)
+        return msgspec.structs.replace(
+            compared, change=change, says=says, resolved=resolved
+        )
 
 
 def _values(entries: Sequence[Entry], what: Metric) -> list[Number]:
@@ -235,14 +278,18 @@ def _interval(verdict: Verdict) -> Number | None:
     return Number(change.value, low, high)
 
 
-def _resolved(what: Metric, cell: Cell, old: Sequence[Number], new: Sequence[Number]) -> bool:
+def _resolved(
+    what: Metric, cell: Cell, old: Sequence[Number], new: Sequence[Number]
+) -> bool:
     """Whether a percentile differs by more than the grid it was printed on: what may have been there neither meets nor
     overlaps, which for bins of ns is two of them. Always, where the bins were kept."""
     kind, _, latency = what.name.partition(".")
     family, _, point = latency.partition(".")
     if not point.startswith("p"):
         return True
-    latencies = [latency_of(entry.run, kind, family) for entry in (*cell.one, *cell.other)]
+    latencies = [
+        latency_of(entry.run, kind, family) for entry in (*cell.one, *cell.other)
+    ]
     if all(found is not None and found.histogram is not None for found in latencies):
         return True
     above = median(n.low for n in new) > median(n.high for n in old)
@@ -256,7 +303,11 @@ def _apart(values: tuple[float, float], change: Number) -> str:
     if abs(medians - change.value) < ROUNDED * max(1.0, abs(medians)):
         return ""
     text = "; the change is the median over all pairs of runs"
-    return f"{text}, the medians alone say {100 * medians:+.2g} %" if medians * change.value <= 0 else text
+    return (
+        f"{text}, the medians alone say {100 * medians:+.2g} %"
+        if medians * change.value <= 0
+        else text
+    )
 
 
 def _trials(order: Ordered, cell: str) -> list[Trial]:
@@ -278,7 +329,9 @@ def _trials(order: Ordered, cell: str) -> list[Trial]:
                     seconds=entry.run.elapsed or 0.0,
                     directions=entry.run.directions,
                     sync=entry.run.sync,
-                    measured={name: one.quantity for name, one in entry.run.measured.items()},
+                    measured={
+                        name: one.quantity for name, one in entry.run.measured.items()
+                    },
                 )
             )
     return found
@@ -288,7 +341,9 @@ def _spread(values: Sequence[Number]) -> float | None:
     if len(values) < 2:
         return None
     mean = sum(n.value for n in values) / len(values)
-    return math.sqrt(sum((n.value - mean) ** 2 for n in values) / (len(values) - 1)) / mean
+    return (
+        math.sqrt(sum((n.value - mean) ** 2 for n in values) / (len(values) - 1)) / mean
+    )
 
 
 def _ratio(above: float, below: float) -> float:

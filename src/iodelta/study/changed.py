@@ -10,11 +10,19 @@ from iodelta.trial import Finding
 
 def breaks(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings by which a folder is not what was measured."""
-    return tuple(one for one in findings if one.severity == "hard" and one.rule.startswith("folder."))
+    return tuple(
+        one
+        for one in findings
+        if one.severity == "hard" and one.rule.startswith("folder.")
+    )
 
 
 def refuse_changed(findings: Iterable[Finding], place: str) -> None:
     """Raises MeasureError when the folder or bundle at ``place`` is not what was measured."""
     for finding in breaks(findings):
         where = f"{place}: {finding.place}"
-        raise MeasureError(f"not what was measured: {finding.explanation}", place=where, remedy=finding.remedy)
+        raise MeasureError(
+            f"not what was measured: {finding.explanation}",
+            place=where,
+            remedy=finding.remedy,
+        )

@@ -53,7 +53,9 @@ class Comparison(msgspec.Struct, frozen=True):
     def exit_code(self) -> int:
         """0 nothing worse, 1 regression, 3 no or no conclusive verdict, 4 nothing to compare. A percentile that its
         source cannot resolve counts only where nothing else does."""
-        words = {one.word for one in self.compared if one.resolved} or {one.word for one in self.compared}
+        words = {one.word for one in self.compared if one.resolved} or {
+            one.word for one in self.compared
+        }
         if "regression" in words:
             return 1
         lacking = any(self.lacking.values())
@@ -78,7 +80,10 @@ def compare(
     results = [_judged(cell) for cell in _cells(base, matches, margin)]
     compared = tuple(chain.from_iterable(result.compared for result in results))
     verdicts = [found.verdict for found in compared if found.verdict is not None]
-    findings = [*(result.findings for result in results), *(verdict.findings for verdict in verdicts)]
+    findings = [
+        *(result.findings for result in results),
+        *(verdict.findings for verdict in verdicts),
+    ]
     return Comparison(
         "iodelta.compare/1",
         base.name,
@@ -104,9 +109,13 @@ class _Match(msgspec.Struct, frozen=True):
     differing: tuple[Differing, ...]
 
 
-def _match(base: Side, variant: Side, environments: Mapping[str, Mapping[str, Any]]) -> _Match:
+def _match(
+    base: Side, variant: Side, environments: Mapping[str, Mapping[str, Any]]
+) -> _Match:
     cells, unmatched = shared_cells(base, variant)
-    known = [environments[name] for name in (base.name, variant.name) if name in environments]
+    known = [
+        environments[name] for name in (base.name, variant.name) if name in environments
+    ]
     recorded = of_environments(*known) if len(known) == 2 else ()
     return _Match(variant, cells, unmatched, (*recorded, *differences(cells.values())))
 
@@ -147,10 +156,17 @@ def _judged(cell: Cell) -> _Judged:
     place = f"{cell.name}, {cell.variant}"
     runs = [entry.run for entry in (*cell.one, *cell.other)]
     risk = order_finding(cell.order, place) if len(runs) > 2 else None
-    compared = tuple(found for found in map(cell.compare, cell.metrics) if found is not None)
+    compared = tuple(
+        found for found in map(cell.compare, cell.metrics) if found is not None
+    )
     lack = None if compared else _lack(runs, place)
     findings = [*cell.hard, risk, lack]
-    return _Judged(cell, compared, tuple(finding for finding in findings if finding is not None), lack is not None)
+    return _Judged(
+        cell,
+        compared,
+        tuple(finding for finding in findings if finding is not None),
+        lack is not None,
+    )
 
 
 def _lacking(results: Sequence[_Judged]) -> dict[str, tuple[str, ...]]:

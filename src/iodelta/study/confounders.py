@@ -32,7 +32,12 @@ CONFOUNDERS = (
         r"fio\.(version|path|build|package)|fio",
         "versions of fio differ in offsets, defaults and how latency is counted; compare with one binary",
     ),
-    Confounder("engines", r"fio\.engines", "an engine that one side lacks is replaced or refused", False),
+    Confounder(
+        "engines",
+        r"fio\.engines",
+        "an engine that one side lacks is replaced or refused",
+        False,
+    ),
     Confounder(
         "clock",
         r"kernel\.clocksource|clocksource",
@@ -60,7 +65,8 @@ CONFOUNDERS = (
     ),
     Confounder(
         "I/O scheduler",
-        _DEVICE + r"queue\.(scheduler|nr_requests|iosched\..+|wbt_lat_usec|async_depth)",
+        _DEVICE
+        + r"queue\.(scheduler|nr_requests|iosched\..+|wbt_lat_usec|async_depth)",
         "the scheduler, its tunables and writeback throttling decide in which order and how many I/Os reach the device",
     ),
     Confounder(
@@ -81,7 +87,8 @@ CONFOUNDERS = (
     ),
     Confounder(
         "device",
-        _DEVICE + r"(model|vendor|transport|cache|queue_depth|link_\w+|queue\.(rotational|logical_block_size"
+        _DEVICE
+        + r"(model|vendor|transport|cache|queue_depth|link_\w+|queue\.(rotational|logical_block_size"
         r"|physical_block_size|optimal_io_size|minimum_io_size|nr_zones|zoned|max_hw_sectors_kb))",
         "another model, link or sector size has other speeds; only the relative change can be compared",
     ),
@@ -107,7 +114,9 @@ CONFOUNDERS = (
     ),
     Confounder(
         "queues and interrupts",
-        r"host\.irqbalance|" + _DEVICE + r"(mq\..+|interrupt\..+|hardware_queues|numa_node)",
+        r"host\.irqbalance|"
+        + _DEVICE
+        + r"(mq\..+|interrupt\..+|hardware_queues|numa_node)",
         "which CPU serves which queue decides whether completions cross cores or nodes",
     ),
     Confounder(
@@ -136,28 +145,57 @@ CONFOUNDERS = (
         r"|LATENCYTOP|BTRFS_\w+|XFS_\w+))",
         "debugging options make some paths several times slower",
     ),
-    Confounder("kernel options", r"kernel\.config\..+", "options of the kernel's configuration", False),
+    Confounder(
+        "kernel options",
+        r"kernel\.config\..+",
+        "options of the kernel's configuration",
+        False,
+    ),
     Confounder(
         "settings",
         r"sysctl\..+",
         "writeback, watchdogs and NUMA balancing run during I/O or delay it",
         False,
     ),
-    Confounder("identity", r"host\..+|target\..+|kernel\..+|filesystem\..+|cpu\..+", "names, sizes and places", False),
-    Confounder("device details", _DEVICE + r".+", "other attributes of the devices", False),
+    Confounder(
+        "identity",
+        r"host\..+|target\..+|kernel\..+|filesystem\..+|cpu\..+",
+        "names, sizes and places",
+        False,
+    ),
+    Confounder(
+        "device details", _DEVICE + r".+", "other attributes of the devices", False
+    ),
     Confounder("other", r".*", "", False),
 )
 """In the order in which they are shown."""
 
 OPTIONS = (
-    Confounder("workload", r"rw|bs|iodepth|numjobs|size|offset\w*|norandommap|random\w*", "another workload"),
     Confounder(
-        "engine", r"ioengine|direct|sync|fsync|fdatasync|thread|hipri\w*", "another way to submit, or the page cache"
+        "workload",
+        r"rw|bs|iodepth|numjobs|size|offset\w*|norandommap|random\w*",
+        "another workload",
+    ),
+    Confounder(
+        "engine",
+        r"ioengine|direct|sync|fsync|fdatasync|thread|hipri\w*",
+        "another way to submit, or the page cache",
     ),
     Confounder("pace", r"rate\w*|thinktime\w*|latency\w*", "the load was throttled"),
-    Confounder("length", r"runtime|ramp_time|loops|time_based", "a longer run is warmer and covers more of the device"),
-    Confounder("time", r"interval between sides|run at .*", "the machine may have changed between the sides", True),
-    Confounder("host", r"host|devices|filename", "another machine, device or file", False),
+    Confounder(
+        "length",
+        r"runtime|ramp_time|loops|time_based",
+        "a longer run is warmer and covers more of the device",
+    ),
+    Confounder(
+        "time",
+        r"interval between sides|run at .*",
+        "the machine may have changed between the sides",
+        True,
+    ),
+    Confounder(
+        "host", r"host|devices|filename", "another machine, device or file", False
+    ),
 )
 """The same for what foreign results tell of themselves: fio's options."""
 
@@ -173,7 +211,9 @@ class Differing(msgspec.Struct, frozen=True):
     likely: bool
 
 
-def explained(found: Mapping[str, tuple[str | None, str | None]]) -> tuple[Differing, ...]:
+def explained(
+    found: Mapping[str, tuple[str | None, str | None]],
+) -> tuple[Differing, ...]:
     """Differences by dotted path, grouped and in the order of their importance."""
     ranked = sorted(
         (_rank(path), number, path, before or "", after or "")
@@ -195,7 +235,11 @@ def option_of(what: str, *, grave: bool) -> tuple[str, str, bool]:
 
 
 def _rank(path: str) -> int:
-    return next(number for number, one in enumerate(CONFOUNDERS) if re.fullmatch(one.pattern, path))
+    return next(
+        number
+        for number, one in enumerate(CONFOUNDERS)
+        if re.fullmatch(one.pattern, path)
+    )
 
 
 def flat(environment: Mapping[str, Any]) -> dict[str, str]:
@@ -218,13 +262,21 @@ def flat(environment: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[Differing, ...]:
+def differences(
+    one: Mapping[str, Any], other: Mapping[str, Any]
+) -> tuple[Differing, ...]:
     """What differs between two recorded environments; names do not where one side has had them removed."""
     if is_nameless(one) or is_nameless(other):
         one, other = nameless(one), nameless(other)
     a, b = (_whole(flat(side), among) for side, among in ((one, other), (other, one)))
     paths = [*a, *(path for path in b if path not in a)]
-    return explained({path: (a.get(path), b.get(path)) for path in paths if a.get(path) != b.get(path)})
+    return explained(
+        {
+            path: (a.get(path), b.get(path))
+            for path in paths
+            if a.get(path) != b.get(path)
+        }
+    )
 
 
 def _whole(found: dict[str, str], other: Mapping[str, Any]) -> dict[str, str]:
@@ -250,7 +302,9 @@ LONG = 48
 """Characters of a value that are shown; of a longer one the part around the first difference."""
 
 
-def said(found: Iterable[Differing], *, whole: bool = False) -> list[tuple[str, str, list[str]]]:
+def said(
+    found: Iterable[Differing], *, whole: bool = False
+) -> list[tuple[str, str, list[str]]]:
     """Group, why it matters, and its lines ``what: before | after``; beyond ``MOST`` they are counted."""
     groups: dict[str, list[Differing]] = {}
     for one in found:
@@ -260,7 +314,9 @@ def said(found: Iterable[Differing], *, whole: bool = False) -> list[tuple[str, 
         shown = own if whole or len(own) <= MOST + 1 else own[:MOST]
         lines = [line_of(one) for one in shown]
         if len(shown) < len(own):
-            lines.append(f"and {len(own) - len(shown)} more of them (--format json lists all)")
+            lines.append(
+                f"and {len(own) - len(shown)} more of them (--format json lists all)"
+            )
         sections.append((group, own[0].why, lines))
     return sections
 
@@ -273,7 +329,9 @@ def line_of(one: Differing) -> str:
 
 def _parted(one: str, other: str) -> tuple[str, str]:
     """Two values, each short enough to be read, with what tells them apart in sight."""
-    same = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
+    same = next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0
+    )
     return _window(one, same), _window(other, same)
 
 

@@ -14,7 +14,9 @@ from iodelta.study.again import BY_FILE, condition_words, fio_words
 
 def counted(folder: Folder) -> PathAccount:
     """What the boots of a folder say. Raises MeasureError."""
-    return msgspec.structs.replace(judge(folder), again=_again(folder.read_plan(PathPlan)))
+    return msgspec.structs.replace(
+        judge(folder), again=_again(folder.read_plan(PathPlan))
+    )
 
 
 def _again(plan: PathPlan) -> tuple[str, ...]:
@@ -24,5 +26,12 @@ def _again(plan: PathPlan) -> tuple[str, ...]:
     experiment = plan.experiment
     first, last = experiment.variants[0].name, experiment.variants[-1].name
     target = ["--target", experiment.target.path] if experiment.target.path else []
-    words = ["iodelta", "kernel", "sweep", f"{first}..{last}", *condition_words(experiment), *target]
+    words = [
+        "iodelta",
+        "kernel",
+        "sweep",
+        f"{first}..{last}",
+        *condition_words(experiment),
+        *target,
+    ]
     return (shlex.join([*words, "--", *fio_words(experiment)]),)

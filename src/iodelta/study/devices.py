@@ -36,7 +36,10 @@ def served(stats: Sequence[DeviceStats]) -> tuple[Served, ...]:
     for device in found:
         totals[device.file] = totals.get(device.file, 0.0) + device.reads
     return tuple(
-        msgspec.structs.replace(device, share=device.reads / totals[device.file] if totals[device.file] else None)
+        msgspec.structs.replace(
+            device,
+            share=device.reads / totals[device.file] if totals[device.file] else None,
+        )
         for device in found
     )
 
@@ -49,7 +52,9 @@ def _between(first: DeviceStats, last: DeviceStats) -> Served:
             None if after is None else after - (_counter(first, name) or 0.0)
             for name, after in (("ios", ios), ("wait", wait))
         )
-    seconds = None if since or first.at is None or last.at is None else last.at - first.at
+    seconds = (
+        None if since or first.at is None or last.at is None else last.at - first.at
+    )
     return Served(
         file=last.place.file,
         device=last.device,

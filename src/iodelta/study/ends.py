@@ -58,12 +58,18 @@ def ends_of(search: Search, question: Question) -> Ends | None:
     )
     verdict = judge_series([_series(rounds, rules.metrics[0])], rules).verdicts[0]
     bound = excluded(bad, len(rounds))
-    return Ends(len(rounds), good, bad, bound, verdict.total, verdict.word == "regression")
+    return Ends(
+        len(rounds), good, bad, bound, verdict.total, verdict.word == "regression"
+    )
 
 
-def _values(rounds: list[tuple[Run, Run]], sign: float = 1.0) -> tuple[list[float], list[float]]:
+def _values(
+    rounds: list[tuple[Run, Run]], sign: float = 1.0
+) -> tuple[list[float], list[float]]:
     """What the runs of the good end measured, and those of the bad one; logarithms, times ``sign``."""
-    return [sign * run.value for run, _ in rounds], [sign * run.value for _, run in rounds]
+    return [sign * run.value for run, _ in rounds], [
+        sign * run.value for _, run in rounds
+    ]
 
 
 def _series(rounds: list[tuple[Run, Run]], metric: Metric) -> Series:
@@ -73,7 +79,9 @@ def _series(rounds: list[tuple[Run, Run]], metric: Metric) -> Series:
     bad_at = tuple(run.time for _, run in rounds)
     first = tuple(one < other for one, other in zip(good_at, bad_at, strict=True))
     blocks = tuple(range(len(rounds)))
-    return Series("ends", metric, "good", "bad", blocks, good, bad, first, good_at, bad_at)
+    return Series(
+        "ends", metric, "good", "bad", blocks, good, bad, first, good_at, bad_at
+    )
 
 
 def beyond_typical(ends: Ends) -> str:
@@ -86,9 +94,13 @@ def beyond_typical(ends: Ends) -> str:
     total = ends.total
     if ends.worse and total is not None:
         size = measured(total.value, total.low, total.high)
-        said.append(f"in total bad is worse: {size} ({interval(total.low, total.high)})")
+        said.append(
+            f"in total bad is worse: {size} ({interval(total.low, total.high)})"
+        )
     if ends.not_excluded < 1.0:
-        said.append(f"stalls in up to {100 * ends.not_excluded:.0f} % of the runs of bad are not excluded")
+        said.append(
+            f"stalls in up to {100 * ends.not_excluded:.0f} % of the runs of bad are not excluded"
+        )
     if ends.open or ends.bad_stalled > ends.good_stalled:
         share = max(STALLS, ends.bad_stalled / ends.rounds)
         said.append(

@@ -68,13 +68,19 @@ class Account(msgspec.Struct, frozen=True):
     @property
     def kept(self) -> list[str]:
         """The cells that were not given up."""
-        return [cell.name for cell in self.plan.experiment.cells if cell.name not in self.abandoned]
+        return [
+            cell.name
+            for cell in self.plan.experiment.cells
+            if cell.name not in self.abandoned
+        ]
 
     @property
     def blocks(self) -> dict[str, int]:
         """How many blocks of every planned cell were finished."""
         found = {cell.name: 0 for cell in self.plan.experiment.cells}
-        for verdict in self.judgement.verdicts:  # a percentile may have fewer than its cell
+        for (
+            verdict
+        ) in self.judgement.verdicts:  # a percentile may have fewer than its cell
             found[verdict.cell] = max(verdict.blocks, found.get(verdict.cell, 0))
         return found
 
@@ -100,30 +106,56 @@ class Account(msgspec.Struct, frozen=True):
         if not any(verdict.blocks for verdict in verdicts):
             return 4
         left_out = any(finding.rule == LEFT_OUT for finding in self.findings)
-        return 3 if left_out or self.unmeasured or any(open_ended(verdict) for verdict in verdicts) else 0
+        return (
+            3
+            if left_out
+            or self.unmeasured
+            or any(open_ended(verdict) for verdict in verdicts)
+            else 0
+        )
 
 
 def open_ended(verdict: Verdict) -> bool:
     """Whether a regression can still not be ruled out."""
-    return verdict.word == "inconclusive" and not verdict.phrase.startswith("not regressed")
+    return verdict.word == "inconclusive" and not verdict.phrase.startswith(
+        "not regressed"
+    )
 
 
 def headline(account: Account) -> str:
     """The answer in a sentence or two, no stronger than the verdicts."""
     experiment = account.plan.experiment
     verdicts = account.judgement.verdicts
-    suspected = "suspected " if doubt(account.calibrations, account.judgement.rules.alpha) else ""
+    suspected = (
+        "suspected "
+        if doubt(account.calibrations, account.judgement.rules.alpha)
+        else ""
+    )
     sentences = [_not_as_measured(account.broken)] if account.broken else []
     planned = {cell.name for cell in experiment.cells}
-    for variant in [v.name for v in experiment.variants if v.name != experiment.baseline]:
-        own = [v for v in verdicts if v.variant == variant and v.cell not in account.unmeasured]
+    for variant in [
+        v.name for v in experiment.variants if v.name != experiment.baseline
+    ]:
+        own = [
+            v
+            for v in verdicts
+            if v.variant == variant and v.cell not in account.unmeasured
+        ]
         measured = any(v.blocks for v in own)
-        parts = list(_answers(own, planned, experiment.margin, suspected)) if measured else ["not measured"]
-        sentences.append(f"{inert(variant)} against {inert(experiment.baseline)}: {', '.join(parts)}.")
+        parts = (
+            list(_answers(own, planned, experiment.margin, suspected))
+            if measured
+            else ["not measured"]
+        )
+        sentences.append(
+            f"{inert(variant)} against {inert(experiment.baseline)}: {', '.join(parts)}."
+        )
     return " ".join(sentences)
 
 
-def _answers(own: Sequence[Verdict], planned: Set[str], margin: float, suspected: str) -> Iterator[str]:
+def _answers(
+    own: Sequence[Verdict], planned: Set[str], margin: float, suspected: str
+) -> Iterator[str]:
     """What is said of one variant, and in which of the planned cells."""
     cells, total = {v.cell for v in own}, len(planned)
     worse, better = _cells(own, "regression"), _cells(own, "improvement")
@@ -139,7 +171,9 @@ def _answers(own: Sequence[Verdict], planned: Set[str], margin: float, suspected
     inconclusive = cells - worse - better - same
     partly = _cells(own, "equivalent") & inconclusive
     if partly:
-        open_ = {metric_name(v.metric, with_kind=False) for v in unlike if v.cell in partly}
+        open_ = {
+            metric_name(v.metric, with_kind=False) for v in unlike if v.cell in partly
+        }
         yield f"{within} except for {' and '.join(sorted(open_))}{_where(partly, total)}"
     if inconclusive - partly:
         yield f"inconclusive{_where(inconclusive - partly, total)}"

@@ -19,9 +19,15 @@ def facts_of(plan: Plan, environment: Mapping[str, Any]) -> Facts:
     design = plan.experiment.design
     # In ms, since fio itself takes no fractions of a second.
     times = {"ramp_time": design.ramp, "runtime": design.trial}
-    timed = {name: f"{round(1000 * value)}ms" for name, value in times.items()} | {"time_based": ""}
+    timed = {name: f"{round(1000 * value)}ms" for name, value in times.items()} | {
+        "time_based": ""
+    }
     target = environment.get("target", {})
-    names = [str(device["name"]) for device in environment.get("devices", ()) if device.get("name")]
+    names = [
+        str(device["name"])
+        for device in environment.get("devices", ())
+        if device.get("name")
+    ]
     device = str(target.get("device") or "")
     # The devices of a btrfs, or of a mirror, stand side by side: which of them a read went to is its own choice.
     spread = any(mirrored(variant.knobs) for variant in plan.experiment.variants)
@@ -32,7 +38,10 @@ def facts_of(plan: Plan, environment: Mapping[str, Any]) -> Facts:
         options={arm: given | timed for arm, given in options_of(plan).items()},
         devices=(device,) if stacked else (),
         members=tuple(name for name in names if name != device) if array else (),
-        fio_version=str(environment.get("fio", {}).get("version", "")).removeprefix("fio-") or None,
+        fio_version=str(environment.get("fio", {}).get("version", "")).removeprefix(
+            "fio-"
+        )
+        or None,
         margin=plan.experiment.margin,
     )
 

@@ -26,7 +26,15 @@ from iodelta.study.fleet_host import (
     words_of,
 )
 from iodelta.verdict import Metric, Verdict
-from iodelta.verdict.agreement import Agreed, HostChange, Joint, JointWord, agreed, joint, worth_half
+from iodelta.verdict.agreement import (
+    Agreed,
+    HostChange,
+    Joint,
+    JointWord,
+    agreed,
+    joint,
+    worth_half,
+)
 from iodelta.verdict.model import Basis, Change, relative
 
 SCHEMA = "iodelta.fleet/1"
@@ -38,7 +46,11 @@ HOUR = 3600.0
 
 Kind = Literal["CPU", "disk", "kernel"]
 
-KINDS: tuple[tuple[Kind, str], ...] = (("CPU", "cpu"), ("disk", "disk"), ("kernel", "kernel"))
+KINDS: tuple[tuple[Kind, str], ...] = (
+    ("CPU", "cpu"),
+    ("disk", "disk"),
+    ("kernel", "kernel"),
+)
 """What hosts are grouped by, and its field of a member."""
 
 NONE_LEFT: Mapping[str, Left] = {}
@@ -93,7 +105,10 @@ class Cheaper(msgspec.Struct, frozen=True):
         """The cheaper of both."""
         if self.hosts_hours is None and self.blocks_hours is None:
             return "neither"
-        of_hosts, of_blocks = (math.inf if hours is None else hours for hours in (self.hosts_hours, self.blocks_hours))
+        of_hosts, of_blocks = (
+            math.inf if hours is None else hours
+            for hours in (self.hosts_hours, self.blocks_hours)
+        )
         return "blocks" if of_blocks <= of_hosts else "hosts"
 
 
@@ -140,9 +155,17 @@ class FleetRow(msgspec.Struct, frozen=True):
     def exit_code(self) -> int:
         """1 a regression for sure, 3 one cannot be ruled out, 0 otherwise."""
         own = {one.word for one in self.averaged}
-        if self.word in CHANGES or self.surely_worse or (self.word is None and "regression" in own):
+        if (
+            self.word in CHANGES
+            or self.surely_worse
+            or (self.word is None and "regression" in own)
+        ):
             return 1
-        if self.word in ("equivalent everywhere", "improvement everywhere", "improvement on average"):
+        if self.word in (
+            "equivalent everywhere",
+            "improvement everywhere",
+            "improvement on average",
+        ):
             return 0
         settled = bool(own) and own <= {"improvement", "equivalent"}
         return 0 if settled and self.word != "inconclusive" else 3
@@ -174,7 +197,11 @@ class FleetAccount(msgspec.Struct, frozen=True):
     def alarms(self) -> tuple[FleetRow, ...]:
         """Comparisons of the baseline with itself that the hosts together call a change: then trust no word."""
         own = [row for row in self.rows if self.placebo and row.variant == self.placebo]
-        return tuple(row for row in own if row.word not in (None, "equivalent everywhere", "inconclusive"))
+        return tuple(
+            row
+            for row in own
+            if row.word not in (None, "equivalent everywhere", "inconclusive")
+        )
 
     @property
     def drained(self) -> tuple[FleetMember, ...]:
@@ -194,14 +221,26 @@ class FleetAccount(msgspec.Struct, frozen=True):
 
 
 def fleet_account(
-    folders: Mapping[str, Folder], again: Sequence[str] = (), left: Mapping[str, Left] = NONE_LEFT
+    folders: Mapping[str, Folder],
+    again: Sequence[str] = (),
+    left: Mapping[str, Left] = NONE_LEFT,
 ) -> FleetAccount:
     """The account of hosts by name; ``left`` is what a fleet says of its hosts. Raises RequestError where their folders
     are not of one plan."""
     hosts = read_hosts(folders, left)
     judged = [host.judged for host in hosts if host.judged is not None]
     if not judged:
-        return FleetAccount(SCHEMA, "", 0.0, 0.0, 0, tuple(host.member for host in hosts), (), (), tuple(again))
+        return FleetAccount(
+            SCHEMA,
+            "",
+            0.0,
+            0.0,
+            0,
+            tuple(host.member for host in hosts),
+            (),
+            (),
+            tuple(again),
+        )
     rules = judged[0].account.judgement.rules
     found: dict[tuple[str, str, str], dict[str, HostWord]] = {}
     about: dict[tuple[str, str, str], Verdict] = {}
@@ -212,7 +251,9 @@ def fleet_account(
     statements = ESTIMANDS * len(found)
     level = 1.0 - rules.alpha / max(1, statements)
     joining = _Joining(hosts, rules.margin, level)
-    rows = tuple(joining.row(about[key], tuple(words.values())) for key, words in found.items())
+    rows = tuple(
+        joining.row(about[key], tuple(words.values())) for key, words in found.items()
+    )
     return FleetAccount(
         SCHEMA,
         judged[0].account.plan.experiment.question,
@@ -230,7 +271,9 @@ def fleet_account(
 class _Joining:
     """What the hosts of one plan have in common when their rows are joined."""
 
-    def __init__(self, hosts: Sequence[MeasuredHost], margin: float, level: float) -> None:
+    def __init__(
+        self, hosts: Sequence[MeasuredHost], margin: float, level: float
+    ) -> None:
         self._members = {host.member.name: host.member for host in hosts}
         self._environments = {host.member.name: host.environment for host in hosts}
         self._seconds = seconds_each(hosts)
@@ -260,9 +303,15 @@ class _Joining:
             total=_together(total, about.metric),
             apart=apart,
             groups=self._groups(known, about.metric),
-            differing=differences(*(self._environments[name] for name in apart)) if apart else (),
-            settles=self._settles(of_basis, known, own) if open_ and of_basis is not None else None,
-            surely_worse=tuple(one.host for one in own if self._surely_worse(one, len(own))),
+            differing=differences(*(self._environments[name] for name in apart))
+            if apart
+            else (),
+            settles=self._settles(of_basis, known, own)
+            if open_ and of_basis is not None
+            else None,
+            surely_worse=tuple(
+                one.host for one in own if self._surely_worse(one, len(own))
+            ),
         )
 
     def _joint(self, changes: Sequence[HostChange | None]) -> Joint | None:
@@ -273,48 +322,80 @@ class _Joining:
         return joint(known, self._margin, level=self._level)
 
     def _told(
-        self, words: Sequence[HostWord], own: Sequence[HostWord], typical: Joint | None, total: Joint | None
+        self,
+        words: Sequence[HostWord],
+        own: Sequence[HostWord],
+        typical: Joint | None,
+        total: Joint | None,
     ) -> Agreed | None:
         if typical is None:
             return None
         stopped = [f"{one.host}: {one.obstacle}" for one in words if one.obstacle]
         if stopped:
-            return Agreed("inconclusive", "typical", f"no joint word rests on {'; '.join(stopped)}")
+            return Agreed(
+                "inconclusive",
+                "typical",
+                f"no joint word rests on {'; '.join(stopped)}",
+            )
         enough = all(one.stalls_excluded for one in own)
-        return agreed(typical.word, total.word if total is not None else None, stalls_excluded=enough)
+        return agreed(
+            typical.word,
+            total.word if total is not None else None,
+            stalls_excluded=enough,
+        )
 
     def _surely_worse(self, one: HostWord, hosts: int) -> bool:
         """Its own folder calls it one, and so does a one-sided t test, Bonferroni over hosts and joint statements."""
         return one.word == "regression" and one.p * hosts <= (1.0 - self._level) / 2
 
-    def _groups(self, changes: Sequence[HostChange], metric: Metric) -> tuple[FleetGroup, ...]:
+    def _groups(
+        self, changes: Sequence[HostChange], metric: Metric
+    ) -> tuple[FleetGroup, ...]:
         found = []
         for by, field in KINDS:
             hosts: dict[str, list[HostChange]] = {}
             for one in changes:
-                hosts.setdefault(getattr(self._members[one.host], field), []).append(one)
+                hosts.setdefault(getattr(self._members[one.host], field), []).append(
+                    one
+                )
             if len(hosts) < 2:
                 continue
             for value, own in hosts.items():
                 mean = _signed(float(np.mean([one.value for one in own])), metric)
-                found.append(FleetGroup(by, value, tuple(one.host for one in own), relative(mean)))
+                found.append(
+                    FleetGroup(
+                        by, value, tuple(one.host for one in own), relative(mean)
+                    )
+                )
         return tuple(found)
 
-    def _settles(self, found: Joint, changes: Sequence[HostChange], own: Sequence[HostWord]) -> Cheaper | None:
+    def _settles(
+        self, found: Joint, changes: Sequence[HostChange], own: Sequence[HostWord]
+    ) -> Cheaper | None:
         """Both ways to settle it, with their machine hours as blocks took here."""
         if found.together is None:
             return None
         hosts, blocks = len(changes), float(np.mean([one.blocks for one in own]))
         error = math.sqrt(float(np.mean([one.error**2 for one in changes])))
         half = worth_half(found.together, self._margin)
-        needed = settling(found.together.spread.value, error, hosts, blocks, half, self._level)
+        needed = settling(
+            found.together.spread.value, error, hosts, blocks, half, self._level
+        )
         more_hosts = None if needed.hosts is None else max(needed.hosts, hosts + 1)
-        more_blocks = None if needed.blocks is None else max(math.ceil(needed.blocks), math.ceil(blocks) + 1)
+        more_blocks = (
+            None
+            if needed.blocks is None
+            else max(math.ceil(needed.blocks), math.ceil(blocks) + 1)
+        )
         return Cheaper(
             more_hosts,
-            None if more_hosts is None else (more_hosts - hosts) * blocks * self._seconds / HOUR,
+            None
+            if more_hosts is None
+            else (more_hosts - hosts) * blocks * self._seconds / HOUR,
             more_blocks,
-            None if more_blocks is None else (more_blocks - blocks) * hosts * self._seconds / HOUR,
+            None
+            if more_blocks is None
+            else (more_blocks - blocks) * hosts * self._seconds / HOUR,
         )
 
 
@@ -333,16 +414,26 @@ def _together(found: Joint | None, metric: Metric) -> Together | None:
     one: Agreement = found.together
     spread = one.spread
     return Together(
-        _change(one.mean, metric), _change(one.next, metric), spread.value, spread.low, spread.high, one.share
+        _change(one.mean, metric),
+        _change(one.next, metric),
+        spread.value,
+        spread.low,
+        spread.high,
+        one.share,
     )
 
 
 def _change(estimate: Estimate, metric: Metric) -> Change:
-    low, high = sorted(relative(_signed(bound, metric)) for bound in (estimate.low, estimate.high))
+    low, high = sorted(
+        relative(_signed(bound, metric)) for bound in (estimate.low, estimate.high)
+    )
     return Change(relative(_signed(estimate.value, metric)), low, high, estimate.level)
 
 
 def counted(rows: Sequence[FleetRow]) -> dict[str, int]:
     """Word -> how many comparisons, the most frequent first; of hosts alone their own words."""
     words = [row.word for row in rows if row.word is not None]
-    return {word: words.count(word) for word in sorted(set(words), key=lambda word: -words.count(word))}
+    return {
+        word: words.count(word)
+        for word in sorted(set(words), key=lambda word: -words.count(word))
+    }

@@ -119,7 +119,9 @@ class MeasuredHost:
         return not self.member.drained
 
 
-def read_hosts(folders: Mapping[str, Folder], left: Mapping[str, Left]) -> tuple[MeasuredHost, ...]:
+def read_hosts(
+    folders: Mapping[str, Folder], left: Mapping[str, Left]
+) -> tuple[MeasuredHost, ...]:
     """Every host, those that cannot be averaged with the reason; ``left`` is what a fleet says of its hosts. Raises
     RequestError where the folders are not of one plan."""
     plans: dict[str, Plan] = {}
@@ -131,8 +133,14 @@ def read_hosts(folders: Mapping[str, Folder], left: Mapping[str, Left]) -> tuple
             failed[name] = error.sentence
     _refuse_unlike(plans)
     seen: dict[str, str] = {}
-    measured = [_host(name, folder, failed.get(name, ""), seen, left.get(name)) for name, folder in folders.items()]
-    return (*measured, *(_absent(name, one) for name, one in left.items() if name not in folders))
+    measured = [
+        _host(name, folder, failed.get(name, ""), seen, left.get(name))
+        for name, folder in folders.items()
+    ]
+    return (
+        *measured,
+        *(_absent(name, one) for name, one in left.items() if name not in folders),
+    )
 
 
 def _asked(plan: Plan) -> dict[str, object]:
@@ -146,7 +154,10 @@ def _asked(plan: Plan) -> dict[str, object]:
         "metrics": (rules.metrics, experiment.measures),
         "margin": rules.margin,
         "length of a trial": (design.trial, design.ramp),
-        "treatment of carry-over": (rules.carry, design.conditioning if plan.superblocks else 0),
+        "treatment of carry-over": (
+            rules.carry,
+            design.conditioning if plan.superblocks else 0,
+        ),
         "level": rules.alpha,
     }
 
@@ -163,7 +174,9 @@ def _refuse_unlike(plans: Mapping[str, Plan]) -> None:
     first, *others = plans or [""]
     for name in others:
         known = _asked(plans[first])
-        unlike = [what for what, value in _asked(plans[name]).items() if value != known[what]]
+        unlike = [
+            what for what, value in _asked(plans[name]).items() if value != known[what]
+        ]
         if unlike:
             raise RequestError(
                 f"not of one plan: {' and '.join(unlike)} are not those of {first}",
@@ -175,18 +188,32 @@ def _refuse_unlike(plans: Mapping[str, Plan]) -> None:
 def _absent(name: str, left: Left) -> MeasuredHost:
     """A host of a fleet that has no folder."""
     why = f"it was not measured: {left.said}"
-    member = FleetMember(name, left.place, left.state, 0, 0.0, why, UNKNOWN, UNKNOWN, UNKNOWN)
+    member = FleetMember(
+        name, left.place, left.state, 0, 0.0, why, UNKNOWN, UNKNOWN, UNKNOWN
+    )
     return MeasuredHost(member, None, {}, 0.0)
 
 
-def _host(name: str, folder: Folder, failure: str, seen: dict[str, str], left: Left | None) -> MeasuredHost:
+def _host(
+    name: str, folder: Folder, failure: str, seen: dict[str, str], left: Left | None
+) -> MeasuredHost:
     """``seen`` has the machines and journals of the hosts before, and gets this one's."""
     try:
         found = None if failure else judged(folder)
     except MeasureError as error:
         found, failure = None, error.sentence
     if found is None:
-        member = FleetMember(name, str(folder.path), "unreadable", 0, 0.0, failure, UNKNOWN, UNKNOWN, UNKNOWN)
+        member = FleetMember(
+            name,
+            str(folder.path),
+            "unreadable",
+            0,
+            0.0,
+            failure,
+            UNKNOWN,
+            UNKNOWN,
+            UNKNOWN,
+        )
         return MeasuredHost(member, None, {}, 0.0)
     account, environment = found.account, found.environment
     member = FleetMember(
@@ -195,7 +222,9 @@ def _host(name: str, folder: Folder, failure: str, seen: dict[str, str], left: L
         account.state,
         len({(trial.cell, trial.block) for trial in found.counted}),
         account.spent,
-        _drained(found) or _left_out(found, left) or _twin(name, folder, environment, seen),
+        _drained(found)
+        or _left_out(found, left)
+        or _twin(name, folder, environment, seen),
         _text(environment, "cpu", "model"),
         _disk(environment),
         _text(environment, "kernel", "release"),
@@ -211,7 +240,9 @@ def _left_out(found: Judged, left: Left | None) -> str:
         return f"the fleet drained it: {left.reason}"
     if found.counted:
         return ""
-    return "it has no complete block" + (f": {left.said}" if left is not None and left.state != "done" else " yet")
+    return "it has no complete block" + (
+        f": {left.said}" if left is not None and left.state != "done" else " yet"
+    )
 
 
 def _drained(found: Judged) -> str:
@@ -219,20 +250,29 @@ def _drained(found: Judged) -> str:
     account = found.account
     if account.broken:
         first = account.broken[0]
-        return f"its folder is not what was measured: {first.place}: {first.explanation}"
+        return (
+            f"its folder is not what was measured: {first.place}: {first.explanation}"
+        )
     for finding in account.findings:
         if finding.rule == FALSE_ALARMS:
             return f"its calibration raised false alarms: {finding.explanation}"
     if account.plan.experiment.design.placebo:
         for verdict in account.judgement.verdicts:
-            if verdict.variant == PLACEBO and verdict.word in ("regression", "improvement"):
+            if verdict.variant == PLACEBO and verdict.word in (
+                "regression",
+                "improvement",
+            ):
                 return f"its placebo, the baseline against itself, was called {verdict.word} in {verdict.cell}"
     return ""
 
 
-def _twin(name: str, folder: Folder, environment: Mapping[str, Any], seen: dict[str, str]) -> str:
+def _twin(
+    name: str, folder: Folder, environment: Mapping[str, Any], seen: dict[str, str]
+) -> str:
     """Why this is a host that counts already; a machine and a disk are one host by whatever names."""
-    keys = {f"journal {sha256(folder.read(JOURNAL))}": "its folder is a copy of the folder of"}
+    keys = {
+        f"journal {sha256(folder.read(JOURNAL))}": "its folder is a copy of the folder of"
+    }
     identity = _identity(environment)
     target = target_of(Journal(folder.events()))
     if identity != UNKNOWN and target is not None:
@@ -247,7 +287,11 @@ def _twin(name: str, folder: Folder, environment: Mapping[str, Any], seen: dict[
 
 def _identity(environment: Mapping[str, Any]) -> str:
     """What tells one machine from another; of a bundle without names nothing does, its placeholders start at 1."""
-    return UNKNOWN if is_nameless(environment) else _text(environment, "host", "machine_id")
+    return (
+        UNKNOWN
+        if is_nameless(environment)
+        else _text(environment, "host", "machine_id")
+    )
 
 
 def _text(environment: Mapping[str, Any], section: str, name: str) -> str:
@@ -259,17 +303,31 @@ def _text(environment: Mapping[str, Any], section: str, name: str) -> str:
 def _disk(environment: Mapping[str, Any]) -> str:
     """The models of what was measured, each once."""
     devices = environment.get("devices")
-    whole = [one for one in devices if isinstance(one, dict)] if isinstance(devices, list | tuple) else []
-    models = [str(one["model"]) for one in whole if one.get("model") and "partition_of" not in one]
+    whole = (
+        [one for one in devices if isinstance(one, dict)]
+        if isinstance(devices, list | tuple)
+        else []
+    )
+    models = [
+        str(one["model"])
+        for one in whole
+        if one.get("model") and "partition_of" not in one
+    ]
     return " and ".join(dict.fromkeys(models)) or UNKNOWN
 
 
-def words_of(host: MeasuredHost) -> Iterator[tuple[tuple[str, str, str], HostWord, Verdict]]:
+def words_of(
+    host: MeasuredHost,
+) -> Iterator[tuple[tuple[str, str, str], HostWord, Verdict]]:
     """What a host says of each comparison, by cell, variant and metric."""
     if host.judged is None:
         return
     for verdict in host.judged.account.judgement.verdicts:
-        yield (verdict.cell, verdict.variant, verdict.metric.name), _word_of(host, host.judged, verdict), verdict
+        yield (
+            (verdict.cell, verdict.variant, verdict.metric.name),
+            _word_of(host, host.judged, verdict),
+            verdict,
+        )
 
 
 def _word_of(host: MeasuredHost, found: Judged, verdict: Verdict) -> HostWord:
@@ -277,11 +335,15 @@ def _word_of(host: MeasuredHost, found: Judged, verdict: Verdict) -> HostWord:
     typical, total, idle = _changes(name, found, verdict)
     rules = found.account.judgement.rules
     short = verdict.blocks < FEWEST_BLOCKS
-    obstacle = "" if short or not host.counts else _obstacle(verdict, typical, idle=idle)
+    obstacle = (
+        "" if short or not host.counts else _obstacle(verdict, typical, idle=idle)
+    )
     return HostWord(
         name,
         verdict.word if verdict.blocks else "",
-        verdict.phrase if not short else f"{plural(verdict.blocks, 'block')} of the {FEWEST_BLOCKS} that it takes",
+        verdict.phrase
+        if not short
+        else f"{plural(verdict.blocks, 'block')} of the {FEWEST_BLOCKS} that it takes",
         verdict.blocks,
         verdict.change,
         typical,
@@ -293,13 +355,21 @@ def _word_of(host: MeasuredHost, found: Judged, verdict: Verdict) -> HostWord:
     )
 
 
-def _changes(name: str, found: Judged, verdict: Verdict) -> tuple[HostChange | None, HostChange | None, bool]:
+def _changes(
+    name: str, found: Judged, verdict: Verdict
+) -> tuple[HostChange | None, HostChange | None, bool]:
     """The typical and the total change of the blocks that were judged, and whether trials of them did no I/O."""
     own = [trial for trial in found.counted if trial.cell == verdict.cell]
-    series = series_of(own, verdict.metric, verdict.baseline, verdict.variant, cell=verdict.cell)
+    series = series_of(
+        own, verdict.metric, verdict.baseline, verdict.variant, cell=verdict.cell
+    )
     unit = units_of(series, found.account.judgement.rules)
     # A host that screened this comparison out has no second stage: of a screen all blocks count, on every host alike.
-    wanted = set(unit.numbers if found.account.judgement.rules.family == "screen" else verdict.block_numbers)
+    wanted = set(
+        unit.numbers
+        if found.account.judgement.rules.family == "screen"
+        else verdict.block_numbers
+    )
     rows = [row for row, number in enumerate(unit.numbers) if number in wanted]
     if verdict.idle or not rows or not np.all(np.isfinite(unit.d[rows])):
         return None, None, bool(verdict.idle)
@@ -312,30 +382,49 @@ def _obstacle(verdict: Verdict, typical: HostChange | None, *, idle: bool) -> st
     """Why a host that has blocks enough forbids a joint word: leaving it out would be a choice by its values."""
     if idle:
         return "trials there did no I/O, so that its change has no size"
-    hard = next((one for one in verdict.findings if one.severity == "hard" or one.rule == UNSTABLE), None)
+    hard = next(
+        (
+            one
+            for one in verdict.findings
+            if one.severity == "hard" or one.rule == UNSTABLE
+        ),
+        None,
+    )
     if hard is not None:
         return hard.explanation
     if typical is None:
         return "its blocks do not vary, so that nothing tells how sure its change is"
-    return verdict.phrase if verdict.word == "inconclusive" and " is withheld: " in verdict.phrase else ""
+    return (
+        verdict.phrase
+        if verdict.word == "inconclusive" and " is withheld: " in verdict.phrase
+        else ""
+    )
 
 
 def _p_worse(change: HostChange | None, rules: Rules) -> float:
     """By t, and Bonferroni over the looks: whoever stops at the most striking one still holds the level."""
     looks = len(rules.looks) + len(rules.extension) + 1  # and an unplanned end
-    return 1.0 if change is None else min(1.0, looks * float(stdtr(change.spare, -change.value / change.error)))
+    return (
+        1.0
+        if change is None
+        else min(1.0, looks * float(stdtr(change.spare, -change.value / change.error)))
+    )
 
 
 def _excludes_stalls(verdict: Verdict, share: float) -> bool:
     stalls = verdict.stalls
-    trials, stalled = (stalls.trials, stalls.stalled) if stalls is not None else (verdict.blocks, 0)
+    trials, stalled = (
+        (stalls.trials, stalls.stalled) if stalls is not None else (verdict.blocks, 0)
+    )
     return excluded(stalled, trials) <= share + 1e-9
 
 
 def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
     """What a reader must know of hosts that are averaged."""
     counting = [host for host in hosts if host.counts and host.judged is not None]
-    still = [_unended(host.member) for host in counting if host.member.state not in OVER]
+    still = [
+        _unended(host.member) for host in counting if host.member.state not in OVER
+    ]
     if still:
         yield (
             f"Not ended: {', '.join(still)}. Every word may change, and how often somebody looks is not corrected for."
@@ -355,7 +444,11 @@ def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
 def _empty_cells(found: Judged) -> list[str]:
     """Cells of the plan that have no complete block, and were not given up."""
     measured = {trial.cell for trial in found.counted} | set(found.account.abandoned)
-    return [cell.name for cell in found.account.plan.experiment.cells if cell.name not in measured]
+    return [
+        cell.name
+        for cell in found.account.plan.experiment.cells
+        if cell.name not in measured
+    ]
 
 
 def _unended(member: FleetMember) -> str:

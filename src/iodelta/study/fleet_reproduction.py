@@ -11,13 +11,27 @@ from iodelta.lab.account import OVER
 from iodelta.lab.folder import Folder
 from iodelta.study.fleet import FleetAccount, fleet_account
 from iodelta.study.fleet_host import FleetMember, Left
-from iodelta.study.reproduction import FILE, Matched, Origin, Reproduced, Side, own_side, side_by_side
+from iodelta.study.reproduction import (
+    FILE,
+    Matched,
+    Origin,
+    Reproduced,
+    Side,
+    own_side,
+    side_by_side,
+)
 
 SCHEMA = "iodelta.fleet-reproduction/1"
 
-HostReproduction = Literal["reproduced", "not reproduced", "inconclusive", "not measured"]
+HostReproduction = Literal[
+    "reproduced", "not reproduced", "inconclusive", "not measured"
+]
 
-WORDS: dict[int, HostReproduction] = {0: "reproduced", 1: "not reproduced", 3: "inconclusive"}
+WORDS: dict[int, HostReproduction] = {
+    0: "reproduced",
+    1: "not reproduced",
+    3: "inconclusive",
+}
 """The exit code of a reproduction on one host -> the word of that host."""
 
 
@@ -61,20 +75,32 @@ class FleetReproduced(msgspec.Struct, frozen=True):
     def exit_code(self) -> int:
         """1 not reproduced on some host, 4 some host could not be measured to the end, 3 inconclusive on some, 0
         reproduced on all."""
-        codes: dict[HostReproduction, int] = {"not reproduced": 1, "not measured": 4, "inconclusive": 3}
+        codes: dict[HostReproduction, int] = {
+            "not reproduced": 1,
+            "not measured": 4,
+            "inconclusive": 3,
+        }
         return next((code for word, code in codes.items() if self.of(word)), 0)
 
 
 def fleet_reproduced(
-    there: Side, folders: Mapping[str, Folder], left: Mapping[str, Left], again: Sequence[str]
+    there: Side,
+    folders: Mapping[str, Folder],
+    left: Mapping[str, Left],
+    again: Sequence[str],
 ) -> FleetReproduced:
     """What hosts by name make of ``there``; ``left`` is what their fleet says of them. Raises RequestError."""
     fleet = fleet_account(folders, again, left)
-    hosts = tuple(_host(there, fleet.margin, member, folders.get(member.name)) for member in fleet.hosts)
+    hosts = tuple(
+        _host(there, fleet.margin, member, folders.get(member.name))
+        for member in fleet.hosts
+    )
     return FleetReproduced(there, fleet.margin, hosts, fleet, tuple(again))
 
 
-def _host(there: Side, margin: float, member: FleetMember, folder: Folder | None) -> ReproducedHost:
+def _host(
+    there: Side, margin: float, member: FleetMember, folder: Folder | None
+) -> ReproducedHost:
     """A host that is drained, or has not come to its end, has no word: its one look is at the end."""
     if folder is None or member.drained:
         return ReproducedHost(member.name, "not measured", member.drained)
@@ -85,4 +111,6 @@ def _host(there: Side, margin: float, member: FleetMember, folder: Folder | None
     found: Reproduced = side_by_side(there, own_side(folder), margin, notes)
     word = WORDS.get(found.exit_code, "not measured")
     why = "" if found.matched else "it has no measurement in common with the original"
-    return ReproducedHost(member.name, word, why, found.matched, found.only_there, found.only_here, notes)
+    return ReproducedHost(
+        member.name, word, why, found.matched, found.only_there, found.only_here, notes
+    )

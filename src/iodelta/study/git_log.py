@@ -21,12 +21,20 @@ def git_log(at: Searched) -> str:
     culprit = min(on_line, key=lambda one: items.index(one.item), default=None)
     lines = ["git bisect start"]
     for word, item in _marks(at, culprit):
-        lines += [f"# {word}: [{item}] {_subject(at.kind, item)}", f"git bisect {word} {item}"]
+        lines += [
+            f"# {word}: [{item}] {_subject(at.kind, item)}",
+            f"git bisect {word} {item}",
+        ]
     if culprit is not None and not culprit.skipped:
-        lines.append(f"# first bad commit: [{culprit.item}] {_subject(at.kind, culprit.item)}")
+        lines.append(
+            f"# first bad commit: [{culprit.item}] {_subject(at.kind, culprit.item)}"
+        )
     elif culprit is not None:
         lines.append("# only skipped commits left to test")
-        lines += [f"# possible first bad commit: [{item}] {_subject(at.kind, item)}" for item in culprit.suspects]
+        lines += [
+            f"# possible first bad commit: [{item}] {_subject(at.kind, item)}"
+            for item in culprit.suspects
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -43,8 +51,14 @@ def _marks(at: Searched, culprit: Culprit | None) -> Iterator[tuple[str, str]]:
     measured = [item for item in inner if store.of(item)]
     yield from (("good", item) for item in measured if items.index(item) <= parent)
     # The latest first: git narrows towards the last one named.
-    yield from (("bad", item) for item in reversed(measured) if items.index(item) >= guilty)
+    yield from (
+        ("bad", item) for item in reversed(measured) if items.index(item) >= guilty
+    )
 
 
 def _subject(kind: object, item: str) -> str:
-    return inert(kind.repository.commit(item).subject) if isinstance(kind, CommitItems) else item
+    return (
+        inert(kind.repository.commit(item).subject)
+        if isinstance(kind, CommitItems)
+        else item
+    )

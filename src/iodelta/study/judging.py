@@ -55,7 +55,9 @@ def judged(folder: Folder) -> Judged:
     journal = Journal(folder.events())
     trials = usable_trials(folder, journal)
     judgement = judge_folder(plan, rules_of(plan, journal), journal, trials)
-    spoilt = sum(bool(done.problem) for done in journal.finished.values()) + len(journal.failed)
+    spoilt = sum(bool(done.problem) for done in journal.finished.values()) + len(
+        journal.failed
+    )
     counted = counted_trials(plan, journal, trials)
     judgement, ordered = in_cell_order(plan, judgement, counted)
     environment = _environment(folder, journal)
@@ -83,22 +85,39 @@ def judged(folder: Folder) -> Judged:
         calibrations=calibrations,
         views=views(plan, judgement, ordered),
         best=best(plan, judgement, ordered),
-        system=(*system(environment), *(() if plan.experiment.prepare else prepared_earlier(journal))),
+        system=(
+            *system(environment),
+            *(() if plan.experiment.prepare else prepared_earlier(journal)),
+        ),
         changed=_changed(folder, journal, environment),
         again=_again(folder, plan, journal, environment),
         instruments=seen(folder),
-        prepared=disk_accounts(folder, journal, plan.experiment.prepare) if plan.experiment.prepare else (),
+        prepared=disk_accounts(folder, journal, plan.experiment.prepare)
+        if plan.experiment.prepare
+        else (),
         measured_by=journal.planned.version if journal.planned else "",
         seal=sealed(folder),
     )
-    return Judged(account, trials, counted, environment, tuple(session.at for session in journal.sessions))
+    return Judged(
+        account,
+        trials,
+        counted,
+        environment,
+        tuple(session.at for session in journal.sessions),
+    )
 
 
-def in_cell_order(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> tuple[Judgement, list[Trial]]:
+def in_cell_order(
+    plan: Plan, judgement: Judgement, trials: Sequence[Trial]
+) -> tuple[Judgement, list[Trial]]:
     """Verdicts and trials by their cells: they were measured, and so were judged, in a random order of these."""
     place = place_of(cell.name for cell in plan.experiment.cells)
-    verdicts = tuple(sorted(judgement.verdicts, key=lambda verdict: place(verdict.cell)))
-    return msgspec.structs.replace(judgement, verdicts=verdicts), sorted(trials, key=lambda trial: place(trial.cell))
+    verdicts = tuple(
+        sorted(judgement.verdicts, key=lambda verdict: place(verdict.cell))
+    )
+    return msgspec.structs.replace(judgement, verdicts=verdicts), sorted(
+        trials, key=lambda trial: place(trial.cell)
+    )
 
 
 def _environment(folder: Folder, journal: Journal) -> dict[str, Any]:
@@ -126,7 +145,9 @@ def target_of(journal: Journal) -> Target | None:
         raise MeasureError(f"the journal's target is damaged: {error}") from error
 
 
-def _again(folder: Folder, plan: Plan, journal: Journal, environment: Mapping[str, Any]) -> Again:
+def _again(
+    folder: Folder, plan: Plan, journal: Journal, environment: Mapping[str, Any]
+) -> Again:
     """A scenario's target is gone by now: the scenario itself makes it again."""
     found = again(plan, target_of(journal), _version(environment))
     if not folder.has(ORIGIN):
@@ -137,14 +158,26 @@ def _again(folder: Folder, plan: Plan, journal: Journal, environment: Mapping[st
 def _version(environment: Mapping[str, Any]) -> tuple[int, int]:
     """fio's, as recorded; a recent one where nothing is."""
     fio = environment.get("fio")
-    found = re.search(r"(\d+)\.(\d+)", str(fio.get("version", ""))) if isinstance(fio, dict) else None
+    found = (
+        re.search(r"(\d+)\.(\d+)", str(fio.get("version", "")))
+        if isinstance(fio, dict)
+        else None
+    )
     return (int(found[1]), int(found[2])) if found else (3, 33)
 
 
-def _changed(folder: Folder, journal: Journal, first: Mapping[str, Any]) -> tuple[Differing, ...]:
-    same = [one for one in journal.sessions[1:] if one.machine == journal.sessions[0].machine]  # not another host's
+def _changed(
+    folder: Folder, journal: Journal, first: Mapping[str, Any]
+) -> tuple[Differing, ...]:
+    same = [
+        one
+        for one in journal.sessions[1:]
+        if one.machine == journal.sessions[0].machine
+    ]  # not another host's
     later = [sound(folder.read_struct(one.environment, dict[str, Any])) for one in same]
-    found = list(chain.from_iterable(differences(first, environment) for environment in later))
+    found = list(
+        chain.from_iterable(differences(first, environment) for environment in later)
+    )
     return tuple(dict.fromkeys(found))
 
 
@@ -158,5 +191,9 @@ def without_schedule(plan: Plan) -> Plan:
     """The plan as reports carry it, its cells in the one order: the schedule stays in ``plan.json``."""
     place = place_of(cell.name for cell in plan.experiment.cells)
     cells = tuple(sorted(plan.experiment.cells, key=lambda cell: place(cell.name)))
-    plan = msgspec.structs.replace(plan, experiment=msgspec.structs.replace(plan.experiment, cells=cells))
-    return msgspec.structs.replace(plan, schedule=msgspec.structs.replace(plan.schedule, rounds=()))
+    plan = msgspec.structs.replace(
+        plan, experiment=msgspec.structs.replace(plan.experiment, cells=cells)
+    )
+    return msgspec.structs.replace(
+        plan, schedule=msgspec.structs.replace(plan.schedule, rounds=())
+    )

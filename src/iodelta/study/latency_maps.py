@@ -56,7 +56,9 @@ class LatencyMap(NamedTuple):
             count = counts[column, band]
             share = float(count / totals[column])
             times = float(starts[column]), float(ends[column])
-            yield Tile(*times, float(edges[band]), float(edges[band + 1]), int(count), share)
+            yield Tile(
+                *times, float(edges[band]), float(edges[band + 1]), int(count), share
+            )
 
     def quantiles(self) -> Iterator[tuple[float, float, float]]:
         """Middle of each column in seconds, p50 and p99 in ns; nan without I/O."""
@@ -74,15 +76,27 @@ class LatencyMap(NamedTuple):
             if not own.any():
                 continue
             reached = np.cumsum(own)
-            bands = [int(np.searchsorted(reached, share * reached[-1])) for share in (0.5, 0.99, 1.0)]
+            bands = [
+                int(np.searchsorted(reached, share * reached[-1]))
+                for share in (0.5, 0.99, 1.0)
+            ]
             spans = [(float(edges[band]), float(edges[band + 1])) for band in bands]
             begin = float(ends[first - 1]) if first else 0.0
-            yield Column(begin, float(ends[min(first + each, len(ends)) - 1]), int(reached[-1]), *spans)
+            yield Column(
+                begin,
+                float(ends[min(first + each, len(ends)) - 1]),
+                int(reached[-1]),
+                *spans,
+            )
 
     def _arrays(self) -> tuple[Floats, Floats, Floats]:
         """Ends of columns in seconds, edges of bands in ns, and counts of columns by bands."""
         ends = np.frombuffer(self.heat.ends, dtype=np.int64) / 1000
-        return ends, np.frombuffer(self.heat.edges), np.frombuffer(self.heat.counts).reshape(len(ends), -1)
+        return (
+            ends,
+            np.frombuffer(self.heat.edges),
+            np.frombuffer(self.heat.counts).reshape(len(ends), -1),
+        )
 
 
 def latency_maps(sides: Mapping[str, Iterable[Run]]) -> tuple[LatencyMap, ...]:
@@ -94,9 +108,18 @@ def latency_maps(sides: Mapping[str, Iterable[Run]]) -> tuple[LatencyMap, ...]:
         for run in logs:
             name = run.place.file.removeprefix(common)
             number = number_of(name)
-            job = (without_kind(name) or name).removesuffix(".log").removesuffix(f".{number}")
+            job = (
+                (without_kind(name) or name)
+                .removesuffix(".log")
+                .removesuffix(f".{number}")
+            )
             own = f"{job} {number}".strip()
-            found += [(own, LatencyMap(f"{side}: {own}" if side else own, heat.kind, heat)) for heat in run.heats]
+            found += [
+                (own, LatencyMap(f"{side}: {own}" if side else own, heat.kind, heat))
+                for heat in run.heats
+            ]
     names = dict.fromkeys(name for name, _ in found)
     order = {name: place for place, name in enumerate(names)}
-    return tuple(one for _, one in sorted(found, key=lambda item: (item[1].kind, order[item[0]])))
+    return tuple(
+        one for _, one in sorted(found, key=lambda item: (item[1].kind, order[item[0]]))
+    )

@@ -44,13 +44,17 @@ def _of_commands(runs: Sequence[Run]) -> list[Metric]:
 
 def _names_of(kind: Kind, runs: Sequence[Run]) -> list[str]:
     """The metrics of one direction; none where a run lacks it, or has both directions as well as their sum."""
-    directions = [direction for run in runs if (direction := run.direction(kind)) is not None]
+    directions = [
+        direction for run in runs if (direction := run.direction(kind)) is not None
+    ]
     summed = kind == "mixed" and any(len(run.directions) > 1 for run in runs)
     if len(directions) < len(runs) or summed:
         return []
     rate = "bandwidth" if (runs[0].workload.bs or 0) >= LARGE_BLOCK else "iops"
     rates = [number(getattr(direction, rate)) for direction in directions]
-    latencies = list(filter(None, (_common_latency(kind, point, runs) for point in POINTS)))
+    latencies = list(
+        filter(None, (_common_latency(kind, point, runs) for point in POINTS))
+    )
     return latencies if None in rates else [f"{kind}.{rate}", *latencies]
 
 
@@ -62,7 +66,11 @@ def _common_latency(kind: str, point: str, runs: Sequence[Run]) -> str:
 
 def _metric(name: str) -> Metric:
     kind, _, what = name.partition(".")
-    return msgspec.structs.replace(metric(f"read.{what}"), name=name) if kind == "mixed" else metric(name)
+    return (
+        msgspec.structs.replace(metric(f"read.{what}"), name=name)
+        if kind == "mixed"
+        else metric(name)
+    )
 
 
 def _all_have(runs: Sequence[Run], name: str) -> bool:
@@ -78,7 +86,9 @@ def _has(run: Run, name: str) -> bool:
     if point == "mean":
         return number(found.mean) is not None
     percentile = point_of(found, float(point[1:]))
-    return percentile is not None and (percentile.beyond is None or percentile.beyond >= BEYOND)
+    return percentile is not None and (
+        percentile.beyond is None or percentile.beyond >= BEYOND
+    )
 
 
 def _latency_value(found: Latency, point: str) -> Number | None:

@@ -7,17 +7,30 @@ from itertools import chain
 from typing import TypeGuard
 
 from iodelta.bisect.question import Question
-from iodelta.stats.attribution import FULL, MISFIT, PAIRS, Attribution, Step, Subset, Term
+from iodelta.stats.attribution import (
+    FULL,
+    MISFIT,
+    PAIRS,
+    Attribution,
+    Step,
+    Subset,
+    Term,
+)
 from iodelta.stats.effect import Estimate
 from iodelta.study.search import changed
 
 
 def answer(found: Attribution, question: Question) -> str:
     """The decomposition: "patch 1 costs 20 % by itself; patch 2 together with 3 costs another 22 %"."""
-    named = sorted((term for term in found.terms if term.named), key=lambda term: (len(term.patches), term.patches))
+    named = sorted(
+        (term for term in found.terms if term.named),
+        key=lambda term: (len(term.patches), term.patches),
+    )
     parts = [_term(found, question, term, named[:n]) for n, term in enumerate(named)]
     if not found.terms:
-        parts += [_step(found, question, step) for step in _distinct(found.last) if step.named]
+        parts += [
+            _step(found, question, step) for step in _distinct(found.last) if step.named
+        ]
     if not parts:
         parts.append(_nothing(found, question))
     parts += _rest(found, question)
@@ -46,7 +59,11 @@ def model(found: Attribution) -> str:
         return "Every figure is a difference between combinations as they were measured"
     kind = "single effects and pairs" if patches <= PAIRS else "single effects"
     if found.smoothed and found.misfit is not None:
-        how = f" (p {found.misfit:.2g})" if found.misfit >= MISFIT else " by as much as matters"
+        how = (
+            f" (p {found.misfit:.2g})"
+            if found.misfit >= MISFIT
+            else " by as much as matters"
+        )
         return f"Figures are those of a model of {kind}, which the spare combinations do not contradict{how}"
     if found.misfit is not None:
         more = "Three or more patches" if patches <= PAIRS else "Patches"
@@ -64,7 +81,9 @@ def model(found: Attribution) -> str:
 def group(patches: Subset) -> str:
     """``patch 2 together with 3 and 4``: what they do beyond fewer of them."""
     first, *others = patches
-    return f"patch {first + 1}" + (f" together with {listed(tuple(others))}" if others else "")
+    return f"patch {first + 1}" + (
+        f" together with {listed(tuple(others))}" if others else ""
+    )
 
 
 def bundle(patches: Subset) -> str:
@@ -76,7 +95,11 @@ def bundle(patches: Subset) -> str:
 def listed(patches: Subset) -> str:
     """``1, 2 and 3``."""
     numbers = [str(n + 1) for n in patches]
-    return " and ".join([", ".join(numbers[:-1]), numbers[-1]]) if len(numbers) > 1 else numbers[0]
+    return (
+        " and ".join([", ".join(numbers[:-1]), numbers[-1]])
+        if len(numbers) > 1
+        else numbers[0]
+    )
 
 
 def place(step: Step, patches: int) -> str:
@@ -87,17 +110,25 @@ def place(step: Step, patches: int) -> str:
     return "on top of the others" if everything else f"on top of {listed(step.over)}"
 
 
-def _term(found: Attribution, question: Question, term: Term, before: list[Term]) -> str:
+def _term(
+    found: Attribution, question: Question, term: Term, before: list[Term]
+) -> str:
     """A named term; ``before``: those that the sentence has named already."""
     another = "another " if before else ""
     if term.fresh and term.over is not None:
         return _on_top(found, question, term, another)
     inside = [one for one in before if set(one.patches) < set(term.patches)]
     together = term.together
-    same = together.value * term.effect.value > 0 and (together.low > 0 or together.high < 0)
+    same = together.value * term.effect.value > 0 and (
+        together.low > 0 or together.high < 0
+    )
     if not inside and same:
         return f"{group(term.patches)} {_sized(question, together, another)}"
-    beyond = "they do alone" if all(len(one.patches) == 1 for one in inside) else "fewer of them do"
+    beyond = (
+        "they do alone"
+        if all(len(one.patches) == 1 for one in inside)
+        else "fewer of them do"
+    )
     return f"{group(term.patches)} {_sized(question, term.effect, another)} beyond what {beyond}"
 
 
@@ -128,11 +159,18 @@ def size(question: Question, value: float) -> str:
 
 
 def _nothing(found: Attribution, question: Question) -> str:
-    apart = all(step is not None and len(step.patches) == 1 and not step.over for step in found.alone)
-    which = "patch, alone or together," if apart else "patch or group of them that was run"
+    apart = all(
+        step is not None and len(step.patches) == 1 and not step.over
+        for step in found.alone
+    )
+    which = (
+        "patch, alone or together," if apart else "patch or group of them that was run"
+    )
     text = f"no effect of any {which} is both beyond doubt and as large as the margin"
     if found.whole is not None and found.whole.low > 0:
-        return f"all patches together cost {size(question, found.whole.value)}, but {text}"
+        return (
+            f"all patches together cost {size(question, found.whole.value)}, but {text}"
+        )
     return text
 
 
@@ -148,7 +186,12 @@ def _rest(found: Attribution, question: Question) -> Iterator[str]:
 
 def _idle(found: Attribution, question: Question, named: list[Term]) -> Iterator[str]:
     """Patches in no named term: nothing that matters only where both their figures exclude it."""
-    harmless, carried, open_, bundled = list[int](), list[int](), list[int](), list[int]()
+    harmless, carried, open_, bundled = (
+        list[int](),
+        list[int](),
+        list[int](),
+        list[int](),
+    )
     bound = 0.0
     for patch in _unnamed(len(found.alone), named):
         first, last = found.alone[patch], found.last[patch]

@@ -40,7 +40,9 @@ def read_all(
     return whole, audit(entry.run for entry in whole.entries)
 
 
-def read_one(path: str, *, stdin: BinaryIO | None = None, pattern: str | None = None) -> Layout:
+def read_one(
+    path: str, *, stdin: BinaryIO | None = None, pattern: str | None = None
+) -> Layout:
     """What is in one path: an experiment folder of iodelta, or anything else."""
     if is_own(path):
         return own_folder(Path(path))
@@ -68,7 +70,12 @@ def own_folder(path: Path) -> Layout:
     variants = [variant.name for variant in plan.experiment.variants]
     # As the experiment file has them, not in the order that was drawn for the first block.
     for trial in sorted(
-        trials.values(), key=lambda one: (cells.index(one.cell), variants.index(one.variant), one.number)
+        trials.values(),
+        key=lambda one: (
+            cells.index(one.cell),
+            variants.index(one.variant),
+            one.number,
+        ),
     ):
         options = given.get((trial.cell, trial.variant), {})
         asked = workload(options)
@@ -96,8 +103,15 @@ def own_folder(path: Path) -> Layout:
 
 def _measured(trial: Trial, plan: Plan) -> dict[str, Measured]:
     """What is judged of a command, by name."""
-    better = {metric.name.removeprefix("command."): metric.better for metric in plan.rules.metrics}
-    return {name: Measured(trial.measured[name], way) for name, way in better.items() if name in trial.measured}
+    better = {
+        metric.name.removeprefix("command."): metric.better
+        for metric in plan.rules.metrics
+    }
+    return {
+        name: Measured(trial.measured[name], way)
+        for name, way in better.items()
+        if name in trial.measured
+    }
 
 
 class OwnAudit(msgspec.Struct, frozen=True):

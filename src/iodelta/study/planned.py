@@ -100,4 +100,7 @@ def rounds(plan: Plan) -> int:
 
 def at_most(plan: Plan) -> float:
     """Seconds of wall time that it takes at most."""
-    return min(plan.experiment.design.budget, plan.rules.max_blocks * plan.per_round * plan.trial_seconds)
+    return min(
+        plan.experiment.design.budget,
+        plan.rules.max_blocks * plan.per_round * plan.trial_seconds,
+    )

@@ -23,7 +23,9 @@ class Bar(msgspec.Struct, frozen=True):
     """Probability that the change lies here."""
 
 
-def posteriors(at: Searched, culprits: tuple[Culprit, ...]) -> tuple[tuple[Bar, ...], ...]:
+def posteriors(
+    at: Searched, culprits: tuple[Culprit, ...]
+) -> tuple[tuple[Bar, ...], ...]:
     """For every culprit, or for the search that goes on, the posterior over its part of the line."""
     return tuple(_bars(at, first, last) for first, last in _ranges(at, culprits))
 
@@ -31,8 +33,14 @@ def posteriors(at: Searched, culprits: tuple[Culprit, ...]) -> tuple[tuple[Bar, 
 def _bars(at: Searched, first: int, last: int) -> tuple[Bar, ...]:
     search = at.search
     least = search.rules.margin / 2
-    evidence = search.store.evidence(search.line, first, last, least=least, floor=search.rules.exact)
-    cuts = np.unique(np.linspace(0, last - first, min(BUCKETS, last - first) + 1).round().astype(np.int64))
+    evidence = search.store.evidence(
+        search.line, first, last, least=least, floor=search.rules.exact
+    )
+    cuts = np.unique(
+        np.linspace(0, last - first, min(BUCKETS, last - first) + 1)
+        .round()
+        .astype(np.int64)
+    )
     shares = np.diff(evidence.posterior().at_or_below(cuts, evidence.prior))
     return tuple(
         Bar(first + int(low) + 1, first + int(high), float(share))
@@ -47,7 +55,9 @@ def drifts(at: Searched, culprits: tuple[Culprit, ...]) -> bool:
         return False
     search = at.search
     least = search.rules.margin / 2
-    evidence = search.store.evidence(search.line, *ranges[0], least=least, floor=search.rules.exact)
+    evidence = search.store.evidence(
+        search.line, *ranges[0], least=least, floor=search.rules.exact
+    )
     return evidence.runs >= 20 and evidence.posterior().drifts
 
 
@@ -58,7 +68,9 @@ def _ranges(at: Searched, culprits: tuple[Culprit, ...]) -> list[tuple[int, int]
     found = []
     for place in places:
         before = max((p for p in places if p < place), default=0)
-        after = min((p - 1 for p in places if p > place), default=len(search.line.items) - 1)
+        after = min(
+            (p - 1 for p in places if p > place), default=len(search.line.items) - 1
+        )
         found.append((before, after))
     if not found and at.outcome is None and search.where[0] is search.line:
         found.append(search.where[1:])

@@ -13,7 +13,15 @@ from iodelta.decoding import converted
 from iodelta.experiment import Experiment, Prepare
 from iodelta.lab.account import Account
 from iodelta.lab.bench import problem_of
-from iodelta.lab.conditioning import Round, State, least_written, overwritten, parts_of_fill, unbroken, window_of
+from iodelta.lab.conditioning import (
+    Round,
+    State,
+    least_written,
+    overwritten,
+    parts_of_fill,
+    unbroken,
+    window_of,
+)
 from iodelta.lab.disksession import DiskPlan, DiskSurvey, read_plan
 from iodelta.lab.diskstate import Known, findings
 from iodelta.lab.events import Session
@@ -88,7 +96,11 @@ class DiskAccount(msgspec.Struct, frozen=True):
     @property
     def before_window(self) -> int:
         """Bytes that rounds wrote before the last five."""
-        return sum(one.written for one in self.rounds[: self.window.first]) if self.window else 0
+        return (
+            sum(one.written for one in self.rounds[: self.window.first])
+            if self.window
+            else 0
+        )
 
 
 class PrepareAnswer(msgspec.Struct, frozen=True):
@@ -122,12 +134,16 @@ def prepared(folder: Folder) -> PrepareAnswer:
     folder.check_journal()
     account = Account(folder.events())
     question = plan.question
-    (disk, *_) = disk_accounts(folder, account, question.prepare) or (_nothing(question.target.path, question.prepare),)
+    (disk, *_) = disk_accounts(folder, account, question.prepare) or (
+        _nothing(question.target.path, question.prepare),
+    )
     version = account.planned.version if account.planned else ""
     return PrepareAnswer(str(folder.path), disk, version)
 
 
-def disk_accounts(folder: Folder, account: Account, prepare: Prepare) -> tuple[DiskAccount, ...]:
+def disk_accounts(
+    folder: Folder, account: Account, prepare: Prepare
+) -> tuple[DiskAccount, ...]:
     """What became of each disk that the journal says was prepared. Raises MeasureError."""
     first: dict[str, Preparing] = {}
     for begun in account.preparing:
@@ -135,7 +151,9 @@ def disk_accounts(folder: Folder, account: Account, prepare: Prepare) -> tuple[D
     return tuple(_account(folder, account, prepare, begun) for begun in first.values())
 
 
-def _account(folder: Folder, account: Account, prepare: Prepare, begun: Preparing) -> DiskAccount:
+def _account(
+    folder: Folder, account: Account, prepare: Prepare, begun: Preparing
+) -> DiskAccount:
     rounds = rounds_of(folder, account, begun.machine)
     own = [step for step in account.steps.values() if step.machine == begun.machine]
     settled = account.settled.get(begun.machine)
@@ -164,18 +182,31 @@ def _account(folder: Folder, account: Account, prepare: Prepare, begun: Preparin
 
 def _nothing(path: str, prepare: Prepare) -> DiskAccount:
     """Of a preparation that was killed before its first step."""
-    return DiskAccount(path, "", 0, prepare, (), "running", False, 0, 0, (), 0, 0.0, 0.0, None)
+    return DiskAccount(
+        path, "", 0, prepare, (), "running", False, 0, 0, (), 0, 0.0, 0.0, None
+    )
 
 
 def _seen(rounds: Sequence[Round]) -> Iterator[RoundSeen]:
     for number, one in enumerate(rounds, 1):
         before = rounds[:number]
         rested = number > 1 and len(unbroken(before)) == 1
-        yield RoundSeen(number, one.started, one.seconds, one.iops, one.written, rested, window_of(before))
+        yield RoundSeen(
+            number,
+            one.started,
+            one.seconds,
+            one.iops,
+            one.written,
+            rested,
+            window_of(before),
+        )
 
 
 def disk_findings(
-    experiment: Experiment, account: Account, trials: Sequence[Trial], metrics: Sequence[Metric]
+    experiment: Experiment,
+    account: Account,
+    trials: Sequence[Trial],
+    metrics: Sequence[Metric],
 ) -> Iterator[Finding]:
     """What a reader must know of the state of the disk that was written to: before the trials, and during them."""
     seen: set[str] = set()
@@ -210,18 +241,34 @@ def _prepared_then(session: Session) -> Iterator[str]:
     yield f"{path}, {ended} UTC: {done}; {since} written to it before the first trial"
 
 
-def _departures(experiment: Experiment, trials: Sequence[Trial], metrics: Sequence[Metric]) -> Iterator[Finding]:
+def _departures(
+    experiment: Experiment, trials: Sequence[Trial], metrics: Sequence[Metric]
+) -> Iterator[Finding]:
     """Arms whose trials show that the disk was not steady while they were made."""
-    rates = [metric for metric in metrics if metric.name.endswith((".iops", ".bandwidth"))]
-    cells = [cell for cell in experiment.cells if experiment.prepare is not None or "write" in kinds_of(cell)]
+    rates = [
+        metric for metric in metrics if metric.name.endswith((".iops", ".bandwidth"))
+    ]
+    cells = [
+        cell
+        for cell in experiment.cells
+        if experiment.prepare is not None or "write" in kinds_of(cell)
+    ]
     for cell in cells:
         for variant in experiment.variants:
-            own = [one for one in trials if (one.cell, one.variant) == (cell.name, variant.name)]
-            own = sorted((one for one in own if not problem_of(one)), key=lambda one: one.number)
+            own = [
+                one
+                for one in trials
+                if (one.cell, one.variant) == (cell.name, variant.name)
+            ]
+            own = sorted(
+                (one for one in own if not problem_of(one)), key=lambda one: one.number
+            )
             for metric in rates:
                 window = departure([reader(metric.name)(one)[0] for one in own])
                 if window is not None:
-                    yield _departed(f"{cell.name}, {variant.name}", metric.name, window, len(own))
+                    yield _departed(
+                        f"{cell.name}, {variant.name}", metric.name, window, len(own)
+                    )
 
 
 def _departed(place: str, metric: str, window: Window, trials: int) -> Finding:

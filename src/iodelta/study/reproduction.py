@@ -22,7 +22,14 @@ from iodelta.study.judging import judged
 from iodelta.study.system import recorded_environment, system
 from iodelta.verdict import Verdict
 from iodelta.verdict.model import Change
-from iodelta.verdict.reproduction import STALLS, Estimand, Measured, Reproduction, blocks_needed, reproduced
+from iodelta.verdict.reproduction import (
+    STALLS,
+    Estimand,
+    Measured,
+    Reproduction,
+    blocks_needed,
+    reproduced,
+)
 
 FILE = "reproduction.json"
 LEVEL = 0.95
@@ -54,7 +61,11 @@ class Effect(msgspec.Struct, frozen=True):
     @property
     def shown(self) -> bool:
         """Whether zero is excluded, in a typical trial or in all work."""
-        typical = self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
+        typical = (
+            self.low is not None
+            and self.high is not None
+            and (self.low > 0.0 or self.high < 0.0)
+        )
         return typical or (self.total is not None and self.total.excludes_zero)
 
     @property
@@ -62,7 +73,11 @@ class Effect(msgspec.Struct, frozen=True):
         """Both logarithms of variant over baseline."""
         typical = _logarithm(self.value, self.low, self.high, LEVEL, self.n)
         total = self.total
-        known = None if total is None else _logarithm(total.value, total.low, total.high, total.level, self.n)
+        known = (
+            None
+            if total is None
+            else _logarithm(total.value, total.low, total.high, total.level, self.n)
+        )
         return Measured(typical, known, self.trials or self.n, self.stalled)
 
     def of(self, estimand: Estimand) -> Estimate:
@@ -104,7 +119,9 @@ class Matched(msgspec.Struct, frozen=True):
     @property
     def word(self) -> str:
         """The word, and whether it holds for the numbers as printed only."""
-        return self.found.word if self.scatter_known else f"{self.found.word}, as printed"
+        return (
+            self.found.word if self.scatter_known else f"{self.found.word}, as printed"
+        )
 
 
 class Reproduced(msgspec.Struct, frozen=True):
@@ -130,7 +147,11 @@ class Reproduced(msgspec.Struct, frozen=True):
     def exit_code(self) -> int:
         """0 all that was shown there holds, 1 something does not, 3 something is open (or a single run, which decides
         nothing), 4 nothing in common."""
-        held = [one.found.held if one.scatter_known else None for one in self.matched if one.found.asked]
+        held = [
+            one.found.held if one.scatter_known else None
+            for one in self.matched
+            if one.found.asked
+        ]
         if not held:
             return 3 if self.matched else 4
         if False in held:
@@ -141,7 +162,11 @@ class Reproduced(msgspec.Struct, frozen=True):
     def unanswered(self) -> tuple[Effect, ...]:
         """The changes shown there that nothing here answers."""
         met = [one.there for one in self.matched]
-        return tuple(effect for effect in self.there.effects if effect.shown and effect not in met)
+        return tuple(
+            effect
+            for effect in self.there.effects
+            if effect.shown and effect not in met
+        )
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -156,28 +181,54 @@ class Origin(msgspec.Struct, frozen=True):
     schema: str = "iodelta.reproduction-of/1"
 
 
-def _logarithm(value: float, low: float | None, high: float | None, level: float, n: int) -> Estimate:
+def _logarithm(
+    value: float, low: float | None, high: float | None, level: float, n: int
+) -> Estimate:
     below = -math.inf if low is None or low <= -1.0 else math.log1p(low)
-    return Estimate(math.log1p(value), below, math.inf if high is None else math.log1p(high), level, n)
+    return Estimate(
+        math.log1p(value),
+        below,
+        math.inf if high is None else math.log1p(high),
+        level,
+        n,
+    )
 
 
-def side_of_account(account: Account, name: str, environment: dict[str, Any], digest: str = "") -> Side:
+def side_of_account(
+    account: Account, name: str, environment: dict[str, Any], digest: str = ""
+) -> Side:
     """The side of an experiment of iodelta's: every comparison that has blocks, and that of all cells together."""
     judgement = account.judgement
     several = len({verdict.cell for verdict in judgement.verdicts}) > 1
     verdicts = (*judgement.verdicts, *(judgement.overall if several else ()))
     experiment = account.plan.experiment
-    effects = tuple(effect for verdict in verdicts if (effect := _effect(verdict)) is not None)
-    return Side(name, experiment.baseline, effects, environment, digest, experiment.question)
+    effects = tuple(
+        effect for verdict in verdicts if (effect := _effect(verdict)) is not None
+    )
+    return Side(
+        name, experiment.baseline, effects, environment, digest, experiment.question
+    )
 
 
 def _effect(verdict: Verdict) -> Effect | None:
-    logs = [math.log1p(change) for change in verdict.changes if math.isfinite(change) and change > -1.0]
+    logs = [
+        math.log1p(change)
+        for change in verdict.changes
+        if math.isfinite(change) and change > -1.0
+    ]
     if not logs or len(logs) < len(verdict.changes):
         return None
     found = hodges_lehmann(logs, LEVEL)
-    if verdict.two_speeds and verdict.typical is not None:  # blocks were compared within a speed
-        found = _logarithm(verdict.typical.value, verdict.typical.low, verdict.typical.high, LEVEL, found.n)
+    if (
+        verdict.two_speeds and verdict.typical is not None
+    ):  # blocks were compared within a speed
+        found = _logarithm(
+            verdict.typical.value,
+            verdict.typical.low,
+            verdict.typical.high,
+            LEVEL,
+            found.n,
+        )
     bounded = math.isfinite(found.low)
     return Effect(
         verdict.cell,
@@ -188,7 +239,9 @@ def _effect(verdict: Verdict) -> Effect | None:
         math.expm1(found.high) if bounded else None,
         found.n,
         "blocks",
-        verdict.total if verdict.total is not None and verdict.total.value > -1.0 else None,
+        verdict.total
+        if verdict.total is not None and verdict.total.value > -1.0
+        else None,
         verdict.stalls.trials if verdict.stalls is not None else verdict.blocks,
         verdict.stalls.stalled if verdict.stalls is not None else 0,
         verdict.phrase if verdict.is_withheld else "",
@@ -221,28 +274,54 @@ def foreign_side(path: str) -> Side:
     from iodelta.study.paths import read_one
 
     if not Path(path).exists():
-        raise RequestError("there is nothing at this path", place=path, remedy="name a bundle, a folder or results")
+        raise RequestError(
+            "there is nothing at this path",
+            place=path,
+            remedy="name a bundle, a folder or results",
+        )
     found = compare([read_one(path)], [path])
     effects = []
     for one in found.compared:
         if one.change is None or one.change.value <= -1.0:
             continue
         bounds = (one.change.low, one.change.high)
-        low, high = (bound if math.isfinite(bound) and bound > -1.0 else None for bound in bounds)
+        low, high = (
+            bound if math.isfinite(bound) and bound > -1.0 else None for bound in bounds
+        )
         count = min(one.runs)
         total = one.verdict.total if one.verdict is not None else None
-        effects.append(Effect(one.cell, one.variant, one.metric, one.change.value, low, high, count, one.basis, total))
+        effects.append(
+            Effect(
+                one.cell,
+                one.variant,
+                one.metric,
+                one.change.value,
+                low,
+                high,
+                count,
+                one.basis,
+                total,
+            )
+        )
     return Side(Path(path).name, found.baseline, tuple(effects))
 
 
 def origin_of(path: str) -> Origin | None:
     """What the folder or bundle at a path is a reproduction of, if it is one. Raises MeasureError."""
     folder = opened(path) if is_own(path) else None
-    return folder.read_struct(FILE, Origin) if folder is not None and folder.has(FILE) else None
+    return (
+        folder.read_struct(FILE, Origin)
+        if folder is not None and folder.has(FILE)
+        else None
+    )
 
 
 def side_by_side(
-    there: Side, here: Side, margin: float, notes: Sequence[str] = (), again: Sequence[str] = ()
+    there: Side,
+    here: Side,
+    margin: float,
+    notes: Sequence[str] = (),
+    again: Sequence[str] = (),
 ) -> Reproduced:
     """Match the changes of both sides and say of each whether it is the same.
 
@@ -264,7 +343,9 @@ def side_by_side(
         tuple(_named(effect) for key, effect in theirs.items() if key not in ours),
         tuple(_named(effect) for key, effect in ours.items() if key not in theirs),
         tuple(notes),
-        differences(there.environment, here.environment) if there.environment and here.environment else (),
+        differences(there.environment, here.environment)
+        if there.environment and here.environment
+        else (),
         tuple(again),
     )
 
@@ -284,17 +365,27 @@ def planned_blocks(there: Side, margin: float) -> int:
     own = [effect for effect in there.effects if effect.cell != "*"]
     needed = [blocks_needed(effect.of("typical"), margin) for effect in own]
     equal = [
-        trials_needed(STALLS, stalled=effect.stalled) for effect in own if not effect.shown
+        trials_needed(STALLS, stalled=effect.stalled)
+        for effect in own
+        if not effect.shown
     ]  # trials of all cells count
-    for_stalls = math.ceil(max(equal, default=0) / max(1, len({effect.cell for effect in own})))
-    return max((count for count in (*needed, for_stalls) if count is not None), default=0)
+    for_stalls = math.ceil(
+        max(equal, default=0) / max(1, len({effect.cell for effect in own}))
+    )
+    return max(
+        (count for count in (*needed, for_stalls) if count is not None), default=0
+    )
 
 
 def _keyed(side: Side, other: Side) -> dict[tuple[str, str, str], Effect]:
     one_cell = _count(side, "cell") == _count(other, "cell") == 1
     one_variant = _count(side, "variant") == _count(other, "variant") == 1
     return {
-        ("" if one_cell else effect.cell, "" if one_variant else effect.variant, effect.metric): effect
+        (
+            "" if one_cell else effect.cell,
+            "" if one_variant else effect.variant,
+            effect.metric,
+        ): effect
         for effect in side.effects
     }
 
@@ -310,4 +401,7 @@ def _named(effect: Effect) -> str:
 def counted(matched: Iterable[Matched]) -> dict[str, int]:
     """Word -> how often, of what was shown there; the most frequent first."""
     words = [one.word for one in matched if one.found.asked]
-    return {word: words.count(word) for word in sorted(set(words), key=lambda word: -words.count(word))}
+    return {
+        word: words.count(word)
+        for word in sorted(set(words), key=lambda word: -words.count(word))
+    }

@@ -138,7 +138,15 @@ def number(quantity: Quantity | None) -> Number | None:
 
 def points(found: Latency | None) -> tuple[Point, ...]:
     """The usual percentiles of a latency: interpolated where bins were kept, else as printed."""
-    return tuple(point for percent in POINTS if (point := point_of(found, percent)) is not None) if found else ()
+    return (
+        tuple(
+            point
+            for percent in POINTS
+            if (point := point_of(found, percent)) is not None
+        )
+        if found
+        else ()
+    )
 
 
 def point_of(found: Latency, percent: float) -> Point | None:
@@ -146,12 +154,22 @@ def point_of(found: Latency, percent: float) -> Point | None:
     beyond = found.count * (100 - percent) / 100 if found.count else None
     if found.histogram is not None and found.histogram.total:
         value = found.histogram.quantile(percent / 100)
-        return Point(percent, value, *_bin(found, percent), beyond=found.histogram.total * (100 - percent) / 100)
-    printed = next((value for p, value in found.percentiles.items() if abs(p - percent) < 1e-9), None)
+        return Point(
+            percent,
+            value,
+            *_bin(found, percent),
+            beyond=found.histogram.total * (100 - percent) / 100,
+        )
+    printed = next(
+        (value for p, value in found.percentiles.items() if abs(p - percent) < 1e-9),
+        None,
+    )
     if printed is None or printed.value != printed.value:
         return None
     value, high = printed.value, printed.high
-    if printed.low <= found.max.high:  # of fio's last bin only the maximum is a bound; any centre may lie above it
+    if (
+        printed.low <= found.max.high
+    ):  # of fio's last bin only the maximum is a bound; any centre may lie above it
         value, high = min(value, found.max.high), min(high, found.max.high)
     return Point(percent, value, printed.low, high, beyond) if high < math.inf else None
 

@@ -18,7 +18,17 @@ from iodelta.ingest.layouts import Entry, Layout
 from iodelta.ingest.layouts.content import run_name
 from iodelta.ingest.layouts.effective import spelt
 from iodelta.study.devices import served
-from iodelta.study.rows import OWN, SEVERITIES, Number, OfCommand, Point, Row, Shown, number, points
+from iodelta.study.rows import (
+    OWN,
+    SEVERITIES,
+    Number,
+    OfCommand,
+    Point,
+    Row,
+    Shown,
+    number,
+    points,
+)
 from iodelta.trial import Direction, Latency, Quantity
 
 MANY = 40
@@ -43,10 +53,18 @@ def shown(
         rows = _medians(layout.entries, rules)
     else:
         named = enumerate(zip(runs, _names(layout.entries), strict=True))
-        rows = list(chain.from_iterable(_rows(run, name, rules.get(index, ())) for index, (run, name) in named))
+        rows = list(
+            chain.from_iterable(
+                _rows(run, name, rules.get(index, ())) for index, (run, name) in named
+            )
+        )
     groups = dict.fromkeys(row.group for row in rows)
     place = place_of(groups)
-    found = (*audit.findings(), *chain.from_iterable(run.findings for run in runs), *layout.findings)
+    found = (
+        *audit.findings(),
+        *chain.from_iterable(run.findings for run in runs),
+        *layout.findings,
+    )
     return Shown(
         "iodelta.show/1",
         tuple(sorted(rows, key=lambda row: place(row.group))),
@@ -77,7 +95,11 @@ def _names(entries: Sequence[Entry]) -> list[str]:
     of a table's row."""
     files = [entry.run.place.file for entry in entries]
     common = shared_folder(files)
-    several = {file for file in files if files.count(file) > 1} if len(files) < 2000 else set(files)
+    several = (
+        {file for file in files if files.count(file) > 1}
+        if len(files) < 2000
+        else set(files)
+    )
     found = []
     for entry in entries:
         run, file = entry.run, entry.run.place.file
@@ -89,7 +111,13 @@ def _names(entries: Sequence[Entry]) -> list[str]:
         elif len(set(files)) == 1:
             found.append(run.jobname or run.host or short)
         else:
-            found.append(" ".join(part for part in (short, run.jobname if file in several else "") if part))
+            found.append(
+                " ".join(
+                    part
+                    for part in (short, run.jobname if file in several else "")
+                    if part
+                )
+            )
     return found
 
 
@@ -97,7 +125,10 @@ def shared_folder(files: Iterable[str]) -> str:
     """The folder that all files lie in, with its slash; empty when there is none."""
     folders = [f"{file.rpartition('/')[0]}/" for file in files]
     first, last = (min(folders), max(folders)) if folders else ("", "")
-    same = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    same = next(
+        (at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b),
+        min(len(first), len(last)),
+    )
     return "" if first == "/" else first[: first.rfind("/", 0, same) + 1]
 
 
@@ -117,7 +148,9 @@ def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:
         line=run.place.line,
         error=run.error,
         rules=tuple(rule for rule, _ in rules),
-        severity=min((severity for _, severity in rules), key=SEVERITIES.index, default=""),
+        severity=min(
+            (severity for _, severity in rules), key=SEVERITIES.index, default=""
+        ),
     )
     if run.measured:
         read = {name: _of_command(one.quantity) for name, one in run.measured.items()}
@@ -125,7 +158,11 @@ def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:
     rows = [_row(base, direction) for direction in run.directions]
     if run.sync is not None:
         mean, percentiles = number(run.sync.mean), points(run.sync)
-        rows.append(msgspec.structs.replace(base, kind="sync", mean=mean, points=percentiles, latency="sync"))
+        rows.append(
+            msgspec.structs.replace(
+                base, kind="sync", mean=mean, points=percentiles, latency="sync"
+            )
+        )
     return rows or [base]
 
 
@@ -151,29 +188,56 @@ def _row(base: Row, direction: Direction) -> Row:
 def _pointed(direction: Direction) -> Latency | None:
     """The latency that has percentiles: fio gives those of clat unless asked otherwise."""
     own = (direction.lat, direction.clat)
-    return next((one for one in own if one is not None and (one.percentiles or one.histogram is not None)), None)
+    return next(
+        (
+            one
+            for one in own
+            if one is not None and (one.percentiles or one.histogram is not None)
+        ),
+        None,
+    )
 
 
 def group_of(run: Run) -> str:
     """What rows have in common that stand together: workload, engine, version; or the table and its cell."""
     if run.format == "table":
-        return ": ".join(part for part in (run.table, ", ".join(cell(run))) if part) or "table"
+        return (
+            ": ".join(part for part in (run.table, ", ".join(cell(run))) if part)
+            or "table"
+        )
     work = run.workload
     direct = {True: "direct", False: "buffered", None: ""}[work.direct]
-    tool = f"fio {run.fio_version}" if run.fio_version else "t/io_uring" if run.format == "io_uring" else ""
+    tool = (
+        f"fio {run.fio_version}"
+        if run.fio_version
+        else "t/io_uring"
+        if run.format == "io_uring"
+        else ""
+    )
     jobs = "" if (work.numjobs or 1) > 1 or (run.jobs or 1) == 1 else f"{run.jobs} jobs"
     synced = spelt(run, ("fsync", "fdatasync", "sync"))
-    parts = (run_name(run) or run.jobname, jobs, work.ioengine or "", direct, synced, tool)
+    parts = (
+        run_name(run) or run.jobname,
+        jobs,
+        work.ioengine or "",
+        direct,
+        synced,
+        tool,
+    )
     return ", ".join(part for part in parts if part)
 
 
-def _medians(entries: Sequence[Entry], rules: dict[int, tuple[tuple[str, str], ...]]) -> list[Row]:
+def _medians(
+    entries: Sequence[Entry], rules: dict[int, tuple[tuple[str, str], ...]]
+) -> list[Row]:
     """One row per direction, variant and cell."""
     found: dict[tuple[str, str, str, str], list[Row]] = {}
     for index, entry in enumerate(entries):
         group = _group_of(entry)
         for row in _rows(entry.run, "", rules.get(index, ())):
-            found.setdefault((entry.cell, group, entry.variant, row.kind), []).append(row)
+            found.setdefault((entry.cell, group, entry.variant, row.kind), []).append(
+                row
+            )
     return [_median(group, name, own) for (_, group, name, _), own in found.items()]
 
 
@@ -216,7 +280,9 @@ def _spread(rates: Sequence[float]) -> float | None:
     mean = sum(rates) / len(rates) if rates else 0.0
     if not mean or len(rates) < 2:
         return None
-    return math.sqrt(sum((rate - mean) ** 2 for rate in rates) / (len(rates) - 1)) / mean
+    return (
+        math.sqrt(sum((rate - mean) ** 2 for rate in rates) / (len(rates) - 1)) / mean
+    )
 
 
 def _middle_points(rows: Sequence[Row]) -> Iterator[Point]:
@@ -253,6 +319,12 @@ def _middle_point(own: Sequence[Point]) -> Point:
     return Point(own[0].percent, *_ends(own), min(beyond) if beyond else None)
 
 
-def _ends(own: Sequence[Number] | Sequence[OfCommand] | Sequence[Point]) -> tuple[float, float, float]:
+def _ends(
+    own: Sequence[Number] | Sequence[OfCommand] | Sequence[Point],
+) -> tuple[float, float, float]:
     """The medians of values, of lower and of upper ends."""
-    return _median_of(n.value for n in own), _median_of(n.low for n in own), _median_of(n.high for n in own)
+    return (
+        _median_of(n.value for n in own),
+        _median_of(n.low for n in own),
+        _median_of(n.high for n in own),
+    )

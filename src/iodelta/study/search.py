@@ -227,8 +227,13 @@ class SearchAccount(msgspec.Struct, frozen=True):
     schema: Literal["iodelta.bisect/2"] = "iodelta.bisect/2"
 
 
-def changed(question: Question, size: float, low: float | None = None, high: float | None = None) -> Changed:
+def changed(
+    question: Question, size: float, low: float | None = None, high: float | None = None
+) -> Changed:
     """A step (logarithm, positive is worse) as a change of the metric."""
     sign = -1.0 if question.better == "higher" else 1.0
-    ends = [None if end is None or math.isinf(end) else math.expm1(sign * end) for end in (low, high)]
+    ends = [
+        None if end is None or math.isinf(end) else math.expm1(sign * end)
+        for end in (low, high)
+    ]
     return Changed(math.expm1(sign * size), *(ends if sign > 0 else reversed(ends)))

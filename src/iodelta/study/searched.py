@@ -42,8 +42,14 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
     search, kind, outcome = at.search, at.kind, at.outcome
     places = {item: place for place, item in enumerate(search.line.items)}
     unordered = outcome.culprits if outcome else search.culprits
-    culprits = tuple(sorted(unordered, key=lambda culprit: places[(*culprit.via, culprit.item)[0]]))
-    ends = ends_of(search, question) if outcome is not None and outcome.refused and not culprits else None
+    culprits = tuple(
+        sorted(unordered, key=lambda culprit: places[(*culprit.via, culprit.item)[0]])
+    )
+    ends = (
+        ends_of(search, question)
+        if outcome is not None and outcome.refused and not culprits
+        else None
+    )
     return SearchAccount(
         folder=str(folder.path),
         question=question,
@@ -54,7 +60,9 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
         bad=kind.title(search.line.items[-1]),
         culprits=tuple(_found(culprit, at, question) for culprit in culprits),
         suspects=tuple(map(_suspect, outcome.suspects if outcome else search.suspects)),
-        gaps=tuple(_gap(gap, question) for gap in (outcome.gaps if outcome else search.gaps)),
+        gaps=tuple(
+            _gap(gap, question) for gap in (outcome.gaps if outcome else search.gaps)
+        ),
         refused=outcome.refused if outcome else "",
         estimate=_estimate(search.estimate, question),
         posterior=posteriors(at, culprits),
@@ -62,12 +70,19 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
         skipped=_skipped(at),
         totals=totals(events, answers),
         drifts=drifts(at, culprits),
-        machine=next((event.machine for event in reversed(events) if isinstance(event, Session)), ""),
+        machine=next(
+            (event.machine for event in reversed(events) if isinstance(event, Session)),
+            "",
+        ),
         system=system(folder.environment()),
         blind=BLIND if question.unit == UNIT else "",
-        scatter=scattered(search.scatter, kind.title(search.scatter.item)) if search.scatter else "",
+        scatter=scattered(search.scatter, kind.title(search.scatter.item))
+        if search.scatter
+        else "",
         repeats=repeating(search.assumed) if search.assumed else "",
-        next=f"{kind.title(at.ask.item)}: {at.ask.stage}: {at.ask.why}" if at.ask else "",
+        next=f"{kind.title(at.ask.item)}: {at.ask.stage}: {at.ask.why}"
+        if at.ask
+        else "",
         git_log=git_log(at) if isinstance(kind, CommitItems) else "",
         left=_left(at, question),
         stalled=_stalled(at, places),
@@ -83,7 +98,9 @@ def _suspect(suspect: Suspect) -> Range:
 def _gap(gap: Gap, question: Question) -> Range:
     text = "the level does not rise"
     if gap.improves:
-        text = f"improves by {_words(question, -gap.step)}: it hides part of what is worse"
+        text = (
+            f"improves by {_words(question, -gap.step)}: it hides part of what is worse"
+        )
     elif gap.largest > 0:
         text += f" by more than {_words(question, gap.largest)} from end to end"
     return Range(gap.good, gap.bad, text)
@@ -103,13 +120,20 @@ def _skipped(at: Searched) -> tuple[Skipped, ...]:
     """Items that could not be tested; a culprit reverted on top of the bad end is not an item of the line."""
     taken_out = _taken_out(at.search.culprits)
     broken = at.search.store.broken
-    return tuple(Skipped(item, at.kind.title(item), why) for item, why in broken.items() if item not in taken_out)
+    return tuple(
+        Skipped(item, at.kind.title(item), why)
+        for item, why in broken.items()
+        if item not in taken_out
+    )
 
 
 def _stalled(at: Searched, places: Mapping[str, int]) -> tuple[Stalled, ...]:
     store = at.search.store
     found = sorted(store.stalled().items(), key=lambda one: places.get(one[0], -1))
-    return tuple(Stalled(item, at.kind.title(item), len(store.of(item)), times) for item, times in found)
+    return tuple(
+        Stalled(item, at.kind.title(item), len(store.of(item)), times)
+        for item, times in found
+    )
 
 
 def _left(at: Searched, question: Question) -> Left | None:
@@ -119,7 +143,10 @@ def _left(at: Searched, question: Question) -> Left | None:
     title, rules = at.kind.title, question.rules
     between = tuple((title(first), title(last)) for first, last in found.rises)
     rest = 4 * max((rules.rest, *rules.further)[-1], 1.0) if at.search.used_up else 0.0
-    whole, left = (changed(question, one.size, one.low, one.high) for one in (found.whole, found.left))
+    whole, left = (
+        changed(question, one.size, one.low, one.high)
+        for one in (found.whole, found.left)
+    )
     return Left(whole, left, between, rest, found.possible)
 
 
@@ -170,7 +197,14 @@ def _proof(culprit: Culprit, at: Searched, question: Question) -> Proof | None:
         return None
     effect = revert.effect
     change = changed(question, effect.size, effect.low, effect.high) if effect else None
-    return Proof(at.kind.title(revert.item), change, revert.pairs, revert.p, revert.shown, revert.reason)
+    return Proof(
+        at.kind.title(revert.item),
+        change,
+        revert.pairs,
+        revert.p,
+        revert.shown,
+        revert.reason,
+    )
 
 
 def _taken_out(culprits: Sequence[Culprit]) -> set[str]:
@@ -178,7 +212,9 @@ def _taken_out(culprits: Sequence[Culprit]) -> set[str]:
     return {culprit.revert.item for culprit in culprits if culprit.revert}
 
 
-def _levels(at: Searched, question: Question, answers: list[Answered], places: dict[str, int]) -> tuple[Level, ...]:
+def _levels(
+    at: Searched, question: Question, answers: list[Answered], places: dict[str, int]
+) -> tuple[Level, ...]:
     taken_out = _taken_out(at.search.culprits)
     found = []
     for item, values in values_by_item(answers).items():
@@ -186,7 +222,16 @@ def _levels(at: Searched, question: Question, answers: list[Answered], places: d
             continue
         change = _against_good(item, at, question)
         median = float(np.median(values))
-        found.append(Level(item, at.kind.title(item), places.get(item, -1), len(values), median, change))
+        found.append(
+            Level(
+                item,
+                at.kind.title(item),
+                places.get(item, -1),
+                len(values),
+                median,
+                change,
+            )
+        )
     return tuple(sorted(found, key=lambda level: level.place))
 
 
@@ -214,13 +259,17 @@ def values_by_item(answers: Iterable[Answered]) -> dict[str, list[float]]:
 def totals(events: Sequence[object], answers: list[Answered]) -> Totals:
     wall, begun, last = 0.0, 0.0, 0.0
     for event in events:
-        stamp = event.at if isinstance(event, Session | Asked | Answered | Ended) else last
+        stamp = (
+            event.at if isinstance(event, Session | Asked | Answered | Ended) else last
+        )
         if isinstance(event, Session):
             wall += last - begun
             begun = stamp
         last = stamp
     wall += last - begun
-    builds = [answered.answer.build for answered in answers if answered.answer.build > 0.5]
+    builds = [
+        answered.answer.build for answered in answers if answered.answer.build > 0.5
+    ]
     return Totals(
         visits=len(answers),
         runs=sum(len(answered.values) for answered in answers),

@@ -59,10 +59,15 @@ def kinds(trials: Iterable[Trial]) -> tuple[Kind, ...]:
 
 def stays(trials: Sequence[Trial], kind: Kind) -> list[Stay]:
     """Every trial with seconds of ``kind``, in the order of their starts."""
-    own = sorted((trial for trial in trials if _seconds(trial, kind)), key=lambda trial: trial.started)
+    own = sorted(
+        (trial for trial in trials if _seconds(trial, kind)),
+        key=lambda trial: trial.started,
+    )
     means: dict[tuple[str, str], list[float]] = {}
     for trial in own:
-        means.setdefault((trial.cell, trial.variant), []).append(fmean(_seconds(trial, kind)))
+        means.setdefault((trial.cell, trial.variant), []).append(
+            fmean(_seconds(trial, kind))
+        )
     levels = {arm: median(found) for arm, found in means.items()}
     first = min((trial.started for trial in trials), default=0.0)
     return [
@@ -74,9 +79,23 @@ def stays(trials: Sequence[Trial], kind: Kind) -> list[Stay]:
 
 def _stay(trial: Trial, seconds: Sequence[float], level: float, first: float) -> Stay:
     start = trial.started - first
-    changes = (fmean(seconds) / level - 1, min(seconds) / level - 1, max(seconds) / level - 1)
-    flags = dict.fromkeys(finding.rule for finding in trial.findings if finding.severity != "note")
-    return Stay(str(trial.number), trial.cell, trial.variant, start, start + trial.seconds, *changes, tuple(flags))
+    changes = (
+        fmean(seconds) / level - 1,
+        min(seconds) / level - 1,
+        max(seconds) / level - 1,
+    )
+    flags = dict.fromkeys(
+        finding.rule for finding in trial.findings if finding.severity != "note"
+    )
+    return Stay(
+        str(trial.number),
+        trial.cell,
+        trial.variant,
+        start,
+        start + trial.seconds,
+        *changes,
+        tuple(flags),
+    )
 
 
 def loads(trials: Sequence[Trial]) -> list[Span]:
@@ -86,11 +105,17 @@ def loads(trials: Sequence[Trial]) -> list[Span]:
     found: list[Span] = []
     before = None
     for trial in own:
-        what = " ".join(trial.background.command) if trial.background and trial.background.alive > 0 else None
+        what = (
+            " ".join(trial.background.command)
+            if trial.background and trial.background.alive > 0
+            else None
+        )
         if what is not None:
             end = trial.started + trial.seconds - first
             joined = what == before
-            found[len(found) - joined :] = [Span(found[-1].start if joined else trial.started - first, end, what)]
+            found[len(found) - joined :] = [
+                Span(found[-1].start if joined else trial.started - first, end, what)
+            ]
         before = what
     return found
 

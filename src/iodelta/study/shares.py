@@ -13,7 +13,11 @@ from iodelta.ingest.layouts import Entry
 
 _STEPS = (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)
 
-BOUNDS = (*(step * size for size, step in product((1.0, 1e3, 1e6), _STEPS)), 2e9, math.inf)
+BOUNDS = (
+    *(step * size for size, step in product((1.0, 1e3, 1e6), _STEPS)),
+    2e9,
+    math.inf,
+)
 """Upper ends of fio's buckets, ns."""
 
 
@@ -33,12 +37,18 @@ def of_entries(entries: Iterable[tuple[str, str, Entry]]) -> tuple[Shares, ...]:
     groups: dict[tuple[str, str], list[Run]] = {}
     for cell, variant, entry in entries:
         groups.setdefault((cell, variant), []).append(entry.run)
-    return tuple(_together(*key, runs) for key, runs in groups.items() if all(map(_coarse, runs)))
+    return tuple(
+        _together(*key, runs) for key, runs in groups.items() if all(map(_coarse, runs))
+    )
 
 
 def _coarse(run: Run) -> bool:
-    latencies = chain.from_iterable((direction.lat, direction.clat) for direction in run.directions)
-    fine = any(latency is not None and latency.histogram is not None for latency in latencies)
+    latencies = chain.from_iterable(
+        (direction.lat, direction.clat) for direction in run.directions
+    )
+    fine = any(
+        latency is not None and latency.histogram is not None for latency in latencies
+    )
     return bool(run.shares) and _ios(run) > 0 and not fine
 
 
@@ -53,5 +63,7 @@ def _together(cell: str, variant: str, runs: list[Run]) -> Shares:
         for bound, share in run.shares:
             percents[bound] = percents.get(bound, 0.0) + share * _ios(run) / ios
     first, last = min(percents), max(percents)
-    whole = tuple((bound, percents.get(bound, 0.0)) for bound in BOUNDS if first <= bound <= last)
+    whole = tuple(
+        (bound, percents.get(bound, 0.0)) for bound in BOUNDS if first <= bound <= last
+    )
     return Shares(cell, variant, len(runs), ios, whole)

@@ -16,12 +16,26 @@ from iodelta.ingest.layouts.content import NO_VARIANT, apart, cell_names, is_num
 from iodelta.study.confounders import Differing, option_of
 
 GRAVE = (
-    *("rw", "bs", "iodepth", "numjobs", "ioengine", "direct", "fio", "clocksource", "rate", "rate_iops", "size"),
+    *(
+        "rw",
+        "bs",
+        "iodepth",
+        "numjobs",
+        "ioengine",
+        "direct",
+        "fio",
+        "clocksource",
+        "rate",
+        "rate_iops",
+        "size",
+    ),
     *("fsync", "fdatasync", "sync", "thinktime", "latency", "interval between sides"),
 )
 """Differences that by themselves change what is measured."""
 
-BEFORE = frozenset("a base baseline before control good old orig original reference stock unpatched vanilla".split())
+BEFORE = frozenset(
+    "a base baseline before control good old orig original reference stock unpatched vanilla".split()
+)
 """Names that people give to the baseline, where it is not the first path."""
 
 APART = 3600.0
@@ -40,19 +54,29 @@ class Side(msgspec.Struct, frozen=True):
         found: dict[str, list[Entry]] = {}
         for entry in self.entries:
             parts = (entry.cell, entry.condition, entry.variant if several else "")
-            found.setdefault(", ".join(part for part in parts if part), []).append(entry)
+            found.setdefault(", ".join(part for part in parts if part), []).append(
+                entry
+            )
         return found
 
 
-def sides_of(layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None) -> tuple[Side, ...]:
+def sides_of(
+    layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None
+) -> tuple[Side, ...]:
     """The sides, the baseline first: the variants of one path, or one side for each path. Raises RequestError."""
-    sides = _variants_of(layouts[0], paths[0]) if len(layouts) == 1 else _one_each(layouts, paths)
+    sides = (
+        _variants_of(layouts[0], paths[0])
+        if len(layouts) == 1
+        else _one_each(layouts, paths)
+    )
     if baseline is None:
         return tuple(sides)
     chosen = [side for side in sides if side.name == baseline]
     if not chosen:
         remedy = f"sides are {', '.join(side.name for side in sides)}"
-        raise RequestError(f"there is no side {baseline!r}", place="--baseline", remedy=remedy)
+        raise RequestError(
+            f"there is no side {baseline!r}", place="--baseline", remedy=remedy
+        )
     return (*chosen, *(side for side in sides if side.name != baseline))
 
 
@@ -68,12 +92,18 @@ def _variants_of(layout: Layout, path: str) -> list[Side]:
     for entry in layout.entries:
         if entry.variant in entries:
             entries[entry.variant].append(entry)
-    return [Side(name, tuple(entries[name])) for name in sorted(names, key=lambda name: name.casefold() not in BEFORE)]
+    return [
+        Side(name, tuple(entries[name]))
+        for name in sorted(names, key=lambda name: name.casefold() not in BEFORE)
+    ]
 
 
 def _one_each(layouts: Sequence[Layout], paths: Sequence[str]) -> list[Side]:
     names = short_names(paths)
-    return [Side(name, tuple(entries)) for name, entries in zip(names, _named_together(layouts), strict=True)]
+    return [
+        Side(name, tuple(entries))
+        for name, entries in zip(names, _named_together(layouts), strict=True)
+    ]
 
 
 def _named_together(layouts: Sequence[Layout]) -> list[list[Entry]]:
@@ -83,17 +113,31 @@ def _named_together(layouts: Sequence[Layout]) -> list[list[Entry]]:
     if any(layout.kind != "content" for layout in layouts):
         return sides
     names = cell_names([entry.run for entry in chain.from_iterable(sides)])
-    sides = _split([_celled(entry, name) for entry, name in zip(chain.from_iterable(sides), names, strict=True)], sides)
+    sides = _split(
+        [
+            _celled(entry, name)
+            for entry, name in zip(chain.from_iterable(sides), names, strict=True)
+        ],
+        sides,
+    )
     matching = _matching_cells(sides)
     every = chain.from_iterable(sides)
-    sides = _split([entry if entry.cell in matching else _without_variant(entry) for entry in every], sides)
+    sides = _split(
+        [
+            entry if entry.cell in matching else _without_variant(entry)
+            for entry in every
+        ],
+        sides,
+    )
     arms: list[tuple[int, str]] = []
     for number, side in enumerate(sides):
         arms += [(number, entry.variant) for entry in side]
     return _split(apart(list(chain.from_iterable(sides)), arms), sides)
 
 
-def _split(entries: Iterable[Entry], sides: Sequence[Sequence[Entry]]) -> list[list[Entry]]:
+def _split(
+    entries: Iterable[Entry], sides: Sequence[Sequence[Entry]]
+) -> list[list[Entry]]:
     """One row of entries, cut into sides as long as these."""
     left = iter(entries)
     return [list(islice(left, len(side))) for side in sides]
@@ -121,7 +165,11 @@ def _variants(entries: Iterable[Entry]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for entry in entries:
         found.setdefault(entry.cell, set()).add(entry.variant)
-    return {cell: names for cell, names in found.items() if len(names) > 1 and not all(map(is_number, names))}
+    return {
+        cell: names
+        for cell, names in found.items()
+        if len(names) > 1 and not all(map(is_number, names))
+    }
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
@@ -134,7 +182,9 @@ def short_names(paths: Sequence[str]) -> list[str]:
     return [f"{path} ({number})" for number, path in enumerate(paths, 1)]
 
 
-def shared_cells(baseline: Side, variant: Side) -> tuple[dict[str, tuple[list[Entry], list[Entry]]], tuple[str, ...]]:
+def shared_cells(
+    baseline: Side, variant: Side
+) -> tuple[dict[str, tuple[list[Entry], list[Entry]]], tuple[str, ...]]:
     """The cells of both sides, and the names of those of one side only. Where each side has one cell and they are not
     called the same, they are compared all the same: the differences say what is wrong with that."""
     one, other = baseline.cells(), variant.cells()
@@ -143,16 +193,24 @@ def shared_cells(baseline: Side, variant: Side) -> tuple[dict[str, tuple[list[En
         (first, a), (second, b) = *one.items(), *other.items()
         return {f"{first} against {second}": (a, b)}, ()
     left = [f"{name} ({baseline.name})" for name in one if name not in other]
-    return shared, (*left, *(f"{name} ({variant.name})" for name in other if name not in one))
+    return shared, (
+        *left,
+        *(f"{name} ({variant.name})" for name in other if name not in one),
+    )
 
 
-def differences(pairs: Iterable[tuple[Sequence[Entry], Sequence[Entry]]]) -> tuple[Differing, ...]:
+def differences(
+    pairs: Iterable[tuple[Sequence[Entry], Sequence[Entry]]],
+) -> tuple[Differing, ...]:
     """What else differs between the sides, over all cells compared."""
     found: dict[tuple[str, str, str], None] = {}
     ends_of_one: list[float] = []
     ends_of_other: list[float] = []
     for one, other in pairs:
-        a, b = [_facts(entry.run) for entry in one], [_facts(entry.run) for entry in other]
+        a, b = (
+            [_facts(entry.run) for entry in one],
+            [_facts(entry.run) for entry in other],
+        )
         for what in dict.fromkeys(chain.from_iterable((*a, *b))):
             before, after = _values(a, what), _values(b, what)
             if before != after:
@@ -160,7 +218,12 @@ def differences(pairs: Iterable[tuple[Sequence[Entry], Sequence[Entry]]]) -> tup
         ends_of_one += _ends(one)
         ends_of_other += _ends(other)
     given = [_differing(what, before, after) for what, before, after in found]
-    return tuple(sorted((*given, *_apart(ends_of_one, ends_of_other)), key=lambda differing: not differing.likely))
+    return tuple(
+        sorted(
+            (*given, *_apart(ends_of_one, ends_of_other)),
+            key=lambda differing: not differing.likely,
+        )
+    )
 
 
 def _ends(side: Sequence[Entry]) -> list[float]:
@@ -195,8 +258,14 @@ def _facts(run: Run) -> dict[str, str]:
         "devices": " ".join(disk.name for disk in run.disks if not disk.member),
         "filename": run.options.get("filename"),
     }
-    facts = {name: str(value) for name, value in asked.items() if value not in (None, "")}
-    return {name: value for name, value in run.options.items() if name not in NO_VARIANT and name not in facts} | facts
+    facts = {
+        name: str(value) for name, value in asked.items() if value not in (None, "")
+    }
+    return {
+        name: value
+        for name, value in run.options.items()
+        if name not in NO_VARIANT and name not in facts
+    } | facts
 
 
 def _apart(one: Sequence[float], other: Sequence[float]) -> tuple[Differing, ...]:
@@ -211,5 +280,8 @@ def _apart(one: Sequence[float], other: Sequence[float]) -> tuple[Differing, ...
 
 def _span(times: Sequence[float]) -> str:
     """``2026-01-02 03:04 to 2026-01-02 05:06``; one of them where both are the same."""
-    ends = [time.strftime("%Y-%m-%d %H:%M", time.gmtime(end)) for end in (min(times), max(times))]
+    ends = [
+        time.strftime("%Y-%m-%d %H:%M", time.gmtime(end))
+        for end in (min(times), max(times))
+    ]
     return " to ".join(dict.fromkeys(ends))

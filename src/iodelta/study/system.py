@@ -18,7 +18,11 @@ CLOCK = ("governor", "driver", "epp", "boost", "idle_governor")
 
 def recorded_environment(folder: Folder) -> dict[str, Any]:
     """What a folder says of its machine; empty where the run was killed before it recorded one. Raises MeasureError."""
-    return sound(folder.read_struct(ENVIRONMENT, dict[str, Any])) if folder.has(ENVIRONMENT) else {}
+    return (
+        sound(folder.read_struct(ENVIRONMENT, dict[str, Any]))
+        if folder.has(ENVIRONMENT)
+        else {}
+    )
 
 
 def system(environment: Environment) -> tuple[tuple[str, str], ...]:
@@ -37,23 +41,35 @@ def _facts(environment: Environment) -> Iterator[tuple[str, str]]:
     yield "mitigations", _mitigations(kernel, _section(environment, "mitigations"))
     yield "clock source", kernel.get("clocksource", "")
     yield "fio", _fio(_section(environment, "fio"))
-    yield "target", _target(_section(environment, "target"), _section(environment, "filesystem"))
+    yield (
+        "target",
+        _target(_section(environment, "target"), _section(environment, "filesystem")),
+    )
     for device in environment.get("devices", ()):
         if isinstance(device, dict) and "partition_of" not in device:
-            yield f"device {inert(str(device.get('name', '')))}", _device({k: str(v) for k, v in device.items()})
+            yield (
+                f"device {inert(str(device.get('name', '')))}",
+                _device({k: str(v) for k, v in device.items()}),
+            )
 
 
 def _machine(host: Mapping[str, str]) -> str:
     model = " ".join(host[key] for key in ("vendor", "product") if key in host)
     virtual = "virtual machine" if host.get("virtual") == "yes" else ""
     container = f"in a container ({host['container']})" if "container" in host else ""
-    return ", ".join(part for part in (model, virtual, container, host.get("distribution", "")) if part)
+    return ", ".join(
+        part
+        for part in (model, virtual, container, host.get("distribution", ""))
+        if part
+    )
 
 
 def _processors(cpu: Mapping[str, str], numa: Mapping[str, str]) -> str:
     if not cpu:
         return ""
-    counts = [_count(cpu.get(name, "?"), name) for name in ("sockets", "cores", "threads")]
+    counts = [
+        _count(cpu.get(name, "?"), name) for name in ("sockets", "cores", "threads")
+    ]
     nodes = len({key.partition(".")[0] for key in numa})
     if nodes > 1:
         counts.append(f"{nodes} NUMA nodes")
@@ -61,7 +77,11 @@ def _processors(cpu: Mapping[str, str], numa: Mapping[str, str]) -> str:
 
 
 def _mitigations(kernel: Mapping[str, str], states: Mapping[str, str]) -> str:
-    parts = [word for word in kernel.get("command_line", "").split() if word.startswith("mitigations=")]
+    parts = [
+        word
+        for word in kernel.get("command_line", "").split()
+        if word.startswith("mitigations=")
+    ]
     vulnerable = sum(text.startswith("Vulnerable") for text in states.values())
     if vulnerable:
         parts.append(f"{vulnerable} vulnerabilities open")
@@ -81,29 +101,49 @@ def _count(number: str, names: str) -> str:
 
 def _section(environment: Environment, name: str) -> dict[str, str]:
     found = environment.get(name, {})
-    return {key: str(text) for key, text in found.items()} if isinstance(found, dict) else {}
+    return (
+        {key: str(text) for key, text in found.items()}
+        if isinstance(found, dict)
+        else {}
+    )
 
 
 def _target(target: Mapping[str, str], filesystem: Mapping[str, str]) -> str:
     text = f"{target.get('path', '')} ({target.get('kind', '')}"
     if target.get("size_bytes", "").isdigit():
         text += f", {size(int(target['size_bytes']))}"
-    mounted = f" on {filesystem['type']} {filesystem.get('options', '')}" if filesystem.get("type") else ""
+    mounted = (
+        f" on {filesystem['type']} {filesystem.get('options', '')}"
+        if filesystem.get("type")
+        else ""
+    )
     return f"{text}){mounted}" if target else ""
 
 
 def _device(device: Mapping[str, str]) -> str:
     spinning = {"1": "rotating", "0": ""}.get(device.get("queue.rotational", ""), "")
-    hardware = " ".join(device[key] for key in ("vendor", "model") if not device.get(key, "0x").startswith("0x"))
+    hardware = " ".join(
+        device[key]
+        for key in ("vendor", "model")
+        if not device.get(key, "0x").startswith("0x")
+    )
     parts = [
         hardware,
         f"firmware {device['firmware']}" if "firmware" in device else "",
         device.get("transport", ""),
-        size(int(device["size_bytes"])) if device.get("size_bytes", "").isdigit() else "",
+        size(int(device["size_bytes"]))
+        if device.get("size_bytes", "").isdigit()
+        else "",
         spinning,
-        f"scheduler {active(device['queue.scheduler'])}" if device.get("queue.scheduler") else "",
-        f"nr_requests {device['queue.nr_requests']}" if "queue.nr_requests" in device else "",
-        f"{device['md.level']} {device.get('md.layout', '')}".strip() if "md.level" in device else "",
+        f"scheduler {active(device['queue.scheduler'])}"
+        if device.get("queue.scheduler")
+        else "",
+        f"nr_requests {device['queue.nr_requests']}"
+        if "queue.nr_requests" in device
+        else "",
+        f"{device['md.level']} {device.get('md.layout', '')}".strip()
+        if "md.level" in device
+        else "",
         f"members {device['members']}" if "members" in device else "",
     ]
     return ", ".join(filter(None, parts))
@@ -111,4 +151,8 @@ def _device(device: Mapping[str, str]) -> str:
 
 def _kib(text: str) -> str:
     words = text.split()
-    return size(1024 * int(words[0])) if words[1:] == ["kB"] and words[0].isdigit() else text
+    return (
+        size(1024 * int(words[0]))
+        if words[1:] == ["kB"] and words[0].isdigit()
+        else text
+    )

@@ -66,9 +66,14 @@ class Track(NamedTuple):
             done = level.area / 1000
             places = np.cumsum(done) - done / 2
         else:
-            places = self.offset + (np.arange(len(level.weight)) + 0.5) * level.width / 1000
+            places = (
+                self.offset + (np.arange(len(level.weight)) + 0.5) * level.width / 1000
+            )
         mean, low, high, _ = level.scaled(1.0)
-        return [Point(*map(float, each)) for each in zip(places, mean, low, high, strict=True)]
+        return [
+            Point(*map(float, each))
+            for each in zip(places, mean, low, high, strict=True)
+        ]
 
     def whole(self) -> Point:
         """All of it: the mean over time (of latencies, over I/Os or time), least and greatest; ``x`` is its length."""
@@ -76,8 +81,14 @@ class Track(NamedTuple):
         weight = float(level.weight.sum())
         mean = float(level.area.sum()) / weight if weight else math.nan
         known = np.isfinite(level.low)
-        low, high = (level.low[known].min(), level.high[known].max()) if known.any() else (math.nan, math.nan)
-        return Point(len(level.weight) * level.width / 1000, mean, float(low), float(high))
+        low, high = (
+            (level.low[known].min(), level.high[known].max())
+            if known.any()
+            else (math.nan, math.nan)
+        )
+        return Point(
+            len(level.weight) * level.width / 1000, mean, float(low), float(high)
+        )
 
     def weighs_time(self) -> bool:
         """Whether its means are over time, as of windows that do not say how many I/Os they hold; else over rows."""
@@ -124,7 +135,9 @@ def timelines(sides: Mapping[str, Iterable[Run]]) -> tuple[Timeline, ...]:
     found: list[Timeline] = []
     for of in ORDER:
         own = [log for log in logs if log.run.lines and log.run.lines[0].of == of]
-        for job, group in _grouped(own, (lambda log: log.job) if apart else (lambda log: "")):
+        for job, group in _grouped(
+            own, (lambda log: log.job) if apart else (lambda log: "")
+        ):
             for kind in KINDS:
                 lines: list[tuple[_Log, Line]] = []
                 for log in group:
@@ -158,26 +171,39 @@ def _sum(one: Line, other: Line) -> Line:
         rows[2, held] += np.where(np.isfinite(level.high), level.high, 0.0)
         rows[3, held] = np.maximum(rows[3, held], level.weight)
     rows[0] = np.divide(rows[0], rows[3], out=np.zeros(count), where=rows[3] > 0)
-    return msgspec.structs.replace(one, width=width, rows=one.rows + other.rows, data=rows.tobytes())
+    return msgspec.structs.replace(
+        one, width=width, rows=one.rows + other.rows, data=rows.tobytes()
+    )
 
 
 def _level(line: Line) -> Level:
     """A line as buckets that can be joined."""
     mean, low, high, weight = np.frombuffer(line.data).reshape(4, -1)
     area = np.where(weight > 0, mean * weight, 0.0)
-    low, high = np.where(np.isnan(low), np.inf, low), np.where(np.isnan(high), -np.inf, high)
+    low, high = (
+        np.where(np.isnan(low), np.inf, low),
+        np.where(np.isnan(high), -np.inf, high),
+    )
     return Level(line.width, weight, area, low, high, np.zeros(len(mean)))
 
 
-def _charts(job: str, kind: Did, tracks: Sequence[Track], most: int) -> Iterator[Timeline]:
+def _charts(
+    job: str, kind: Did, tracks: Sequence[Track], most: int
+) -> Iterator[Timeline]:
     """At most ``most`` lines in each. Writes are drawn over what had been written too."""
     for first in range(0, len(tracks), most):
         own = tuple(tracks[first : first + most])
-        counted = f"{first + 1} to {first + len(own)} of {len(tracks)}" if len(tracks) > most else ""
+        counted = (
+            f"{first + 1} to {first + len(own)} of {len(tracks)}"
+            if len(tracks) > most
+            else ""
+        )
         line = own[0].line
         part = ": ".join(text for text in (job, counted) if text)
         clock = any(track.offset for track in own)
-        chart = Timeline(kind, line.of, UNITS.get(line.unit, line.unit), part, own, aligned=not clock)
+        chart = Timeline(
+            kind, line.of, UNITS.get(line.unit, line.unit), part, own, aligned=not clock
+        )
         yield chart
         if line.of == "bw" and kind == "write":
             yield chart._replace(axis="written")
@@ -189,7 +215,9 @@ def _named(side: str, runs: Iterable[Run]) -> Iterator[_Log]:
     for run in own:
         name = run.place.file.removeprefix(common)
         number = number_of(name)
-        job = (without_kind(name) or name).removesuffix(".log").removesuffix(f".{number}")
+        job = (
+            (without_kind(name) or name).removesuffix(".log").removesuffix(f".{number}")
+        )
         yield _Log(side, job, number, run)
 
 
@@ -207,7 +235,9 @@ def _shared(logs: Sequence[_Log]) -> bool:
     return any(len(names) > 1 for names in sides.values())
 
 
-def _grouped(logs: Iterable[_Log], key: Callable[[_Log], str]) -> Iterator[tuple[str, list[_Log]]]:
+def _grouped(
+    logs: Iterable[_Log], key: Callable[[_Log], str]
+) -> Iterator[tuple[str, list[_Log]]]:
     names = list(logs)
     order = {name: place for place, name in enumerate(dict.fromkeys(map(key, names)))}
     for name, group in groupby(sorted(names, key=lambda log: order[key(log)]), key=key):
@@ -217,13 +247,22 @@ def _grouped(logs: Iterable[_Log], key: Callable[[_Log], str]) -> Iterator[tuple
 def _tracks(found: Sequence[tuple[_Log, Line]], several: bool) -> list[Track]:
     """Lines of one side stand as the clock says where all logs have one and overlap; else each begins at 0."""
     begun = [line.started for _, line in found if line.started is not None]
-    ends = [line.started + _seconds(line) for _, line in found if line.started is not None]
+    ends = [
+        line.started + _seconds(line) for _, line in found if line.started is not None
+    ]
     clock = not several and len(begun) == len(found) > 1 and max(begun) < min(ends)
     first = min(begun, default=0.0)
     tracks = []
     for log, line in found:
         name = f"{log.side}: {log.name}" if several else log.name
-        tracks.append(Track(name, log.side if several else name, line, (line.started or 0.0) - first if clock else 0.0))
+        tracks.append(
+            Track(
+                name,
+                log.side if several else name,
+                line,
+                (line.started or 0.0) - first if clock else 0.0,
+            )
+        )
     return tracks
 
 

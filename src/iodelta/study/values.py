@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 import msgspec
@@ -61,7 +61,11 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
         """What ``low`` and ``high`` are; empty where there is no interval."""
         if self.low is None:
             return ""
-        return "95 % interval of the median" if order_statistic(self.runs) else "range of the runs"
+        return (
+            "95 % interval of the median"
+            if order_statistic(self.runs)
+            else "range of the runs"
+        )
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +86,11 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
 
     def of(self, kind: Kind, metric: str) -> dict[tuple[str, str], Value]:
         """The values of one metric by cell and variant."""
-        return {(v.cell, v.variant): v for v in self.values if v.kind == kind and v.metric == metric}
+        return {
+            (v.cell, v.variant): v
+            for v in self.values
+            if v.kind == kind and v.metric == metric
+        }
 
     def kinds(self) -> tuple[Kind, ...]:
         """Directions that did anything, in first-seen order."""
@@ -101,7 +109,9 @@ def of_samples(places: Iterable[Place], samples: Iterable[Sample]) -> Values:
         variants[variant] = None
         for direction in directions:
             for metric, number in numbers(direction):
-                found.setdefault((cell, variant, direction.kind, metric), []).append(number)
+                found.setdefault((cell, variant, direction.kind, metric), []).append(
+                    number
+                )
     values = tuple(_value(*key, numbers=own) for key, own in found.items())
     held = {value.cell for value in values}
     return Values(
@@ -113,7 +123,10 @@ def of_samples(places: Iterable[Place], samples: Iterable[Sample]) -> Values:
 
 def numbers(direction: Direction) -> Iterator[tuple[str, float]]:
     """Every number of a run's direction that is known. A percentile needs 100 I/Os beyond it where they are counted."""
-    for metric, quantity in (("iops", direction.iops), ("bandwidth", direction.bandwidth)):
+    for metric, quantity in (
+        ("iops", direction.iops),
+        ("bandwidth", direction.bandwidth),
+    ):
         if usable(quantity):
             yield metric, quantity.value
     total = latency(direction)
@@ -136,18 +149,34 @@ def usable(quantity: Quantity) -> bool:
 def percentiles_of(direction: Direction) -> Latency | None:
     """The latency that has percentiles: fio gives those of clat unless asked otherwise."""
     own = (direction.lat, direction.clat)
-    return next((one for one in own if one is not None and (one.percentiles or one.histogram is not None)), None)
+    return next(
+        (
+            one
+            for one in own
+            if one is not None and (one.percentiles or one.histogram is not None)
+        ),
+        None,
+    )
 
 
 def _borne(found: Latency, percent: float) -> bool:
     return not found.count or found.count * (100 - percent) / 100 >= BEYOND * (1 - 1e-9)
 
 
-def _value(cell: str, variant: str, kind: Kind, metric: str, *, numbers: Sequence[float]) -> Value:
+def _value(
+    cell: str, variant: str, kind: Kind, metric: str, *, numbers: Sequence[float]
+) -> Value:
     low, high = spread(numbers)
     middle = median(numbers)
     return Value(
-        cell=cell, variant=variant, kind=kind, metric=metric, value=middle, low=low, high=high, runs=len(numbers)
+        cell=cell,
+        variant=variant,
+        kind=kind,
+        metric=metric,
+        value=middle,
+        low=low,
+        high=high,
+        runs=len(numbers),
     )
 
 
@@ -191,7 +220,10 @@ def entry_places(cells: Iterable[tuple[str, Entry]]) -> list[Place]:
         work = msgspec.structs.replace(entry.run.workload, iodepth=None, numjobs=None)
         name = run_name(msgspec.structs.replace(entry.run, workload=work))
         panel = ", ".join(part for part in (name, entry.condition) if part)
-        depth, jobs = entry.run.workload.iodepth, entry.run.workload.numjobs or entry.run.jobs
+        depth, jobs = (
+            entry.run.workload.iodepth,
+            entry.run.workload.numjobs or entry.run.jobs,
+        )
         found.append(Place(cell=cell, panel=panel, depth=depth, jobs=jobs))
     return _told_apart(found)
 
@@ -203,15 +235,21 @@ def cell_places(experiment: Experiment) -> list[Place]:
     for cell in experiment.cells:
         kind, size = kind_and_size(cell.options, experiment.variants)
         name = workload_name(Workload(rw=kind, bs=_bytes(size)), sizes=size)
-        panel = ", ".join(part for part in (name, cell.condition if several else "") if part)
-        depth, jobs = (_count(experiment, cell, option) for option in ("iodepth", "numjobs"))
+        panel = ", ".join(
+            part for part in (name, cell.condition if several else "") if part
+        )
+        depth, jobs = (
+            _count(experiment, cell, option) for option in ("iodepth", "numjobs")
+        )
         found.append(Place(cell=cell.name, panel=panel, depth=depth, jobs=jobs))
     return _told_apart(found)
 
 
 def _count(experiment: Experiment, cell: Cell, option: str) -> int | None:
     """The value of an option that all variants have in a cell; None where they differ in it."""
-    if any(name == option for variant in experiment.variants for name, _ in variant.options):
+    if any(
+        name == option for variant in experiment.variants for name, _ in variant.options
+    ):
         return None
     text = cell.option(option) or "1"
     return int(text) if text.isdigit() else None
@@ -231,7 +269,10 @@ def _told_apart(places: Sequence[Place]) -> list[Place]:
         key = (place.panel, place.depth, place.jobs)
         held[key] = held.get(key, 0) + 1
     crowded = {panel for (panel, _, _), count in held.items() if count > 1}
-    return [msgspec.structs.replace(p, panel=_rest(p.cell)) if p.panel in crowded else p for p in places]
+    return [
+        msgspec.structs.replace(p, panel=_rest(p.cell)) if p.panel in crowded else p
+        for p in places
+    ]
 
 
 def _rest(cell: str) -> str:
@@ -247,7 +288,13 @@ def ordered(places: Iterable[Place]) -> list[Place]:
 
     def key(place: Place) -> tuple[object, ...]:
         panel = (shapes[_shape(place.panel)], _numbers(place.panel))
-        return *panel, place.jobs or 0, place.depth or 0, cells[_shape(place.cell)], _numbers(place.cell)
+        return (
+            *panel,
+            place.jobs or 0,
+            place.depth or 0,
+            cells[_shape(place.cell)],
+            _numbers(place.cell),
+        )
 
     return sorted(own, key=key)
 
@@ -266,8 +313,11 @@ def _numbers(name: str) -> tuple[float, ...]:
 
 def _sized(name: str) -> str:
     """A name with its sizes in bytes: 4k before 64k before 1m."""
-    whole: Callable[[re.Match[str]], str] = lambda found: str(int(found[1]) * _FACTORS[found[2].lower()])  # noqa: E731
-    return _SIZES.sub(whole, name)
+    return _SIZES.sub(_in_bytes, name)
+
+
+def _in_bytes(size: re.Match[str]) -> str:
+    return str(int(size[1]) * _FACTORS[size[2].lower()])
 
 
 # From results
@@ -278,7 +328,10 @@ def of_entries(entries: Sequence[tuple[str, str, Entry]]) -> Values:
     first = {cell: (cell, entry) for cell, _, entry in reversed(entries)}
     seen = dict.fromkeys(cell for cell, _, _ in entries)
     places = entry_places(first[cell] for cell in seen)
-    found = of_samples(places, ((cell, variant, entry.run.directions) for cell, variant, entry in entries))
+    found = of_samples(
+        places,
+        ((cell, variant, entry.run.directions) for cell, variant, entry in entries),
+    )
     return msgspec.structs.replace(found, cpu=tuple(_cpu(entries)))
 
 
@@ -294,8 +347,12 @@ def _cpu(entries: Sequence[tuple[str, str, Entry]]) -> Iterator[Value]:
         yield _value(cell, variant, runs[0].directions[0].kind, "cpu", numbers=shares)
 
 
-def of_trials(experiment: Experiment, trials: Iterable[Trial], variants: Sequence[str]) -> Values:
+def of_trials(
+    experiment: Experiment, trials: Iterable[Trial], variants: Sequence[str]
+) -> Values:
     """An experiment's trials that count."""
     samples = ((trial.cell, trial.variant, trial.directions) for trial in trials)
     found = of_samples(cell_places(experiment), samples)
-    return msgspec.structs.replace(found, variants=tuple(name for name in variants if name in found.variants))
+    return msgspec.structs.replace(
+        found, variants=tuple(name for name in variants if name in found.variants)
+    )

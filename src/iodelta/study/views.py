@@ -67,14 +67,24 @@ class Views(msgspec.Struct, frozen=True):
 def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
     """Every view of the ``trials`` that count (complete blocks of usable trials)."""
     experiment = plan.experiment
-    rates = [metric for metric in plan.rules.metrics if metric.name.endswith((".iops", ".bandwidth"))]
+    rates = [
+        metric
+        for metric in plan.rules.metrics
+        if metric.name.endswith((".iops", ".bandwidth"))
+    ]
     by_cell: dict[str, list[Trial]] = {}
     for trial in trials:
         by_cell.setdefault(trial.cell, []).append(trial)
-    others = [variant.name for variant in experiment.variants if variant.name != experiment.baseline]
+    others = [
+        variant.name
+        for variant in experiment.variants
+        if variant.name != experiment.baseline
+    ]
     series = {
         (cell, metric.name, other): series_of(own, metric, experiment.baseline, other)
-        for (cell, own), metric, other in product(by_cell.items(), plan.rules.metrics, others)
+        for (cell, own), metric, other in product(
+            by_cell.items(), plan.rules.metrics, others
+        )
     }
     rated = [one for one in series.values() if one.metric in rates and _measured(one)]
     shown = list(by_cell.items())[: SHIFTS // max(1, len(others))]
@@ -86,7 +96,10 @@ def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
         knees=tuple(_knees(plan, trials, rates, others)),
         shifts=tuple(_shifts(shown, plan, others)),
         modes=tuple(_modes(shown, experiment.baseline, others)),
-        costs=tuple(_cost(cell, name, own) for (cell, own), name in product(by_cell.items(), arms)),
+        costs=tuple(
+            _cost(cell, name, own)
+            for (cell, own), name in product(by_cell.items(), arms)
+        ),
     )
 
 
@@ -98,10 +111,16 @@ def _shifts(
     for cell, own in shown:
         kinds = dict.fromkeys(direction.kind for direction in own[0].directions)
         for kind, other in product(kinds, others):
-            yield cell, other, latency_shift(own, kind, baseline, other, plan.rules, cell=cell)
+            yield (
+                cell,
+                other,
+                latency_shift(own, kind, baseline, other, plan.rules, cell=cell),
+            )
 
 
-def _modes(shown: Iterable[tuple[str, Sequence[Trial]]], baseline: str, others: Sequence[str]) -> Iterator[ModeChange]:
+def _modes(
+    shown: Iterable[tuple[str, Sequence[Trial]]], baseline: str, others: Sequence[str]
+) -> Iterator[ModeChange]:
     """The speeds of comparisons with per-second logs, where there are two."""
     for cell, own in shown:
         logged = set(chain.from_iterable(map(_logged, own)))
@@ -140,18 +159,32 @@ def _recommendation(
         return None
     weights = plan.experiment.design.weights
     planned = len(plan.experiment.cells)
-    return recommend(groups, plan.rules, weights=weights, forbidden=_forbidden(judgement), planned=planned)
+    return recommend(
+        groups,
+        plan.rules,
+        weights=weights,
+        forbidden=_forbidden(judgement),
+        planned=planned,
+    )
 
 
 def _forbidden(judgement: Judgement) -> list[Finding]:
     """An order trend anywhere, or a placebo that was called a change: then no winner is named."""
     every = chain.from_iterable(v.findings for v in judgement.verdicts)
-    found = [finding for finding in every if finding.rule.startswith("verdict.order-trend")]
+    found = [
+        finding for finding in every if finding.rule.startswith("verdict.order-trend")
+    ]
     for verdict in judgement.verdicts:
         if verdict.variant == PLACEBO and verdict.word in ("regression", "improvement"):
             what = f"the placebo, the baseline under another name, was called {verdict.word} in {verdict.cell}"
             found.append(
-                Finding("report.placebo", "hard", verdict.cell, what, "find what differs between equal trials")
+                Finding(
+                    "report.placebo",
+                    "hard",
+                    verdict.cell,
+                    what,
+                    "find what differs between equal trials",
+                )
             )
     return found
 
@@ -161,19 +194,27 @@ def _together(
 ) -> tuple[tuple[str, str, Together], ...]:
     found = []
     changed = {
-        (v.cell, v.variant, v.metric.name) for v in judgement.verdicts if v.word in ("regression", "improvement")
+        (v.cell, v.variant, v.metric.name)
+        for v in judgement.verdicts
+        if v.word in ("regression", "improvement")
     }
     for cell, variant in dict.fromkeys((v.cell, v.variant) for v in judgement.verdicts):
         for kind in dict.fromkeys(metric.kind for metric in plan.rules.metrics):
             rate, latency = f"{kind}.iops", f"{kind}.lat.mean"
             if {(cell, variant, rate), (cell, variant, latency)} <= changed:
-                account = told_apart(series[cell, rate, variant], series[cell, latency, variant], plan.rules)
+                account = told_apart(
+                    series[cell, rate, variant],
+                    series[cell, latency, variant],
+                    plan.rules,
+                )
                 if isinstance(account, Together):
                     found.append((cell, variant, account))
     return tuple(found)
 
 
-def _knees(plan: Plan, trials: Sequence[Trial], rates: Sequence[Metric], others: Sequence[str]) -> list[KneeMove]:
+def _knees(
+    plan: Plan, trials: Sequence[Trial], rates: Sequence[Metric], others: Sequence[str]
+) -> list[KneeMove]:
     found = []
     for depths in sweeps(plan.experiment):
         own = [trial for trial in trials if trial.cell in depths]
@@ -181,7 +222,11 @@ def _knees(plan: Plan, trials: Sequence[Trial], rates: Sequence[Metric], others:
             for other in others:
                 if other != PLACEBO:
                     baseline = plan.experiment.baseline
-                    found.append(knee_move(own, depths, rate, baseline, other, seed=plan.rules.seed))
+                    found.append(
+                        knee_move(
+                            own, depths, rate, baseline, other, seed=plan.rules.seed
+                        )
+                    )
     return found
 
 

@@ -28,7 +28,11 @@ SCALED = ("ns", "B/s", "B", "%")
 
 NAMES_OF_COMMANDS = {"wall": "wall time", "cpu": "CPU time", "memory": "peak memory"}
 
-_LATENCY = {"lat": "latency", "clat": "completion latency", "slat": "submission latency"}
+_LATENCY = {
+    "lat": "latency",
+    "clat": "completion latency",
+    "slat": "submission latency",
+}
 
 
 def setting(knob: str, value: str) -> str:
@@ -39,7 +43,9 @@ def setting(knob: str, value: str) -> str:
         table = from_json(value, dict[str, list[str]])
     except msgspec.MsgspecError:  # of a file from elsewhere
         return value
-    return ", ".join(f"{when}: {shlex.join(words)}" for when, words in table.items() if words)
+    return ", ".join(
+        f"{when}: {shlex.join(words)}" for when, words in table.items() if words
+    )
 
 
 def inert(text: str) -> str:
@@ -47,7 +53,9 @@ def inert(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        char if unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else f"\\x{ord(char):02x}"
+        char
+        if unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+        else f"\\x{ord(char):02x}"
         for char in text
     )
 
@@ -61,8 +69,20 @@ def wrap(text: str, width: int, indent: str = "", *, whole: bool = False) -> lis
     """
     tied = re.sub(r"`[^`]*`| %", lambda found: found[0].replace(" ", "\0"), text)
     room = width - len(indent)
-    kept = tied if whole else " ".join(word if "`" in word else _cut(word, room) for word in tied.split(" "))
-    lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+    kept = (
+        tied
+        if whole
+        else " ".join(
+            word if "`" in word else _cut(word, room) for word in tied.split(" ")
+        )
+    )
+    lines = textwrap.wrap(
+        kept,
+        width,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
     return [line.replace("\0", " ") for line in lines]
 
 
@@ -73,7 +93,11 @@ def _cut(word: str, room: int) -> str:
 
 def name_of_command(name: str, unit: str) -> str:
     """A number of a command: with its unit where ``quantity`` does not print one."""
-    return NAMES_OF_COMMANDS.get(name, name) if unit in ("", *SCALED) else f"{name} ({unit})"
+    return (
+        NAMES_OF_COMMANDS.get(name, name)
+        if unit in ("", *SCALED)
+        else f"{name} ({unit})"
+    )
 
 
 def metric_name(metric: Metric, *, with_kind: bool) -> str:
@@ -104,9 +128,15 @@ def quantity(value: float | None, unit: str, places: int = 4) -> str:
     if value is None or not math.isfinite(value):
         return "-"
     if unit == "ns":
-        return _scaled(value, (("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)), places)
+        return _scaled(
+            value, (("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)), places
+        )
     if unit == "B/s":
-        return _scaled(value, (("B/s", 1.0), ("KiB/s", 2.0**10), ("MiB/s", 2.0**20), ("GiB/s", 2.0**30)), places)
+        return _scaled(
+            value,
+            (("B/s", 1.0), ("KiB/s", 2.0**10), ("MiB/s", 2.0**20), ("GiB/s", 2.0**30)),
+            places,
+        )
     if unit == "B":
         return size(value)
     if unit == "%":
@@ -158,7 +188,10 @@ def between(low: float, high: float) -> str:
     """``-1.9 .. -0.4``, in percent. An interval that excludes 0 is not rounded to one that ends at it."""
     places = [digits((high - low) / 2)] * 2
     if low * high > 0:
-        places = [_places_to_see(end, enough) for end, enough in zip((low, high), places, strict=True)]
+        places = [
+            _places_to_see(end, enough)
+            for end, enough in zip((low, high), places, strict=True)
+        ]
     return f"{_signed(low, places[0])} .. {_signed(high, places[1])}"
 
 
@@ -204,7 +237,11 @@ def duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 120:
         return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+    return (
+        f"{minutes // 60} h {minutes % 60} min"
+        if minutes % 60
+        else f"{minutes // 60} h"
+    )
 
 
 def expected(seconds: float) -> str:
@@ -214,4 +251,13 @@ def expected(seconds: float) -> str:
 
 def size(count: float) -> str:
     """``4 KiB``, ``1.5 GiB``."""
-    return _scaled(count, (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40)))
+    return _scaled(
+        count,
+        (
+            ("B", 1.0),
+            ("KiB", 2.0**10),
+            ("MiB", 2.0**20),
+            ("GiB", 2.0**30),
+            ("TiB", 2.0**40),
+        ),
+    )

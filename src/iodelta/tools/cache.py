@@ -27,7 +27,11 @@ def held(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise MeasureError("another build is going on", place=str(directory), remedy="wait for its end") from None
+            raise MeasureError(
+                "another build is going on",
+                place=str(directory),
+                remedy="wait for its end",
+            ) from None
         yield
     finally:
         os.close(descriptor)

@@ -23,7 +23,12 @@ TIMEOUT = 30
 """Seconds without an answer after which apt gives an archive up."""
 
 
-def fetch_source(package: str, place: Path, log: Path, on_line: Callable[[str], None] = lambda line: None) -> Path:
+def fetch_source(
+    package: str,
+    place: Path,
+    log: Path,
+    on_line: Callable[[str], None] = lambda line: None,
+) -> Path:
     """The ``.dsc`` of the newest source of ``package``, beside its files in ``place``; what is there already is kept.
 
     Raises MeasureError for what is missing, and what apt says when it cannot.
@@ -42,8 +47,16 @@ def fetch_source(package: str, place: Path, log: Path, on_line: Callable[[str], 
     apt = ["apt-get", *_options(own)]
     network = "are the archives of /etc/apt reachable from here? the same command continues where this one stopped"
     step([*apt, "update"], place, log, remedy=network, on_line=on_line)
-    step([*apt, "source", "--download-only", package], place, log, remedy=network, on_line=on_line)
-    found = sorted(place.glob(f"{package}_*.dsc"), key=lambda path: path.stat().st_mtime)
+    step(
+        [*apt, "source", "--download-only", package],
+        place,
+        log,
+        remedy=network,
+        on_line=on_line,
+    )
+    found = sorted(
+        place.glob(f"{package}_*.dsc"), key=lambda path: path.stat().st_mtime
+    )
     if not found:
         raise MeasureError(f"apt-get fetched no source of {package}", place=str(log))
     return found[-1]
@@ -61,10 +74,14 @@ def unpack_source(dsc: Path, place: Path, log: Path) -> Path:
 def source_version(dsc: Path) -> str:
     """The version that a ``.dsc`` is of. Raises MeasureError."""
     found = re.search(
-        r"^Version: ([A-Za-z0-9.+~:-]+)$", dsc.read_text(encoding="utf-8", errors="replace"), re.MULTILINE
+        r"^Version: ([A-Za-z0-9.+~:-]+)$",
+        dsc.read_text(encoding="utf-8", errors="replace"),
+        re.MULTILINE,
     )
     if found is None:
-        raise MeasureError("says no version", place=str(dsc), remedy="remove it, and try again")
+        raise MeasureError(
+            "says no version", place=str(dsc), remedy="remove it, and try again"
+        )
     return found[1]
 
 
@@ -79,13 +96,22 @@ def _options(own: Path) -> list[str]:
         "Acquire::https::Timeout": str(TIMEOUT),
         **({"APT::Sandbox::User": "root"} if os.geteuid() == 0 else {}),
     }
-    return list(chain.from_iterable(("-o", f"{name}={value}") for name, value in settings.items()))
+    return list(
+        chain.from_iterable(
+            ("-o", f"{name}={value}") for name, value in settings.items()
+        )
+    )
 
 
 def _write_lists(parts: Path) -> None:
     """The configured archives as archives of sources. Raises MeasureError when there is none."""
     shell = "SOURCES Dir::Etc::sourcelist/f PARTS Dir::Etc::sourceparts/d"
-    done = subprocess.run(["apt-config", "shell", *shell.split()], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["apt-config", "shell", *shell.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     places = dict(word.split("=", 1) for word in shlex.split(done.stdout))
     directory = Path(places.get("PARTS", "/etc/apt/sources.list.d"))
     files = [Path(places.get("SOURCES", "/etc/apt/sources.list"))]
@@ -93,8 +119,15 @@ def _write_lists(parts: Path) -> None:
     for old in parts.iterdir():
         old.unlink()
     for number, file in enumerate(files):
-        if file.is_file() and (text := as_sources(file.read_text(errors="replace"), file.suffix == ".sources")):
-            (parts / f"{number:03d}{'.sources' if file.suffix == '.sources' else '.list'}").write_text(text)
+        if file.is_file() and (
+            text := as_sources(
+                file.read_text(errors="replace"), file.suffix == ".sources"
+            )
+        ):
+            (
+                parts
+                / f"{number:03d}{'.sources' if file.suffix == '.sources' else '.list'}"
+            ).write_text(text)
     if not any(parts.iterdir()):
         raise MeasureError(
             "no archive is configured for apt",
@@ -109,13 +142,28 @@ def as_sources(text: str, stanzas: bool) -> str:
     Source: sources.list(5). Empty when it configures nothing, or nothing that is enabled.
     """
     if not stanzas:
-        entries = (re.sub(r"^deb(-src)?(?=\s)", "deb-src", line.strip()) for line in text.splitlines())
-        return "".join(f"{entry}\n" for entry in dict.fromkeys(entries) if entry.startswith("deb-src"))
+        entries = (
+            re.sub(r"^deb(-src)?(?=\s)", "deb-src", line.strip())
+            for line in text.splitlines()
+        )
+        return "".join(
+            f"{entry}\n"
+            for entry in dict.fromkeys(entries)
+            if entry.startswith("deb-src")
+        )
     kept = []
     for stanza in re.split(r"\n\s*\n", text):
         lines = [line for line in stanza.splitlines() if not line.startswith("#")]
         types = [line for line in lines if re.match(r"(?i)types:.*\bdeb\b", line)]
-        disabled = any(re.match(r"(?i)enabled:\s*(no|false|0|off|disable|without)\b", line) for line in lines)
+        disabled = any(
+            re.match(r"(?i)enabled:\s*(no|false|0|off|disable|without)\b", line)
+            for line in lines
+        )
         if types and not disabled:
-            kept.append("\n".join(re.sub(r"(?i)^types:.*", "Types: deb-src", line) for line in lines) + "\n")
+            kept.append(
+                "\n".join(
+                    re.sub(r"(?i)^types:.*", "Types: deb-src", line) for line in lines
+                )
+                + "\n"
+            )
     return "\n".join(kept)

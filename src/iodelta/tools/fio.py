@@ -61,14 +61,24 @@ def built_fio() -> BuiltFio | None:
     for record in cache("fio").glob(f"[!.]*/{_RECORD}"):
         with contextlib.suppress(OSError, msgspec.DecodeError):
             told = from_json(record.read_bytes(), _Record)
-            if all(told.sha256.get(name) == _sha256(record.parent / name) for name in PROGRAMS):
+            if all(
+                told.sha256.get(name) == _sha256(record.parent / name)
+                for name in PROGRAMS
+            ):
                 place = record.parent
-                found.append((told.made, BuiltFio(place / "fio", place / "io_uring", told.version)))
+                found.append(
+                    (
+                        told.made,
+                        BuiltFio(place / "fio", place / "io_uring", told.version),
+                    )
+                )
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
 def build_fio(
-    *, source: Path | None = None, on_step: Callable[[str, float | None], None] = lambda text, share: None
+    *,
+    source: Path | None = None,
+    on_step: Callable[[str, float | None], None] = lambda text, share: None,
 ) -> BuiltFio:
     """Make them, or finish what an interrupted build began; a build of the same version is replaced.
 
@@ -97,7 +107,12 @@ def build_fio(
         ) from error
 
 
-def _build(place: Path, making: Path, source: Path | None, on_step: Callable[[str, float | None], None]) -> BuiltFio:
+def _build(
+    place: Path,
+    making: Path,
+    source: Path | None,
+    on_step: Callable[[str, float | None], None],
+) -> BuiltFio:
     log = making / "log"
     log.write_text("")
     if source is None:
@@ -114,10 +129,21 @@ def _build(place: Path, making: Path, source: Path | None, on_step: Callable[[st
         shutil.copytree(source, tree, symlinks=True)
         version = ""
     on_step("configuring", None)
-    static = ["./configure", "--build-static", "--disable-native", "--disable-numa", "--disable-rdma", "--disable-http"]
+    static = [
+        "./configure",
+        "--build-static",
+        "--disable-native",
+        "--disable-numa",
+        "--disable-rdma",
+        "--disable-http",
+    ]
     said = step(static, tree, log, remedy=f"see {log}")
     if not re.search(r"^Linux AIO support\s+yes", said, re.MULTILINE):
-        raise MeasureError("fio's configure finds no libaio", place=str(log), remedy="apt-get install libaio-dev")
+        raise MeasureError(
+            "fio's configure finds no libaio",
+            place=str(log),
+            remedy="apt-get install libaio-dev",
+        )
     _make(tree, log, on_step)
     on_step("verifying", None)
     found = _verified(tree, log)
@@ -126,7 +152,9 @@ def _build(place: Path, making: Path, source: Path | None, on_step: Callable[[st
 
 def _make(tree: Path, log: Path, on_step: Callable[[str, float | None], None]) -> None:
     targets = list(PROGRAMS.values())
-    planned = step(["make", "-n", *targets], tree, log, remedy=f"see {log}").count("echo '  ")
+    planned = step(["make", "-n", *targets], tree, log, remedy=f"see {log}").count(
+        "echo '  "
+    )
     done = 0
 
     def line(text: str) -> None:
@@ -144,13 +172,21 @@ def _verified(tree: Path, log: Path) -> str:
     for built in PROGRAMS.values():
         headers = (tree / built).read_bytes()[:4096]
         if headers[:4] != b"\x7fELF" or b"ld-linux" in headers or b"ld-musl" in headers:
-            raise MeasureError(f"{built} was not linked statically", place=str(log), remedy="is libc6-dev whole?")
+            raise MeasureError(
+                f"{built} was not linked statically",
+                place=str(log),
+                remedy="is libc6-dev whole?",
+            )
     version = step(["./fio", "--version"], tree, log, remedy=f"see {log}").strip()
     engines = step(["./fio", "--enghelp"], tree, log, remedy=f"see {log}").split()
     if lacking := [engine for engine in ENGINES if engine not in engines]:
-        raise MeasureError(f"the new fio has no engine {', '.join(lacking)}", place=str(log))
+        raise MeasureError(
+            f"the new fio has no engine {', '.join(lacking)}", place=str(log)
+        )
     job = "--name=try --ioengine=null --rw=read --size=1m --thread --output-format=json --eta=never"
-    if '"io_bytes" : 1048576' not in step(["./fio", *job.split()], tree, log, remedy=f"see {log}"):
+    if '"io_bytes" : 1048576' not in step(
+        ["./fio", *job.split()], tree, log, remedy=f"see {log}"
+    ):
         raise MeasureError("the new fio does not do a job's I/O", place=str(log))
     return version.removeprefix("fio-")
 
@@ -161,11 +197,13 @@ def _kept(place: Path, making: Path, tree: Path, version: str) -> BuiltFio:
         sums = {}
         for name, built in PROGRAMS.items():
             shutil.copy2(tree / built, Path(draft, name))
-            subprocess.run(["strip", str(Path(draft, name))], check=False, capture_output=True)
+            subprocess.run(
+                ["strip", str(Path(draft, name))], check=False, capture_output=True
+            )
             sums[name] = _sha256(Path(draft, name))
-        compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[
-            0
-        ]
+        compiler = subprocess.run(
+            ["cc", "--version"], capture_output=True, text=True, check=False
+        ).stdout.split("\n")[0]
         record = _Record(version, compiler, Path(draft, "fio").stat().st_mtime, sums)
         Path(draft, _RECORD).write_bytes(msgspec.json.encode(record))
         final = place / version
@@ -179,12 +217,25 @@ def _kept(place: Path, making: Path, tree: Path, version: str) -> BuiltFio:
 
 def _check_tools(fetching: bool) -> None:
     """Raises MeasureError that names all that is missing to build, and how to get it."""
-    wanted = {"cc": "gcc", "make": "make", **({"dpkg-source": "dpkg-dev"} if fetching else {})}
+    wanted = {
+        "cc": "gcc",
+        "make": "make",
+        **({"dpkg-source": "dpkg-dev"} if fetching else {}),
+    }
     if fetching and shutil.which("apt-get") is None:
-        del wanted["dpkg-source"]  # said better, with the way around it, when apt-get is missed
-    missing = {package: f"{tool} ({package})" for tool, package in wanted.items() if shutil.which(tool) is None}
+        del wanted[
+            "dpkg-source"
+        ]  # said better, with the way around it, when apt-get is missed
+    missing = {
+        package: f"{tool} ({package})"
+        for tool, package in wanted.items()
+        if shutil.which(tool) is None
+    }
     if "gcc" not in missing:
-        for header, package in (("libaio.h", "libaio-dev"), ("linux/io_uring.h", "linux-libc-dev")):
+        for header, package in (
+            ("libaio.h", "libaio-dev"),
+            ("linux/io_uring.h", "linux-libc-dev"),
+        ):
             if not _has_header(header):
                 missing[package] = f"{header} ({package})"
     if missing:
@@ -197,7 +248,9 @@ def _check_tools(fetching: bool) -> None:
 
 def _has_header(name: str) -> bool:
     words = ["cc", "-E", "-x", "c", "-"]
-    done = subprocess.run(words, input=f"#include <{name}>\n".encode(), capture_output=True, check=False)
+    done = subprocess.run(
+        words, input=f"#include <{name}>\n".encode(), capture_output=True, check=False
+    )
     return done.returncode == 0
 
 

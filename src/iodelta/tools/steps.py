@@ -46,7 +46,11 @@ def step(
                 start_new_session=True,
             )
         except OSError as error:
-            raise MeasureError(f"cannot start {words[0]}: {error.strerror}", place=str(place), remedy=remedy) from error
+            raise MeasureError(
+                f"cannot start {words[0]}: {error.strerror}",
+                place=str(place),
+                remedy=remedy,
+            ) from error
         with process:
             try:
                 for line in process.stdout or ():
@@ -60,5 +64,9 @@ def step(
         code = process.returncode
     if code:
         last = "\n  ".join(tail)
-        raise MeasureError(f"`{' '.join(words[:2])}` ended with {code}:\n  {last}", place=str(log), remedy=remedy)
+        raise MeasureError(
+            f"`{' '.join(words[:2])}` ended with {code}:\n  {last}",
+            place=str(log),
+            remedy=remedy,
+        )
     return "".join(said)

@@ -5,7 +5,16 @@ The functions that judge need scipy, which a plan does not: they are imported wh
 from typing import TYPE_CHECKING, Any
 
 from iodelta.verdict.metrics import Metric, metric, metrics_for, value_of
-from iodelta.verdict.model import Change, FamilySummary, Judgement, Look, Needed, Step, Verdict, Word
+from iodelta.verdict.model import (
+    Change,
+    FamilySummary,
+    Judgement,
+    Look,
+    Needed,
+    Step,
+    Verdict,
+    Word,
+)
 from iodelta.verdict.rules import LOOKS, Rules, Screen
 from iodelta.verdict.series import Series, series_of
 

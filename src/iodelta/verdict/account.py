@@ -20,7 +20,16 @@ from iodelta.verdict.decide import Trace
 from iodelta.verdict.doubts import doubts_of
 from iodelta.verdict.family import Job, Outcome
 from iodelta.verdict.hosts import typical_over
-from iodelta.verdict.model import LARGEST, Carry, Change, Look, Stalls, Verdict, Word, relative
+from iodelta.verdict.model import (
+    LARGEST,
+    Carry,
+    Change,
+    Look,
+    Stalls,
+    Verdict,
+    Word,
+    relative,
+)
 from iodelta.verdict.numbers import Numbers, flagged_blocks, flags_of, numbers_of
 from iodelta.verdict.outlook import Outlook, outlook_of
 from iodelta.verdict.rules import Rules
@@ -30,10 +39,17 @@ from iodelta.verdict.units import Units
 Floats = NDArray[np.float64]
 
 
-def accounts(jobs: Sequence[Job], traces: Sequence[Trace], outcomes: Sequence[Outcome], rules: Rules) -> list[Verdict]:
+def accounts(
+    jobs: Sequence[Job],
+    traces: Sequence[Trace],
+    outcomes: Sequence[Outcome],
+    rules: Rules,
+) -> list[Verdict]:
     """The verdicts of ``jobs``, in order."""
     return [
-        _account(job, trace, outcome, numbers_of(job.unit, trace, outcome, rules), rules)
+        _account(
+            job, trace, outcome, numbers_of(job.unit, trace, outcome, rules), rules
+        )
         for job, trace, outcome in zip(jobs, traces, outcomes, strict=True)
     ]
 
@@ -62,22 +78,37 @@ def look_of(trace: Trace, at: int, rules: Rules) -> Look | None:
     plan = trace.claim.plan
     blocks = plan.blocks[at]
     planned = blocks in rules.looks or blocks in rules.extension
-    return Look(at, blocks, 2.0 * nominal_tails(plan, rules.alpha / 2)[at], at == len(plan.blocks) - 1, planned)
+    return Look(
+        at,
+        blocks,
+        2.0 * nominal_tails(plan, rules.alpha / 2)[at],
+        at == len(plan.blocks) - 1,
+        planned,
+    )
 
 
-def _account(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, rules: Rules) -> Verdict:
+def _account(
+    job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, rules: Rules
+) -> Verdict:
     unit = job.unit
     look = look_of(trace, outcome.at, rules)
     used = look.blocks if look else len(unit.d)
     findings = list(unit.all_findings)
     word, alone, step = outcome.word, trace.alone, outcome.step
     if numbers is not None:
-        doubts, forbidden = doubts_of(unit, trace, outcome.at, numbers, used, judged=look is not None)
+        doubts, forbidden = doubts_of(
+            unit, trace, outcome.at, numbers, used, judged=look is not None
+        )
         findings += doubts
         if forbidden:
             word, alone, step = "inconclusive", "inconclusive", "exhausted"
     outlook = Outlook()
-    if numbers is not None and word == "inconclusive" and look is not None and numbers.sd > 0.0:
+    if (
+        numbers is not None
+        and word == "inconclusive"
+        and look is not None
+        and numbers.sd > 0.0
+    ):
         outlook = outlook_of(job, trace, outcome, numbers, rules)
     shown = _Shown() if numbers is None else _shown(numbers, unit, used)
     phrase, rule = _said(job, trace, outcome, numbers, word, look, findings, rules)
@@ -120,7 +151,9 @@ def _account(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, 
         reachable_margin=outlook.reachable,
         open_share=outlook.open,
         rule=rule,
-        would_change=explain.would_change(word, shown.change, rules.margin, outlook.needed, findings),
+        would_change=explain.would_change(
+            word, shown.change, rules.margin, outlook.needed, findings
+        ),
         block_numbers=unit.numbers[:used],
         changes=shown.changes,
         baseline_first=unit.baseline_first[:used],
@@ -165,9 +198,13 @@ def _change_or_none(estimate: Estimate | None, unit: Units) -> Change | None:
     return None if estimate is None else _change(estimate, unit)
 
 
-def _adding_up(before: float | None, change: Change | None, measured: float | None) -> float | None:
+def _adding_up(
+    before: float | None, change: Change | None, measured: float | None
+) -> float | None:
     """The variant's value in a row that adds up; as it was measured where the baseline's or the change is unknown."""
-    return measured if before is None or change is None else before * (1.0 + change.value)
+    return (
+        measured if before is None or change is None else before * (1.0 + change.value)
+    )
 
 
 def _carry(numbers: Numbers, unit: Units) -> Carry | None:
@@ -175,8 +212,13 @@ def _carry(numbers: Numbers, unit: Units) -> Carry | None:
         return None
     carry, best = numbers.carry, numbers.carry.best
     adjusted = float(carry.adjusted(numbers.typical.value)[best])
-    estimate = Estimate(float(carry.value[best]), carry.low, carry.high, LEVEL, len(numbers.d))
-    return Carry(_change(estimate, unit), relative(-adjusted if unit.higher_is_better else adjusted))
+    estimate = Estimate(
+        float(carry.value[best]), carry.low, carry.high, LEVEL, len(numbers.d)
+    )
+    return Carry(
+        _change(estimate, unit),
+        relative(-adjusted if unit.higher_is_better else adjusted),
+    )
 
 
 def _stalls(unit: Units, used: int) -> Stalls | None:
@@ -200,7 +242,9 @@ def _smallest_p(unit: Units, used: int, rules: Rules) -> float | None:
     return min(1.0, 2.0 * (smallest_share(draws) if replayed else 0.5**draws))
 
 
-def _levels(unit: Units, used: int, *, total: bool) -> tuple[float | None, float | None]:
+def _levels(
+    unit: Units, used: int, *, total: bool
+) -> tuple[float | None, float | None]:
     """Both variants' values as the row shows them: medians over blocks, or the means behind a total."""
     old, new = unit.baseline_values[:used], unit.variant_values[:used]
     if not len(old):
@@ -211,7 +255,10 @@ def _levels(unit: Units, used: int, *, total: bool) -> tuple[float | None, float
     means = (
         (arms.new.mean(), arms.old.mean())
         if unit.higher_is_better
-        else (arms.old.sum() / arms.old_weight.sum(), arms.new.sum() / arms.new_weight.sum())
+        else (
+            arms.old.sum() / arms.old_weight.sum(),
+            arms.new.sum() / arms.new_weight.sum(),
+        )
     )
     return _finite(means[0]), _finite(means[1])
 
@@ -241,7 +288,9 @@ def _said(
 ) -> tuple[str, str]:
     """The phrase, and the rule that fired."""
     unit = job.unit
-    hard = next((finding for finding in findings if finding.severity == "hard"), unit.refusal)
+    hard = next(
+        (finding for finding in findings if finding.severity == "hard"), unit.refusal
+    )
     if hard is not None:
         return f"no verdict: {hard.explanation}", hard.rule
     if numbers is None or look is None:
@@ -250,14 +299,21 @@ def _said(
     phrase = reserved or _phrase(unit, trace, outcome, numbers, word, rules)
     total = numbers.total if trace.basis == "total" else None
     rule = explain.rule_of(
-        word, _change(total or numbers.typical, unit), rules.margin, look, len(job.claim.plan.blocks), unit.unit
+        word,
+        _change(total or numbers.typical, unit),
+        rules.margin,
+        look,
+        len(job.claim.plan.blocks),
+        unit.unit,
     )
     if outcome.p_family is not None and rules.family != "each":
         rule += f"; p over looks {outcome.p_looks:.2g}, {outcome.p_family:.2g} after Holm's correction"
     return phrase, rule
 
 
-def _reserved(job: Job, trace: Trace, outcome: Outcome, word: Word, rules: Rules) -> str:
+def _reserved(
+    job: Job, trace: Trace, outcome: Outcome, word: Word, rules: Rules
+) -> str:
     """Why the word is not the one that the numbers alone suggest; empty where it is."""
     merged = trace.merged.get(outcome.at)
     if merged is not None and not merged.clean:
@@ -266,12 +322,22 @@ def _reserved(job: Job, trace: Trace, outcome: Outcome, word: Word, rules: Rules
         return ""
     if job.standing == "dropped":
         return f"set aside by the screen: no sign of a change in {plural(rules.screen.blocks, 'block')}"
-    if outcome.at not in trace.withheld and trace.alone in ("regression", "improvement"):
+    if outcome.at not in trace.withheld and trace.alone in (
+        "regression",
+        "improvement",
+    ):
         return f"a {trace.alone} by itself, but not after correction for the family of comparisons"
     return ""
 
 
-def _phrase(unit: Units, trace: Trace, outcome: Outcome, numbers: Numbers, word: Word, rules: Rules) -> str:
+def _phrase(
+    unit: Units,
+    trace: Trace,
+    outcome: Outcome,
+    numbers: Numbers,
+    word: Word,
+    rules: Rules,
+) -> str:
     """What the look shows, in words."""
     margin = math.log1p(rules.margin)
     used = trace.claim.plan.blocks[outcome.at]
@@ -283,11 +349,18 @@ def _phrase(unit: Units, trace: Trace, outcome: Outcome, numbers: Numbers, word:
     if word == "inconclusive" and unit.hosts:
         return explain.hosts(typical_over(numbers.d, unit.hosts), len(set(unit.hosts)))
     if word == "equivalent":
-        return explain.equivalent(numbers.typical.low, numbers.typical.high, rules.margin, counted(unit, used).bound)
+        return explain.equivalent(
+            numbers.typical.low,
+            numbers.typical.high,
+            rules.margin,
+            counted(unit, used).bound,
+        )
     if trace.basis == "total" and numbers.total is not None:
         stalls = _stalls(unit, used)
         typical = _change(numbers.typical, unit)
-        return explain.by_total(word, typical, _change(numbers.total, unit), stalls, unit.variant, used)
+        return explain.by_total(
+            word, typical, _change(numbers.total, unit), stalls, unit.variant, used
+        )
     return explain.phrase_of(word, numbers.typical.low, numbers.typical.high, margin)
 
 

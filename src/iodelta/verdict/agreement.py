@@ -73,7 +73,11 @@ def own_change(host: str, d: Floats) -> HostChange | None:
     if len(d) < FEWEST_BLOCKS:
         return None
     (value,), (error,) = trimmed(d[None, :])
-    return HostChange(host, float(value), float(error), kept(len(d)) - 1) if error > TINY else None
+    return (
+        HostChange(host, float(value), float(error), kept(len(d)) - 1)
+        if error > TINY
+        else None
+    )
 
 
 def own_total(host: str, arms: Arms) -> HostChange | None:
@@ -109,7 +113,9 @@ class Agreed(msgspec.Struct, frozen=True):
     says: str = ""
 
 
-def agreed(typical: JointWord, total: JointWord | None, *, stalls_excluded: bool) -> Agreed:
+def agreed(
+    typical: JointWord, total: JointWord | None, *, stalls_excluded: bool
+) -> Agreed:
     """One word from the word of each estimand (None: no total is known), by the rules of a verdict.
 
     Opposite directions are a contradiction, and claim nothing. "Equivalent" also needs trials enough on every host to
@@ -125,7 +131,10 @@ def agreed(typical: JointWord, total: JointWord | None, *, stalls_excluded: bool
 def _of_both(typical: JointWord, total: JointWord) -> Agreed:
     if typical == total:
         return Agreed(typical, "typical")
-    if {typical.partition(" ")[0], total.partition(" ")[0]} == {"regression", "improvement"}:
+    if {typical.partition(" ")[0], total.partition(" ")[0]} == {
+        "regression",
+        "improvement",
+    }:
         says = f"{WORK['typical']} says {typical}, {WORK['total']} says {total}"
         return Agreed("inconclusive", "typical", says)
     if STRENGTH.index(typical) < STRENGTH.index(total):

@@ -26,7 +26,14 @@ SLIGHT = 0.25
 """A carry-over that makes up at most this share of a change, or of the margin, does not take a word back."""
 
 
-def made_by_carry(unit: Units, word: Word, basis: Basis, machine: Machine | None, blocks: int, rules: Rules) -> bool:
+def made_by_carry(
+    unit: Units,
+    word: Word,
+    basis: Basis,
+    machine: Machine | None,
+    blocks: int,
+    rules: Rules,
+) -> bool:
     """Whether carry-over could have made the word; in superblocks, whether the variant's state may still unmake it.
 
     A word is held against the change that it rests on: where the variant stalls now and then, its typical change is
@@ -46,14 +53,26 @@ def made_by_carry(unit: Units, word: Word, basis: Basis, machine: Machine | None
     change, noise = _plain(unit, basis, machine, blocks)
     if word == "regression":
         carried = carry.share * carry.value
-        own = own_change(np.full(carried.shape, change), noise, carried, np.abs(carry.share) * carry.error, blocks)
-        if basis == "total" and (carried < change).all() and own_stalls(unit, unit.d[:blocks], SHOWN_WITHOUT):
+        own = own_change(
+            np.full(carried.shape, change),
+            noise,
+            carried,
+            np.abs(carry.share) * carry.error,
+            blocks,
+        )
+        if (
+            basis == "total"
+            and (carried < change).all()
+            and own_stalls(unit, unit.d[:blocks], SHOWN_WITHOUT)
+        ):
             return False
         return not own.all()
     adjusted = carry.adjusted(change)
     most = np.abs(carry.share) * (np.abs(carry.value) + carry.half)
     margin = math.log1p(rules.margin)
-    shown = carry.shown & (most > SLIGHT * (margin if word == "equivalent" else abs(change)))
+    shown = carry.shown & (
+        most > SLIGHT * (margin if word == "equivalent" else abs(change))
+    )
     if word == "equivalent":
         return bool((shown | (np.abs(adjusted) > margin)).any())
     favoured = shown & (carry.share * carry.value < 0)
@@ -61,7 +80,9 @@ def made_by_carry(unit: Units, word: Word, basis: Basis, machine: Machine | None
     return bool((favoured | (-adjusted <= asked)).any())
 
 
-def _not_reached(unit: Units, word: Word, basis: Basis, machine: Machine, blocks: int, rules: Rules) -> bool:
+def _not_reached(
+    unit: Units, word: Word, basis: Basis, machine: Machine, blocks: int, rules: Rules
+) -> bool:
     """Whether a counted trial was still on its way to a state in which ``equivalent``, or the sign of a change, is
     wrong under some memory."""
     if machine.ahead is None or not machine.ahead.shown:
@@ -73,7 +94,9 @@ def _not_reached(unit: Units, word: Word, basis: Basis, machine: Machine, blocks
     return bool((deployed * (1.0 if word == "regression" else -1.0) <= 0.0).any())
 
 
-def _plain(unit: Units, basis: Basis, machine: Machine, blocks: int) -> tuple[float, float]:
+def _plain(
+    unit: Units, basis: Basis, machine: Machine, blocks: int
+) -> tuple[float, float]:
     """The change with its carry-over, and its standard error; over hosts their mean."""
     hosts = unit.hosts[:blocks]
     if basis == "total":

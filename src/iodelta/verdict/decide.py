@@ -85,7 +85,13 @@ class Trace:
         return self.taken == len(self.claim.plan.blocks)
 
 
-def replay(units: Sequence[Units], claims: Sequence[Claim], rules: Rules, *, joined: bool = True) -> list[Trace]:
+def replay(
+    units: Sequence[Units],
+    claims: Sequence[Claim],
+    rules: Rules,
+    *,
+    joined: bool = True,
+) -> list[Trace]:
     """The traces of ``units``, each tested by its claim. Refused units take no look. ``joined``: metrics of one cell
     and variant are corrected for together; else each stands for itself."""
     traces = []
@@ -93,17 +99,27 @@ def replay(units: Sequence[Units], claims: Sequence[Claim], rules: Rules, *, joi
         looks = sum(blocks <= len(unit.d) for blocks in claim.plan.blocks)
         traces.append(Trace(claim, 0 if unit.refusal else looks))
     for rows, parts in _sets(units, traces, joined=joined):
-        _replay_set([units[row] for row in rows], [traces[row] for row in rows], rules, parts)
+        _replay_set(
+            [units[row] for row in rows], [traces[row] for row in rows], rules, parts
+        )
     return traces
 
 
-def _sets(units: Sequence[Units], traces: Sequence[Trace], *, joined: bool) -> list[tuple[list[int], int]]:
+def _sets(
+    units: Sequence[Units], traces: Sequence[Trace], *, joined: bool
+) -> list[tuple[list[int], int]]:
     """Rows that are replayed together, each set with how many sets its cell and variant fell into: metrics that lack
     some blocks have draws of their own, and Bonferroni's correction joins what the replay cannot."""
     sets: dict[tuple[object, ...], list[int]] = {}
     for row, (unit, trace) in enumerate(zip(units, traces, strict=True)):
         if trace.taken:
-            together = (trace.claim.plan, trace.claim.alpha, trace.taken, unit.numbers, unit.hosts)
+            together = (
+                trace.claim.plan,
+                trace.claim.alpha,
+                trace.taken,
+                unit.numbers,
+                unit.hosts,
+            )
             place = (unit.cell, unit.variant) if joined else (row,)
             sets.setdefault((*place, *together), []).append(row)
     parts: dict[tuple[object, ...], int] = {}
@@ -112,31 +128,60 @@ def _sets(units: Sequence[Units], traces: Sequence[Trace], *, joined: bool) -> l
     return [(rows, parts[key[:2]] if joined else 1) for key, rows in sets.items()]
 
 
-def _replay_set(units: list[Units], traces: list[Trace], rules: Rules, parts: int) -> None:
+def _replay_set(
+    units: list[Units], traces: list[Trace], rules: Rules, parts: int
+) -> None:
     """All looks of metrics that share blocks, plan and claim."""
     claim, taken = traces[0].claim, traces[0].taken
     margin = math.log1p(rules.margin)
-    each, claimed = nominal_tails(claim.plan, rules.alpha / 2), nominal_tails(claim.plan, claim.alpha)
+    each, claimed = (
+        nominal_tails(claim.plan, rules.alpha / 2),
+        nominal_tails(claim.plan, claim.alpha),
+    )
     for look in range(taken):
         blocks = claim.plan.blocks[look]
         for unit, trace in zip(units, traces, strict=True):
             if len(unit.baseline_values) >= blocks:  # the mean over cells has no values
                 trace.machine[look] = machine_of(unit, blocks)
-        tested = _tested(units, [trace.machine.get(look) for trace in traces], blocks, rules)
+        tested = _tested(
+            units, [trace.machine.get(look) for trace in traces], blocks, rules
+        )
         level = max(each[look], claimed[look])
         if hosts := units[0].hosts[:blocks]:
-            seen = seen_over_hosts(tested, hosts, margin=margin, level=level, parts=parts)
+            seen = seen_over_hosts(
+                tested, hosts, margin=margin, level=level, parts=parts
+            )
         else:
-            seen = seen_at(tested, margin=margin, level=level, parts=parts, latest=look == taken - 1)
+            seen = seen_at(
+                tested,
+                margin=margin,
+                level=level,
+                parts=parts,
+                latest=look == taken - 1,
+            )
         _guard(units, tested, seen, traces, look, margin, last=look == taken - 1)
         for row, (unit, trace) in enumerate(zip(units, traces, strict=True)):
             if not trace.settled:
-                _take(unit, trace, seen, row, look, blocks, (each[look], claimed[look]), rules)
+                _take(
+                    unit,
+                    trace,
+                    seen,
+                    row,
+                    look,
+                    blocks,
+                    (each[look], claimed[look]),
+                    rules,
+                )
         if all(trace.settled for trace in traces):
             return
 
 
-def _tested(units: Sequence[Units], machines: Sequence[Machine | None], blocks: int, rules: Rules) -> Tested:
+def _tested(
+    units: Sequence[Units],
+    machines: Sequence[Machine | None],
+    blocks: int,
+    rules: Rules,
+) -> Tested:
     """What a look tests: the log-ratios, within a speed where the machine has two, and the totals."""
     d = np.array([unit.d[:blocks] for unit in units])
     independent = rules.order == "independent"
@@ -148,7 +193,9 @@ def _tested(units: Sequence[Units], machines: Sequence[Machine | None], blocks: 
     columns = zip(*(one.columns for one in arms), strict=True)
     totals = type(arms[0])(*map(np.concatenate, columns))
     resolution = np.array([unit.resolution for unit in units])
-    return Tested(d, totals, units[0].coins[:blocks], independent, rules.seed, resolution)
+    return Tested(
+        d, totals, units[0].coins[:blocks], independent, rules.seed, resolution
+    )
 
 
 def _unless_carried(
@@ -162,11 +209,16 @@ def _unless_carried(
     """Both words, inconclusive where carry-over could have made one; the trace keeps which."""
     carried = set()
     for word, basis in dict.fromkeys(words):
-        if word != "inconclusive" and made_by_carry(unit, word, basis, trace.machine.get(look), blocks, rules):
+        if word != "inconclusive" and made_by_carry(
+            unit, word, basis, trace.machine.get(look), blocks, rules
+        ):
             trace.withheld[look] = word
             carried.add(word)
     (word, _), (alone, _) = words
-    return "inconclusive" if word in carried else word, "inconclusive" if alone in carried else alone
+    return (
+        "inconclusive" if word in carried else word,
+        "inconclusive" if alone in carried else alone,
+    )
 
 
 def _take(
@@ -184,11 +236,17 @@ def _take(
     trace.above.append(float(seen.above[:, row].min()))
     trace.below.append(float(seen.below[:, row].min()))
     trace.at = look
-    word, basis, few = _word(unit, seen, row, blocks, claimed, trace.claim, (each, rules))
+    word, basis, few = _word(
+        unit, seen, row, blocks, claimed, trace.claim, (each, rules)
+    )
     alone, alone_basis = word, basis
     if claimed != each or not (trace.claim.worse and trace.claim.better):
-        alone, alone_basis, _ = _word(unit, seen, row, blocks, each, Claim(trace.claim.plan, each), (each, rules))
-    if "equivalent" in (word, alone) and not _stalls_fit(unit, trace, look, blocks, each, rules):
+        alone, alone_basis, _ = _word(
+            unit, seen, row, blocks, each, Claim(trace.claim.plan, each), (each, rules)
+        )
+    if "equivalent" in (word, alone) and not _stalls_fit(
+        unit, trace, look, blocks, each, rules
+    ):
         few = True
         word, alone = (_unless_equivalent(found) for found in (word, alone))
     trace.few_trials = few
@@ -208,7 +266,13 @@ def _take(
 
 
 def _word(
-    unit: Units, seen: Seen, row: int, blocks: int, level: float, claim: Claim, each: tuple[float, Rules]
+    unit: Units,
+    seen: Seen,
+    row: int,
+    blocks: int,
+    level: float,
+    claim: Claim,
+    each: tuple[float, Rules],
 ) -> tuple[Word, Basis, bool]:
     """The word of one look, the estimand it rests on, and whether only trials are missing for ``equivalent``.
 
@@ -225,25 +289,35 @@ def _word(
         ("improvement", claim.better, seen.below[:, row]),
     )
     for word, may, p in words:
-        shown = [at for at in range(len(p)) if may and not inside[at] and p[at] <= level * (1 + 1e-9)]
+        shown = [
+            at
+            for at in range(len(p))
+            if may and not inside[at] and p[at] <= level * (1 + 1e-9)
+        ]
         if shown:
             return word, names[shown[0]], False
     return "inconclusive", "typical", False
 
 
-def _stalls_fit(unit: Units, trace: Trace, look: int, blocks: int, tail: float, rules: Rules) -> bool:
+def _stalls_fit(
+    unit: Units, trace: Trace, look: int, blocks: int, tail: float, rules: Rules
+) -> bool:
     """Whether the total stays inside the margin if as many trials stall as are not excluded."""
     d = _judged(unit, trace, look, blocks)
     return d is None or stalls_fit(unit, d, blocks, tail, math.log1p(rules.margin))
 
 
-def _unless_undone(word: Word, basis: Basis, unit: Units, trace: Trace, blocks: int, tail: float) -> Word:
+def _unless_undone(
+    word: Word, basis: Basis, unit: Units, trace: Trace, blocks: int, tail: float
+) -> Word:
     """A change of the total, inconclusive where stalls of the arm that it favours are not excluded and could take it
     back: the interval that is shown reaches as far."""
     if basis != "total" or word not in ("regression", "improvement"):
         return word
     d = _judged(unit, trace, trace.at, blocks)
-    undone = d is not None and stalls_undo(unit, d, blocks, tail, worse=word == "regression")
+    undone = d is not None and stalls_undo(
+        unit, d, blocks, tail, worse=word == "regression"
+    )
     return "inconclusive" if undone else word
 
 
@@ -253,7 +327,11 @@ def _judged(unit: Units, trace: Trace, look: int, blocks: int) -> Floats | None:
     merged, machine = trace.merged.get(look), trace.machine.get(look)
     if machine is None:
         return None
-    return np.array(merged.batches) if merged is not None and merged.clean else unit.d[:blocks] - machine.added
+    return (
+        np.array(merged.batches)
+        if merged is not None and merged.clean
+        else unit.d[:blocks] - machine.added
+    )
 
 
 def _unless_equivalent(word: Word) -> Word:
@@ -272,13 +350,19 @@ def _guard(
 ) -> None:
     """Where neighbouring blocks resemble each other, take the typical p values from batches of blocks instead; where
     no batching helps, nothing is settled at this look."""
-    if units[0].hosts:  # a host is one value there, however its blocks resemble each other
+    if units[
+        0
+    ].hosts:  # a host is one value there, however its blocks resemble each other
         return
-    lively = (np.minimum(seen.above, seen.below).min(axis=0) < 0.05) | (seen.within.max(axis=0) < 0.05)
+    lively = (np.minimum(seen.above, seen.below).min(axis=0) < 0.05) | (
+        seen.within.max(axis=0) < 0.05
+    )
     rows = np.flatnonzero(lively | last)
     if not len(rows):
         return
     for row in rows[lag1_rows(tested.d[rows])[1] < GUARD]:
         merged = merge_until_clean(tested.d[row], level=GUARD)
         traces[row].merged[look] = merged
-        seen.replace_typical(int(row), merged.size if merged.clean else 0, margin, tested)
+        seen.replace_typical(
+            int(row), merged.size if merged.clean else 0, margin, tested
+        )

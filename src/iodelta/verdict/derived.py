@@ -36,7 +36,13 @@ class KneeMove(msgspec.Struct, frozen=True):
 
 
 def latency_shift(
-    trials: Iterable[Trial], kind: Kind, baseline: str, variant: str, rules: Rules, *, cell: str
+    trials: Iterable[Trial],
+    kind: Kind,
+    baseline: str,
+    variant: str,
+    rules: Rules,
+    *,
+    cell: str,
 ) -> ShiftFunction:
     """The shift function of the total latency of ``cell``: the relative change of each percentile with a band that
     holds for all of them at once, from the blocks that hold histograms of both variants.
@@ -46,7 +52,9 @@ def latency_shift(
     """
     old, new = latency_histograms(trials, kind, (baseline, variant), cell=cell)
     place = f"cell {cell}, {kind} latency, {variant}"
-    return shift_function(old, new, level=1.0 - rules.alpha, seed=rules.seed, place=place)
+    return shift_function(
+        old, new, level=1.0 - rules.alpha, seed=rules.seed, place=place
+    )
 
 
 def latency_histograms(
@@ -67,7 +75,9 @@ def latency_histograms(
     return tuple([] for _ in variants)
 
 
-def _histograms(block: Block, variants: Sequence[str], kind: Kind, family: str) -> list[Histogram]:
+def _histograms(
+    block: Block, variants: Sequence[str], kind: Kind, family: str
+) -> list[Histogram]:
     """The histogram of each variant that has one in a block."""
     found = (_histogram(block.get(name, ()), kind, family) for name in variants)
     return [one for one in found if one is not None]
@@ -78,7 +88,9 @@ def _histogram(runs: Sequence[Trial], kind: Kind, family: str) -> Histogram | No
     parts = []
     for trial in runs:
         direction = trial.direction(kind)
-        latency: Latency | None = getattr(direction, family) if direction is not None else None
+        latency: Latency | None = (
+            getattr(direction, family) if direction is not None else None
+        )
         if latency is None or latency.histogram is None or not latency.histogram.total:
             return None
         parts.append(latency.histogram)
@@ -113,7 +125,9 @@ def knee_move(
     series = [series_of(own, metric, baseline, variant, cell=cell) for cell in cells]
     shared = set.intersection(*(set(one.blocks) for one in series)) if series else set()
     if not shared:
-        return KneeMove(metric, baseline, variant, None, None, None, (_no_sweep(place),))
+        return KneeMove(
+            metric, baseline, variant, None, None, None, (_no_sweep(place),)
+        )
     before, after = (_sweep(series, shared, old=old) for old in (True, False))
     sweep = [float(depths[cell]) for cell in cells]
     knees = [
@@ -155,13 +169,21 @@ def told_apart(iops: Series, latency: Series, rules: Rules) -> Together | Findin
             "keep total latency in the results",
         )
     columns = [units.d[np.isin(units.numbers, list(shared))] for units in (one, other)]
-    return together(columns[0], columns[1], margin=rules.margin, level=1.0 - rules.alpha)
+    return together(
+        columns[0], columns[1], margin=rules.margin, level=1.0 - rules.alpha
+    )
 
 
 def _sweep(series: Sequence[Series], shared: set[int], *, old: bool) -> Floats:
     """Values of one variant, shape (blocks, depths), blocks in rising order."""
     columns = []
     for one in series:
-        values = dict(zip(one.blocks, one.baseline_values if old else one.variant_values, strict=True))
+        values = dict(
+            zip(
+                one.blocks,
+                one.baseline_values if old else one.variant_values,
+                strict=True,
+            )
+        )
         columns.append([values[block] for block in sorted(shared)])
     return np.array(columns, dtype=float).T

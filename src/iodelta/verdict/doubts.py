@@ -64,7 +64,11 @@ def _order_fixed(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Findi
 
 def _place(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Finding]:
     """An effect of running second, looked at closely only where a quick test sees something."""
-    if used < 8 or min(np.count_nonzero(first), np.count_nonzero(~first)) < 3 or suspicion(unit.d[:used], first) < 2.5:
+    if (
+        used < 8
+        or min(np.count_nonzero(first), np.count_nonzero(~first)) < 3
+        or suspicion(unit.d[:used], first) < 2.5
+    ):
         return []
     order = order_effect(unit.d[:used], first)
     if order.period is None or order.period_p is None or order.period_p >= SUSPECT:
@@ -107,7 +111,9 @@ def _not_reached(unit: Units, numbers: Numbers) -> list[Finding]:
     if numbers.deployed is None or not numbers.not_reached:
         return []
     sign = -1.0 if unit.higher_is_better else 1.0
-    low, high = sorted(relative(sign * end) for end in (numbers.deployed.low, numbers.deployed.high))
+    low, high = sorted(
+        relative(sign * end) for end in (numbers.deployed.low, numbers.deployed.high)
+    )
     return [
         Finding(
             "verdict.state-not-reached",
@@ -141,17 +147,26 @@ def _not_interleaved(unit: Units, used: int, typical: Estimate) -> Finding | Non
     """Where the variants were not interleaved, a drift that could make up half of the change forbids a verdict."""
     old_at, new_at = unit.baseline_at[:used], unit.variant_at[:used]
     values = np.concatenate([unit.baseline_values[:used], unit.variant_values[:used]])
-    if len(unit.baseline_values) < used or not (np.isfinite(values) & (values > 0)).all():
+    if (
+        len(unit.baseline_values) < used
+        or not (np.isfinite(values) & (values > 0)).all()
+    ):
         return None
     if _one_by_one(old_at, new_at):
         return None
     span = max(old_at.max(), new_at.max()) - min(old_at.min(), new_at.min())
     if abs(float(new_at.mean() - old_at.mean())) <= APART * span:
         return None
-    trend = order_trend(values, np.concatenate([old_at, new_at]), np.repeat([False, True], used))
+    trend = order_trend(
+        values, np.concatenate([old_at, new_at]), np.repeat([False, True], used)
+    )
     if trend is not None and not trend.could_explain(typical.value):
         return None
-    size = "" if trend is None else f" of up to {explain.percent(math.expm1(abs(trend.explained) + trend.spread))}"
+    size = (
+        ""
+        if trend is None
+        else f" of up to {explain.percent(math.expm1(abs(trend.explained) + trend.spread))}"
+    )
     return Finding(
         "verdict.order-trend",
         "hard",
@@ -207,7 +222,9 @@ def _apart(unit: Units, numbers: Numbers) -> list[Finding]:
     if numbers.total is None or not disagree(numbers.typical, numbers.total):
         return []
     sign = -1.0 if unit.higher_is_better else 1.0
-    typical, total = (math.expm1(sign * one.value) for one in (numbers.typical, numbers.total))
+    typical, total = (
+        math.expm1(sign * one.value) for one in (numbers.typical, numbers.total)
+    )
     return [
         Finding(
             "verdict.estimands-disagree",

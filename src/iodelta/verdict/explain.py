@@ -33,7 +33,11 @@ def percent(change: float | None) -> str:
 
 def worse(change: float) -> str:
     """``2.03 % worse``, or ``better`` for a change below 0."""
-    size = percent(abs(change)).removeprefix("+") if abs(change) <= 1.0 else "more than 100 %"
+    size = (
+        percent(abs(change)).removeprefix("+")
+        if abs(change) <= 1.0
+        else "more than 100 %"
+    )
     return f"{size} {'better' if change < 0 else 'worse'}"
 
 
@@ -116,23 +120,40 @@ def more_conditioning(conditioning: int) -> str:
     return f"[design] conditioning = {2 * conditioning + 1}"
 
 
-def by_total(word: Word, typical: Change, total: Change, stalls: Stalls | None, variant: str, trials: int) -> str:
+def by_total(
+    word: Word,
+    typical: Change,
+    total: Change,
+    stalls: Stalls | None,
+    variant: str,
+    trials: int,
+) -> str:
     """A word that rests on all work done, where a typical trial does not show it."""
     did = {"regression": "less", "improvement": "more"}.get(word, "")
-    what = f"{variant} did {did} in total: {percent(total.value)}" if did else f"in total {percent(total.value)}"
+    what = (
+        f"{variant} did {did} in total: {percent(total.value)}"
+        if did
+        else f"in total {percent(total.value)}"
+    )
     held = f"a typical trial changed by {percent(typical.value)}"
     if stalls is not None and stalls.variant:
-        held += f"; {len(stalls.variant)} of {plural(trials, 'trial')} of {variant} stalled"
+        held += (
+            f"; {len(stalls.variant)} of {plural(trials, 'trial')} of {variant} stalled"
+        )
     return f"{what}; {held}"
 
 
-def rule_of(word: Word, change: Change, margin: float, look: Look, looks: int, unit: str) -> str:
+def rule_of(
+    word: Word, change: Change, margin: float, look: Look, looks: int, unit: str
+) -> str:
     """The rule that fired, with its numbers."""
     where = f"at look {look.index + 1} of {looks} ({look.blocks} {unit}{'' if look.planned else ', unplanned end'})"
     bounds = interval(change)
     limit = f"{100.0 * margin:.3g} %"
     if word == "equivalent":
-        return f"the interval {bounds} is inside the margin of {limit} both ways, {where}"
+        return (
+            f"the interval {bounds} is inside the margin of {limit} both ways, {where}"
+        )
     if word in ("regression", "improvement"):
         side = "worse" if word == "regression" else "better"
         return f"the interval {bounds} is entirely on the {side} side of 0 and reaches the margin of {limit}, {where}"
@@ -145,7 +166,11 @@ def rule_of(word: Word, change: Change, margin: float, look: Look, looks: int, u
 
 
 def would_change(
-    word: Word, change: Change | None, margin: float, needed: Needed | None, findings: Sequence[Finding]
+    word: Word,
+    change: Change | None,
+    margin: float,
+    needed: Needed | None,
+    findings: Sequence[Finding],
 ) -> str:
     """What would have to be different for another word."""
     hard = next((finding for finding in findings if finding.severity == "hard"), None)

@@ -67,13 +67,20 @@ def one_look(blocks: int, share: float) -> Schedule:
     return Schedule((blocks,), (share,)) if blocks else NO_LOOKS
 
 
-def jobs_of(units: Sequence[Units], rules: Rules, ended: Sequence[int] = ()) -> tuple[list[Job], int | None]:
+def jobs_of(
+    units: Sequence[Units], rules: Rules, ended: Sequence[int] = ()
+) -> tuple[list[Job], int | None]:
     """How each comparison is tested under ``rules.family``, and the number of directed claims a screen kept (None
     without a screen, or before its first stage is complete). ``ended`` are trial numbers."""
     if rules.family == "screen":
         return _screened(units, rules, ended)
-    size = 1 if rules.family == "each" else max(rules.comparisons, questions_of(units), 1)
-    return [Job(unit, Claim(plan_of(rules, unit.ended), rules.alpha / (2 * size))) for unit in units], None
+    size = (
+        1 if rules.family == "each" else max(rules.comparisons, questions_of(units), 1)
+    )
+    return [
+        Job(unit, Claim(plan_of(rules, unit.ended), rules.alpha / (2 * size)))
+        for unit in units
+    ], None
 
 
 def questions_of(units: Sequence[Units]) -> int:
@@ -86,9 +93,21 @@ def stage_1_end(units: Sequence[Units], rules: Rules) -> float:
     (given up, it seems) while another ran ``PATIENCE`` more. Infinite while it lasts."""
     first = rules.screen.blocks
     given_up = min([math.inf, *(_finish(unit, first + PATIENCE) for unit in units)])
-    asked = questions_of(units) if rules.order == "independent" else len(units)  # older plans counted metrics, too
+    asked = (
+        questions_of(units) if rules.order == "independent" else len(units)
+    )  # older plans counted metrics, too
     unseen = [given_up] if asked < max(rules.comparisons, 1) else []
-    return max([0.0, *unseen, *(min(_finish(unit, first), given_up) for unit in units if not unit.forever)])
+    return max(
+        [
+            0.0,
+            *unseen,
+            *(
+                min(_finish(unit, first), given_up)
+                for unit in units
+                if not unit.forever
+            ),
+        ]
+    )
 
 
 def signs_of(units: Sequence[Units], rules: Rules) -> list[tuple[float, float]]:
@@ -98,7 +117,11 @@ def signs_of(units: Sequence[Units], rules: Rules) -> list[tuple[float, float]]:
     signs = []
     for unit in units:
         count = unit.before(first)
-        if not count or not np.isfinite(unit.d[:count]).all() or _finish(unit, first) > end:
+        if (
+            not count
+            or not np.isfinite(unit.d[:count]).all()
+            or _finish(unit, first) > end
+        ):
             signs.append((1.0, 1.0))
         else:
             above, below = tails_rows(unit.d[None, :count], 0.0)
@@ -110,14 +133,18 @@ def _finish(unit: Units, blocks: int) -> float:
     return unit.finished[blocks - 1] if len(unit.finished) >= blocks else math.inf
 
 
-def _screened(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> tuple[list[Job], int | None]:
+def _screened(
+    units: Sequence[Units], rules: Rules, ended: Sequence[int]
+) -> tuple[list[Job], int | None]:
     first = rules.screen.blocks
     stage_1 = stage_1_end(units, rules)
     cut_short = next((number for number in sorted(ended) if number < stage_1), None)
     if cut_short is not None:
         return _at_once(units, rules, cut_short), None
     if math.isinf(stage_1):
-        return [Job(unit, Claim(NO_LOOKS, 0.0), standing="screening") for unit in units], None
+        return [
+            Job(unit, Claim(NO_LOOKS, 0.0), standing="screening") for unit in units
+        ], None
     directions = list(_directions(units, rules))
     kept = sum(worse + better for worse, better in directions)
     jobs = []
@@ -125,10 +152,21 @@ def _screened(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> tup
         if worse or better:
             start = unit.before(first)
             fresh = unit.part(start)
-            claim = Claim(plan_of(rules, fresh.ended), rules.alpha / max(kept, FEWEST), worse, better)
+            claim = Claim(
+                plan_of(rules, fresh.ended),
+                rules.alpha / max(kept, FEWEST),
+                worse,
+                better,
+            )
             jobs.append(Job(fresh, claim, start))
         else:
-            jobs.append(Job(unit, Claim(plan_of(rules, unit.ended), 0.0, False, False), standing="dropped"))
+            jobs.append(
+                Job(
+                    unit,
+                    Claim(plan_of(rules, unit.ended), 0.0, False, False),
+                    standing="dropped",
+                )
+            )
     return jobs, kept
 
 
@@ -136,7 +174,10 @@ def _at_once(units: Sequence[Units], rules: Rules, end: int) -> list[Job]:
     """No fresh blocks will come: one look at what stage 1 had by then, Holm over the whole family."""
     alpha = rules.alpha / (2 * max(rules.comparisons, len(units)))
     parts = [unit.part(0, unit.until(end)) for unit in units]
-    return [Job(part, Claim(one_look(len(part.d), 1.0 - rules.reserve), alpha)) for part in parts]
+    return [
+        Job(part, Claim(one_look(len(part.d), 1.0 - rules.reserve), alpha))
+        for part in parts
+    ]
 
 
 def _directions(units: Sequence[Units], rules: Rules) -> Iterator[tuple[bool, bool]]:
@@ -150,25 +191,40 @@ def _directions(units: Sequence[Units], rules: Rules) -> Iterator[tuple[bool, bo
 def _carries(p_family: float, job: Job, trace: Trace, rules: Rules) -> bool:
     """Whether Holm's later steps give a comparison whose looks are used up the word that it has alone."""
     open_ = not trace.settled and trace.exhausted
-    return open_ and rules.family != "each" and p_family <= rules.alpha and _may(job.claim, trace.alone)
+    return (
+        open_
+        and rules.family != "each"
+        and p_family <= rules.alpha
+        and _may(job.claim, trace.alone)
+    )
 
 
-def resolve(jobs: Sequence[Job], traces: Sequence[Trace], rules: Rules) -> list[Outcome]:
+def resolve(
+    jobs: Sequence[Job], traces: Sequence[Trace], rules: Rules
+) -> list[Outcome]:
     """Words after Holm's correction (see ``Rules.family``). p values of all looks go into it, as sequential p values.
 
     A comparison whose looks are used up may still be carried by Holm's later steps, which are less strict than the
     level it was tested at. Under ``each`` the corrected p stands beside the word without touching it.
     """
     one_sided = _sequential(jobs, traces)
-    directed = rules.family == "screen" and any(job.standing == "dropped" or job.offset for job in jobs)
-    best = _directed(jobs, traces, one_sided) if directed else _by_question(jobs, traces, one_sided, rules)
+    directed = rules.family == "screen" and any(
+        job.standing == "dropped" or job.offset for job in jobs
+    )
+    best = (
+        _directed(jobs, traces, one_sided)
+        if directed
+        else _by_question(jobs, traces, one_sided, rules)
+    )
     outcomes = []
     for row, (job, trace) in enumerate(zip(jobs, traces, strict=True)):
         p_looks, p_family, q = best.get(row, (None, None, None))
         word, at, promoted = trace.word, trace.at, False
         if p_family is not None and _carries(p_family, job, trace, rules):
             word, at, promoted = trace.alone, trace.alone_at, True
-        outcomes.append(Outcome(word, at, _step(job, trace, word), p_looks, p_family, q, promoted))
+        outcomes.append(
+            Outcome(word, at, _step(job, trace, word), p_looks, p_family, q, promoted)
+        )
     return _by_promise(jobs, traces, outcomes) if directed else outcomes
 
 
@@ -177,7 +233,9 @@ Corrected = dict[int, tuple[float, float, float]]
 
 
 def _claimed(
-    jobs: Sequence[Job], traces: Sequence[Trace], one_sided: Sequence[tuple[float, float]]
+    jobs: Sequence[Job],
+    traces: Sequence[Trace],
+    one_sided: Sequence[tuple[float, float]],
 ) -> Iterator[tuple[int, float]]:
     """Row and p of each direction that stage 2 claims."""
     for row, (job, (worse, better)) in enumerate(zip(jobs, one_sided, strict=True)):
@@ -188,21 +246,30 @@ def _claimed(
                 yield row, better
 
 
-def _directed(jobs: Sequence[Job], traces: Sequence[Trace], one_sided: Sequence[tuple[float, float]]) -> Corrected:
+def _directed(
+    jobs: Sequence[Job],
+    traces: Sequence[Trace],
+    one_sided: Sequence[tuple[float, float]],
+) -> Corrected:
     """After a screen: Holm over the directed claims that it kept."""
     hypotheses = list(_claimed(jobs, traces, one_sided))
     kept = sum(job.claim.worse + job.claim.better for job in jobs)
     raw = np.array([p for _, p in hypotheses])
     corrected, listed = holm(raw, max(kept, FEWEST)), benjamini_hochberg(raw)
     best: Corrected = {}
-    for (row, p), adjusted, q_value in zip(hypotheses, corrected.tolist(), listed.tolist(), strict=True):
+    for (row, p), adjusted, q_value in zip(
+        hypotheses, corrected.tolist(), listed.tolist(), strict=True
+    ):
         if row not in best or p < best[row][0]:
             best[row] = (p, adjusted, q_value)
     return best
 
 
 def _by_question(
-    jobs: Sequence[Job], traces: Sequence[Trace], one_sided: Sequence[tuple[float, float]], rules: Rules
+    jobs: Sequence[Job],
+    traces: Sequence[Trace],
+    one_sided: Sequence[tuple[float, float]],
+    rules: Rules,
 ) -> Corrected:
     """Holm over cells and variants; within one, the p values of its metrics are already corrected for each other."""
     two_sided = {
@@ -212,21 +279,37 @@ def _by_question(
     }
     questions: dict[tuple[str, str], list[int]] = {}
     for row in two_sided:
-        questions.setdefault((jobs[row].unit.cell, jobs[row].unit.variant), []).append(row)
-    ordered = sorted(questions.values(), key=lambda rows: min(two_sided[row] for row in rows))
+        questions.setdefault((jobs[row].unit.cell, jobs[row].unit.variant), []).append(
+            row
+        )
+    ordered = sorted(
+        questions.values(), key=lambda rows: min(two_sided[row] for row in rows)
+    )
     size = max(rules.comparisons, questions_of([job.unit for job in jobs]))
-    listed = dict(zip(two_sided, benjamini_hochberg(np.array([*two_sided.values()])).tolist(), strict=True))
+    listed = dict(
+        zip(
+            two_sided,
+            benjamini_hochberg(np.array([*two_sided.values()])).tolist(),
+            strict=True,
+        )
+    )
     best: Corrected = {}
     before = 0.0
     for place, rows in enumerate(ordered):
         for row in rows:
-            best[row] = (two_sided[row], min(1.0, max(before, (size - place) * two_sided[row])), listed[row])
+            best[row] = (
+                two_sided[row],
+                min(1.0, max(before, (size - place) * two_sided[row])),
+                listed[row],
+            )
         before = min(best[row][1] for row in rows)
     return best
 
 
 def _may(claim: Claim, word: Word) -> bool:
-    return (word == "regression" and claim.worse) or (word == "improvement" and claim.better)
+    return (word == "regression" and claim.worse) or (
+        word == "improvement" and claim.better
+    )
 
 
 def _step(job: Job, trace: Trace, word: Word) -> Step:
@@ -234,7 +317,9 @@ def _step(job: Job, trace: Trace, word: Word) -> Step:
         return "decided"
     if job.unit.forever:
         return "exhausted"
-    more = job.standing == "screening" or any(n > len(job.unit.d) for n in job.claim.plan.blocks)
+    more = job.standing == "screening" or any(
+        n > len(job.unit.d) for n in job.claim.plan.blocks
+    )
     return "continue" if more else "exhausted"
 
 
@@ -244,11 +329,17 @@ def _turn(job: Job, trace: Trace, outcome: Outcome) -> float:
         return math.inf
     if job.standing == "dropped":
         return 2.0
-    lean = [p for p, may in ((trace.above, job.claim.worse), (trace.below, job.claim.better)) if may and p]
+    lean = [
+        p
+        for p, may in ((trace.above, job.claim.worse), (trace.below, job.claim.better))
+        if may and p
+    ]
     return float(bool(lean) and min(p[-1] for p in lean) >= HOPE)
 
 
-def _by_promise(jobs: Sequence[Job], traces: Sequence[Trace], outcomes: list[Outcome]) -> list[Outcome]:
+def _by_promise(
+    jobs: Sequence[Job], traces: Sequence[Trace], outcomes: list[Outcome]
+) -> list[Outcome]:
     """Stage 2 spends the budget where it matters: kept comparisons that still lean their way go first, then those that
     do no longer, then what stage 1 set aside (to be found equivalent). The others wait."""
     ranks = list(map(_turn, jobs, traces, outcomes))
@@ -259,7 +350,9 @@ def _by_promise(jobs: Sequence[Job], traces: Sequence[Trace], outcomes: list[Out
     ]
 
 
-def _sequential(jobs: Sequence[Job], traces: Sequence[Trace]) -> list[tuple[float, float]]:
+def _sequential(
+    jobs: Sequence[Job], traces: Sequence[Trace]
+) -> list[tuple[float, float]]:
     """One-sided sequential p values (worse, better) of each comparison."""
     found = [(1.0, 1.0)] * len(jobs)
     groups: dict[Schedule, list[int]] = {}
@@ -267,7 +360,9 @@ def _sequential(jobs: Sequence[Job], traces: Sequence[Trace]) -> list[tuple[floa
         if trace.above:
             groups.setdefault(trace.claim.plan, []).append(row)
     for plan, rows in groups.items():
-        tails = np.full((2, len(rows), max(len(traces[row].above) for row in rows)), np.nan)
+        tails = np.full(
+            (2, len(rows), max(len(traces[row].above) for row in rows)), np.nan
+        )
         for at, row in enumerate(rows):
             tails[0, at, : len(traces[row].above)] = traces[row].above
             tails[1, at, : len(traces[row].below)] = traces[row].below

@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iodelta.stats.effect import Estimate
-from iodelta.stats.hosts import Mean, Places, Replays, places_of, total_mean, total_tails, typical_mean, typical_tails
+from iodelta.stats.hosts import (
+    Mean,
+    Places,
+    Replays,
+    places_of,
+    total_mean,
+    total_tails,
+    typical_mean,
+    typical_tails,
+)
 from iodelta.stats.replay import EXACT_COINS, patterns
 from iodelta.stats.total import Arms
 from iodelta.verdict.looks import Seen, Tested
@@ -24,7 +33,9 @@ Test = Callable[[float], tuple[float, float]]
 """One-sided p values of "above" and "below" a log-ratio."""
 
 
-def seen_over_hosts(tested: Tested, hosts: Sequence[str], *, margin: float, level: float, parts: int) -> Seen:
+def seen_over_hosts(
+    tested: Tested, hosts: Sequence[str], *, margin: float, level: float, parts: int
+) -> Seen:
     """The p values of one look over several hosts, each metric and estimand corrected for by Bonferroni; the shape is
     that of ``looks.seen_at``. All are 1 while fewer than two hosts have enough blocks.
 
@@ -42,7 +53,9 @@ def seen_over_hosts(tested: Tested, hosts: Sequence[str], *, margin: float, leve
         for at, (test, pays) in enumerate(zip(tests, (1.0, TOTAL_PAYS), strict=True)):
             centre = test(width)
             above[at, row] = min(1.0, statistics * parts * pays * centre[0])
-            below[at, row] = min(1.0, statistics * parts * pays * (test(-width) if width else centre)[1])
+            below[at, row] = min(
+                1.0, statistics * parts * pays * (test(-width) if width else centre)[1]
+            )
             room = margin - width
             within[at, row] = max(test(-room)[0], test(room)[1]) if room > 0 else 1.0
     return Seen(above, below, within, statistics, parts)
@@ -63,7 +76,9 @@ def _tests(tested: Tested, row: int, places: Places, level: float) -> tuple[Test
     return typical, total
 
 
-def p_over_hosts(d: Floats, hosts: Sequence[str], coins: Sequence[int], seed: int) -> float:
+def p_over_hosts(
+    d: Floats, hosts: Sequence[str], coins: Sequence[int], seed: int
+) -> float:
     """Two-sided p value of the mean typical change over hosts; 1 while fewer than two hosts have enough blocks.
 
     ``d``: log-ratios, one per block, positive = worse. ``hosts``, ``coins``: host and drawn order of each block.
@@ -73,7 +88,9 @@ def p_over_hosts(d: Floats, hosts: Sequence[str], coins: Sequence[int], seed: in
     if not places:
         return 1.0
     drawn = tuple(coins[: len(d)])
-    tails = typical_tails(d, places, Replays(patterns(drawn, seed), len(set(drawn)) <= EXACT_COINS))
+    tails = typical_tails(
+        d, places, Replays(patterns(drawn, seed), len(set(drawn)) <= EXACT_COINS)
+    )
     return min(1.0, 2.0 * min(tails))
 
 

@@ -73,17 +73,34 @@ def judge(series: Series, rules: Rules, look: Look | None = None) -> Verdict:
     return _verdicts([Job(unit, Claim(plan, rules.alpha / 2))], rules)[0]
 
 
-def judge_series(series: Sequence[Series], rules: Rules, *, ended: Sequence[int] = ()) -> Judgement:
+def judge_series(
+    series: Sequence[Series], rules: Rules, *, ended: Sequence[int] = ()
+) -> Judgement:
     """As ``judge_all``, from series already drawn."""
     at = _trials_at(series)
-    units = with_others([units_of(one, rules, ended, trials_at=at[one.variant]) for one in series])
+    units = with_others(
+        [units_of(one, rules, ended, trials_at=at[one.variant]) for one in series]
+    )
     jobs, kept = jobs_of(units, rules, ended)
     verdicts = _verdicts(jobs, rules)
     worse = sum(verdict.word == "regression" for verdict in verdicts)
     better = sum(verdict.word == "improvement" for verdict in verdicts)
     p = balance(worse, better) if worse + better else None
-    summary = FamilySummary(rules.family, max(rules.comparisons, questions_of(units)), kept, worse, better, p)
-    return Judgement(rules, tuple(verdicts), tuple(_overall(units, rules, ended)), summary, _one_sided(summary))
+    summary = FamilySummary(
+        rules.family,
+        max(rules.comparisons, questions_of(units)),
+        kept,
+        worse,
+        better,
+        p,
+    )
+    return Judgement(
+        rules,
+        tuple(verdicts),
+        tuple(_overall(units, rules, ended)),
+        summary,
+        _one_sided(summary),
+    )
 
 
 def judge_all(
@@ -104,7 +121,9 @@ def judge_all(
     what was seen): there a last, unplanned look spends what alpha is left. ``boots`` and ``hosts`` map trial
     numbers to boot and host ids. Untrustworthy input becomes findings; no exception, no verdict.
     """
-    return judge_series(_all_series(trials, rules, baseline, variants, boots, hosts), rules, ended=ended)
+    return judge_series(
+        _all_series(trials, rules, baseline, variants, boots, hosts), rules, ended=ended
+    )
 
 
 def next_step(verdicts: Iterable[Verdict]) -> Step:
@@ -139,7 +158,9 @@ def _all_series(
     for trial in trials:
         cells.setdefault(trial.cell, []).append(trial)
         seen[trial.variant] = None
-    compared = [name for name in (seen if variants is None else variants) if name != baseline]
+    compared = [
+        name for name in (seen if variants is None else variants) if name != baseline
+    ]
     found = []
     around = surroundings_of(chain.from_iterable(cells.values()), hosts)
     for cell, own in cells.items():
@@ -167,7 +188,11 @@ def _done(trials: Sequence[Trial], rules: Rules) -> list[Metric]:
     kinds: set[str] = {direction.kind for direction in directions}
     if any(trial.sync is not None for trial in trials):
         kinds.add(SYNC)
-    return [metric for metric in rules.metrics if metric.kind not in KINDS or metric.kind in kinds]
+    return [
+        metric
+        for metric in rules.metrics
+        if metric.kind not in KINDS or metric.kind in kinds
+    ]
 
 
 def _trials_at(series: Sequence[Series]) -> dict[str, NDArray[np.float64]]:
@@ -175,12 +200,18 @@ def _trials_at(series: Sequence[Series]) -> dict[str, NDArray[np.float64]]:
     by_variant: dict[str, set[int]] = {}
     for one in series:
         by_variant.setdefault(one.variant, set()).update(one.variant_at)
-    return {name: np.array(sorted(numbers), dtype=float) for name, numbers in by_variant.items()}
+    return {
+        name: np.array(sorted(numbers), dtype=float)
+        for name, numbers in by_variant.items()
+    }
 
 
 def _late(rules: Rules) -> Rules:
     """With the late looks only, and always the last."""
-    looks = (*(blocks for blocks in rules.looks[:-1] if blocks >= PATIENT), rules.looks[-1])
+    looks = (
+        *(blocks for blocks in rules.looks[:-1] if blocks >= PATIENT),
+        rules.looks[-1],
+    )
     return msgspec.structs.replace(rules, looks=looks)
 
 
@@ -193,7 +224,9 @@ def _over_cells(units: Sequence[Units]) -> list[list[Units]]:
     return list(groups.values())
 
 
-def _overall(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> list[Verdict]:
+def _overall(
+    units: Sequence[Units], rules: Rules, ended: Sequence[int]
+) -> list[Verdict]:
     """One verdict per variant and metric on the mean over cells, from the blocks that all cells have in common."""
     screening = rules.family == "screen" and math.isinf(stage_1_end(units, rules))
     jobs = []
@@ -201,7 +234,9 @@ def _overall(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> list
         if len(members) < 2 or (screening and not ended):
             continue
         if rules.family == "screen":
-            members = [member.part(0, member.before(rules.screen.blocks)) for member in members]
+            members = [
+                member.part(0, member.before(rules.screen.blocks)) for member in members
+            ]
         unit = _mean_unit(members, sorted(ended), rules)
         plan = plan_of(_late(rules), unit.ended)
         if rules.family == "screen":
@@ -234,7 +269,9 @@ def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> 
         coins=tuple(map(head.coins.__getitem__, rows[0])),
         baseline_at=old_at,
         variant_at=new_at,
-        ended=tuple(dict.fromkeys(int(np.count_nonzero(last_at <= number)) for number in ended)),
+        ended=tuple(
+            dict.fromkeys(int(np.count_nonzero(last_at <= number)) for number in ended)
+        ),
         unit=f"blocks of {plural(len(members), 'cell')}",
         trials_at=head.trials_at,
         others=tuple(chain.from_iterable(member.singles for member in members)),

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from iodelta.stats.effect import rank_tail, tails_rows
-from iodelta.stats.replay import EXACT_COINS, critical, joint, patterns, share_of, shares
+from iodelta.stats.replay import (
+    EXACT_COINS,
+    critical,
+    joint,
+    patterns,
+    share_of,
+    shares,
+)
 from iodelta.stats.total import Arms, Replay, log_total
 from iodelta.verdict.model import Basis
 
@@ -78,7 +85,12 @@ class Seen:
         """The one-sided level of a single test that the corrected ``level`` comes to."""
         if self.smallest is None:
             return self.quick_critical_at(level)
-        return critical(self.smallest, level / self.parts, statistics=self.statistics, exact=self.exact)
+        return critical(
+            self.smallest,
+            level / self.parts,
+            statistics=self.statistics,
+            exact=self.exact,
+        )
 
     def quick_critical_at(self, level: float) -> float:
         """As ``critical_at`` without a replay."""
@@ -86,15 +98,24 @@ class Seen:
 
     def critical_for(self, basis: Basis, level: float, *, merged: bool) -> float:
         """As ``critical_at`` for the test of one estimand: the typical change of ``merged`` blocks is not replayed."""
-        return self.quick_critical_at(level) if merged and basis == "typical" else self.critical_at(level)
+        return (
+            self.quick_critical_at(level)
+            if merged and basis == "typical"
+            else self.critical_at(level)
+        )
 
-    def replace_typical(self, row: int, batch: int, margin: float, tested: Tested) -> None:
+    def replace_typical(
+        self, row: int, batch: int, margin: float, tested: Tested
+    ) -> None:
         """The typical p values of one metric from batches of so many blocks; 1 where ``batch`` is 0."""
         if not batch:
             self.above[:, row] = self.below[:, row] = self.within[:, row] = 1.0
             return
         width = float(tested.width()[row])
-        above, below = _batch_tails(tested, row, batch, width)[0], _batch_tails(tested, row, batch, -width)[1]
+        above, below = (
+            _batch_tails(tested, row, batch, width)[0],
+            _batch_tails(tested, row, batch, -width)[1],
+        )
         self.above[0, row] = min(1.0, self.statistics * self.parts * above)
         self.below[0, row] = min(1.0, self.statistics * self.parts * below)
         inside = (
@@ -104,7 +125,9 @@ class Seen:
         self.within[0, row] = max(inside) if width < margin else 1.0
 
 
-def _batch_tails(tested: Tested, row: int, batch: int, mu: float) -> tuple[float, float]:
+def _batch_tails(
+    tested: Tested, row: int, batch: int, mu: float
+) -> tuple[float, float]:
     """Signed-rank p values of "above mu" and "below mu" from the means of batches, without the oldest blocks that fill
     none. Where blocks share a draw the batches are made anew in every replay: no batch has a draw of its own."""
     d = tested.d[row : row + 1] - mu
@@ -113,7 +136,10 @@ def _batch_tails(tested: Tested, row: int, batch: int, mu: float) -> tuple[float
         return float(above[0]), float(below[0])
     replayed = signed_ranks(_batches(tested.signs * d, batch)).sum(axis=1)[:, None]
     seen = signed_ranks(_batches(d, batch)).sum(axis=1)
-    above, below = (share_of(side * replayed, side * seen, exact=tested.exact) for side in (1.0, -1.0))
+    above, below = (
+        share_of(side * replayed, side * seen, exact=tested.exact)
+        for side in (1.0, -1.0)
+    )
     return float(above[0]), float(below[0])
 
 
@@ -121,7 +147,9 @@ def _batches(d: Floats, size: int) -> Floats:
     return np.asarray(d[:, d.shape[1] % size :].reshape(len(d), -1, size).mean(axis=2))
 
 
-def seen_at(tested: Tested, *, margin: float, level: float, parts: int, latest: bool) -> Seen:
+def seen_at(
+    tested: Tested, *, margin: float, level: float, parts: int, latest: bool
+) -> Seen:
     """The p values of one look. ``level`` is the largest that a p value will be held against, ``parts`` a factor for
     statistics of the same cell and variant that cannot be replayed with these. The ``latest`` look is always replayed:
     its intervals and what is projected from it need the level of a single test."""
@@ -133,14 +161,19 @@ def seen_at(tested: Tested, *, margin: float, level: float, parts: int, latest: 
     smallest = None
     if latest or min(above.min(), below.min()) <= WORTH_REPLAYING / 2:
         smallest = _smallest(tested)
-        above, below = (joint(smallest, p, statistics=statistics, exact=tested.exact) for p in (above, below))
+        above, below = (
+            joint(smallest, p, statistics=statistics, exact=tested.exact)
+            for p in (above, below)
+        )
     else:
         above, below = statistics * above, statistics * below
     above, below = np.minimum(1.0, parts * above), np.minimum(1.0, parts * below)
     within = [_typical_within(tested, margin)]
     if tested.totals is not None:
         within.append(_total_within(tested, margin, level))
-    return Seen(above, below, np.array(within), statistics, parts, smallest, tested.exact)
+    return Seen(
+        above, below, np.array(within), statistics, parts, smallest, tested.exact
+    )
 
 
 def _typical(tested: Tested) -> tuple[Floats, Floats]:
@@ -158,14 +191,21 @@ def _rank_tails(tested: Tested, mu: Floats) -> tuple[Floats, Floats]:
     ranked = signed_ranks(tested.d - mu[:, None])
     replayed = tested.signs @ ranked.T
     seen = ranked.sum(axis=1)
-    return share_of(replayed, seen, exact=tested.exact), share_of(-replayed, -seen, exact=tested.exact)
+    return share_of(replayed, seen, exact=tested.exact), share_of(
+        -replayed, -seen, exact=tested.exact
+    )
 
 
 def signed_ranks(d: Floats) -> Floats:
     """Ranks of the sizes of ``d``, per row, with the signs of ``d``; 0 for 0."""
     order = np.argsort(np.abs(d), axis=1, kind="stable")
     ranks = np.empty_like(d)
-    np.put_along_axis(ranks, order, np.arange(1.0, d.shape[1] + 1)[None, :].repeat(len(d), axis=0), axis=1)
+    np.put_along_axis(
+        ranks,
+        order,
+        np.arange(1.0, d.shape[1] + 1)[None, :].repeat(len(d), axis=0),
+        axis=1,
+    )
     return np.asarray(np.sign(d) * ranks)
 
 
@@ -203,7 +243,10 @@ def _total_within(tested: Tested, margin: float, level: float) -> Floats:
     """The larger p value of a total "above -margin" and "below margin"; replayed only where it can settle something."""
     assert tested.totals is not None
     room = margin - tested.width()
-    quick = np.maximum(_student(tested.totals.shifted(-room))[0], _student(tested.totals.shifted(room))[1])
+    quick = np.maximum(
+        _student(tested.totals.shifted(-room))[0],
+        _student(tested.totals.shifted(room))[1],
+    )
     found = np.where(room > 0, quick, 1.0)
     for row in np.flatnonzero((found <= WORTH_REPLAYING) & (found <= 20 * level)):
         replay = tested.replay(int(row))
@@ -226,6 +269,8 @@ def _smallest(tested: Tested) -> Floats:
         p = shares(sums)
     smallest = p.min(axis=1)
     if tested.totals is not None:
-        totals = np.column_stack([tested.replay(row).centre for row in range(len(tested.d))])
+        totals = np.column_stack(
+            [tested.replay(row).centre for row in range(len(tested.d))]
+        )
         smallest = np.minimum(smallest, shares(totals).min(axis=1))
     return np.asarray(np.maximum(smallest, math.ulp(0.0)))

@@ -48,11 +48,15 @@ def machine_of(unit: Units, blocks: int) -> Machine:
     logs = _worse(unit, blocks, stall=math.inf)  # one of two speeds may be far slower
     if logs is None:
         return alone
-    level = logs.mean(axis=0) - within_hosts(logs.mean(axis=0), unit.hosts)  # hosts may differ in speed: not one in two
+    level = logs.mean(axis=0) - within_hosts(
+        logs.mean(axis=0), unit.hosts
+    )  # hosts may differ in speed: not one in two
     added, two = within_speed((logs[0] - level)[None, :], (logs[1] - level)[None, :])
     if not two[0]:
         return alone
-    if alone.carry is not None and alone.carry.shown.any():  # what a trial leaves to the next makes two levels, too
+    if (
+        alone.carry is not None and alone.carry.shown.any()
+    ):  # what a trial leaves to the next makes two levels, too
         return alone
     return Machine(added[0], two_speeds=True, unit=unit, blocks=blocks)
 
@@ -64,10 +68,19 @@ def _carry(unit: Units, blocks: int) -> Carry | None:
         return None
     exposed = unit.exposed[..., :blocks]
     contrast = exposed[:, 1] - exposed[:, 0]
-    order = np.argsort(np.array(unit.hosts[:blocks]), kind="stable") if unit.hosts else np.arange(blocks)
+    order = (
+        np.argsort(np.array(unit.hosts[:blocks]), kind="stable")
+        if unit.hosts
+        else np.arange(blocks)
+    )
     share = contrast.mean(axis=1)
-    d, inside = (within_hosts(rows, unit.hosts)[..., order] for rows in (unit.d[:blocks], contrast))
-    found = carry_over(d, inside, share, _levels(unit, blocks, exposed.mean(axis=1), order))
+    d, inside = (
+        within_hosts(rows, unit.hosts)[..., order]
+        for rows in (unit.d[:blocks], contrast)
+    )
+    found = carry_over(
+        d, inside, share, _levels(unit, blocks, exposed.mean(axis=1), order)
+    )
     return found if found.known else None
 
 
@@ -80,7 +93,9 @@ def _worse(unit: Units, blocks: int, stall: float) -> Floats | None:
     arms = np.array([unit.baseline_values[:blocks], unit.variant_values[:blocks]])
     if arms.shape[1] < blocks:
         return None
-    with np.errstate(divide="ignore", invalid="ignore"):  # both trials of a block may have done nothing
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # both trials of a block may have done nothing
         logs = (-1.0 if unit.higher_is_better else 1.0) * np.log(arms)
         d = logs[1] - logs[0]
     usual = np.median(d) if np.isfinite(np.median(d)) else 0.0
@@ -89,7 +104,9 @@ def _worse(unit: Units, blocks: int, stall: float) -> Floats | None:
     return logs if np.isfinite(logs).all() else None
 
 
-def _levels(unit: Units, blocks: int, exposure: Floats, order: NDArray[np.intp]) -> Levels | None:
+def _levels(
+    unit: Units, blocks: int, exposure: Floats, order: NDArray[np.intp]
+) -> Levels | None:
     """The mean logarithms of the blocks, each host's by themselves; None where a value has none."""
     logs = _worse(unit, blocks, stall=DEEP)
     if logs is None:
@@ -97,7 +114,9 @@ def _levels(unit: Units, blocks: int, exposure: Floats, order: NDArray[np.intp])
     level = logs.mean(axis=0)
     at = (unit.baseline_at[:blocks] + unit.variant_at[:blocks]) / 2
     before = np.full(blocks, np.inf) if unit.hosts else at - at.min() + 0.5
-    level, exposure = (within_hosts(rows, unit.hosts)[..., order] for rows in (level, exposure))
+    level, exposure = (
+        within_hosts(rows, unit.hosts)[..., order] for rows in (level, exposure)
+    )
     return Levels(level, exposure, before)
 
 

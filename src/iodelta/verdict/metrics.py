@@ -89,7 +89,10 @@ def metric(name: str) -> Metric:
     of_direction = kind in ("read", "write", "trim")
     if of_direction and what in OF_DIRECTION:
         return Metric(name, *OF_DIRECTION[what])
-    is_latency = (of_direction and family in LATENCIES) or (kind, family) == (SYNC, "lat")
+    is_latency = (of_direction and family in LATENCIES) or (kind, family) == (
+        SYNC,
+        "lat",
+    )
     if is_latency and (point == "mean" or _percent(point) is not None):
         return Metric(name, "lower", "ns")
     raise RequestError(
@@ -99,7 +102,9 @@ def metric(name: str) -> Metric:
     )
 
 
-def metrics_for(source: Iterable[Kind | Trial], *, block_size: int = 4096, syncs: bool = False) -> tuple[Metric, ...]:
+def metrics_for(
+    source: Iterable[Kind | Trial], *, block_size: int = 4096, syncs: bool = False
+) -> tuple[Metric, ...]:
     """The default primary metrics of the directions in ``source`` (direction names, or trials that did them):
     IOPS (bandwidth from 64 KiB blocks on), mean total latency and p99 total latency of each, in first-seen order;
     then mean and p99 latency of ``syncs``, where the load or a trial in ``source`` has them.
@@ -110,10 +115,16 @@ def metrics_for(source: Iterable[Kind | Trial], *, block_size: int = 4096, syncs
     kinds: dict[str, None] = {}
     for item in source:
         syncs = syncs or (isinstance(item, Trial) and item.sync is not None)
-        for kind in [item] if isinstance(item, str) else [direction.kind for direction in item.directions]:
+        for kind in (
+            [item]
+            if isinstance(item, str)
+            else [direction.kind for direction in item.directions]
+        ):
             kinds[kind] = None
     rate = "bandwidth" if block_size >= LARGE_BLOCK else "iops"
-    names = [f"{kind}.{what}" for kind, what in product(kinds, (rate, "lat.mean", "lat.p99"))]
+    names = [
+        f"{kind}.{what}" for kind, what in product(kinds, (rate, "lat.mean", "lat.p99"))
+    ]
     if syncs:
         names += ["sync.lat.mean", "sync.lat.p99"]
     return tuple(map(metric, names))
@@ -162,7 +173,9 @@ def reader(name: str) -> Callable[[Trial], Reading]:
         return lambda trial: (per_io(trial), None)
     kind, _, what = name.partition(".")
     if kind == COMMAND:
-        return lambda trial: (trial.measured[what].value, None) if what in trial.measured else UNMEASURED
+        return lambda trial: (
+            (trial.measured[what].value, None) if what in trial.measured else UNMEASURED
+        )
     family, _, point = what.partition(".")
     percent = _percent(point)
 
@@ -185,7 +198,9 @@ def reader(name: str) -> Callable[[Trial], Reading]:
             return UNMEASURED
         if point == "mean":
             return latency.mean.value, None
-        return UNMEASURED if percent is None else (latency.quantile(percent / 100.0), None)
+        return (
+            UNMEASURED if percent is None else (latency.quantile(percent / 100.0), None)
+        )
 
     return read
 
@@ -199,7 +214,9 @@ def weight_of(trial: Trial, wanted: Metric) -> float:
         return 1.0
     if kind == SYNC:
         return float(trial.sync.count if trial.sync is not None else 0)
-    return float(sum(direction.ios for direction in trial.directions if direction.kind == kind))
+    return float(
+        sum(direction.ios for direction in trial.directions if direction.kind == kind)
+    )
 
 
 def resolution_of(trial: Trial, wanted: Metric) -> float:
@@ -213,8 +230,14 @@ def resolution_of(trial: Trial, wanted: Metric) -> float:
         return _half_width(trial.measured[what]) if what in trial.measured else 0.0
     family, _, point = what.partition(".")
     if family not in LATENCIES:
-        direction = next((found for found in trial.directions if found.kind == kind), None)
-        rates = {"iops": direction.iops, "bandwidth": direction.bandwidth} if direction is not None else {}
+        direction = next(
+            (found for found in trial.directions if found.kind == kind), None
+        )
+        rates = (
+            {"iops": direction.iops, "bandwidth": direction.bandwidth}
+            if direction is not None
+            else {}
+        )
         return _half_width(rates[what]) if what in rates else 0.0
     latency, percent = latency_of(trial, kind, family), _percent(point)
     if latency is None:
@@ -230,7 +253,11 @@ def resolution_of(trial: Trial, wanted: Metric) -> float:
 
 
 def _half_width(quantity: Quantity) -> float:
-    return 0.5 * math.log(quantity.high / quantity.low) if 0 < quantity.low < quantity.high < math.inf else 0.0
+    return (
+        0.5 * math.log(quantity.high / quantity.low)
+        if 0 < quantity.low < quantity.high < math.inf
+        else 0.0
+    )
 
 
 def _half_bin(index: int) -> float:
@@ -269,15 +296,25 @@ def latency_of(measured: Measured, kind: str, family: str) -> Latency | None:
         return measured.sync if family == "lat" else None
     for direction in measured.directions:
         if direction.kind == kind:
-            return {"lat": direction.lat, "clat": direction.clat, "slat": direction.slat}.get(family)
+            return {
+                "lat": direction.lat,
+                "clat": direction.clat,
+                "slat": direction.slat,
+            }.get(family)
     return None
 
 
 def _of_sync(trial: Trial, percent: float | None) -> Reading:
     if trial.sync is None:
-        stalled = bool(trial.directions) and not any(direction.iops.value for direction in trial.directions)
+        stalled = bool(trial.directions) and not any(
+            direction.iops.value for direction in trial.directions
+        )
         return (math.inf, None) if stalled else UNMEASURED
-    return (trial.sync.mean.value if percent is None else trial.sync.quantile(percent / 100.0)), None
+    return (
+        trial.sync.mean.value
+        if percent is None
+        else trial.sync.quantile(percent / 100.0)
+    ), None
 
 
 def _jitter(trial: Trial, kind: str) -> Reading:

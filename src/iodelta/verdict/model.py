@@ -22,7 +22,9 @@ LARGEST = 700.0
 
 def relative(log_ratio: float) -> float:
     """exp(x) - 1; of a finite x at most what a double holds."""
-    return math.expm1(min(log_ratio, LARGEST) if math.isfinite(log_ratio) else log_ratio)
+    return math.expm1(
+        min(log_ratio, LARGEST) if math.isfinite(log_ratio) else log_ratio
+    )
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -37,7 +39,9 @@ class Change(msgspec.Struct, frozen=True):
     @property
     def excludes_zero(self) -> bool:
         """Whether the interval does."""
-        return (self.low is not None and self.low > 0.0) or (self.high is not None and self.high < 0.0)
+        return (self.low is not None and self.low > 0.0) or (
+            self.high is not None and self.high < 0.0
+        )
 
 
 class Needed(msgspec.Struct, frozen=True):

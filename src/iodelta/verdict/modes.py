@@ -42,25 +42,55 @@ class ModeChange(msgspec.Struct, frozen=True):
 
 
 def mode_change(
-    trials: Iterable[Trial], kind: Kind, baseline: str, variant: str, *, cell: str, level: float = 0.95
+    trials: Iterable[Trial],
+    kind: Kind,
+    baseline: str,
+    variant: str,
+    *,
+    cell: str,
+    level: float = 0.95,
 ) -> ModeChange:
     """The speeds of ``cell`` under both variants, from the per-second logs of blocks that hold both."""
     every = blocks_of(trial for trial in trials if trial.cell == cell).values()
-    blocks = [(block[baseline], block[variant]) for block in every if {baseline, variant} <= block.keys()]
+    blocks = [
+        (block[baseline], block[variant])
+        for block in every
+        if {baseline, variant} <= block.keys()
+    ]
     pairs = [(_log_seconds(old, kind), _log_seconds(new, kind)) for old, new in blocks]
     pairs = [(old, new) for old, new in pairs if old.size and new.size]
-    before, after = find_modes([old for old, _ in pairs]), find_modes([new for _, new in pairs])
+    before, after = (
+        find_modes([old for old, _ in pairs]),
+        find_modes([new for _, new in pairs]),
+    )
     share = slow = fast = None
     if before.bimodal and after.bimodal:
-        parts = np.array([(shares(old, before.cuts[0]), shares(new, after.cuts[0])) for old, new in pairs])
-        share, slow, fast = (_change(parts[:, 1, at] - parts[:, 0, at], level, relative=at > 0) for at in range(3))
-    found = _findings(before, after, f"cell {cell}, {kind}, {variant}", baseline, variant, bool(pairs))
-    return ModeChange(cell, baseline, variant, before, after, share, slow, fast, len(pairs), found)
+        parts = np.array(
+            [
+                (shares(old, before.cuts[0]), shares(new, after.cuts[0]))
+                for old, new in pairs
+            ]
+        )
+        share, slow, fast = (
+            _change(parts[:, 1, at] - parts[:, 0, at], level, relative=at > 0)
+            for at in range(3)
+        )
+    found = _findings(
+        before, after, f"cell {cell}, {kind}, {variant}", baseline, variant, bool(pairs)
+    )
+    return ModeChange(
+        cell, baseline, variant, before, after, share, slow, fast, len(pairs), found
+    )
 
 
 def _log_seconds(runs: Sequence[Trial], kind: Kind) -> Floats:
     """Log IOPS of every second with any I/O, of all runs of one variant in one block."""
-    seconds = np.array(list(chain.from_iterable(trial.series.get(f"{kind}.iops", ()) for trial in runs)), dtype=float)
+    seconds = np.array(
+        list(
+            chain.from_iterable(trial.series.get(f"{kind}.iops", ()) for trial in runs)
+        ),
+        dtype=float,
+    )
     return np.asarray(np.log(seconds[np.isfinite(seconds) & (seconds > 0)]))
 
 
@@ -69,7 +99,11 @@ def _change(differences: Floats, level: float, *, relative: bool) -> Change | No
     if not known.size:
         return None
     found = hodges_lehmann(known, level)
-    ends = [math.expm1(end) if relative else end for end in (found.low, found.high) if math.isfinite(end)]
+    ends = [
+        math.expm1(end) if relative else end
+        for end in (found.low, found.high)
+        if math.isfinite(end)
+    ]
     value = math.expm1(found.value) if relative else found.value
     return Change(value, ends[0] if ends else None, ends[-1] if ends else None, level)
 
@@ -78,7 +112,10 @@ def _findings(
     before: Modes, after: Modes, place: str, baseline: str, variant: str, logged: bool
 ) -> tuple[Finding, ...]:
     if not logged:
-        why, remedy = "no block holds per-second IOPS of both variants", "keep fio's IOPS logs"
+        why, remedy = (
+            "no block holds per-second IOPS of both variants",
+            "keep fio's IOPS logs",
+        )
         return (Finding("modes.no-logs", "note", place, why, remedy),)
     if before.bimodal == after.bimodal:
         return ()

@@ -21,7 +21,13 @@ from iodelta.stats.total import bounds, log_total
 from iodelta.verdict.carried import SLIGHT
 from iodelta.verdict.decide import Trace
 from iodelta.verdict.family import Outcome
-from iodelta.verdict.hosts import TOTAL_PAYS, estimate_of, p_over_hosts, total_over, typical_over
+from iodelta.verdict.hosts import (
+    TOTAL_PAYS,
+    estimate_of,
+    p_over_hosts,
+    total_over,
+    typical_over,
+)
 from iodelta.verdict.machine import machine_of
 from iodelta.verdict.model import Flags
 from iodelta.verdict.rare import with_stalls
@@ -53,7 +59,9 @@ class Numbers:
     p: float
 
 
-def numbers_of(unit: Units, trace: Trace, outcome: Outcome, rules: Rules) -> Numbers | None:
+def numbers_of(
+    unit: Units, trace: Trace, outcome: Outcome, rules: Rules
+) -> Numbers | None:
     """The estimates of one comparison; None where there is no value."""
     if unit.refusal is not None and unit.refusal.rule != "verdict.few-boots":
         return None
@@ -71,7 +79,11 @@ def numbers_of(unit: Units, trace: Trace, outcome: Outcome, rules: Rules) -> Num
     total = _total(unit, used, tail / pays, rules, typical)
     sd = spread_of(d)
     basis = total if trace.basis == "total" and total is not None else typical
-    shown = _honest(basis, unit, trace, sd, rules) if outcome.word in ("regression", "improvement") else basis
+    shown = (
+        _honest(basis, unit, trace, sd, rules)
+        if outcome.word in ("regression", "improvement")
+        else basis
+    )
     return Numbers(
         shown=shown,
         typical=typical,
@@ -92,28 +104,43 @@ def _direct(unit: Units, used: int, level: float) -> Estimate | None:
     """The direct change: a debt that lasts is in it, too, so under every memory."""
     if not len(unit.direct) or not unit.ahead.shape[1]:
         return None
-    both = np.isfinite(unit.direct[:used]) & np.isfinite(unit.ahead[:, :used]).all(axis=0)
+    both = np.isfinite(unit.direct[:used]) & np.isfinite(unit.ahead[:, :used]).all(
+        axis=0
+    )
     bias = direct_bias(unit.conditioning)[:, None] * np.nan_to_num(unit.ahead[:, :used])
-    found = [_of_some(unit, row, both, level) for row in np.nan_to_num(unit.direct[:used]) - bias]
+    found = [
+        _of_some(unit, row, both, level)
+        for row in np.nan_to_num(unit.direct[:used]) - bias
+    ]
     return _together([one for one in found if one is not None])
 
 
-def _deployed(unit: Units, d: Floats, typical: Estimate, rules: Rules) -> Estimate | None:
+def _deployed(
+    unit: Units, d: Floats, typical: Estimate, rules: Rules
+) -> Estimate | None:
     """What is still to come is added block by block, so that its noise is in the interval. None where all of this lies
     in that of the typical change, or nearly."""
     ahead = unit.ahead[:, : len(d)]
     if not ahead.shape[1]:
         return None
     known = np.asarray(np.isfinite(ahead).all(axis=0))
-    found = [_of_some(unit, row, known, typical.level) for row in d + np.nan_to_num(ahead)]
+    found = [
+        _of_some(unit, row, known, typical.level) for row in d + np.nan_to_num(ahead)
+    ]
     deployed = _together([one for one in found if one is not None])
-    if deployed is None or max(typical.low - deployed.low, deployed.high - typical.high) <= _slight(rules):
+    if deployed is None or max(
+        typical.low - deployed.low, deployed.high - typical.high
+    ) <= _slight(rules):
         return None
     return deployed
 
 
 def _not_reached(ahead: Ahead | None, rules: Rules) -> bool:
-    return ahead is not None and ahead.shown and float(np.abs(ahead.value).max()) > _slight(rules)
+    return (
+        ahead is not None
+        and ahead.shown
+        and float(np.abs(ahead.value).max()) > _slight(rules)
+    )
 
 
 def _slight(rules: Rules) -> float:
@@ -139,8 +166,19 @@ def flags_of(unit: Units, used: int) -> tuple[Flags, ...]:
     old, new = unit.baseline_flags[:used], unit.variant_flags[:used]
     found = []
     for rule in sorted(set(chain.from_iterable((*old, *new)))):
-        before, after = sum(rule in flags for flags in old), sum(rule in flags for flags in new)
-        found.append(Flags(rule, before, after, len(new), fisher_exact(before, len(old), after, len(new))))
+        before, after = (
+            sum(rule in flags for flags in old),
+            sum(rule in flags for flags in new),
+        )
+        found.append(
+            Flags(
+                rule,
+                before,
+                after,
+                len(new),
+                fisher_exact(before, len(old), after, len(new)),
+            )
+        )
     return tuple(found)
 
 
@@ -170,7 +208,9 @@ def _typical(unit: Units, d: Floats, level: float) -> Estimate:
     return Estimate(found.value, found.low - wide, found.high + wide, level, found.n)
 
 
-def _total(unit: Units, used: int, tail: float, rules: Rules, typical: Estimate) -> Estimate | None:
+def _total(
+    unit: Units, used: int, tail: float, rules: Rules, typical: Estimate
+) -> Estimate | None:
     if len(unit.baseline_values) < used:
         return None
     arms = unit.arms(used)
@@ -180,21 +220,38 @@ def _total(unit: Units, used: int, tail: float, rules: Rules, typical: Estimate)
     if unit.hosts:
         found = estimate_of(total_over(arms, unit.hosts), value, level, used)
     else:
-        low, high = bounds(arms, patterns(coins, rules.seed), tail, exact=len(set(coins)) <= EXACT_COINS)
+        low, high = bounds(
+            arms,
+            patterns(coins, rules.seed),
+            tail,
+            exact=len(set(coins)) <= EXACT_COINS,
+        )
         found = Estimate(value, low, high, level, used)
     found = with_stalls(found, typical, unit, used)
     wide = unit.resolution
     return Estimate(found.value, found.low - wide, found.high + wide, level, used)
 
 
-def _honest(estimate: Estimate, unit: Units, trace: Trace, sd: float, rules: Rules) -> Estimate:
+def _honest(
+    estimate: Estimate, unit: Units, trace: Trace, sd: float, rules: Rules
+) -> Estimate:
     """``estimate`` at its honest size, no nearer to 0 than its interval."""
-    error = 1.05 * sd / math.sqrt(estimate.n)  # Hodges-Lehmann has 95 % of a mean's efficiency under normal noise
+    error = (
+        1.05 * sd / math.sqrt(estimate.n)
+    )  # Hodges-Lehmann has 95 % of a mean's efficiency under normal noise
     if unit.hosts:
         places = places_of(unit.hosts[: estimate.n])
-        error = (estimate.high - estimate.low) / 2 / smallest_t(len(places), (1.0 - estimate.level) / 2)
+        error = (
+            (estimate.high - estimate.low)
+            / 2
+            / smallest_t(len(places), (1.0 - estimate.level) / 2)
+        )
     elif trace.basis == "total" and math.isfinite(estimate.high - estimate.low):
-        error = (estimate.high - estimate.low) / 2 / max(-float(ndtri((1.0 - estimate.level) / 2)), 1e-9)
+        error = (
+            (estimate.high - estimate.low)
+            / 2
+            / max(-float(ndtri((1.0 - estimate.level) / 2)), 1e-9)
+        )
     value = honest(estimate.value, error, math.log1p(rules.margin))
     if estimate.low > 0.0:
         value = max(value, min(estimate.low, estimate.value))
@@ -205,17 +262,25 @@ def _honest(estimate: Estimate, unit: Units, trace: Trace, sd: float, rules: Rul
 
 def _unflagged(unit: Units, d: Floats, level: float) -> Estimate | None:
     flagged = flagged_blocks(unit, len(d))
-    return _of_some(unit, d, ~flagged, level) if len(flagged) == len(d) and flagged.any() else None
+    return (
+        _of_some(unit, d, ~flagged, level)
+        if len(flagged) == len(d) and flagged.any()
+        else None
+    )
 
 
-def _of_some(unit: Units, values: Floats, chosen: NDArray[np.bool_], level: float) -> Estimate | None:
+def _of_some(
+    unit: Units, values: Floats, chosen: NDArray[np.bool_], level: float
+) -> Estimate | None:
     """The typical change of some blocks; None of no block."""
     if not chosen.any():
         return None
     found = hodges_lehmann(values[chosen], level)
     if not unit.hosts:
         return found
-    hosts = [host for host, kept in zip(unit.hosts, chosen.tolist(), strict=False) if kept]
+    hosts = [
+        host for host, kept in zip(unit.hosts, chosen.tolist(), strict=False) if kept
+    ]
     return estimate_of(typical_over(values[chosen], hosts), found.value, level, found.n)
 
 

@@ -44,7 +44,9 @@ class Outlook(NamedTuple):
     open: float | None = None
 
 
-def outlook_of(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers, rules: Rules) -> Outlook:
+def outlook_of(
+    job: Job, trace: Trace, outcome: Outcome, numbers: Numbers, rules: Rules
+) -> Outlook:
     """How many blocks an answer will probably take, by replaying the looks to come."""
     mean = typical_over(numbers.d, job.unit.hosts) if job.unit.hosts else None
     if job.unit.hosts and (mean is None or mean.error[0] > mean.within[0]):
@@ -65,7 +67,12 @@ def outlook_of(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers, rules
 
 
 def _projected(
-    job: Job, trace: Trace, outcome: Outcome, numbers: Numbers, mean: Mean | None, rules: Rules
+    job: Job,
+    trace: Trace,
+    outcome: Outcome,
+    numbers: Numbers,
+    mean: Mean | None,
+    rules: Rules,
 ) -> Projection | None:
     """The replayed looks to come, counted in the units that were judged: blocks, or batches of them."""
     plan, have = job.claim.plan, len(job.unit.d)
@@ -73,28 +80,46 @@ def _projected(
     used = plan.blocks[outcome.at]
     n = len(numbers.d)
     per_unit = used / n
-    single = trace.critical.get(outcome.at, 0.0) / max(nominal_tails(plan, job.claim.alpha)[outcome.at], 1e-12)
+    single = trace.critical.get(outcome.at, 0.0) / max(
+        nominal_tails(plan, job.claim.alpha)[outcome.at], 1e-12
+    )
     calm = _calm(job.unit, numbers, used)
     if calm is not None:
         single = min(single, 1.0 / PARTED)
-    claimed, each = nominal_tails(plan, job.claim.alpha), nominal_tails(plan, rules.alpha / 2)
+    claimed, each = (
+        nominal_tails(plan, job.claim.alpha),
+        nominal_tails(plan, rules.alpha / 2),
+    )
     seen = counted(job.unit, used)
     ahead = [max(1, round(plan.blocks[look] / per_unit)) for look in later]
-    least = math.ceil(trials_needed(rules.stalls, stalled=seen.stalled) * used / max(seen.trials, 1) / per_unit)
+    least = math.ceil(
+        trials_needed(rules.stalls, stalled=seen.stalled)
+        * used
+        / max(seen.trials, 1)
+        / per_unit
+    )
     hurdles = Hurdles(
         tuple(claimed[look] * single for look in later),
         tuple(each[look] for look in later),
         math.log1p(rules.margin),
         least,
         () if mean is None else (mean.spare,) * len(later),
-        tuple(taken_by_stalls(job.unit, used, plan.blocks[look], each[look]) for look in later),
+        tuple(
+            taken_by_stalls(job.unit, used, plan.blocks[look], each[look])
+            for look in later
+        ),
     )
     d, value = drawn_in(numbers.d), numbers.typical.value
     if calm is not None:  # a stall has its sign and the largest rank
         d = np.where(calm, d, numbers.d)
         value = hodges_lehmann(d[calm], 0.5).value
-    if mean is not None and numbers.sd > 0.0:  # differences between hosts are not noise of their blocks
-        d = float(d.mean()) + (d - d.mean()) * float(mean.within[0]) * math.sqrt(n) / numbers.sd
+    if (
+        mean is not None and numbers.sd > 0.0
+    ):  # differences between hosts are not noise of their blocks
+        d = (
+            float(d.mean())
+            + (d - d.mean()) * float(mean.within[0]) * math.sqrt(n) / numbers.sd
+        )
     doubt = _doubt(numbers, rules)
     return projection(value, d, ahead, hurdles, seed=rules.seed, doubt=doubt, calm=calm)
 
@@ -125,4 +150,9 @@ def _doubt(numbers: Numbers, rules: Rules) -> Doubt | None:
         return None
     at = int(np.argmax(np.abs(carry.share) * carry.error))
     share, error = float(carry.share[at]), float(carry.error[at])
-    return Doubt(share * float(carry.value[at]), abs(share) * error, SHOWN_WITHOUT, carry.quantile)
+    return Doubt(
+        share * float(carry.value[at]),
+        abs(share) * error,
+        SHOWN_WITHOUT,
+        carry.quantile,
+    )

@@ -56,8 +56,16 @@ class CellRanking(msgspec.Struct, frozen=True):
         """
         for pair in self.pairs:
             if {pair.ahead, pair.behind} == {variant, than}:
-                low = -math.inf if pair.change.low is None or pair.change.low <= -1.0 else math.log1p(pair.change.low)
-                high = math.inf if pair.change.high is None else math.log1p(pair.change.high)
+                low = (
+                    -math.inf
+                    if pair.change.low is None or pair.change.low <= -1.0
+                    else math.log1p(pair.change.low)
+                )
+                high = (
+                    math.inf
+                    if pair.change.high is None
+                    else math.log1p(pair.change.high)
+                )
                 ends = math.log1p(pair.change.value), low, high
                 if pair.behind != variant:
                     ends = -ends[0], -ends[2], -ends[1]
@@ -67,7 +75,9 @@ class CellRanking(msgspec.Struct, frozen=True):
 
 def sequential_level(rules: Rules) -> float:
     """The level at which intervals hold at whichever look an experiment ended: 1 - the smallest alpha of its looks."""
-    return 1.0 - 2.0 * min(nominal_tails(schedule(rules.looks, reserve=rules.reserve), rules.alpha / 2))
+    return 1.0 - 2.0 * min(
+        nominal_tails(schedule(rules.looks, reserve=rules.reserve), rules.alpha / 2)
+    )
 
 
 def _no_blocks(place: str) -> Finding:
@@ -80,7 +90,9 @@ def _no_blocks(place: str) -> Finding:
     )
 
 
-def rank(series: Sequence[Series], rules: Rules, *, level: float | None = None) -> CellRanking:
+def rank(
+    series: Sequence[Series], rules: Rules, *, level: float | None = None
+) -> CellRanking:
     """The ranking of one cell by one metric, from its series: every variant against the same baseline.
 
     Only blocks (or boots) complete for all ranked variants count; a variant that cannot be judged is left out with
@@ -88,12 +100,18 @@ def rank(series: Sequence[Series], rules: Rules, *, level: float | None = None) 
     Raises ValueError when the series are not of one cell, metric and baseline.
     """
     if len({(one.cell, one.metric, one.baseline) for one in series}) != 1:
-        raise ValueError("a ranking needs the series of one cell, one metric and one baseline")
+        raise ValueError(
+            "a ranking needs the series of one cell, one metric and one baseline"
+        )
     level = sequential_level(rules) if level is None else level
     units = [units_of(one, rules) for one in series]
     usable = [unit for unit in units if unit.refusal is None]
-    findings = tuple(dict.fromkeys(chain.from_iterable(unit.all_findings for unit in units)))
-    shared = set.intersection(*(set(unit.numbers) for unit in usable)) if usable else set()
+    findings = tuple(
+        dict.fromkeys(chain.from_iterable(unit.all_findings for unit in units))
+    )
+    shared = (
+        set.intersection(*(set(unit.numbers) for unit in usable)) if usable else set()
+    )
     cell, metric = series[0].cell, series[0].metric
     if not shared:
         nothing = _no_blocks(f"cell {cell}, {metric.name}")
@@ -116,32 +134,44 @@ def _rank(
     """``badness`` has shape (variants, blocks): log values, positive is worse, up to a constant per block."""
     order = np.argsort(np.median(badness, axis=1), kind="stable")
     places = list(combinations(range(len(order)), 2))
-    d = np.array([badness[order[behind]] - badness[order[ahead]] for ahead, behind in places])
+    d = np.array(
+        [badness[order[behind]] - badness[order[ahead]] for ahead, behind in places]
+    )
     pairs = []
     beaten = set()
-    for (first, second), found in zip(places, simultaneous(d, level=level, seed=seed), strict=True):
+    for (first, second), found in zip(
+        places, simultaneous(d, level=level, seed=seed), strict=True
+    ):
         ahead, behind = names[order[first]], names[order[second]]
         if found.value < 0:
             ahead, behind = behind, ahead
-            found = Estimate(-found.value, -found.high, -found.low, found.level, found.n)
+            found = Estimate(
+                -found.value, -found.high, -found.low, found.level, found.n
+            )
         distinct = found.low > 0 or found.high < 0
         if distinct:
             beaten.add(behind)
         pairs.append(Pair(ahead, behind, _as_change(found, metric), distinct))
     ranked = tuple(names[at] for at in order)
     best = tuple(name for name in ranked if name not in beaten)
-    return CellRanking(cell, metric, ranked, best, tuple(pairs), badness.shape[1], level, findings)
+    return CellRanking(
+        cell, metric, ranked, best, tuple(pairs), badness.shape[1], level, findings
+    )
 
 
 def _as_change(worse: Estimate, metric: Metric) -> Change:
     """A log-ratio that is positive when worse, as relative change of the metric itself."""
     if metric.better == "higher":
         worse = Estimate(-worse.value, -worse.high, -worse.low, worse.level, worse.n)
-    low, high = (relative(end) if math.isfinite(end) else None for end in (worse.low, worse.high))
+    low, high = (
+        relative(end) if math.isfinite(end) else None for end in (worse.low, worse.high)
+    )
     return Change(relative(worse.value), low, high, worse.level)
 
 
-def _as_loss(value: float, low: float, high: float, metric: Metric) -> tuple[float, float, float]:
+def _as_loss(
+    value: float, low: float, high: float, metric: Metric
+) -> tuple[float, float, float]:
     """Log changes of a metric as shares lost: IOPS 22 % lower, or latency 22 % higher, is a loss of 0.22."""
     if metric.better == "higher":
         return -relative(value), -relative(high), -relative(low)

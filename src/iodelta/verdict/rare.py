@@ -24,7 +24,9 @@ UNKNOWN = 0.5
 """The exposure of a trial that followed neither arm."""
 
 
-def with_stalls(total: Estimate, typical: Estimate, unit: Units, blocks: int) -> Estimate:
+def with_stalls(
+    total: Estimate, typical: Estimate, unit: Units, blocks: int
+) -> Estimate:
     """``total`` with the stalls that are not excluded; what a typical trial leaves open comes on top."""
     more = _unseen(unit, blocks)
     low, high = total.low, total.high
@@ -43,18 +45,24 @@ def stalls_fit(unit: Units, d: Floats, blocks: int, tail: float, margin: float) 
     return _unseen(unit, blocks) == 0.0 or (-room <= low and high <= room)
 
 
-def stalls_undo(unit: Units, d: Floats, blocks: int, tail: float, *, worse: bool) -> bool:
+def stalls_undo(
+    unit: Units, d: Floats, blocks: int, tail: float, *, worse: bool
+) -> bool:
     """Whether the stalls that are not excluded could take a change of the total back: those of the arm that it
     favours. ``d`` and ``tail`` as in ``stalls_fit``."""
     more = _unseen(unit, blocks)
     low, high = _reach(unit, d, blocks, tail)
-    return (worse and more < 0.0 and low <= 0.0) or (not worse and more > 0.0 and high >= 0.0)
+    return (worse and more < 0.0 and low <= 0.0) or (
+        not worse and more > 0.0 and high >= 0.0
+    )
 
 
 def calm_blocks(unit: Units, blocks: int) -> NDArray[np.bool_]:
     """In which blocks neither trial stalled."""
     variant, baseline = unit.stalled_by(blocks) or ((), ())
-    stalled = np.isin(unit.variant_at[:blocks], variant) | np.isin(unit.baseline_at[:blocks], baseline)
+    stalled = np.isin(unit.variant_at[:blocks], variant) | np.isin(
+        unit.baseline_at[:blocks], baseline
+    )
     return np.asarray(~stalled)
 
 
@@ -68,13 +76,20 @@ def taken_by_stalls(unit: Units, blocks: int, later: int, tail: float) -> float:
     columns = []
     for column in unit.arms(blocks).columns:
         mean = column[:, calm].mean()
-        columns.append(np.hstack([np.where(calm, mean, column), np.full((1, later - blocks), mean)]))
+        columns.append(
+            np.hstack(
+                [np.where(calm, mean, column), np.full((1, later - blocks), mean)]
+            )
+        )
     arms = Arms(*columns)
     typical = [float(column[0, calm.argmax()]) for column in arms.columns]
     usual = np.log(typical[1] / typical[0]) - np.log(typical[3] / typical[2])
     value, error = log_total(arms)
     moved = float(value[0] - usual)
-    return max(abs(moved) - float(ndtri(tail)) * float(error[0]), abs(moved + _more(unit, arms, blocks)))
+    return max(
+        abs(moved) - float(ndtri(tail)) * float(error[0]),
+        abs(moved + _more(unit, arms, blocks)),
+    )
 
 
 def own_stalls(unit: Units, d: Floats, shown: float) -> bool:
@@ -89,12 +104,20 @@ def own_stalls(unit: Units, d: Floats, shown: float) -> bool:
     if stalled is None or beyond.mean() <= shown * beyond.std(ddof=1) / np.sqrt(blocks):
         return False
     lost = np.concatenate(
-        [np.isin(unit.baseline_at[:blocks], stalled[1]), np.isin(unit.variant_at[:blocks], stalled[0])]
+        [
+            np.isin(unit.baseline_at[:blocks], stalled[1]),
+            np.isin(unit.variant_at[:blocks], stalled[0]),
+        ]
     )
     variant = np.repeat([False, True], blocks)
-    before = unit.exposed[0, :, :blocks].ravel()  # under a memory of one trial: the variant's 1, the baseline's 0
+    before = unit.exposed[
+        0, :, :blocks
+    ].ravel()  # under a memory of one trial: the variant's 1, the baseline's 0
     known = before != UNKNOWN
-    return likelier_by_arm(lost[known], variant[known], before[known] > UNKNOWN) >= CLEAR / blocks
+    return (
+        likelier_by_arm(lost[known], variant[known], before[known] > UNKNOWN)
+        >= CLEAR / blocks
+    )
 
 
 def _reach(unit: Units, d: Floats, blocks: int, tail: float) -> tuple[float, float]:
@@ -116,10 +139,14 @@ def _more(unit: Units, arms: Arms, blocks: int) -> float:
     if stalled is None or len(stalled[0]) == len(stalled[1]):
         return 0.0
     by_variant = len(stalled[0]) > len(stalled[1])
-    numbers, at = (stalled[0], unit.variant_at) if by_variant else (stalled[1], unit.baseline_at)
+    numbers, at = (
+        (stalled[0], unit.variant_at) if by_variant else (stalled[1], unit.baseline_at)
+    )
     # A rate's total is baseline over variant, a latency's variant over baseline.
     values, weights = (
-        (arms.old, arms.old_weight) if by_variant == unit.higher_is_better else (arms.new, arms.new_weight)
+        (arms.old, arms.old_weight)
+        if by_variant == unit.higher_is_better
+        else (arms.new, arms.new_weight)
     )
     places = np.zeros(trials, dtype=bool)
     places[:blocks] = np.isin(at[:blocks], numbers)

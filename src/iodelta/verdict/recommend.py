@@ -80,14 +80,30 @@ def recommend(
     strict = 1.0 - (1.0 - level) / max(len(cells), 1)
     rankings = tuple(rank(series, rules, level=level) for series in cells if series)
     claims = tuple(rank(series, rules, level=strict) for series in cells if series)
-    findings = tuple(dict.fromkeys(chain.from_iterable(ranking.findings for ranking in rankings)))
-    usable = [(one, claim) for one, claim in zip(rankings, claims, strict=True) if one.variants]
+    findings = tuple(
+        dict.fromkeys(chain.from_iterable(ranking.findings for ranking in rankings))
+    )
+    usable = [
+        (one, claim)
+        for one, claim in zip(rankings, claims, strict=True)
+        if one.variants
+    ]
     tallies = _tally(usable, weights or {})
     regrets = tuple(tally.regret() for tally in tallies.values())
-    chosen, sentence = _choose(tallies, _where(usable, planned), forbidden, rules.margin)
+    chosen, sentence = _choose(
+        tallies, _where(usable, planned), forbidden, rules.margin
+    )
     if weights:
         sentence += f" Weights: {', '.join(f'{weight:g} for {cell}' for cell, weight in weights.items())}; else 1."
-    return Recommendation(chosen, sentence, regrets, rankings, level, bool(weights), (*forbidden, *findings))
+    return Recommendation(
+        chosen,
+        sentence,
+        regrets,
+        rankings,
+        level,
+        bool(weights),
+        (*forbidden, *findings),
+    )
 
 
 @dataclass
@@ -103,7 +119,9 @@ class _Tally:
     losses: dict[str, float] = field(default_factory=dict)
     """Variants shown to be better somewhere, and the weighted loss shown against each."""
 
-    def add(self, ranking: CellRanking, claim: CellRanking, label: str, weight: float) -> None:
+    def add(
+        self, ranking: CellRanking, claim: CellRanking, label: str, weight: float
+    ) -> None:
         """Count one cell."""
         if self.variant not in ranking.variants:
             self.bound = self.weighted = math.inf
@@ -124,11 +142,17 @@ class _Tally:
     def regret(self) -> Regret:
         """As reported."""
         bound = self.bound if math.isfinite(self.bound) else None
-        return Regret(self.variant, self.largest, self.where, bound, self.sure, tuple(self.losses))
+        return Regret(
+            self.variant, self.largest, self.where, bound, self.sure, tuple(self.losses)
+        )
 
 
-def _tally(usable: Sequence[tuple[CellRanking, CellRanking]], weights: Mapping[str, float]) -> dict[str, _Tally]:
-    names = dict.fromkeys(chain.from_iterable(ranking.variants for ranking, _ in usable))
+def _tally(
+    usable: Sequence[tuple[CellRanking, CellRanking]], weights: Mapping[str, float]
+) -> dict[str, _Tally]:
+    names = dict.fromkeys(
+        chain.from_iterable(ranking.variants for ranking, _ in usable)
+    )
     tallies = {name: _Tally(name) for name in names}
     several = len({ranking.metric.name for ranking, _ in usable}) > 1
     for ranking, claim in usable:
@@ -148,20 +172,29 @@ def _where(usable: Sequence[tuple[CellRanking, CellRanking]], planned: int) -> s
 
 
 def _choose(
-    tallies: Mapping[str, _Tally], where: str, forbidden: Sequence[Finding], margin: float
+    tallies: Mapping[str, _Tally],
+    where: str,
+    forbidden: Sequence[Finding],
+    margin: float,
 ) -> tuple[tuple[str, ...], str]:
     """The variants to choose, and the sentence; ``where`` is ``any of 12 cells``."""
     if forbidden:
         return _none(f"{forbidden[0].explanation}.")
     if not tallies:
         return _none("no cell could be ranked.")
-    ordered = sorted(tallies.values(), key=lambda tally: (tally.weighted, tally.largest))
+    ordered = sorted(
+        tallies.values(), key=lambda tally: (tally.weighted, tally.largest)
+    )
     if why := _no_winner(ordered, where):
         return _none(why)
     first, tied = _winners(ordered, margin)
     chosen = (first, *tied)
     behind = [tally for tally in ordered if tally not in chosen]
-    rivals = [tally for tally in behind if tally.variant in first.losses and _shown(tally) <= first.weighted]
+    rivals = [
+        tally
+        for tally in behind
+        if tally.variant in first.losses and _shown(tally) <= first.weighted
+    ]
     if rivals:
         told = ", ".join(map(_loss, (first, *rivals)))
         return _none(f"none is good everywhere ({told}); choose by workload.")
@@ -176,9 +209,19 @@ def _no_winner(ordered: Sequence[_Tally], where: str) -> str:
     """Why none can be recommended, by the bounds of their losses; empty where one can."""
     if not any(tally.losses for tally in ordered):
         cost = max(tally.bound for tally in ordered)
-        tail = f"; choosing any costs at most {_percent(cost)}" if cost < VACUOUS else "; run more blocks"
-        sure = where if where == "the one cell" else f"{where} at the level that holds for all at once"
-        return f"{plural(len(ordered), 'variant')} are indistinguishable in {sure}{tail}."
+        tail = (
+            f"; choosing any costs at most {_percent(cost)}"
+            if cost < VACUOUS
+            else "; run more blocks"
+        )
+        sure = (
+            where
+            if where == "the one cell"
+            else f"{where} at the level that holds for all at once"
+        )
+        return (
+            f"{plural(len(ordered), 'variant')} are indistinguishable in {sure}{tail}."
+        )
     least = ordered[0].bound
     if not math.isfinite(least):
         return f"none has a bounded loss in {where}; run more blocks."
@@ -191,15 +234,23 @@ def _no_winner(ordered: Sequence[_Tally], where: str) -> str:
 def _winners(ordered: Sequence[_Tally], margin: float) -> tuple[_Tally, list[_Tally]]:
     """The first choice, and those that are level with it."""
     # Bounds that differ by less than the margin differ by chance: what is shown to lose then yields to what is not.
-    close = [tally for tally in ordered if tally.weighted <= ordered[0].weighted + margin]
+    close = [
+        tally for tally in ordered if tally.weighted <= ordered[0].weighted + margin
+    ]
     first = next((tally for tally in close if not tally.losses), ordered[0])
-    return first, _level_with(first, [tally for tally in close if not _differ(first, tally)])
+    return first, _level_with(
+        first, [tally for tally in close if not _differ(first, tally)]
+    )
 
 
 def _level_with(first: _Tally, tied: Sequence[_Tally]) -> list[_Tally]:
     """Those of ``tied`` that lose to none of them."""
     variants = {tally.variant for tally in tied}
-    return [tally for tally in tied if tally is not first and variants.isdisjoint(tally.losses)]
+    return [
+        tally
+        for tally in tied
+        if tally is not first and variants.isdisjoint(tally.losses)
+    ]
 
 
 def _differ(one: _Tally, other: _Tally) -> bool:
@@ -216,7 +267,9 @@ def _sentence(chosen: Sequence[_Tally], behind: Sequence[_Tally], where: str) ->
     first = ", ".join(tally.variant for tally in chosen[:-1])
     names = f"{first} or {chosen[-1].variant}" if first else chosen[-1].variant
     bound = max(tally.bound for tally in chosen)
-    loss = _loss(max(behind, key=lambda tally: (tally.sure > 0, tally.largest)), least=True)
+    loss = _loss(
+        max(behind, key=lambda tally: (tally.sure > 0, tally.largest)), least=True
+    )
     if bound <= 0:
         return f"{names} is the best in {where.replace('any of', 'all')}; {loss}."
     if not math.isfinite(bound):
@@ -227,7 +280,11 @@ def _sentence(chosen: Sequence[_Tally], behind: Sequence[_Tally], where: str) ->
 def _loss(tally: _Tally, *, least: bool = False) -> str:
     """What a variant loses where it does worst; ``least``: and how much of it is shown."""
     if not tally.sure:
-        most = f"lose up to {_percent(tally.bound)}" if math.isfinite(tally.bound) else "lose anything"
+        most = (
+            f"lose up to {_percent(tally.bound)}"
+            if math.isfinite(tally.bound)
+            else "lose anything"
+        )
         return f"{tally.variant} may {most}, not shown"
     told = f"{tally.variant} loses up to {_percent(tally.largest)} in {tally.where}"
     return f"{told} (at least {_percent(tally.sure, down=True)})" if least else told

@@ -79,10 +79,14 @@ class Measured(msgspec.Struct, frozen=True):
 
     def of(self, basis: Estimand) -> Estimate:
         """One of both; the typical one where no total is known."""
-        return self.total if basis == "total" and self.total is not None else self.typical
+        return (
+            self.total if basis == "total" and self.total is not None else self.typical
+        )
 
 
-def reproduced(there: Measured, here: Measured, margin: float, stalls: float = STALLS) -> Reproduction:
+def reproduced(
+    there: Measured, here: Measured, margin: float, stalls: float = STALLS
+) -> Reproduction:
     """The word for a change measured ``there`` and measured again ``here``, by both estimands.
 
     ``margin`` is a share (0.01 is 1 %). ``stalls``: the share of stalling trials that both sides must exclude before
@@ -90,21 +94,32 @@ def reproduced(there: Measured, here: Measured, margin: float, stalls: float = S
     alone.
     """
     if there.total is None or here.total is None:
-        return _if_enough(reproduction(there.typical, here.typical, margin), there, here, stalls)
+        return _if_enough(
+            reproduction(there.typical, here.typical, margin), there, here, stalls
+        )
     total_only = _shown(there.total) and not _shown(there.typical)
-    order: tuple[Estimand, ...] = ("total", "typical") if total_only else ("typical", "total")
+    order: tuple[Estimand, ...] = (
+        ("total", "typical") if total_only else ("typical", "total")
+    )
     found = [reproduction(there.of(basis), here.of(basis), margin) for basis in order]
-    found = [msgspec.structs.replace(one, basis=basis) for one, basis in zip(found, order, strict=True)]
+    found = [
+        msgspec.structs.replace(one, basis=basis)
+        for one, basis in zip(found, order, strict=True)
+    ]
     first, second = found
     if first.held and second.held is False:
         says = f"{WORK[first.basis]} is the same, {WORK[second.basis]} is not: {second.says}"
         return msgspec.structs.replace(second, says=says)
     if first.held and not _shown(there.of(first.basis)) and not second.held:
-        return msgspec.structs.replace(second, says=f"{WORK[second.basis]}: {second.says}")
+        return msgspec.structs.replace(
+            second, says=f"{WORK[second.basis]}: {second.says}"
+        )
     return _if_enough(first, there, here, stalls)
 
 
-def _if_enough(found: Reproduction, there: Measured, here: Measured, stalls: float) -> Reproduction:
+def _if_enough(
+    found: Reproduction, there: Measured, here: Measured, stalls: float
+) -> Reproduction:
     """``found``, but "no change, as there" only where both sides have trials enough to exclude rare stalls."""
     if not found.held or _shown(there.of(found.basis)):
         return found
@@ -112,11 +127,17 @@ def _if_enough(found: Reproduction, there: Measured, here: Measured, stalls: flo
     needed = trials_needed(stalls, stalled=least.stalled)
     if least.trials >= needed:
         return found
-    seen = f"{plural(least.trials, 'trial')}" + (f", {least.stalled} of which stalled," if least.stalled else "")
+    seen = f"{plural(least.trials, 'trial')}" + (
+        f", {least.stalled} of which stalled," if least.stalled else ""
+    )
     says = (
         f"no change there and none here, but {seen} do not exclude stalls in up to "
         f"{100 * excluded(least.stalled, least.trials):.0f} % of them: {needed} are needed on "
-        + ("both sides" if not least.stalled else "that side, none of the others stalled")
+        + (
+            "both sides"
+            if not least.stalled
+            else "that side, none of the others stalled"
+        )
     )
     return msgspec.structs.replace(found, word="inconclusive", says=says)
 
@@ -160,14 +181,27 @@ def reproduction(there: Estimate, here: Estimate, margin: float) -> Reproduction
         return made("reproduced", "the difference is within the tolerance")
     if found.low <= 0.0 <= found.high:
         if same_direction:
-            return made("same direction, size inconclusive", "the difference is not known finely enough")
-        return made("inconclusive", "here neither the original change nor no change can be ruled out")
+            return made(
+                "same direction, size inconclusive",
+                "the difference is not known finely enough",
+            )
+        return made(
+            "inconclusive",
+            "here neither the original change nor no change can be ruled out",
+        )
     if same_direction:
         size = "smaller" if sign * found.value < 0.0 else "larger"
-        return made("same direction, not the same size", f"{size} here: the interval of the difference excludes zero")
+        return made(
+            "same direction, not the same size",
+            f"{size} here: the interval of the difference excludes zero",
+        )
     if sign * (here.high if sign > 0 else here.low) < 0.0 and not _within(here, delta):
         return made("other direction", "the opposite of what was seen there")
-    how = "no change beyond the margin here" if _within(here, delta) else "a change of that size is ruled out here"
+    how = (
+        "no change beyond the margin here"
+        if _within(here, delta)
+        else "a change of that size is ruled out here"
+    )
     return made("not seen here", how)
 
 

@@ -94,24 +94,40 @@ class Rules(msgspec.Struct, frozen=True):
         """Raises RequestError for rules that cannot be followed."""
         looks = self.looks + self.extension
         wrong = (
-            ("the margin must lie between 0 and 1 (0.01 is 1 %)", not 0.0 < self.margin < 1.0),
+            (
+                "the margin must lie between 0 and 1 (0.01 is 1 %)",
+                not 0.0 < self.margin < 1.0,
+            ),
             ("alpha must lie between 0 and 0.5", not 0.0 < self.alpha < 0.5),
-            ("the reserve is a share of alpha, from 0 to below 1", not 0.0 <= self.reserve < 1.0),
+            (
+                "the reserve is a share of alpha, from 0 to below 1",
+                not 0.0 <= self.reserve < 1.0,
+            ),
             (
                 "looks must be rising numbers of blocks",
                 not self.looks or looks[0] < 1 or sorted(set(looks)) != [*looks],
             ),
-            ("a metric is named twice", len({metric.name for metric in self.metrics}) != len(self.metrics)),
+            (
+                "a metric is named twice",
+                len({metric.name for metric in self.metrics}) != len(self.metrics),
+            ),
             (
                 "the screen needs at least one block and keeps p below a number between 0 and 0.5",
                 self.screen.blocks < 1 or not 0.0 < self.screen.keep <= 0.5,
             ),
             ("the number of comparisons cannot be negative", self.comparisons < 0),
-            ("stalls are a share of trials between 0 and 1 (0.1 is 10 %)", not 0.0 < self.stalls < 1.0),
+            (
+                "stalls are a share of trials between 0 and 1 (0.1 is 10 %)",
+                not 0.0 < self.stalls < 1.0,
+            ),
         )
         for what, broken in wrong:
             if broken:
-                raise RequestError(what, place="rules", remedy="correct the design section of the experiment")
+                raise RequestError(
+                    what,
+                    place="rules",
+                    remedy="correct the design section of the experiment",
+                )
 
     @classmethod
     def for_blocks(
@@ -138,11 +154,19 @@ class Rules(msgspec.Struct, frozen=True):
         screen where the budget allows two stages; holm, too, when the number is unknown.
         """
         screen = Screen(always=always)
-        fresh = min(max(LOOKS[-1], max_blocks), round((max_blocks - screen.blocks) / PROMISING))
+        fresh = min(
+            max(LOOKS[-1], max_blocks), round((max_blocks - screen.blocks) / PROMISING)
+        )
         if family is None:
             kept = max(FEWEST, KEPT * comparisons * len(metrics))
             room = smallest_tail(fresh, 1) <= alpha * (1.0 - reserve) / kept
-            family = "each" if 0 < comparisons <= FEW else "screen" if comparisons > MANY and room else "holm"
+            family = (
+                "each"
+                if 0 < comparisons <= FEW
+                else "screen"
+                if comparisons > MANY and room
+                else "holm"
+            )
         last = max(1, fresh) if family == "screen" else max_blocks
         return cls(
             metrics=metrics,
@@ -166,7 +190,9 @@ class Rules(msgspec.Struct, frozen=True):
     @property
     def max_blocks(self) -> int:
         """Blocks per cell at the last planned look, the screen's included."""
-        return (self.looks + self.extension)[-1] + (self.screen.blocks if self.family == "screen" else 0)
+        return (self.looks + self.extension)[-1] + (
+            self.screen.blocks if self.family == "screen" else 0
+        )
 
     def extended(self, max_blocks: int) -> Rules:
         """These rules with one more look, at ``max_blocks`` blocks per cell, that spends the reserve.
@@ -184,7 +210,9 @@ class Rules(msgspec.Struct, frozen=True):
                 remedy="give a larger number of blocks or a larger budget",
             )
         before = self.screen.blocks if self.family == "screen" else 0
-        return msgspec.structs.replace(self, extension=(*self.extension, max_blocks - before))
+        return msgspec.structs.replace(
+            self, extension=(*self.extension, max_blocks - before)
+        )
 
     @property
     def smallest_p(self) -> float:
@@ -199,12 +227,21 @@ class Rules(msgspec.Struct, frozen=True):
         if self._can_change():
             return None
         equal, have = smallest_blocks(self.spendable), (self.looks + self.extension)[-1]
-        longer = (msgspec.structs.replace(self, looks=_looks_up_to(n, self.spendable)) for n in range(1, 10 * MANY))
-        needed = next((rules.looks[-1] for rules in longer if rules._can_change()), 10 * MANY)
-        if self.family == "screen":  # stage 2 is paid for by the cells that stage 1 drops
+        longer = (
+            msgspec.structs.replace(self, looks=_looks_up_to(n, self.spendable))
+            for n in range(1, 10 * MANY)
+        )
+        needed = next(
+            (rules.looks[-1] for rules in longer if rules._can_change()), 10 * MANY
+        )
+        if (
+            self.family == "screen"
+        ):  # stage 2 is paid for by the cells that stage 1 drops
             needed = self.screen.blocks + math.ceil(PROMISING * needed)
         none = have < equal or not equivalence
-        what = "no verdict" if none else "no regression or improvement, only equivalence,"
+        what = (
+            "no verdict" if none else "no regression or improvement, only equivalence,"
+        )
         return Finding(
             "verdict.too-few-blocks",
             "hard" if none else "warning",
@@ -219,21 +256,31 @@ class Rules(msgspec.Struct, frozen=True):
         claims = 2.0 * (self.comparisons if self.family == "holm" else 1)
         if screened:  # each metric is kept, and corrected for, by itself
             claims = KEPT * self.comparisons * len(self.metrics)
-        alpha, metrics = self.alpha / max(FEWEST, claims), 1 if screened else len(self.metrics)
+        alpha, metrics = (
+            self.alpha / max(FEWEST, claims),
+            1 if screened else len(self.metrics),
+        )
         plan = schedule(self.looks, reserve=self.reserve)
         before = 0.0
         least = [smallest_tail(blocks, metrics) for blocks in plan.blocks]
         for share, tail in zip(plan.shares, least, strict=True):
-            if tail <= alpha * (share - before):  # a look's level is at least what it spends, and that costs no scipy
+            if tail <= alpha * (
+                share - before
+            ):  # a look's level is at least what it spends, and that costs no scipy
                 return True
             before = share
         if min(least) > alpha * plan.shares[-1] * (1 + 1e-9):
             return False
-        return any(tail <= level * (1 + 1e-9) for tail, level in zip(least, nominal_tails(plan, alpha), strict=True))
+        return any(
+            tail <= level * (1 + 1e-9)
+            for tail, level in zip(least, nominal_tails(plan, alpha), strict=True)
+        )
 
     def digest(self) -> str:
         """SHA-256 over the rules' JSON: what the folder records before the first trial."""
-        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+        return hashlib.sha256(
+            msgspec.json.encode(self, order="deterministic")
+        ).hexdigest()
 
 
 def smallest_blocks(alpha: float) -> int:
@@ -254,9 +301,24 @@ def _looks_up_to(last: int, alpha: float) -> tuple[int, ...]:
     """Looks ending at ``last``: the first where its share of alpha allows a verdict, then the usual ones (each a
     quarter further on beyond 80), none in the last tenth before the end."""
     if last < 1:
-        raise RequestError("the budget is too short for one block", place="rules", remedy="give a larger budget")
+        raise RequestError(
+            "the budget is too short for one block",
+            place="rules",
+            remedy="give a larger budget",
+        )
     usual = [*LOOKS]
     while usual[-1] < last:
         usual.append(round(usual[-1] * 1.25))
-    first = next((n for n in range(1, last) if n >= smallest_blocks(alpha * pocock_share(n / last))), last)
-    return (*([first] if first < last else []), *(n for n in usual if first + 2 <= n <= 0.9 * last), last)
+    first = next(
+        (
+            n
+            for n in range(1, last)
+            if n >= smallest_blocks(alpha * pocock_share(n / last))
+        ),
+        last,
+    )
+    return (
+        *([first] if first < last else []),
+        *(n for n in usual if first + 2 <= n <= 0.9 * last),
+        last,
+    )

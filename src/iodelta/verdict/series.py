@@ -12,7 +12,14 @@ import msgspec
 from iodelta.plural import plural
 from iodelta.stats.carry import MEMORIES
 from iodelta.trial import Finding, Trial
-from iodelta.verdict.metrics import Metric, Reading, reader, resolution_of, thin_tail, weight_of
+from iodelta.verdict.metrics import (
+    Metric,
+    Reading,
+    reader,
+    resolution_of,
+    thin_tail,
+    weight_of,
+)
 from iodelta.verdict.surroundings import NONE, NOTHING, Surroundings, surroundings_of
 
 Block = dict[str, list[Trial]]
@@ -100,7 +107,15 @@ def series_of(
     found = finished_of(blocks)
     around = surroundings_of(own, hosts).get(name, NOTHING)
     return series_from(
-        blocks, metric, baseline, variant, cell=name, finished=found, boots=boots, hosts=hosts, around=around
+        blocks,
+        metric,
+        baseline,
+        variant,
+        cell=name,
+        finished=found,
+        boots=boots,
+        hosts=hosts,
+        around=around,
     )
 
 
@@ -108,7 +123,10 @@ def blocks_of(trials: Iterable[Trial]) -> dict[int, Block]:
     """One cell's counted trials by block, in run order, the last attempt of each block only."""
     found: dict[int, Block] = {}
     attempts: dict[int, int] = {}
-    for trial in sorted((trial for trial in trials if not trial.conditioning), key=lambda trial: trial.number):
+    for trial in sorted(
+        (trial for trial in trials if not trial.conditioning),
+        key=lambda trial: trial.number,
+    ):
         latest = attempts.get(trial.block, -1)
         if trial.attempt > latest:
             found.pop(trial.block, None)
@@ -138,11 +156,16 @@ def series_from(
 ) -> Series:
     """As ``series_of``, from blocks already sorted out."""
     read = reader(metric.name)
-    arms = [block.get(name, []) for block, name in product(blocks.values(), (baseline, variant))]
+    arms = [
+        block.get(name, [])
+        for block, name in product(blocks.values(), (baseline, variant))
+    ]
     thin = thin_tail(metric.name, list(chain.from_iterable(arms)))
     refused: list[Finding] = []
     missing: Counter[str] = Counter()
-    kept, values = _whole_pairs(blocks if thin is None else {}, (baseline, variant), read, refused, missing)
+    kept, values = _whole_pairs(
+        blocks if thin is None else {}, (baseline, variant), read, refused, missing
+    )
     olds, news = [old for _, old, _ in kept], [new for _, _, new in kept]
     return Series(
         cell,
@@ -155,12 +178,19 @@ def series_from(
         baseline_first=tuple(map(_is_first, olds, news)),
         baseline_at=tuple(map(_last_number, olds)),
         variant_at=tuple(map(_last_number, news)),
-        boots=() if boots is None else tuple(zip(_ids(boots, olds), _ids(boots, news), strict=True)),
+        boots=()
+        if boots is None
+        else tuple(zip(_ids(boots, olds), _ids(boots, news), strict=True)),
         hosts=() if hosts is None else _ids(hosts, olds),
         incomplete=missing["blocks"],
         finished=finished,
-        findings=_findings(cell, metric, (baseline, variant), missing, refused, len(blocks)),
-        refused=thin and msgspec.structs.replace(thin, place=f"cell {cell}, {metric.name}, {variant}"),
+        findings=_findings(
+            cell, metric, (baseline, variant), missing, refused, len(blocks)
+        ),
+        refused=thin
+        and msgspec.structs.replace(
+            thin, place=f"cell {cell}, {metric.name}, {variant}"
+        ),
         arms=around.arms,
         baseline_weights=_weights(olds, metric),
         variant_weights=_weights(news, metric),
@@ -175,12 +205,19 @@ def series_from(
     )
 
 
-def pairs_of(blocks: Mapping[int, Block], metric: Metric, baseline: str, variant: str) -> list[Pair]:
+def pairs_of(
+    blocks: Mapping[int, Block], metric: Metric, baseline: str, variant: str
+) -> list[Pair]:
     """The values alone of ``series_from``: of both arms in every block that has both."""
-    own = [block.get(name, []) for block, name in product(blocks.values(), (baseline, variant))]
+    own = [
+        block.get(name, [])
+        for block, name in product(blocks.values(), (baseline, variant))
+    ]
     if thin_tail(metric.name, list(chain.from_iterable(own))) is not None:
         return []
-    return _whole_pairs(blocks, (baseline, variant), reader(metric.name), [], Counter())[1]
+    return _whole_pairs(
+        blocks, (baseline, variant), reader(metric.name), [], Counter()
+    )[1]
 
 
 def _whole_pairs(
@@ -195,7 +232,9 @@ def _whole_pairs(
     for number, block in blocks.items():
         old, new = block.get(arms[0], []), block.get(arms[1], [])
         pair = _value(old, read, refused), _value(new, read, refused)
-        lacking = [name for name, value in zip(arms, pair, strict=True) if math.isnan(value)]
+        lacking = [
+            name for name, value in zip(arms, pair, strict=True) if math.isnan(value)
+        ]
         if lacking:
             missing.update((*lacking, "blocks"))
             continue
@@ -241,21 +280,32 @@ def _afters(
     return tuple([_after(runs, around, baseline, variant) for runs in blocks])
 
 
-def _after(runs: Sequence[Trial], around: Surroundings, baseline: str, variant: str) -> tuple[float, ...]:
+def _after(
+    runs: Sequence[Trial], around: Surroundings, baseline: str, variant: str
+) -> tuple[float, ...]:
     """The exposures of the first of ``runs``: trials of neither arm, known or not, count half."""
     before = around.before.get(runs[0].number, {})
-    arms = zip(MEMORIES, before.get(variant, NONE), before.get(baseline, NONE), strict=True)
-    return tuple([(1.0 / (1.0 - memory) + new - old) / 2.0 for memory, new, old in arms])
+    arms = zip(
+        MEMORIES, before.get(variant, NONE), before.get(baseline, NONE), strict=True
+    )
+    return tuple(
+        [(1.0 / (1.0 - memory) + new - old) / 2.0 for memory, new, old in arms]
+    )
 
 
 def _flags(runs: Sequence[Trial]) -> tuple[str, ...]:
     every = chain.from_iterable(trial.findings for trial in runs)
-    return tuple(sorted({finding.rule for finding in every if finding.rule.startswith(FLAGS)}))
+    return tuple(
+        sorted({finding.rule for finding in every if finding.rule.startswith(FLAGS)})
+    )
 
 
 def _resolution(kept: Sequence[Kept], metric: Metric) -> float:
     """The median over blocks of what the two arms' bins or rounding may add up to."""
-    widths = [resolution_of(old[0], metric) + resolution_of(new[0], metric) for _, old, new in kept]
+    widths = [
+        resolution_of(old[0], metric) + resolution_of(new[0], metric)
+        for _, old, new in kept
+    ]
     return sorted(widths)[len(widths) // 2] if widths else 0.0
 
 
@@ -272,7 +322,9 @@ def _direct(
     pairs = []
     for number, old, new in kept:
         unpaid = around.conditioning.get(number, {})
-        first, name = (old[-1], variant) if _place(old) < _place(new) else (new[-1], baseline)
+        first, name = (
+            (old[-1], variant) if _place(old) < _place(new) else (new[-1], baseline)
+        )
         second = unpaid.get(name, ())[:1]
         pair = (math.nan, math.nan)
         if second and second[0].number == first.number + 1:
@@ -301,7 +353,9 @@ def _uncounted(
     return tuple(found)
 
 
-def _value(runs: Sequence[Trial], read: Callable[[Trial], Reading], refused: list[Finding]) -> float:
+def _value(
+    runs: Sequence[Trial], read: Callable[[Trial], Reading], refused: list[Finding]
+) -> float:
     """One variant's value in one block: the geometric mean of its runs; nan when any is missing, and the smallest when
     it has no logarithm."""
     if len(runs) == 1:
@@ -335,21 +389,33 @@ def _findings(
     if refused:
         first = refused[0]
         more = (
-            f" ({plural(len(refused), 'trial')}; the first: {first.place})" if len(refused) > 1 else f" ({first.place})"
+            f" ({plural(len(refused), 'trial')}; the first: {first.place})"
+            if len(refused) > 1
+            else f" ({first.place})"
         )
-        found.append(msgspec.structs.replace(first, place=place, explanation=first.explanation + more))
+        found.append(
+            msgspec.structs.replace(
+                first, place=place, explanation=first.explanation + more
+            )
+        )
     left_out = missing["blocks"]
     if left_out:
         worst = max(variants, key=lambda name: missing[name])
         counts = ", ".join(f"{missing[name]} of {name}" for name in variants)
-        lopsided = abs(missing[variants[0]] - missing[variants[1]]) >= max(3, 0.1 * blocks)
+        lopsided = abs(missing[variants[0]] - missing[variants[1]]) >= max(
+            3, 0.1 * blocks
+        )
         found.append(
             Finding(
                 "verdict.incomplete-blocks",
                 "warning" if lopsided or left_out > 0.2 * blocks else "note",
                 place,
                 f"{left_out} of {plural(blocks, 'block')} left out for want of a value ({counts})"
-                + (f"; {worst} fails more often, which may itself be the change" if lopsided else ""),
+                + (
+                    f"; {worst} fails more often, which may itself be the change"
+                    if lopsided
+                    else ""
+                ),
                 "see why these trials failed or did not measure it",
             )
         )

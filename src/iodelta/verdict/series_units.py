@@ -28,7 +28,13 @@ NOTHING_DONE = math.log(1e6)
 """The log-ratio of a trial that did no I/O to one that did: worse than any other, and a number."""
 
 
-def units_of(series: Series, rules: Rules, ended: Sequence[int] = (), *, trials_at: Floats = NO_WEIGHTS) -> Units:
+def units_of(
+    series: Series,
+    rules: Rules,
+    ended: Sequence[int] = (),
+    *,
+    trials_at: Floats = NO_WEIGHTS,
+) -> Units:
     """``series`` made ready; ``ended`` are trial numbers after which a run stopped, ``trials_at`` the numbers of all
     trials of the variant. Never raises: what cannot be judged carries its reason."""
     columns = (
@@ -41,7 +47,8 @@ def units_of(series: Series, rules: Rules, ended: Sequence[int] = (), *, trials_
     )
     shortest = min(len(column) for column in columns)
     lopsided = any(len(column) != shortest for column in columns) or any(
-        optional and len(optional) != shortest for optional in (series.boots, series.hosts)
+        optional and len(optional) != shortest
+        for optional in (series.boots, series.hosts)
     )
     a = np.array(series.baseline_values[:shortest], dtype=float)
     b = np.array(series.variant_values[:shortest], dtype=float)
@@ -49,11 +56,21 @@ def units_of(series: Series, rules: Rules, ended: Sequence[int] = (), *, trials_
     refusal, forever = None, False
     usable = _usable(a, series.metric) & _usable(b, series.metric)
     if lopsided:
-        refusal, forever = _hard("unequal", place, "the two sides do not have the same blocks", "pair them again"), True
+        refusal, forever = (
+            _hard(
+                "unequal",
+                place,
+                "the two sides do not have the same blocks",
+                "pair them again",
+            ),
+            True,
+        )
     elif series.refused is not None or not shortest or not usable.all():
         refusal, forever = _refusal(series, rules, a, b, usable, place)
     d = np.full(shortest, np.nan)
-    d[usable] = _differences(a[usable], b[usable], higher_is_better=series.metric.better == "higher")
+    d[usable] = _differences(
+        a[usable], b[usable], higher_is_better=series.metric.better == "higher"
+    )
     last_at = np.maximum(series.baseline_at[:shortest], series.variant_at[:shortest])
     units = Units(
         cell=series.cell,
@@ -67,7 +84,11 @@ def units_of(series: Series, rules: Rules, ended: Sequence[int] = (), *, trials_
         baseline_first=series.baseline_first[:shortest],
         baseline_at=np.array(series.baseline_at[:shortest], dtype=float),
         variant_at=np.array(series.variant_at[:shortest], dtype=float),
-        ended=tuple(dict.fromkeys(int(np.count_nonzero(last_at <= number)) for number in sorted(ended))),
+        ended=tuple(
+            dict.fromkeys(
+                int(np.count_nonzero(last_at <= number)) for number in sorted(ended)
+            )
+        ),
         finished=series.finished or tuple(last_at.tolist()),
         hosts=series.hosts if len(set(series.hosts)) > 1 else (),
         coins=coins_of(series.blocks[:shortest], rules.order, series.arms),
@@ -102,7 +123,9 @@ def coins_of(blocks: Sequence[int], order: str, arms: int) -> tuple[int, ...]:
 def _differences(a: Floats, b: Floats, *, higher_is_better: bool) -> Floats:
     """Log-ratios, positive = worse. A rate of 0 or an infinite latency is the worst rank, not an error."""
     d = np.zeros(len(a))
-    nothing_a, nothing_b = (nothing_done(values, higher_is_better=higher_is_better) for values in (a, b))
+    nothing_a, nothing_b = (
+        nothing_done(values, higher_is_better=higher_is_better) for values in (a, b)
+    )
     both = ~nothing_a & ~nothing_b
     d[both] = log_ratios(a[both], b[both], higher_is_better=higher_is_better)
     d[nothing_b & ~nothing_a] = NOTHING_DONE
@@ -119,12 +142,20 @@ def _usable(values: Floats, metric: Metric) -> NDArray[np.bool_]:
 def _exposed(series: Series, count: int) -> Floats:
     """See ``Units.exposed``; from the orders alone where it is not known what ran before."""
     if series.variant_after and series.baseline_after:
-        old, new = (np.array(after[:count], dtype=float).T for after in (series.baseline_after, series.variant_after))
+        old, new = (
+            np.array(after[:count], dtype=float).T
+            for after in (series.baseline_after, series.variant_after)
+        )
         return np.stack([old, new], axis=1)
-    found, first = np.zeros((len(MEMORIES), 2, count)), np.array(series.baseline_first[:count], dtype=bool)
+    found, first = (
+        np.zeros((len(MEMORIES), 2, count)),
+        np.array(series.baseline_first[:count], dtype=bool),
+    )
     hosts = np.array(series.hosts if len(series.hosts) == count else [""] * count)
     for host in np.unique(hosts):  # each has orders of its own
-        found[:, :, hosts == host] = np.stack(exposures_of(first[hosts == host]), axis=1)
+        found[:, :, hosts == host] = np.stack(
+            exposures_of(first[hosts == host]), axis=1
+        )
     return found
 
 
@@ -138,14 +169,31 @@ def _boots_differ(series: Series) -> bool:
 def _logs(values: Floats) -> Floats:
     """Logarithms, a trial that did nothing far from all others."""
     positive = values[(values > 0) & np.isfinite(values)]
-    least, most = (float(positive.min()), float(positive.max())) if len(positive) else (1.0, 1.0)
-    return np.asarray(np.log(np.clip(values, least / math.exp(NOTHING_DONE), most * math.exp(NOTHING_DONE))))
+    least, most = (
+        (float(positive.min()), float(positive.max())) if len(positive) else (1.0, 1.0)
+    )
+    return np.asarray(
+        np.log(
+            np.clip(
+                values, least / math.exp(NOTHING_DONE), most * math.exp(NOTHING_DONE)
+            )
+        )
+    )
 
 
-def _by_boot(units: Units, boots: tuple[tuple[str, str], ...], last_at: NDArray[np.intp], ended: list[int]) -> Units:
+def _by_boot(
+    units: Units,
+    boots: tuple[tuple[str, str], ...],
+    last_at: NDArray[np.intp],
+    ended: list[int],
+) -> Units:
     """One unit per pair of boots: each boot's mean log value, boots of the two variants paired in run order."""
-    old_boots, old = boot_means(_logs(units.baseline_values), [boot for boot, _ in boots])
-    new_boots, new = boot_means(_logs(units.variant_values), [boot for _, boot in boots])
+    old_boots, old = boot_means(
+        _logs(units.baseline_values), [boot for boot, _ in boots]
+    )
+    new_boots, new = boot_means(
+        _logs(units.variant_values), [boot for _, boot in boots]
+    )
     pairs = min(len(old), len(new))
     finished = []
     old_rows = _rows_by_boot([boot for boot, _ in boots], old_boots[:pairs])
@@ -172,7 +220,9 @@ def _by_boot(units: Units, boots: tuple[tuple[str, str], ...], last_at: NDArray[
         baseline_first=tuple((old_at < new_at).tolist()),
         baseline_at=old_at,
         variant_at=new_at,
-        ended=tuple(dict.fromkeys(bisect_right(sorted(finished), number) for number in ended)),
+        ended=tuple(
+            dict.fromkeys(bisect_right(sorted(finished), number) for number in ended)
+        ),
         finished=tuple(int(at) for at in finished),
         hosts=(),
         coins=tuple(range(pairs)),
@@ -202,7 +252,12 @@ def _hard(rule: str, place: str, explanation: str, remedy: str) -> Finding:
 
 
 def _refusal(
-    series: Series, rules: Rules, a: Floats, b: Floats, usable: NDArray[np.bool_], place: str
+    series: Series,
+    rules: Rules,
+    a: Floats,
+    b: Floats,
+    usable: NDArray[np.bool_],
+    place: str,
 ) -> tuple[Finding, bool]:
     """Why a series has no verdict, and whether more blocks will not change that."""
     if series.refused is not None:
@@ -217,11 +272,18 @@ def _nothing(series: Series, rules: Rules, place: str) -> tuple[Finding, bool]:
     why = f"no block holds a value of both {series.baseline} and {series.variant}"
     if series.incomplete:
         why += f" ({plural(series.incomplete, 'block')} without one)"
-    finding = _hard("no-blocks", place, why, "run both variants in the same blocks, and see why values are missing")
+    finding = _hard(
+        "no-blocks",
+        place,
+        why,
+        "run both variants in the same blocks, and see why values are missing",
+    )
     return finding, series.incomplete >= rules.looks[0]
 
 
-def _not_positive(series: Series, a: Floats, b: Floats, usable: NDArray[np.bool_], place: str) -> Finding:
+def _not_positive(
+    series: Series, a: Floats, b: Floats, usable: NDArray[np.bool_], place: str
+) -> Finding:
     at = int(np.argmin(usable))
     wrong_old = not _usable(a, series.metric)[at]
     value, variant = (a[at], series.baseline) if wrong_old else (b[at], series.variant)

@@ -73,7 +73,9 @@ def judge_spread(series: Series, rules: Rules) -> SpreadVerdict:
             "run more blocks, or judge the within-run jitter, which needs no more blocks than the level",
         )
     arms = units.baseline_values, units.variant_values
-    if refusal is None and not all((np.isfinite(arm) & (arm > 0)).all() for arm in arms):
+    if refusal is None and not all(
+        (np.isfinite(arm) & (arm > 0)).all() for arm in arms
+    ):
         refusal = Finding(
             "spread.nothing-done",
             "warning",

@@ -40,8 +40,13 @@ def with_others(units: Sequence[Units]) -> list[Units]:
     """``units``, each with those of the same variant and quantity: reads and writes of one trial stall alike."""
     places: dict[tuple[str, str], list[Units]] = {}
     for unit in units:
-        places.setdefault(_quantity(unit), []).extend(one for one in unit.singles if one.refusal is None)
-    return [replace(unit, others=tuple(places[_quantity(unit)]) or unit.others) for unit in units]
+        places.setdefault(_quantity(unit), []).extend(
+            one for one in unit.singles if one.refusal is None
+        )
+    return [
+        replace(unit, others=tuple(places[_quantity(unit)]) or unit.others)
+        for unit in units
+    ]
 
 
 def _quantity(unit: Units) -> tuple[str, str]:

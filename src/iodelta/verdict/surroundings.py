@@ -32,7 +32,9 @@ class Surroundings(msgspec.Struct, frozen=True):
 NOTHING = Surroundings()
 
 
-def surroundings_of(trials: Iterable[Trial], hosts: Mapping[int, str] | None = None) -> dict[str, Surroundings]:
+def surroundings_of(
+    trials: Iterable[Trial], hosts: Mapping[int, str] | None = None
+) -> dict[str, Surroundings]:
     """The surroundings of every cell, from all trials of an experiment. ``hosts`` may name those of other trials, too:
     a trial that does not count ran before the next one all the same."""
     ordered = sorted(trials, key=lambda trial: trial.number)
@@ -45,10 +47,15 @@ def surroundings_of(trials: Iterable[Trial], hosts: Mapping[int, str] | None = N
         if trial.conditioning:
             own = conditioning.setdefault(trial.cell, {}).setdefault(trial.block, {})
             own.setdefault(trial.variant, []).append(trial)
-    return {cell: Surroundings(found, conditioning.get(cell, {}), arms) for cell, found in before.items()}
+    return {
+        cell: Surroundings(found, conditioning.get(cell, {}), arms)
+        for cell, found in before.items()
+    }
 
 
-def _places(numbers: Sequence[int], hosts: Mapping[int, str]) -> dict[int, tuple[str, int]]:
+def _places(
+    numbers: Sequence[int], hosts: Mapping[int, str]
+) -> dict[int, tuple[str, int]]:
     """By trial number its host and its place in the order of all trials on that host."""
     if len(set(hosts.values())) < 2:
         return {number: ("", number) for number in numbers}
@@ -61,7 +68,9 @@ def _places(numbers: Sequence[int], hosts: Mapping[int, str]) -> dict[int, tuple
     return found
 
 
-def _counts(ordered: Sequence[Trial], places: Mapping[int, tuple[str, int]]) -> dict[int, Counts]:
+def _counts(
+    ordered: Sequence[Trial], places: Mapping[int, tuple[str, int]]
+) -> dict[int, Counts]:
     """By trial number, the decayed counts of the trials before it on its host. What ran at a missing place is not
     known; a pause ends what was left."""
     found: dict[int, Counts] = {}
@@ -89,4 +98,6 @@ def _later(counts: Counts, variant: str, steps: int) -> Counts:
 
 def _decayed(counts: tuple[float, ...], steps: int) -> tuple[float, ...]:
     """``counts`` after so many places."""
-    return tuple([memory**steps * one for memory, one in zip(MEMORIES, counts, strict=True)])
+    return tuple(
+        [memory**steps * one for memory, one in zip(MEMORIES, counts, strict=True)]
+    )

@@ -28,7 +28,9 @@ def ahead_in(series: Series, count: int) -> Floats:
         return np.empty((len(MEMORIES), 0))
     weights = approach(series.conditioning)
     before = weights.shape[1] - 1
-    counted = zip(series.baseline_values[:count], series.variant_values[:count], strict=True)
+    counted = zip(
+        series.baseline_values[:count], series.variant_values[:count], strict=True
+    )
     padded = [(MISSING,) * before + pairs for pairs in series.uncounted[:count]]
     trials = []
     for back in range(before, 0, -1):
@@ -41,5 +43,7 @@ def _ratios(pairs: Sequence[Pair], series: Series) -> Floats:
     old, new = np.array(pairs, dtype=float).reshape(-1, 2).T
     found = np.full(len(old), np.nan)
     known = (old > 0) & (new > 0) & np.isfinite(old) & np.isfinite(new)
-    found[known] = log_ratios(old[known], new[known], higher_is_better=series.metric.better == "higher")
+    found[known] = log_ratios(
+        old[known], new[known], higher_is_better=series.metric.better == "higher"
+    )
     return found

@@ -67,7 +67,9 @@ class Units:
     others: tuple[Units, ...] = ()
     """What holds the trials of the variant one by one: this quantity in all cells, the blocks behind boot pairs. Empty:
     the units themselves."""
-    _found: dict[int, Stalled] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _found: dict[int, Stalled] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     findings: tuple[Finding, ...] = ()
     refusal: Finding | None = None
     forever: bool = False
@@ -95,7 +97,9 @@ class Units:
 
     def until(self, trial: int) -> int:
         """How many units were complete when trial number ``trial`` was."""
-        return int(np.count_nonzero(np.maximum(self.baseline_at, self.variant_at) <= trial))
+        return int(
+            np.count_nonzero(np.maximum(self.baseline_at, self.variant_at) <= trial)
+        )
 
     def part(self, start: int, stop: int | None = None) -> Units:
         """Its units from ``start`` to ``stop``, as if the others had not been run."""
@@ -142,7 +146,10 @@ class Units:
         if not unit:
             return 0
         last = self._last(unit)
-        stalled = (single.stalled_by(single.until(last)) for single in self.others or self.singles)
+        stalled = (
+            single.stalled_by(single.until(last))
+            for single in self.others or self.singles
+        )
         return len(set().union(*(variant for variant, _ in filter(None, stalled))))
 
     def _last(self, unit: int) -> int:
@@ -165,33 +172,57 @@ class Units:
         if len(self.baseline_values) < unit or self.unit != "blocks":
             return ()
         found: list[list[int]] = [[] for _ in range(unit)]
-        for values, at in ((self.baseline_values, self.baseline_at), (self.variant_values, self.variant_at)):
-            for row in np.flatnonzero(nothing_done(values[:unit], higher_is_better=self.higher_is_better)):
+        for values, at in (
+            (self.baseline_values, self.baseline_at),
+            (self.variant_values, self.variant_at),
+        ):
+            for row in np.flatnonzero(
+                nothing_done(values[:unit], higher_is_better=self.higher_is_better)
+            ):
                 found[row].append(int(at[row]))
         return tuple(tuple(sorted(numbers)) for numbers in found) if any(found) else ()
 
     def _stalled(self, values: Floats, at: Floats) -> tuple[int, ...]:
         with np.errstate(divide="ignore"):
             logs = np.log(values)
-        worse = np.nan_to_num(-logs if self.higher_is_better else logs, posinf=LARGEST, neginf=-LARGEST)
+        worse = np.nan_to_num(
+            -logs if self.higher_is_better else logs, posinf=LARGEST, neginf=-LARGEST
+        )
         hosts = np.array(self.hosts[: len(worse)] or [""] * len(worse))
-        own = [np.flatnonzero(hosts == host) for host in dict.fromkeys(hosts)]  # each has a level of its own
-        places = list(chain.from_iterable(rows[list(stalled_trials(worse[rows]))] for rows in own))
+        own = [
+            np.flatnonzero(hosts == host) for host in dict.fromkeys(hosts)
+        ]  # each has a level of its own
+        places = list(
+            chain.from_iterable(rows[list(stalled_trials(worse[rows]))] for rows in own)
+        )
         return tuple(int(at[place]) for place in sorted(places))
 
     def arms(self, blocks: int) -> Arms:
         """Both arms' contributions to a total, worse over better, for ``blocks`` units; shape (1, blocks)."""
-        old, new = self.baseline_values[None, :blocks], self.variant_values[None, :blocks]
+        old, new = (
+            self.baseline_values[None, :blocks],
+            self.variant_values[None, :blocks],
+        )
         if self.higher_is_better:
             ones = np.ones_like(old)
             return Arms(new, old, ones, ones)
         old_weight, new_weight = self._weights(blocks)
-        return Arms(_endless(old) * old_weight, _endless(new) * new_weight, old_weight, new_weight)
+        return Arms(
+            _endless(old) * old_weight,
+            _endless(new) * new_weight,
+            old_weight,
+            new_weight,
+        )
 
     def _weights(self, blocks: int) -> tuple[Floats, Floats]:
         """Weights around 1; all 1 where they are not known."""
-        old, new = self.baseline_weights[None, :blocks], self.variant_weights[None, :blocks]
-        known = old.shape[1] == new.shape[1] == blocks and old.sum() > 0 and new.sum() > 0
+        old, new = (
+            self.baseline_weights[None, :blocks],
+            self.variant_weights[None, :blocks],
+        )
+        known = (
+            old.shape[1] == new.shape[1] == blocks and old.sum() > 0 and new.sum() > 0
+        )
         if not known:
             return np.ones((1, blocks)), np.ones((1, blocks))
         scale = (old.sum() + new.sum()) / (2 * blocks)
@@ -205,4 +236,8 @@ def nothing_done(values: Floats, *, higher_is_better: bool) -> NDArray[np.bool_]
 def _endless(values: Floats) -> Floats:
     """Values with a number for what never came back: far beyond all others."""
     known = values[np.isfinite(values)]
-    return np.asarray(np.where(np.isfinite(values), values, 1e3 * (known.max() if len(known) else 1.0)))
+    return np.asarray(
+        np.where(
+            np.isfinite(values), values, 1e3 * (known.max() if len(known) else 1.0)
+        )
+    )

@@ -22,7 +22,9 @@ def clocks(megahertz: Sequence[int], cpus: int) -> bytes:
     """The table, whole, for ``-acpitable file=``: every CPU has these clocks, given in falling order."""
     register = struct.pack("<BHBBBBQ", 0x82, 12, _SYSTEM_IO, 8, 0, 0, PORT) + b"\x79\0"
     states = [
-        _package(*map(_integer, (clock, _POWER * clock, _LATENCY, _LATENCY, number, number)))
+        _package(
+            *map(_integer, (clock, _POWER * clock, _LATENCY, _LATENCY, number, number))
+        )
         for number, clock in enumerate(megahertz)
     ]
     names = b"".join(
@@ -32,12 +34,26 @@ def clocks(megahertz: Sequence[int], cpus: int) -> bytes:
             _name(b"_PPC", _integer(0)),
         )
     )
-    scopes = (_sized(b"\x10", b"\\\x2f\x03_SB_CPUS" + b"C%03X" % cpu + names) for cpu in range(cpus))
+    scopes = (
+        _sized(b"\x10", b"\\\x2f\x03_SB_CPUS" + b"C%03X" % cpu + names)
+        for cpu in range(cpus)
+    )
     return _table(b"".join(scopes))
 
 
 def _table(body: bytes) -> bytes:
-    head = struct.pack("<4sIBB6s8sI4sI", b"SSDT", 36 + len(body), 2, 0, b"IODELT", b"CPUFREQ ", 1, b"IOD ", 1)
+    head = struct.pack(
+        "<4sIBB6s8sI4sI",
+        b"SSDT",
+        36 + len(body),
+        2,
+        0,
+        b"IODELT",
+        b"CPUFREQ ",
+        1,
+        b"IOD ",
+        1,
+    )
     return head[:9] + bytes([-sum(head + body) % 256]) + head[10:] + body
 
 
@@ -61,4 +77,9 @@ def _sized(code: bytes, body: bytes) -> bytes:
     """With AML's length of it, which counts its own two or three bytes."""
     more = 1 if len(body) + 2 < 1 << 12 else 2
     size = len(body) + 1 + more
-    return code + bytes([more << 6 | size & 15]) + (size >> 4).to_bytes(more, "little") + body
+    return (
+        code
+        + bytes([more << 6 | size & 15])
+        + (size >> 4).to_bytes(more, "little")
+        + body
+    )

@@ -27,7 +27,14 @@ TAIL = 20
 """Last lines of the console that are kept of a guest that failed."""
 
 DETERMINISTIC = (
-    *("-accel", "tcg,thread=single,tb-size=64", "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"),
+    *(
+        "-accel",
+        "tcg,thread=single,tb-size=64",
+        "-icount",
+        "shift=0,sleep=off",
+        "-rtc",
+        "base=2026-01-01,clock=vm",
+    ),
 )
 """One instruction is one nanosecond of the guest's time, and idle time is skipped."""
 
@@ -88,9 +95,24 @@ def command(boot: Boot, *, console: str, out: str) -> list[str]:
         clock = [*DETERMINISTIC, "-seed", str(boot.seed or 1)]
     else:
         clock = ["-accel", "kvm" if boot.kvm else "tcg"]
-        cpu = "host" if boot.kvm else f"qemu64,model-id={EMULATED}{',vendor=GenuineIntel' * boot.clocks}"
+        cpu = (
+            "host"
+            if boot.kvm
+            else f"qemu64,model-id={EMULATED}{',vendor=GenuineIntel' * boot.clocks}"
+        )
     return [
-        *(QEMU, "-machine", "q35", "-cpu", cpu, "-m", str(boot.memory), "-smp", str(boot.cpus), *clock),
+        *(
+            QEMU,
+            "-machine",
+            "q35",
+            "-cpu",
+            cpu,
+            "-m",
+            str(boot.memory),
+            "-smp",
+            str(boot.cpus),
+            *clock,
+        ),
         *("-display", "none", "-nodefaults", "-no-user-config", "-no-reboot"),
         *("-kernel", boot.image, "-initrd", boot.initrd, "-append", boot.cmdline),
         *("-serial", console, "-serial", out, *_nodes(boot), *boot.devices),
@@ -105,14 +127,19 @@ def _nodes(boot: Boot) -> Iterator[str]:
         size = boot.memory - node * memory if last else memory
         highest = boot.cpus - 1 if last else (node + 1) * each - 1
         yield from ("-object", f"memory-backend-ram,id=node{node},size={size}M")
-        yield from ("-numa", f"node,nodeid={node},cpus={node * each}-{highest},memdev=node{node}")
+        yield from (
+            "-numa",
+            f"node,nodeid={node},cpus={node * each}-{highest},memdev=node{node}",
+        )
 
 
 class Guest:
     """One running qemu. Its process dies with the thread that made it, also by SIGKILL: start it from a thread that
     lives as long as the guest is to live."""
 
-    def __init__(self, boot: Boot, directory: str, limits: Limits | None = None, *, out: str = "") -> None:
+    def __init__(
+        self, boot: Boot, directory: str, limits: Limits | None = None, *, out: str = ""
+    ) -> None:
         """Start it in ``directory``, which takes ``console``, ``out`` and ``qemu`` (its own words); paths in ``boot``
         are absolute or below it. ``out`` replaces the file for the second serial port by another character device.
         Raises MeasureError."""
@@ -175,15 +202,20 @@ class Guest:
         if _size(self._directory / "console") > self._limits.console:
             return f"the guest flooded its console with more than {self._limits.console >> 10} KiB"
         if _size(self._directory / "out") > self._limits.output:
-            return f"the guest wrote more than {self._limits.output >> 20} MiB of results"
+            return (
+                f"the guest wrote more than {self._limits.output >> 20} MiB of results"
+            )
         if over:
             if self.output.endswith(END) or not (self._directory / "out").exists():
                 return ""
-            said = _read(self._directory / "qemu", -1 << 16).decode("utf-8", "replace").strip().splitlines()
-            words = f"; qemu says: {said[-1]}" if said else ""
-            return (
-                f"the guest ended before its output was complete (qemu's exit code {self._process.returncode}){words}"
+            said = (
+                _read(self._directory / "qemu", -1 << 16)
+                .decode("utf-8", "replace")
+                .strip()
+                .splitlines()
             )
+            words = f"; qemu says: {said[-1]}" if said else ""
+            return f"the guest ended before its output was complete (qemu's exit code {self._process.returncode}){words}"
         if self._seconds > self._limits.seconds:
             return f"the guest did not end within {self._limits.seconds:.0f} s"
         return ""
@@ -203,7 +235,9 @@ def available() -> str:
             place='machine = "vm"',
             remedy="install it (Debian: apt-get install qemu-system-x86 util-linux; Fedora: dnf install qemu-kvm)",
         )
-    done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        [QEMU, "--version"], capture_output=True, text=True, timeout=30, check=False
+    )
     return done.stdout.partition("\n")[0].strip()
 
 
@@ -229,7 +263,11 @@ def kvm_works() -> str:
         return "this machine's KVM is PVM (module kvm_pvm), which boots no distribution kernel"
     if not os.path.exists("/dev/kvm"):
         return "there is no /dev/kvm"
-    return "" if os.access("/dev/kvm", os.R_OK | os.W_OK) else "/dev/kvm may not be opened by this user"
+    return (
+        ""
+        if os.access("/dev/kvm", os.R_OK | os.W_OK)
+        else "/dev/kvm may not be opened by this user"
+    )
 
 
 def last_lines(console: bytes, count: int = TAIL) -> tuple[str, ...]:
@@ -271,4 +309,14 @@ def _bound(args: Sequence[str]) -> list[str]:
     The shell looks whether we ended before the kernel was told.
     """
     check = '[ "$PPID" = "$0" ] && exec "$@"'
-    return ["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", check, str(os.getpid()), *args]
+    return [
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+        "--",
+        "sh",
+        "-c",
+        check,
+        str(os.getpid()),
+        *args,
+    ]

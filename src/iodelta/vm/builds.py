@@ -63,7 +63,9 @@ class Recipe(msgspec.Struct, frozen=True):
 
     def digest(self, tree: str = "") -> str:
         """Six digits for configuration and compiler, and for the tree if no commit describes it."""
-        whole = "\0".join((BASE.read_text(), self.config, compiler_version(self.compiler), tree))
+        whole = "\0".join(
+            (BASE.read_text(), self.config, compiler_version(self.compiler), tree)
+        )
         return hashlib.sha256(whole.encode()).hexdigest()[:6]
 
 
@@ -115,38 +117,61 @@ def build(
     reach()
     _check_tree(source.tree)
     _check_tools(Path(source.tree), recipe.compiler)
-    work = cache(WORK, hashlib.sha256(f"{source.tree}\0{recipe.digest()}".encode()).hexdigest()[:16])
+    work = cache(
+        WORK,
+        hashlib.sha256(f"{source.tree}\0{recipe.digest()}".encode()).hexdigest()[:16],
+    )
     try:
         work.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(work).free < ROOM:
             raise MeasureError(
-                "No space left on device: a build takes 1 GiB", place=str(work), remedy="free some space"
+                "No space left on device: a build takes 1 GiB",
+                place=str(work),
+                remedy="free some space",
             )
         with held(work):
             return _made(source, recipe, suffix, work, on_step)
     except OSError as error:
-        raise MeasureError(f"cannot build: {error.strerror}", place=str(error.filename or work)) from error
+        raise MeasureError(
+            f"cannot build: {error.strerror}", place=str(error.filename or work)
+        ) from error
 
 
 def unmet(config: str, options: dict[str, str]) -> list[str]:
     """The lines of ``config`` that a kernel's configuration does not follow."""
     wanted: dict[str, str] = {}
-    for match in re.finditer(r"^CONFIG_(\w+)=(.*)$|^# CONFIG_(\w+) is not set$", config, re.MULTILINE):
+    for match in re.finditer(
+        r"^CONFIG_(\w+)=(.*)$|^# CONFIG_(\w+) is not set$", config, re.MULTILINE
+    ):
         wanted[match[1] or match[3]] = match[2] or "n"
-    return [f"CONFIG_{name}={value}" for name, value in wanted.items() if options.get(name, "n") != value]
+    return [
+        f"CONFIG_{name}={value}"
+        for name, value in wanted.items()
+        if options.get(name, "n") != value
+    ]
 
 
 def compiler_version(compiler: str) -> str:
     """The first line of its ``--version``. Raises MeasureError."""
     try:
-        done = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=30, check=True)
+        done = subprocess.run(
+            [compiler, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
     except (OSError, subprocess.SubprocessError) as error:
         remedy = "install it (Debian: apt-get install gcc), or name another one by --compiler"
-        raise MeasureError("the compiler does not run", place=compiler, remedy=remedy) from error
+        raise MeasureError(
+            "the compiler does not run", place=compiler, remedy=remedy
+        ) from error
     return done.stdout.partition("\n")[0]
 
 
-def _made(source: Source, recipe: Recipe, suffix: str, work: Path, on_step: OnStep) -> tuple[kernels.Kernel, list[str]]:
+def _made(
+    source: Source, recipe: Recipe, suffix: str, work: Path, on_step: OnStep
+) -> tuple[kernels.Kernel, list[str]]:
     log = work / "log"
     log.write_text("")
     make = _make(source, recipe, suffix, work)
@@ -157,15 +182,29 @@ def _made(source: Source, recipe: Recipe, suffix: str, work: Path, on_step: OnSt
         configuration.write(f"\n{BASE.read_text()}\n{recipe.config}\n")
     _run([*make, "olddefconfig"], source, log)
     modules = "\nCONFIG_MODULES=y" in (work / ".config").read_text()
-    steps = _compiled([*make, "bzImage", *(["modules"] if modules else [])], source, work, log, on_step)
+    steps = _compiled(
+        [*make, "bzImage", *(["modules"] if modules else [])],
+        source,
+        work,
+        log,
+        on_step,
+    )
     draft = work / "whole"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir()
     if modules:
         on_step("installing modules", None)
-        install = [f"INSTALL_MOD_PATH={draft}", "INSTALL_MOD_STRIP=1", "DEPMOD=true", "modules_install"]
+        install = [
+            f"INSTALL_MOD_PATH={draft}",
+            "INSTALL_MOD_STRIP=1",
+            "DEPMOD=true",
+            "modules_install",
+        ]
         _run([*make, *install], source, log)
-        for link in (*draft.glob("lib/modules/*/build"), *draft.glob("lib/modules/*/source")):
+        for link in (
+            *draft.glob("lib/modules/*/build"),
+            *draft.glob("lib/modules/*/source"),
+        ):
             link.unlink()  # they lead back to the tree
     kernel = _kept(source, recipe, suffix, work, steps, time.monotonic() - began)
     return kernel, unmet(recipe.config, kernel.options())
@@ -173,31 +212,57 @@ def _made(source: Source, recipe: Recipe, suffix: str, work: Path, on_step: OnSt
 
 def _make(source: Source, recipe: Recipe, suffix: str, work: Path) -> list[str]:
     """make, with what would else come from the caller's surroundings, the clock and the host's name."""
-    alone = chain.from_iterable(("-u", name) for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "KCFLAGS", "LLVM"))
+    alone = chain.from_iterable(
+        ("-u", name) for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "KCFLAGS", "LLVM")
+    )
     stamps = ("TIMESTAMP=2026-01-01", "VERSION=1", "USER=iodelta", "HOST=iodelta")
     return [
-        *("env", *alone, "make", "-C", source.tree, f"O={work}", "ARCH=x86_64", f"-j{recipe.jobs}"),
-        *(f"CC={recipe.compiler}", f"HOSTCC={recipe.compiler}", f"LOCALVERSION={suffix}"),
+        *(
+            "env",
+            *alone,
+            "make",
+            "-C",
+            source.tree,
+            f"O={work}",
+            "ARCH=x86_64",
+            f"-j{recipe.jobs}",
+        ),
+        *(
+            f"CC={recipe.compiler}",
+            f"HOSTCC={recipe.compiler}",
+            f"LOCALVERSION={suffix}",
+        ),
         *(f"KBUILD_BUILD_{stamp}" for stamp in stamps),
     ]
 
 
-def _run(words: Sequence[str], source: Source, log: Path, on_line: Callable[[str], None] = lambda line: None) -> None:
+def _run(
+    words: Sequence[str],
+    source: Source,
+    log: Path,
+    on_line: Callable[[str], None] = lambda line: None,
+) -> None:
     """One command of a build. Raises BuildError with the compiler's first errors and the last lines of the log."""
     try:
         step(words, Path(source.tree), log, remedy="", on_line=on_line)
     except MeasureError as error:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        errors = [line for line in lines if re.search(r"\b(fatal )?error: ", line)][:ERRORS]
+        errors = [line for line in lines if re.search(r"\b(fatal )?error: ", line)][
+            :ERRORS
+        ]
         last = [line for line in lines[-12:] if line not in errors]
         raise BuildError(
-            "\n  ".join((f"{source.commit[:12] or source.tree} does not build", *errors, *last)),
+            "\n  ".join(
+                (f"{source.commit[:12] or source.tree} does not build", *errors, *last)
+            ),
             place=str(log),
             remedy="the log contains the whole output of make; its first lines give the command that repeats the build",
         ) from error
 
 
-def _compiled(words: Sequence[str], source: Source, work: Path, log: Path, on_step: OnStep) -> int:
+def _compiled(
+    words: Sequence[str], source: Source, work: Path, log: Path, on_step: OnStep
+) -> int:
     """Build; the lines of make's that told of a file. How many there will be is known of a first build alone."""
     first = not (work / IMAGE).exists()
     expected = max((one.steps for one in _records()), default=STEPS)
@@ -210,7 +275,12 @@ def _compiled(words: Sequence[str], source: Source, work: Path, log: Path, on_st
             if first:
                 on_step("compiling", min(0.99, done / expected))
             elif done % SOME == 1:
-                on_step(f"compiling, {done} files" if done > 1 else "compiling what changed", None)
+                on_step(
+                    f"compiling, {done} files"
+                    if done > 1
+                    else "compiling what changed",
+                    None,
+                )
 
     _run(words, source, log, line)
     return done
@@ -227,18 +297,29 @@ def _records() -> list[Build]:
     return found
 
 
-def _kept(source: Source, recipe: Recipe, suffix: str, work: Path, steps: int, seconds: float) -> kernels.Kernel:
+def _kept(
+    source: Source, recipe: Recipe, suffix: str, work: Path, steps: int, seconds: float
+) -> kernels.Kernel:
     """Put image, configuration and modules into the cache, all at once."""
     place, draft, image = cache(kernels.BUILDS), work / "whole", work / IMAGE
     if not image.is_file():
         raise BuildError(
-            f"make succeeded, but did not make {IMAGE}", place=source.tree, remedy="is this a Linux source tree?"
+            f"make succeeded, but did not make {IMAGE}",
+            place=source.tree,
+            remedy="is this a Linux source tree?",
         )
     shutil.copyfile(image, draft / "bzImage")
     shutil.copyfile(work / ".config", draft / "config")
     release = kernels.version(image.read_bytes(), str(image)).partition(" ")[0]
     digest = kernels.digest(str(image))
-    record = Build(source.commit, source.tree, compiler_version(recipe.compiler), digest, steps, seconds)
+    record = Build(
+        source.commit,
+        source.tree,
+        compiler_version(recipe.compiler),
+        digest,
+        steps,
+        seconds,
+    )
     (draft / "built.json").write_bytes(msgspec.json.encode(record))
     name = release if release.endswith(suffix) else f"{release}{suffix}"
     final = place / name
@@ -263,9 +344,19 @@ def _check_tree(tree: str) -> None:
 def _check_tools(tree: Path, compiler: str) -> None:
     """Raises MeasureError that names all that is missing to build this tree."""
     wanted = {"make": "make", compiler: "gcc"}
-    wanted |= {program: package for path, (program, package) in NEEDS.items() if (tree / path).exists()}
-    missing = {program: package for program, package in wanted.items() if shutil.which(program) is None}
-    if (tree / "tools/objtool").is_dir() and not any(Path("/usr/include").glob("**/libelf.h")):
+    wanted |= {
+        program: package
+        for path, (program, package) in NEEDS.items()
+        if (tree / path).exists()
+    }
+    missing = {
+        program: package
+        for program, package in wanted.items()
+        if shutil.which(program) is None
+    }
+    if (tree / "tools/objtool").is_dir() and not any(
+        Path("/usr/include").glob("**/libelf.h")
+    ):
         missing["libelf.h"] = "libelf-dev"
     if missing:
         packages = " ".join(dict.fromkeys(missing.values()))

@@ -44,7 +44,10 @@ def archive(entries: Mapping[str, Entry]) -> bytes:
     for path in list(whole):
         for parent in list(PurePosixPath(path).parents)[:-1]:
             whole.setdefault(str(parent), Entry(b"", stat.S_IFDIR | 0o755))
-    parts = [_record(number, path, whole[path]) for number, path in enumerate(sorted(whole), 1)]
+    parts = [
+        _record(number, path, whole[path])
+        for number, path in enumerate(sorted(whole), 1)
+    ]
     data = b"".join([*parts, _record(0, "TRAILER!!!", Entry(b"", 0))])
     return data + bytes(-len(data) % ALIGNED)
 
@@ -52,6 +55,19 @@ def archive(entries: Mapping[str, Entry]) -> bytes:
 def _record(inode: int, path: str, entry: Entry) -> bytes:
     name = path.encode() + b"\0"
     links = 2 if stat.S_ISDIR(entry.mode) else 1
-    fields = (inode, entry.mode, 0, 0, links, 0, len(entry.data), 0, 0, *entry.device, len(name), 0)
+    fields = (
+        inode,
+        entry.mode,
+        0,
+        0,
+        links,
+        0,
+        len(entry.data),
+        0,
+        0,
+        *entry.device,
+        len(name),
+        0,
+    )
     head = b"070701" + b"".join(b"%08x" % field for field in fields) + name
     return head + bytes(-len(head) % 4) + entry.data + bytes(-len(entry.data) % 4)

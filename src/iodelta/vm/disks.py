@@ -18,12 +18,18 @@ _THROTTLES = {
     "read-bps": "bps-read",
     "write-bps": "bps-write",
 }
-_MODULES = {"virtio": ("virtio_blk",), "nvme": ("nvme",), "scsi": ("virtio_scsi", "sd_mod")}
+_MODULES = {
+    "virtio": ("virtio_blk",),
+    "nvme": ("nvme",),
+    "scsi": ("virtio_scsi", "sd_mod"),
+}
 
 
 def modules(disks: Sequence[Disk]) -> tuple[str, ...]:
     """Modules by which a guest sees them."""
-    return tuple(dict.fromkeys(chain.from_iterable(_MODULES[disk.bus] for disk in disks)))
+    return tuple(
+        dict.fromkeys(chain.from_iterable(_MODULES[disk.bus] for disk in disks))
+    )
 
 
 def nodes(disks: Sequence[Disk]) -> tuple[str, ...]:
@@ -34,7 +40,11 @@ def nodes(disks: Sequence[Disk]) -> tuple[str, ...]:
         number, seen[disk.bus] = seen[disk.bus], seen[disk.bus] + 1
         letter = chr(ord("a") + number)
         found.append(
-            {"virtio": f"/dev/vd{letter}", "scsi": f"/dev/sd{letter}", "nvme": f"/dev/nvme{number}n1"}[disk.bus]
+            {
+                "virtio": f"/dev/vd{letter}",
+                "scsi": f"/dev/sd{letter}",
+                "nvme": f"/dev/nvme{number}n1",
+            }[disk.bus]
         )
     return tuple(found)
 
@@ -48,7 +58,11 @@ def words(disks: Sequence[Disk], directory: Path) -> tuple[str, ...]:
     found: list[str] = []
     scsi = False
     for number, disk in enumerate(disks):
-        drive = {"if": "none", "id": f"disk{number}", **_backend(disk, directory / f"disk{number}")}
+        drive = {
+            "if": "none",
+            "id": f"disk{number}",
+            **_backend(disk, directory / f"disk{number}"),
+        }
         for name, value in disk.options:
             if name in _THROTTLES:
                 drive[f"throttling.{_THROTTLES[name]}"] = value
@@ -76,12 +90,29 @@ def _backend(disk: Disk, own: Path) -> dict[str, str]:
             file.truncate(disk.size)
         base, how = {"driver": "file", "filename": str(own)}, {}
     else:
-        base, how = {"driver": "null-co", "size": str(disk.size), "read-zeroes": "on"}, {}
+        base, how = (
+            {"driver": "null-co", "size": str(disk.size), "read-zeroes": "on"},
+            {},
+        )
         if "latency" in given:
             number, unit = given["latency"][:-2], given["latency"][-2:]
             base["latency-ns"] = str(int(number) * {"us": 1000, "ms": 1_000_000}[unit])
     if "error" in given:  # reading or writing this sector fails
         image = {f"image.{key}": value for key, value in base.items()}
-        rule = {"event": "none", "iotype": "read", "errno": "5", "sector": given["error"], "immediately": "on"}
-        base = {"driver": "blkdebug", **{f"inject-error.0.{key}": value for key, value in rule.items()}, **image}
-    return {"format": "raw", **how, **{f"file.{key}": value for key, value in base.items()}}
+        rule = {
+            "event": "none",
+            "iotype": "read",
+            "errno": "5",
+            "sector": given["error"],
+            "immediately": "on",
+        }
+        base = {
+            "driver": "blkdebug",
+            **{f"inject-error.0.{key}": value for key, value in rule.items()},
+            **image,
+        }
+    return {
+        "format": "raw",
+        **how,
+        **{f"file.{key}": value for key, value in base.items()},
+    }

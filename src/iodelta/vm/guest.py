@@ -62,7 +62,11 @@ def base(
     its name, ``programs`` names or paths of this machine's programs (their shared libraries come along), ``files``
     anything else by its path in the guest. Raises MeasureError naming a program that is missing and how to get it.
     """
-    entries: dict[str, Entry] = {"init": program(_INIT), "dev/console": node(5, 1), "dev/null": node(1, 3)}
+    entries: dict[str, Entry] = {
+        "init": program(_INIT),
+        "dev/console": node(5, 1),
+        "dev/null": node(1, 3),
+    }
     for folder in ("proc", "sys", "tmp", "mnt", "run"):
         entries[folder] = Entry(b"", 0o040755)
     busybox = find_program("busybox")
@@ -109,7 +113,10 @@ def check_present(programs: Sequence[str], named: Sequence[str] = ()) -> None:
     """Raises MeasureError that names at once all that this machine lacks to boot guests with these programs and the
     ``named`` kernels, an empty name being any. Raises RequestError for a path that holds none."""
     missing = [name for name in (*QEMU, "busybox", *programs) if _found(name) is None]
-    lacking = [f"{name} ({PACKAGES[name]})" if name in PACKAGES else name for name in dict.fromkeys(missing)]
+    lacking = [
+        f"{name} ({PACKAGES[name]})" if name in PACKAGES else name
+        for name in dict.fromkeys(missing)
+    ]
     remedies = [_remedy(missing)] if missing else []
     for name in dict.fromkeys(named):
         if not name and not kernels.here():
@@ -129,8 +136,18 @@ def check_present(programs: Sequence[str], named: Sequence[str] = ()) -> None:
 QEMU = ("qemu-system-x86_64", "setpriv")
 
 PACKAGES = {
-    **{"qemu-system-x86_64": "qemu-system-x86", "setpriv": "util-linux", "busybox": "busybox-static", "fio": "fio"},
-    **{"mdadm": "mdadm", "dmsetup": "dmsetup", "mkfs.btrfs": "btrfs-progs", "btrfs": "btrfs-progs"},
+    **{
+        "qemu-system-x86_64": "qemu-system-x86",
+        "setpriv": "util-linux",
+        "busybox": "busybox-static",
+        "fio": "fio",
+    },
+    **{
+        "mdadm": "mdadm",
+        "dmsetup": "dmsetup",
+        "mkfs.btrfs": "btrfs-progs",
+        "btrfs": "btrfs-progs",
+    },
     **{"mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "flock": "util-linux"},
 }
 """Program -> Debian's package of it, for remedies."""
@@ -144,12 +161,20 @@ RUBLK = (
 
 def _found(name: str) -> str | None:
     if name == "fio":
-        built = sorted(path for path in cache("fio").glob("*/fio") if not path.parent.name.startswith("."))
+        built = sorted(
+            path
+            for path in cache("fio").glob("*/fio")
+            if not path.parent.name.startswith(".")
+        )
         if built:
             return str(built[-1])
     places = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"]
     if name == "rublk":
-        places = [str(cache("rublk", "bin")), *places, os.path.expanduser("~/.cargo/bin")]
+        places = [
+            str(cache("rublk", "bin")),
+            *places,
+            os.path.expanduser("~/.cargo/bin"),
+        ]
     return shutil.which(name, path=":".join([os.environ.get("PATH", ""), *places]))
 
 
@@ -158,20 +183,28 @@ def _remedy(missing: Sequence[str]) -> str:
     known = list(dict.fromkeys(PACKAGES[name] for name in missing if name in PACKAGES))
     found = [f"Debian: apt-get install {' '.join(known)}"] if known else []
     if "fio" in missing:
-        found.append("better than the package of fio: `iodelta fio build` (gcc make dpkg-dev libaio-dev), static")
+        found.append(
+            "better than the package of fio: `iodelta fio build` (gcc make dpkg-dev libaio-dev), static"
+        )
     if "rublk" in missing:
         found.append(RUBLK)
-    if strange := [name for name in missing if name not in PACKAGES and name != "rublk"]:
+    if strange := [
+        name for name in missing if name not in PACKAGES and name != "rublk"
+    ]:
         found.append(f"install {', '.join(dict.fromkeys(strange))}, or give the path")
     return "; ".join(found)
 
 
 def _applets(busybox: str) -> list[str]:
-    done = subprocess.run([busybox, "--list"], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        [busybox, "--list"], capture_output=True, text=True, timeout=30, check=False
+    )
     applets = done.stdout.split()
     if not {"sh", "mount", "insmod", "poweroff"} <= set(applets):
         raise MeasureError(
-            "this busybox lacks sh, mount, insmod or poweroff", place=busybox, remedy="apt-get install busybox-static"
+            "this busybox lacks sh, mount, insmod or poweroff",
+            place=busybox,
+            remedy="apt-get install busybox-static",
         )
     return [applet for applet in applets if applet != "busybox"]
 
@@ -181,12 +214,19 @@ def _with_libraries(path: str, name: str) -> dict[str, Entry]:
     try:
         entries = {name: program(Path(path).read_bytes())}
         done = subprocess.run(
-            ["ldd", path], capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "LC_ALL": "C"}
+            ["ldd", path],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "LC_ALL": "C"},
         )
         for library in re.findall(r"(/\S+) \(0x[0-9a-f]+\)", done.stdout):
             entries[library] = program(Path(library).read_bytes())
     except OSError as error:
-        raise MeasureError(f"cannot be packed for the guest: {error.strerror}", place=path) from error
+        raise MeasureError(
+            f"cannot be packed for the guest: {error.strerror}", place=path
+        ) from error
     return entries
 
 

@@ -45,15 +45,24 @@ class Kernel(msgspec.Struct, frozen=True):
         try:
             text = Path(self.config).read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            raise MeasureError(f"cannot read the kernel's configuration: {error}", place=self.config) from error
+            raise MeasureError(
+                f"cannot read the kernel's configuration: {error}", place=self.config
+            ) from error
         return dict(re.findall(r"^CONFIG_(\w+)=(.*)$", text, re.MULTILINE))
 
     def lacks(self, cpus: int, nodes: int) -> list[str]:
         """Why a guest of so many CPUs and NUMA nodes would come up with fewer; nothing where that is not known."""
         options = self.options()
         asked = {"SMP": ("cpus", cpus), "ACPI_NUMA": ("nodes", nodes)}
-        absent = [name for name, (_, count) in asked.items() if options and count > 1 and options.get(name) != "y"]
-        return [f"needs {asked[name][0]}={asked[name][1]}: kernel has no CONFIG_{name}" for name in absent]
+        absent = [
+            name
+            for name, (_, count) in asked.items()
+            if options and count > 1 and options.get(name) != "y"
+        ]
+        return [
+            f"needs {asked[name][0]}={asked[name][1]}: kernel has no CONFIG_{name}"
+            for name in absent
+        ]
 
     def loadable(self) -> Modules:
         """What it can load."""
@@ -72,14 +81,27 @@ def find(name: str) -> Kernel:
         return _at(name)
     if own := [kernel for kernel in built() if kernel.name == name]:
         return own[0]
-    matching = [kernel for kernel in here() if matches(name, kernel.release, kernel.package)]
+    matching = [
+        kernel for kernel in here() if matches(name, kernel.release, kernel.package)
+    ]
     if not matching:
-        known = ", ".join([*(kernel.release for kernel in here()), *(kernel.name for kernel in built())]) or "none"
+        known = (
+            ", ".join(
+                [
+                    *(kernel.release for kernel in here()),
+                    *(kernel.name for kernel in built()),
+                ]
+            )
+            or "none"
+        )
         raise MeasureError(
             f"there is no kernel {name!r} on this machine; there are: {known}",
             remedy=f"`iodelta kernel fetch {name}` gets it from the system's packages; or give the path of a bzImage",
         )
-    return msgspec.structs.replace(max(matching, key=lambda kernel: order(kernel.package or kernel.release)), name=name)
+    return msgspec.structs.replace(
+        max(matching, key=lambda kernel: order(kernel.package or kernel.release)),
+        name=name,
+    )
 
 
 def absent(name: str) -> str:
@@ -105,13 +127,20 @@ def here() -> list[Kernel]:
 
 def built() -> list[Kernel]:
     """Kernels that ``iodelta kernel build`` made, by name."""
-    return [_tree(place.parent, place.parent.name) for place in sorted(cache(BUILDS).glob("*/built.json"))]
+    return [
+        _tree(place.parent, place.parent.name)
+        for place in sorted(cache(BUILDS).glob("*/built.json"))
+    ]
 
 
 def matches(name: str, release: str, package: str = "") -> bool:
     """Whether ``name`` is this release or package version, or a whole beginning of it: 6.1 is not 6.12."""
     texts = (release, *package.split())
-    return any(text == name or re.match(re.escape(name) + r"(?![0-9])", text) is not None for text in texts if text)
+    return any(
+        text == name or re.match(re.escape(name) + r"(?![0-9])", text) is not None
+        for text in texts
+        if text
+    )
 
 
 def order(text: str) -> tuple[int, ...]:
@@ -119,7 +148,9 @@ def order(text: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", text.partition(" ")[2] or text)))
 
 
-def within(version: tuple[int, ...], first: tuple[int, ...], last: tuple[int, ...]) -> bool:
+def within(
+    version: tuple[int, ...], first: tuple[int, ...], last: tuple[int, ...]
+) -> bool:
     """Whether a version is in a range; its ends may leave out numbers: 6.12.117-1 is in 6.12.100..6.12.117."""
     return first <= version[: len(first)] and version[: len(last)] <= last
 
@@ -143,25 +174,42 @@ def _at(name: str) -> Kernel:
     if place.is_dir():
         return _tree(place, name)
     if not place.is_file():
-        raise RequestError("there is no kernel here", place=path, remedy="give a bzImage, a build tree, or a release")
+        raise RequestError(
+            "there is no kernel here",
+            place=path,
+            remedy="give a bzImage, a build tree, or a release",
+        )
     return _image(str(place), name, modules)
 
 
 def _tree(place: Path, name: str) -> Kernel:
     """A build tree, or what a package unpacks to."""
     built = place / "arch/x86/boot/bzImage"
-    images = [built] if built.is_file() else [*sorted(place.glob("boot/vmlinuz-*")), *sorted(place.glob("bzImage"))]
+    images = (
+        [built]
+        if built.is_file()
+        else [*sorted(place.glob("boot/vmlinuz-*")), *sorted(place.glob("bzImage"))]
+    )
     if not images:
         raise RequestError(
             "no kernel in this directory",
             place=str(place),
             remedy="build one there (make bzImage modules), or name the bzImage itself",
         )
-    installed = [*sorted(place.glob("lib/modules/*")), *sorted(place.glob("usr/lib/modules/*"))]
+    installed = [
+        *sorted(place.glob("lib/modules/*")),
+        *sorted(place.glob("usr/lib/modules/*")),
+    ]
     kernel = _image(str(images[-1]), name, str(installed[-1] if installed else place))
-    configs = [place / ".config", *sorted(place.glob("boot/config-*")), *sorted(place.glob("config"))]
+    configs = [
+        place / ".config",
+        *sorted(place.glob("boot/config-*")),
+        *sorted(place.glob("config")),
+    ]
     config = next((str(one) for one in configs if one.is_file()), "")
-    return msgspec.structs.replace(kernel, config=config or kernel.config, package=recorded(place / "package.json"))
+    return msgspec.structs.replace(
+        kernel, config=config or kernel.config, package=recorded(place / "package.json")
+    )
 
 
 def recorded(place: Path) -> str:
@@ -173,7 +221,9 @@ def recorded(place: Path) -> str:
         return f"{package['package']} {package['version']}"
     except (OSError, KeyError, msgspec.MsgspecError) as error:
         raise MeasureError(
-            f"damaged: {error}", place=str(place), remedy=f"remove {place.parent} and fetch the kernel again"
+            f"damaged: {error}",
+            place=str(place),
+            remedy=f"remove {place.parent} and fetch the kernel again",
         ) from error
 
 
@@ -181,13 +231,17 @@ def _image(path: str, name: str, modules: str) -> Kernel:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise RequestError(f"cannot read the kernel: {error.strerror}", place=path) from error
+        raise RequestError(
+            f"cannot read the kernel: {error.strerror}", place=path
+        ) from error
     release = version(data, path).partition(" ")[0]
     if not modules and Path(f"/lib/modules/{release}").is_dir():
         modules = f"/lib/modules/{release}"
     beside = Path(path).with_name(f"config-{release}")
     config = str(beside) if beside.is_file() else ""
-    return Kernel(name, release, path, modules, config, sha256=hashlib.sha256(data).hexdigest())
+    return Kernel(
+        name, release, path, modules, config, sha256=hashlib.sha256(data).hexdigest()
+    )
 
 
 def version(data: bytes, path: str) -> str:

@@ -40,9 +40,14 @@ class Modules:
         for path in sorted(root.rglob("*.ko*")):
             if _SUFFIX.search(path.name):
                 self._files.setdefault(_name(path.name), path)
-        for listed in (root / "modules.builtin", *root.glob("lib/modules/*/modules.builtin")):
+        for listed in (
+            root / "modules.builtin",
+            *root.glob("lib/modules/*/modules.builtin"),
+        ):
             if listed.is_file():
-                self._builtin |= {_name(Path(line).name) for line in listed.read_text().split()}
+                self._builtin |= {
+                    _name(Path(line).name) for line in listed.read_text().split()
+                }
 
     def needed(self, names: Sequence[str]) -> Needed:
         """The files to insert for ``names``, dependencies first; those it has built in need none."""
@@ -119,8 +124,12 @@ def requirements(module: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     depends = re.search(rb"\0depends=([^\0]*)", module)
     soft = re.findall(rb"\0softdep=pre:\s*([^\0]*)", module)
     names = depends[1].decode().split(",") if depends else []
-    before = chain.from_iterable(text.decode().partition("post:")[0].split() for text in soft)
-    return tuple(name for name in names if name), tuple(word for word in before if word != "pre:")
+    before = chain.from_iterable(
+        text.decode().partition("post:")[0].split() for text in soft
+    )
+    return tuple(name for name in names if name), tuple(
+        word for word in before if word != "pre:"
+    )
 
 
 def unpacked(path: Path) -> bytes:
@@ -130,10 +139,14 @@ def unpacked(path: Path) -> bytes:
         if path.suffix == ".xz":
             return lzma.decompress(data)
         if path.suffix == ".zst":
-            return zstandard.ZstdDecompressor().decompress(data, max_output_size=LARGEST)
+            return zstandard.ZstdDecompressor().decompress(
+                data, max_output_size=LARGEST
+            )
         return zlib.decompress(data, 31) if path.suffix == ".gz" else data
     except (OSError, lzma.LZMAError, zstandard.ZstdError, zlib.error) as error:
-        raise MeasureError(f"cannot read the kernel module: {error}", place=str(path)) from error
+        raise MeasureError(
+            f"cannot read the kernel module: {error}", place=str(path)
+        ) from error
 
 
 def _name(file: str) -> str:

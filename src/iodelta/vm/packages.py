@@ -63,7 +63,9 @@ def choose(name: str, packages: Sequence[Package]) -> Package:
 
 def between(first: str, last: str, packages: Sequence[Package]) -> list[Package]:
     """The packages from ``first`` to ``last``, both included, by version. Raises MeasureError when there is none."""
-    found = [one for one in packages if within(order(one.version), order(first), order(last))]
+    found = [
+        one for one in packages if within(order(one.version), order(first), order(last))
+    ]
     if not found:
         known = ", ".join(one.version for one in packages) or "none"
         raise MeasureError(
@@ -84,10 +86,15 @@ def fetch(package: Package) -> Kernel:
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetch-") as work:
         if os.geteuid() == 0:  # apt drops to its own user to download
             os.chmod(work, 0o755)
-        _run(["apt-get", "-q", "download", f"{package.package}={package.version}"], cwd=work)
+        _run(
+            ["apt-get", "-q", "download", f"{package.package}={package.version}"],
+            cwd=work,
+        )
         files = list(Path(work).glob("*.deb"))
         if len(files) != 1:
-            raise MeasureError("the package manager did not download a package", place=package.package)
+            raise MeasureError(
+                "the package manager did not download a package", place=package.package
+            )
         digest = hashlib.sha256(files[0].read_bytes()).hexdigest()
         if wanted is None or wanted[1] != digest:
             raise MeasureError(
@@ -98,7 +105,13 @@ def fetch(package: Package) -> Kernel:
         unpacked = Path(work) / "unpacked"
         _run(["dpkg-deb", "-x", str(files[0]), str(unpacked)])
         (unpacked / "package.json").write_bytes(
-            msgspec.json.encode({"package": package.package, "version": package.version, "sha256": digest})
+            msgspec.json.encode(
+                {
+                    "package": package.package,
+                    "version": package.version,
+                    "sha256": digest,
+                }
+            )
         )
         if place.exists():
             shutil.rmtree(place)
@@ -125,7 +138,9 @@ def _run(args: Sequence[str], cwd: str | None = None) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise MeasureError(f"did not end within {TIMEOUT:.0f} s", place=" ".join(args)) from error
+        raise MeasureError(
+            f"did not end within {TIMEOUT:.0f} s", place=" ".join(args)
+        ) from error
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise MeasureError(

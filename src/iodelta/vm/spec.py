@@ -100,10 +100,17 @@ def _parsed(text: str) -> Spec:
 def changed(spec: Spec, settings: Mapping[str, str]) -> Spec:
     """``spec`` with a variant's ``kernel``, ``kernel.cmdline`` and ``vm.NAME``: a disk or target takes the place of
     those it has. Raises RequestError."""
-    words = [name.removeprefix("vm.") + "=" + value for name, value in settings.items() if name.startswith("vm.")]
+    words = [
+        name.removeprefix("vm.") + "=" + value
+        for name, value in settings.items()
+        if name.startswith("vm.")
+    ]
     own = _parsed(",".join(["", *words]))
     given = {word.partition("=")[0] for word in words}
-    values: dict[str, object] = {name: getattr(own, name) for name in given & {"memory", "cpus", "nodes", "cpufreq"}}
+    values: dict[str, object] = {
+        name: getattr(own, name)
+        for name in given & {"memory", "cpus", "nodes", "cpufreq"}
+    }
     if "disk" in given:
         values["disks"] = own.disks
     if "target" in given:
@@ -125,7 +132,11 @@ def _check(spec: Spec) -> None:
     if not 1 <= spec.nodes <= spec.cpus:
         raise _refuse("a NUMA node has a CPU at least: nodes is 1 to as many as cpus")
     for name, value in spec.options:
-        if name in ("queues", "submit_queues") and value.isdigit() and int(value) > spec.cpus:
+        if (
+            name in ("queues", "submit_queues")
+            and value.isdigit()
+            and int(value) > spec.cpus
+        ):
             count = f"{spec.cpus} CPU{'s' * (spec.cpus != 1)}"
             raise _refuse(
                 f"{spec.target} cannot have {value} queues in a guest of {count}: give cpus={value}, or fewer"
@@ -148,16 +159,28 @@ def _disk(text: str) -> Disk:
         elif name != "latency" or not re.fullmatch(r"\d+(us|ms)", value):
             raise _refuse(f"a disk has no {name}={value}")
     if re.fullmatch(r"\d+[kmgt]?", what, re.IGNORECASE):
-        size = int(re.sub(r"\D", "", what)) << (10 * " kmgt".index(what[-1].lower() if what[-1].isalpha() else " "))
+        size = int(re.sub(r"\D", "", what)) << (
+            10 * " kmgt".index(what[-1].lower() if what[-1].isalpha() else " ")
+        )
         if size < 1 << 20 or size % 512:
-            raise _refuse(f"a disk of {what} is too small, or no whole number of sectors")
+            raise _refuse(
+                f"a disk of {what} is too small, or no whole number of sectors"
+            )
         if size > LARGEST:
-            raise _refuse(f"a disk of {what} is too large: {LARGEST >> 40}t is the most")
+            raise _refuse(
+                f"a disk of {what} is too large: {LARGEST >> 40}t is the most"
+            )
         return Disk(bus, "", size, kept, tuple(named))
     if kept or any(name == "latency" for name, _ in named):
-        raise _refuse("kept and latency are for emulated disks, which are given by a size")
+        raise _refuse(
+            "kept and latency are for emulated disks, which are given by a size"
+        )
     if not os.path.exists(what):
-        raise RequestError("there is no such file or device", place=f"disk={what}", remedy="give one, or a size")
+        raise RequestError(
+            "there is no such file or device",
+            place=f"disk={what}",
+            remedy="give one, or a size",
+        )
     if "," in what:
         raise _refuse("a disk's path must be without a comma")
     return Disk(bus, os.path.abspath(what), 0, False, tuple(named))
@@ -165,8 +188,14 @@ def _disk(text: str) -> Disk:
 
 def _clocks(text: str) -> tuple[int, ...]:
     found = tuple(_whole("cpufreq", word) for word in text.split(":"))
-    if not 2 <= len(found) <= 16 or list(found) != sorted(set(found), reverse=True) or found[-1] < 1:
-        raise _refuse("cpufreq is 2 to 16 clocks in MHz, the fastest first, as in 3000:1000")
+    if (
+        not 2 <= len(found) <= 16
+        or list(found) != sorted(set(found), reverse=True)
+        or found[-1] < 1
+    ):
+        raise _refuse(
+            "cpufreq is 2 to 16 clocks in MHz, the fastest first, as in 3000:1000"
+        )
     return found
 
 
@@ -178,7 +207,11 @@ def _named(text: str) -> str:
 
 def _option(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    if not equals or not re.fullmatch(r"[\w.-]+", value) or not re.fullmatch(r"[\w-]+", name):
+    if (
+        not equals
+        or not re.fullmatch(r"[\w.-]+", value)
+        or not re.fullmatch(r"[\w-]+", name)
+    ):
         raise _refuse(f"{text!r} is not OPTION=VALUE")
     return name, value
 

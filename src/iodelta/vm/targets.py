@@ -80,28 +80,48 @@ _BTRFS = {
 
 
 def _md(level: int, about: str) -> GuestTarget:
-    return GuestTarget(about, f"array {level}", ("configfs", "null_blk", f"raid{level}"), **_MD)
+    return GuestTarget(
+        about, f"array {level}", ("configfs", "null_blk", f"raid{level}"), **_MD
+    )
 
 
 def _btrfs(profile: str) -> GuestTarget:
-    return GuestTarget(f"btrfs, data and metadata {profile}, of null_blk disks", f"pool {profile}", **_BTRFS)
+    return GuestTarget(
+        f"btrfs, data and metadata {profile}, of null_blk disks",
+        f"pool {profile}",
+        **_BTRFS,
+    )
 
 
 TARGETS: Mapping[str, GuestTarget] = {
-    "null_blk": GuestTarget("completes every I/O by itself; its configfs attributes are options", "disk 0"),
-    "brd": GuestTarget("a RAM disk of the kernel", "made=/dev/ram0", ("brd",), parameters=("rd_size",)),
+    "null_blk": GuestTarget(
+        "completes every I/O by itself; its configfs attributes are options", "disk 0"
+    ),
+    "brd": GuestTarget(
+        "a RAM disk of the kernel", "made=/dev/ram0", ("brd",), parameters=("rd_size",)
+    ),
     "scsi_debug": GuestTarget(
         "an emulated SCSI disk; dev_size_mb, ndelay (ns) and other parameters are options",
         "for made in /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*/block/*; do :; done\n"
         'made=/dev/${made##*/}; [ -b "$made" ] || fail "scsi_debug made no disk"',
         ("scsi_debug", "sd_mod"),
-        parameters=("dev_size_mb", "ndelay", "delay", "max_queue", "submit_queues", "sector_size"),
+        parameters=(
+            "dev_size_mb",
+            "ndelay",
+            "delay",
+            "max_queue",
+            "submit_queues",
+            "sector_size",
+        ),
     ),
     "md-raid0": _md(0, "md RAID0 of null_blk disks"),
     "md-raid1": _md(1, "md RAID1 of null_blk disks"),
     "md-raid10": _md(10, "md RAID10 of null_blk disks; layout=n2, f2 or o2"),
     "dm-linear": GuestTarget(
-        "device mapper over a null_blk", "mapped linear", ("configfs", "null_blk", "dm-mod"), ("dmsetup",)
+        "device mapper over a null_blk",
+        "mapped linear",
+        ("configfs", "null_blk", "dm-mod"),
+        ("dmsetup",),
     ),
     "dm-delay": GuestTarget(
         "device mapper's delay (ms=1) over a null_blk; granular to a jiffy, no calibrated delay",
@@ -110,12 +130,23 @@ TARGETS: Mapping[str, GuestTarget] = {
         ("dmsetup",),
         ("ms",),
     ),
-    **{f"btrfs-{profile}": _btrfs(profile) for profile in ("single", "raid0", "raid1", "raid10")},
+    **{
+        f"btrfs-{profile}": _btrfs(profile)
+        for profile in ("single", "raid0", "raid1", "raid10")
+    },
     "ext4": GuestTarget(
-        "ext4 on a null_blk", "filesystem ext4", ("configfs", "null_blk", "ext4"), ("mkfs.ext4",), ("size",)
+        "ext4 on a null_blk",
+        "filesystem ext4",
+        ("configfs", "null_blk", "ext4"),
+        ("mkfs.ext4",),
+        ("size",),
     ),
     "xfs": GuestTarget(
-        "xfs on a null_blk", "filesystem xfs", ("configfs", "null_blk", "xfs"), ("mkfs.xfs",), ("size",)
+        "xfs on a null_blk",
+        "filesystem xfs",
+        ("configfs", "null_blk", "xfs"),
+        ("mkfs.xfs",),
+        ("size",),
     ),
     "ublk-null": GuestTarget(
         "ublk's null target, served by rublk",
@@ -143,21 +174,47 @@ def script(kind: str, options: Mapping[str, str]) -> str:
     """The script that makes it. Raises RequestError for an option that nothing could take."""
     target = find(kind)
     own = {name: value for name, value in options.items() if name in target.options}
-    rest = {name: value for name, value in options.items() if name not in (*own, *target.parameters)}
+    rest = {
+        name: value
+        for name, value in options.items()
+        if name not in (*own, *target.parameters)
+    }
     if rest and "null_blk" not in target.modules:
-        raise RequestError(f"{kind} has no option {', '.join(rest)}", place="machine", remedy=target.about)
-    if not own.get("disks", "4").isdigit() or not re.fullmatch(r"[nfo][1-9]|", own.get("layout", "")):
+        raise RequestError(
+            f"{kind} has no option {', '.join(rest)}",
+            place="machine",
+            remedy=target.about,
+        )
+    if not own.get("disks", "4").isdigit() or not re.fullmatch(
+        r"[nfo][1-9]|", own.get("layout", "")
+    ):
         raise RequestError("disks is a number, layout n2, f2 or o2", place="machine")
-    default = {"disks": "2" if kind in ("md-raid1", "btrfs-raid1", "btrfs-raid0", "btrfs-single") else "4"}
+    default = {
+        "disks": "2"
+        if kind in ("md-raid1", "btrfs-raid1", "btrfs-raid0", "btrfs-single")
+        else "4"
+    }
     lines = [f"{name}='{value}'" for name, value in {**default, **own}.items()]
-    lines.append(f"attributes='{' '.join(f'{name}={value}' for name, value in rest.items())}'")
-    return "\n".join([*lines, COMMON, target.script, f'ln -sfn "$made" {PLACE}', 'printf %s "$made"'])
+    lines.append(
+        f"attributes='{' '.join(f'{name}={value}' for name, value in rest.items())}'"
+    )
+    return "\n".join(
+        [*lines, COMMON, target.script, f'ln -sfn "$made" {PLACE}', 'printf %s "$made"']
+    )
 
 
 def parameters(kind: str, options: Mapping[str, str]) -> dict[str, str]:
     """What its module is loaded with."""
     target = find(kind)
-    given = " ".join(f"{name}={value}" for name, value in options.items() if name in target.parameters)
+    given = " ".join(
+        f"{name}={value}"
+        for name, value in options.items()
+        if name in target.parameters
+    )
     if kind == "brd":
         return {"brd": f"rd_nr=1 {given or 'rd_size=65536'}"}
-    return {target.modules[0]: given} if target.parameters else {"null_blk": "nr_devices=0"}
+    return (
+        {target.modules[0]: given}
+        if target.parameters
+        else {"null_blk": "nr_devices=0"}
+    )

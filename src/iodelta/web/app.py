@@ -83,7 +83,12 @@ def make_app(site: Site) -> Application:
     if site.history is not None:
         routes += _of_history()
     app = Starlette(
-        routes=routes, exception_handlers={IodeltaError: _failed, HTTPException: _not_answered, DeniedError: _denied}
+        routes=routes,
+        exception_handlers={
+            IodeltaError: _failed,
+            HTTPException: _not_answered,
+            DeniedError: _denied,
+        },
     )
     app.router.redirect_slashes = False
     app.state.site = site
@@ -117,7 +122,9 @@ def _of_history() -> list[Route]:
 
 def static(request: Request) -> Response:
     """Scripts and style sheets."""
-    found = static_file(request.path_params["name"], is_dated="v" in request.query_params)
+    found = static_file(
+        request.path_params["name"], is_dated="v" in request.query_params
+    )
     if found is None:
         raise HTTPException(404)
     return found
@@ -144,7 +151,13 @@ async def login(request: Request) -> Response:
     response = RedirectResponse(home, 303)
     is_secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
     response.set_cookie(
-        COOKIE, guard.cookie(user), SESSION, path=home, secure=is_secure, httponly=True, samesite="strict"
+        COOKIE,
+        guard.cookie(user),
+        SESSION,
+        path=home,
+        secure=is_secure,
+        httponly=True,
+        samesite="strict",
     )
     return response
 
@@ -164,7 +177,10 @@ def _failed(request: Request, error: Exception) -> Response:
 
 def _not_answered(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    said = {404: "There is nothing at this address", 405: "This address is not asked in that way"}
+    said = {
+        404: "There is nothing at this address",
+        405: "This address is not asked in that way",
+    }
     title = said.get(error.status_code, HTTPStatus(error.status_code).phrase)
     return _problem(request, Problem(error.status_code, title))
 

@@ -82,14 +82,27 @@ def compare(request: Request) -> Response:
     found = _compared(a, b, _verdict(request, a, b, places[0]), history)
     if prefers_json(request):
         return document(found)
-    return shown(request, "compare.html", found=found, sides=tuple(zip((a, b), places, strict=True)))
+    return shown(
+        request,
+        "compare.html",
+        found=found,
+        sides=tuple(zip((a, b), places, strict=True)),
+    )
 
 
 def _side(history: Histories, name: str) -> Side:
     """Raises HTTPException where there is no such point."""
     number, _, experiment = name.partition("-")
-    course = history.course(int(number)) if number.isascii() and number.isdigit() and len(number) < 20 else None
-    points = [] if course is None else [point for point in course.line.points if point.experiment == experiment]
+    course = (
+        history.course(int(number))
+        if number.isascii() and number.isdigit() and len(number) < 20
+        else None
+    )
+    points = (
+        []
+        if course is None
+        else [point for point in course.line.points if point.experiment == experiment]
+    )
     if course is None or not points:
         raise HTTPException(404)
     point, line = points[0], course.line
@@ -128,14 +141,20 @@ def _verdict(request: Request, a: Side, b: Side, place: Place | None) -> Verdict
     return next((one for one in own if {one.baseline, one.variant} == variants), None)
 
 
-def _compared(a: Side, b: Side, verdict: Verdict | None, history: Histories) -> Compared:
+def _compared(
+    a: Side, b: Side, verdict: Verdict | None, history: Histories
+) -> Compared:
     shares = a.experiment == b.experiment
     if verdict is not None:
         change = verdict.change
         sentence = f"{verdict.variant} against {verdict.baseline}: {verdict.word}"
         if change is not None:
             sentence += f", {percent(change.value, 0.0005)} ({interval(change.low, change.high)})"
-        size, low, high = (None, None, None) if change is None else (change.value, change.low, change.high)
+        size, low, high = (
+            (None, None, None)
+            if change is None
+            else (change.value, change.low, change.high)
+        )
         return Compared(a, b, True, verdict.word, f"{sentence}.", size, low, high, ())
     if shares:
         sentence = "One experiment measured both, but it has no verdict of one against the other."
@@ -147,7 +166,17 @@ def _compared(a: Side, b: Side, verdict: Verdict | None, history: Histories) -> 
         f"Not interleaved: {day(a.t)} and {day(b.t)} were measured apart, so their difference contains whatever "
         "else the machine did. It is not a verdict."
     )
-    return Compared(a, b, False, "", sentence, _change(a, b), None, None, tuple(_commands(a, b, history)))
+    return Compared(
+        a,
+        b,
+        False,
+        "",
+        sentence,
+        _change(a, b),
+        None,
+        None,
+        tuple(_commands(a, b, history)),
+    )
 
 
 def _change(a: Side, b: Side) -> float:
@@ -157,7 +186,9 @@ def _change(a: Side, b: Side) -> float:
 def _commands(a: Side, b: Side, history: Histories) -> list[str]:
     """An alert whose step lies between the two nights is confirmed by measuring both of its builds."""
     first, last = sorted((a.t, b.t))
-    near = [one for one in history.board().alerts if _is_between(one, a.series, first, last)]
+    near = [
+        one for one in history.board().alerts if _is_between(one, a.series, first, last)
+    ]
     if near:
         return [f"iodelta history confirm {near[0].id} {history.named}"]
     return [f"iodelta compare {pasted(a.folder)} {pasted(b.folder)}"]

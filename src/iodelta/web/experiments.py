@@ -71,12 +71,18 @@ def report(request: Request) -> Response:
     """The report, judged again from raw data."""
     place = place_of(request)
     if place.kind == "fleet":
-        return RedirectResponse(f"{request.app.state.site.rules.prefix}/fleet/{place.id}", 307)
+        return RedirectResponse(
+            f"{request.app.state.site.rules.prefix}/fleet/{place.id}", 307
+        )
     if watching.is_wanted(request, place):
         return watching.page(request, place)
     seen = request.app.state.site.results.of(place)
     if prefers_json(request):
-        return Response(rendered(seen.result, "json", seen.detail), media_type=JSON, headers={"Vary": "Accept"})
+        return Response(
+            rendered(seen.result, "json", seen.detail),
+            media_type=JSON,
+            headers={"Vary": "Accept"},
+        )
     cells = _cells(seen.result) if isinstance(seen.result, Account) else ()
     page = page_of(seen.result, seen.charts, seen.detail)
     return shown_report(request, "experiment.html", page, place=place, cells=cells)
@@ -122,9 +128,20 @@ def trial(request: Request) -> Response:
         return document(TrialAnswer(place.id, read))
     numbers = sorted(journal.finished)
     at = numbers.index(started.trial)
-    near = (numbers[at - 1] if at else None, numbers[at + 1] if at + 1 < len(numbers) else None)
+    near = (
+        numbers[at - 1] if at else None,
+        numbers[at + 1] if at + 1 < len(numbers) else None,
+    )
     line = _line(started, journal)
-    return shown(request, "trial.html", place=place, trial=read, line=line, near=near, tables=_tables(read))
+    return shown(
+        request,
+        "trial.html",
+        place=place,
+        trial=read,
+        line=line,
+        near=near,
+        tables=_tables(read),
+    )
 
 
 def output(request: Request) -> Response:
@@ -134,13 +151,17 @@ def output(request: Request) -> Response:
     record = from_json(folder.read_raw(started.trial, RECORD), Record)
     kind = OUTPUTS[record.run.request.tool]
     data = folder.read_raw(started.trial, kind)
-    return Response(data, media_type=JSON if kind.endswith(".json") else "text/plain; charset=utf-8")
+    return Response(
+        data, media_type=JSON if kind.endswith(".json") else "text/plain; charset=utf-8"
+    )
 
 
 def _cells(account: Account) -> tuple[str, ...]:
     """Cells that have verdicts, in the order of the experiment."""
     judged = {verdict.cell for verdict in account.judgement.verdicts}
-    return tuple(one.name for one in account.plan.experiment.cells if one.name in judged)
+    return tuple(
+        one.name for one in account.plan.experiment.cells if one.name in judged
+    )
 
 
 def _started(request: Request, journal: Journal) -> Started:
@@ -153,7 +174,9 @@ def _started(request: Request, journal: Journal) -> Started:
 def _line(started: Started, journal: Journal) -> TrialLine:
     finished = journal.finished.get(started.trial)
     failed = journal.failed.get(started.trial, "")
-    state = failed or ("running" if finished is None else finished.problem or "finished")
+    state = failed or (
+        "running" if finished is None else finished.problem or "finished"
+    )
     seconds = 0.0 if finished is None else finished.seconds
     return TrialLine(
         started.trial,
@@ -171,8 +194,12 @@ def _tables(trial: Trial) -> list[TrialTable]:
     """What was measured; empty ones left out."""
     heads = ("IOPS", "bandwidth", "I/Os", "mean latency", "p50", "p99", "p99.9")
     directions = [(one.kind, _numbers(one)) for one in trial.directions]
-    measured = [(name, (f"{one.value:g} {one.unit}",)) for name, one in trial.measured.items()]
-    counters = [(name, (f"{value:,.6g}",)) for name, value in sorted(trial.counters.items())]
+    measured = [
+        (name, (f"{one.value:g} {one.unit}",)) for name, one in trial.measured.items()
+    ]
+    counters = [
+        (name, (f"{value:,.6g}",)) for name, value in sorted(trial.counters.items())
+    ]
     found: list[TrialTable] = [
         ("Measured", "direction", heads, directions),
         ("Measured", "metric", ("value",), measured),
@@ -183,8 +210,15 @@ def _tables(trial: Trial) -> list[TrialTable]:
 
 def _numbers(direction: Direction) -> tuple[str, ...]:
     latency = direction.lat or direction.clat
-    rate = (f"{direction.iops.value:,.0f}", quantity(direction.bandwidth.value, "B/s"), f"{direction.ios:,}")
+    rate = (
+        f"{direction.iops.value:,.0f}",
+        quantity(direction.bandwidth.value, "B/s"),
+        f"{direction.ios:,}",
+    )
     if latency is None:
         return (*rate, "-", "-", "-", "-")
     quantiles = (latency.quantile(p) for p in (0.5, 0.99, 0.999))
-    return (*rate, *(quantity(value, "ns") for value in (latency.mean.value, *quantiles)))
+    return (
+        *rate,
+        *(quantity(value, "ns") for value in (latency.mean.value, *quantiles)),
+    )

@@ -34,10 +34,23 @@ def fleet(request: Request) -> Response:
     try:
         seen = site.results.of(place)
         page = page_of(seen.result, seen.charts, seen.detail)
-    except IodeltaError as error:  # before the first host was measured there is no report
+    except (
+        IodeltaError
+    ) as error:  # before the first host was measured there is no report
         problem = error.what
-    laid: dict[str, Any] = {"scripts": ()} if page is None else {**parts(page), "scripts": scripts_of(page)}
-    return shown(request, "fleet.html", **context, **laid, joint=page is not None, problem=problem)
+    laid: dict[str, Any] = (
+        {"scripts": ()}
+        if page is None
+        else {**parts(page), "scripts": scripts_of(page)}
+    )
+    return shown(
+        request,
+        "fleet.html",
+        **context,
+        **laid,
+        joint=page is not None,
+        problem=problem,
+    )
 
 
 def hosts(request: Request) -> Response:
@@ -51,5 +64,8 @@ def _hosts(request: Request) -> dict[str, Any]:
         raise HTTPException(404)
     site: Site = request.app.state.site
     status = status_of(FleetFolder.open(Path(place.path)))
-    places = {host.name: site.folders.at(host.folder) if host.folder else None for host in status.hosts}
+    places = {
+        host.name: site.folders.at(host.folder) if host.folder else None
+        for host in status.hosts
+    }
     return {"place": place, "fleet": status, "places": places}

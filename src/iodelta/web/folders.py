@@ -104,15 +104,25 @@ class Folders:
 
 def _listing(path: Path, root: Path, changed: int) -> _Listing:
     with os.scandir(path) as entries:
-        found = [entry for entry in entries if not entry.name.startswith(".") and not entry.is_symlink()]
+        found = [
+            entry
+            for entry in entries
+            if not entry.name.startswith(".") and not entry.is_symlink()
+        ]
     names = {entry.name for entry in found}
     kind = _kind(names)
     places = [] if kind is None else [_place(path, root, kind)]
-    files = [Path(entry.path) for entry in found if entry.name.endswith(SUFFIX) and entry.is_file()]
+    files = [
+        Path(entry.path)
+        for entry in found
+        if entry.name.endswith(SUFFIX) and entry.is_file()
+    ]
     places += [_place(file, root, "bundle") for file in files if is_bundle(file)]
     # An experiment holds no other; a fleet holds one for each host, below the directory ``hosts``.
     inside = names & {"hosts"} if kind is not None else names
-    below = [Path(entry.path) for entry in found if entry.name in inside and entry.is_dir()]
+    below = [
+        Path(entry.path) for entry in found if entry.name in inside and entry.is_dir()
+    ]
     return _Listing(changed, tuple(places), tuple(below))
 
 

@@ -14,7 +14,9 @@ async def posted(request: Request, role: Role) -> dict[str, str]:
     """The fields of a form that this user may send. Raises DeniedError."""
     user: User = request.scope["user"]
     if not request.app.state.site.rules.write:
-        raise DeniedError(403, "this server changes nothing; `iodelta serve --write` does")
+        raise DeniedError(
+            403, "this server changes nothing; `iodelta serve --write` does"
+        )
     if not user.may(role):
         raise DeniedError(403, f"this needs the role {role}")
     async with request.form(max_files=0, max_fields=20) as form:

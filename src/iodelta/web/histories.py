@@ -100,7 +100,9 @@ class Histories:
         known = self._courses.get(number)
         if known is not None and known[0] == self._stamp():
             return known[1]
-        with self._following:  # one at a time: readers of one series wait for the first of them
+        with (
+            self._following
+        ):  # one at a time: readers of one series wait for the first of them
             return self._followed(number)
 
     def _followed(self, number: int) -> Course | None:
@@ -112,8 +114,12 @@ class Histories:
         if not lines or not lines[0].points:
             return None
         # The machine's own unchanged series say how much its nights differ.
-        own = [line for line in self.board().series if line.machine == lines[0].key.machine]
-        unchanged = [line for line in own if line.variant == PLACEBO or line.role == "reference"]
+        own = [
+            line for line in self.board().series if line.machine == lines[0].key.machine
+        ]
+        unchanged = [
+            line for line in own if line.variant == PLACEBO or line.role == "reference"
+        ]
         quiet = [int(line.id) for line in unchanged if line.id != str(number)]
         whole = [*lines, *(self.store.lines(quiet) if quiet else ())]
         (course,) = courses_of(lines, whole, self.experiments(), self.log.entries()[0])
@@ -151,7 +157,11 @@ class Histories:
     def _stamp(self) -> _Stamp:
         """What changes with every night and every word."""
         database = Path(self.store.url.database or "")
-        files = [self.log.path, database, database.with_name(f"{database.name}-wal")] if self.store.is_file else []
+        files = (
+            [self.log.path, database, database.with_name(f"{database.name}-wal")]
+            if self.store.is_file
+            else []
+        )
         found: list[int] = [] if files else [len(self.store.experiments())]
         for file in files or [self.log.path]:
             try:
@@ -165,7 +175,9 @@ class Histories:
         lines, entries = self.store.lines(), self.log.entries()[0]
         experiments = self.experiments()
         found = history(lines, entries)
-        series = [_line(course) for course in courses_of(lines, lines, experiments, entries)]
+        series = [
+            _line(course) for course in courses_of(lines, lines, experiments, entries)
+        ]
         return Board(len(experiments), tuple(series), found.alerts)
 
 
@@ -186,5 +198,7 @@ def _line(course: Course) -> SeriesLine:
         "" if log is None else percent(math.expm1(log), newest.r_se),
         len(course.steps),
         course.steps[-1].way if course.steps else "",
-        tuple(value for value in map(course.shown, points[-NIGHTS:]) if value is not None),
+        tuple(
+            value for value in map(course.shown, points[-NIGHTS:]) if value is not None
+        ),
     )

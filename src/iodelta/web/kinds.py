@@ -24,7 +24,9 @@ def search_in(path: Path) -> SearchAccount | AttributionAccount:
     folder, machine = SearchFolder.open(path), LocalMachine()
     question = folder.question()
     if isinstance(question.subject, Patches):
-        return of_patches(folder, question, attributed(machine, question, folder.answers()))
+        return of_patches(
+            folder, question, attributed(machine, question, folder.answers())
+        )
     if question.by_hand == "words":
         return of_words(folder, question, judged(machine, question, folder.answers()))
     return of_search(folder, question, searched(machine, question, folder.answers()))

@@ -13,7 +13,13 @@ from starlette.responses import HTMLResponse, Response
 
 from iodelta import __version__
 from iodelta.report.formats.html.page import CLASSES, GLYPHS, Page
-from iodelta.report.formats.html.write import asset, environment, parts, scripts_of, style
+from iodelta.report.formats.html.write import (
+    asset,
+    environment,
+    parts,
+    scripts_of,
+    style,
+)
 from iodelta.study.words import duration, inert, interval, percent
 
 HERE = Path(__file__).parent
@@ -46,19 +52,31 @@ def when(moment: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(moment))
 
 
-def shown(request: Request, template: str, status: int = 200, **context: Any) -> Response:
+def shown(
+    request: Request, template: str, status: int = 200, **context: Any
+) -> Response:
     """A page of this site."""
     site = request.app.state.site
     user = request.scope.get("user")
     text = (
         templates()
         .get_template(template)
-        .render(base=site.rules.prefix, site=site, user=user, here=request.url.path, **context)
+        .render(
+            base=site.rules.prefix,
+            site=site,
+            user=user,
+            here=request.url.path,
+            **context,
+        )
     )
-    return HTMLResponse(text.encode("utf-8", "backslashreplace"), status, headers={"Vary": "Accept"})
+    return HTMLResponse(
+        text.encode("utf-8", "backslashreplace"), status, headers={"Vary": "Accept"}
+    )
 
 
-def shown_report(request: Request, template: str, page: Page, **context: Any) -> Response:
+def shown_report(
+    request: Request, template: str, page: Page, **context: Any
+) -> Response:
     """A report as a page of this site: its parts are those of the HTML report, its scripts are files."""
     return shown(request, template, **parts(page), scripts=scripts_of(page), **context)
 
@@ -77,7 +95,11 @@ def static(name: str) -> bytes | None:
 @lru_cache(maxsize=1)
 def _files() -> frozenset[str]:
     place = HERE / "static"
-    return frozenset(str(path.relative_to(place)) for path in place.rglob("*") if path.suffix in TYPES)
+    return frozenset(
+        str(path.relative_to(place))
+        for path in place.rglob("*")
+        if path.suffix in TYPES
+    )
 
 
 @lru_cache(maxsize=64)
@@ -94,4 +116,6 @@ def static_file(name: str, *, is_dated: bool) -> Response | None:
     if data is None:
         return None
     age = "public, max-age=31536000, immutable" if is_dated else "no-cache"
-    return Response(data, media_type=TYPES[Path(name).suffix], headers={"Cache-Control": age})
+    return Response(
+        data, media_type=TYPES[Path(name).suffix], headers={"Cache-Control": age}
+    )

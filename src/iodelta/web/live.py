@@ -165,7 +165,9 @@ class Tail:
             self._failures += 1
             if self._failures >= READINGS:
                 number = seal.broken or len(self.lines) + 1
-                self.broken = f"line {number} of the journal is not what was written there"
+                self.broken = (
+                    f"line {number} of the journal is not what was written there"
+                )
             return
         self._failures, self._seal = 0, seal
         self._offset += data.rfind(b"\n") + 1
@@ -228,7 +230,10 @@ class Following:
         if self.known is None:
             self._look_back(plan, events, ends[:-1])
         self._note(judgement)
-        course = {key: tuple((blocks, *own[blocks]) for blocks in sorted(own)) for key, own in self._course.items()}
+        course = {
+            key: tuple((blocks, *own[blocks]) for blocks in sorted(own))
+            for key, own in self._course.items()
+        }
         each = dict(_changes(judgement, counted_trials(plan, state, self._trials)))
         if state.state != "running":
             self._trials = {}
@@ -244,7 +249,9 @@ class Following:
             except MeasureError as error:
                 state.lose(number, error.what)
 
-    def _look_back(self, plan: Plan, events: Sequence[Event], ends: Sequence[int]) -> None:
+    def _look_back(
+        self, plan: Plan, events: Sequence[Event], ends: Sequence[int]
+    ) -> None:
         """What was known at the ends of some earlier rounds, the latest first."""
         until = time.monotonic() + EARLIER_SECONDS
         for end in reversed(ends[:: max(1, -(-len(ends) // EARLIER))]):
@@ -256,7 +263,11 @@ class Following:
     def _note(self, judgement: Judgement) -> None:
         for own in comparisons_of(judgement):
             change = own[0].change
-            if change is not None and change.low is not None and change.high is not None:
+            if (
+                change is not None
+                and change.low is not None
+                and change.high is not None
+            ):
                 course = self._course.setdefault((own[0].cell, own[0].variant), {})
                 course[own[0].blocks] = change.low, change.high
 
@@ -273,7 +284,9 @@ class Following:
         plan, judgement, experiment = known.plan, known.judgement, known.plan.experiment
         events = list(self.tail.events)
         journal, rules = Journal(events), rules_of(plan, known.state)
-        budget = experiment.design.budget + (journal.extended.budget if journal.extended else 0.0)
+        budget = experiment.design.budget + (
+            journal.extended.budget if journal.extended else 0.0
+        )
         left = seconds_left(plan, rules, known.state, judgement, budget)
         begun = bool(known.state.finished)
         last = max(journal.started.values(), key=lambda one: one.trial, default=None)
@@ -287,13 +300,18 @@ class Following:
             margin=experiment.margin,
             block=0 if last is None else last.block + 1,
             most=rules.max_blocks,
-            trial="" if last is None or _is_over(last, journal) else f"{last.cell}: {last.variant}",
+            trial=""
+            if last is None or _is_over(last, journal)
+            else f"{last.cell}: {last.variant}",
             trials=len(journal.finished),
             repeated=len(journal.repeats),
             spent=journal.spent,
             budget=budget,
             cells=len(experiment.cells),
-            decided=sum(next_step(judgement.of(cell.name)) == "decided" for cell in experiment.cells),
+            decided=sum(
+                next_step(judgement.of(cell.name)) == "decided"
+                for cell in experiment.cells
+            ),
             ahead=ahead(plan, judgement, known.state.spent, left) if begun else "",
             left=left if begun else None,
             warning=beyond_budget(plan, judgement, known.state.spent) if begun else "",
@@ -307,18 +325,25 @@ def _is_over(started: Started, journal: Journal) -> bool:
     return started.trial in journal.finished or started.trial in journal.failed
 
 
-def _changes(judgement: Judgement, counted: Sequence[Trial]) -> Iterator[tuple[tuple[str, str], tuple[float, ...]]]:
+def _changes(
+    judgement: Judgement, counted: Sequence[Trial]
+) -> Iterator[tuple[tuple[str, str], tuple[float, ...]]]:
     """By cell and variant the change in every block."""
     for first, *_ in comparisons_of(judgement):
         blocks = blocks_of(trial for trial in counted if trial.cell == first.cell)
         pairs = pairs_of(blocks, first.metric, first.baseline, first.variant)
-        yield (first.cell, first.variant), tuple(new / old - 1.0 for old, new in pairs if old > 0.0)
+        yield (
+            (first.cell, first.variant),
+            tuple(new / old - 1.0 for old, new in pairs if old > 0.0),
+        )
 
 
 def _comparisons(known: _Known) -> Iterator[Comparison]:
     """The open ones first."""
     several = len({metric.kind for metric in known.plan.rules.metrics}) > 1
-    for own in sorted(comparisons_of(known.judgement), key=lambda own: next_step(own) in SETTLED):
+    for own in sorted(
+        comparisons_of(known.judgement), key=lambda own: next_step(own) in SETTLED
+    ):
         first, step = own[0], next_step(own)
         key, change, look = (first.cell, first.variant), first.change, first.look
         named = {metric_name(one.metric, with_kind=several): one.word for one in own}
@@ -333,7 +358,10 @@ def _comparisons(known: _Known) -> Iterator[Comparison]:
             noise=first.sd,
             looks=0 if look is None else look.index + 1,
             looked_at=0 if look is None else look.blocks,
-            next_look=min((one.next_look for one in own if one.next_look is not None), default=None),
+            next_look=min(
+                (one.next_look for one in own if one.next_look is not None),
+                default=None,
+            ),
             words=tuple(named.items()) if step in SETTLED else (),
             waiting=step == "waiting",
             each=known.each.get(key, ()),
@@ -394,7 +422,9 @@ class Live:
         found.tail.read()
         return found
 
-    def underway(self, place: Place, folder: Folder, *, wait: float = 0.0) -> Underway | None:
+    def underway(
+        self, place: Place, folder: Folder, *, wait: float = 0.0
+    ) -> Underway | None:
         """What is known of an experiment that goes on; none before it was judged once, for which this may ``wait``.
 
         A judgement is ordered where one is due, and never made here.
@@ -440,7 +470,9 @@ def _locked_inodes() -> frozenset[int]:
         return frozenset()
     words = (line.split() for line in text.splitlines())
     # 1: FLOCK ADVISORY WRITE 4711 00:19:1234 0 EOF
-    return frozenset(int(one[5].rpartition(":")[2]) for one in words if one[1:2] == ["FLOCK"])
+    return frozenset(
+        int(one[5].rpartition(":")[2]) for one in words if one[1:2] == ["FLOCK"]
+    )
 
 
 def progress(known: Underway) -> str:
@@ -449,13 +481,21 @@ def progress(known: Underway) -> str:
         return "no trial yet"
     block = f"block {known.block} of at most {known.most}"
     decided = f"{known.decided} of {plural(known.cells, 'cell')} decided"
-    return ", ".join(filter(None, (block, decided, f"{duration(known.spent)} spent", known.ahead)))
+    return ", ".join(
+        filter(None, (block, decided, f"{duration(known.spent)} spent", known.ahead))
+    )
 
 
 def course_of(comparison: Comparison, most: int, margin: float) -> Mapping[str, object]:
     """The picture of a comparison: blocks from left to right, the interval around its change, the margin as a band."""
     ends = [end for _, low, high in comparison.course[-3:] for end in (low, high)]
-    reach = 1.15 * max([2 * margin, *map(abs, ends), *(abs(one) for one in sorted(comparison.each, key=abs)[:-1])])
+    reach = 1.15 * max(
+        [
+            2 * margin,
+            *map(abs, ends),
+            *(abs(one) for one in sorted(comparison.each, key=abs)[:-1]),
+        ]
+    )
 
     def x(block: float) -> float:
         return round(WIDTH * block / (most + 1), 1)
@@ -471,7 +511,9 @@ def course_of(comparison: Comparison, most: int, margin: float) -> Mapping[str, 
         "band": (y(margin), y(-margin)),
         "area": " ".join(f"{left},{top}" for left, top in (*upper, *lower)),
         "last": (*(upper[-1]), lower[0][1]) if upper else None,
-        "dots": [(x(number), y(change)) for number, change in enumerate(comparison.each, 1)],
+        "dots": [
+            (x(number), y(change)) for number, change in enumerate(comparison.each, 1)
+        ],
         "next": x(comparison.next_look) if comparison.next_look else None,
         "reach": reach,
     }

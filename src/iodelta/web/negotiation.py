@@ -18,7 +18,9 @@ def prefers_json(request: Request) -> bool:
     """Whether ``Accept`` ranks JSON above HTML; a page where it does not say."""
     ranks = dict(_ranks(request.headers.get("accept", "")))
     any_kind = ranks.get("*/*", 0.0)
-    page = max((ranks.get(kind, ranks.get("text/*", any_kind)) for kind in PAGES), default=0.0)
+    page = max(
+        (ranks.get(kind, ranks.get("text/*", any_kind)) for kind in PAGES), default=0.0
+    )
     return ranks.get(JSON, ranks.get("application/*", 0.0)) > page
 
 
@@ -38,4 +40,6 @@ def _ranks(accept: str) -> Iterator[tuple[str, float]]:
 
 def document(answer: object, status: int = 200) -> Response:
     """An answer as JSON, in the form that commands print."""
-    return Response(written(answer), status, media_type=JSON, headers={"Vary": "Accept"})
+    return Response(
+        written(answer), status, media_type=JSON, headers={"Vary": "Accept"}
+    )

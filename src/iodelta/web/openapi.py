@@ -23,7 +23,11 @@ from iodelta.web.series import SeriesAnswer
 
 PATHS: tuple[tuple[str, str, type], ...] = (
     ("/", "The results that are served, the newest first.", Overview),
-    ("/experiment/{id}", "A result; one that is no experiment has the document of its own command.", Document),
+    (
+        "/experiment/{id}",
+        "A result; one that is no experiment has the document of its own command.",
+        Document,
+    ),
     ("/experiment/{id}/trials", "Every trial of an experiment.", Trials),
     ("/experiment/{id}/trial/{number}", "One trial.", TrialAnswer),
     ("/experiment/{id}/now", "What is known of an experiment that goes on.", Underway),
@@ -45,7 +49,10 @@ ASKED = {
 
 def document_of(request: Request) -> Response:
     """The description of this server."""
-    made = {**_described(), "servers": [{"url": request.app.state.site.rules.prefix or "/"}]}
+    made = {
+        **_described(),
+        "servers": [{"url": request.app.state.site.rules.prefix or "/"}],
+    }
     return Response(msgspec.json.encode(made), media_type=JSON)
 
 
@@ -57,24 +64,42 @@ def _described() -> dict[str, Any]:
     schemas, components = msgspec.json.schema_components(
         [*structs, Problem], ref_template="#/components/schemas/{name}"
     )
-    failed = {"description": "Why it was not answered.", "content": {JSON: {"schema": schemas[-1]}}}
+    failed = {
+        "description": "Why it was not answered.",
+        "content": {JSON: {"schema": schemas[-1]}},
+    }
     paths = {}
     for (path, summary, _), schema in zip(PATHS, schemas, strict=False):
         answered = {"description": summary, "content": {JSON: {"schema": schema}}}
         operation = {"summary": summary, "parameters": _parameters(path)}
-        paths[path] = {"get": {**operation, "responses": {"200": answered, "default": failed}}}
+        paths[path] = {
+            "get": {**operation, "responses": {"200": answered, "default": failed}}
+        }
     return {
         "openapi": "3.1.0",
         "info": {"title": "iodelta serve", "version": __version__},
         "paths": paths,
-        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
         "security": [{"token": []}, {}],
     }
 
 
 def _parameters(path: str) -> list[dict[str, Any]]:
     inside = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-    found = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in inside]
+    found = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in inside
+    ]
     for name, about in ASKED.get(path, ()):
-        found.append({"name": name, "in": "query", "description": about, "schema": {"type": "string"}})
+        found.append(
+            {
+                "name": name,
+                "in": "query",
+                "description": about,
+                "schema": {"type": "string"},
+            }
+        )
     return found

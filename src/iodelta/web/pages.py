@@ -47,7 +47,9 @@ def overview(request: Request) -> Response:
     places = site.folders.all()
     pages = max(1, -(-len(places) // EACH))
     asked = request.query_params.get("page", "1")
-    number = min(max(int(asked), 1), pages) if asked.isdecimal() and len(asked) < 9 else 1
+    number = (
+        min(max(int(asked), 1), pages) if asked.isdecimal() and len(asked) < 9 else 1
+    )
     own = places[(number - 1) * EACH : number * EACH]
     board = site.history.known if site.history is not None else None
     waiting = None if board is None else len(board.asking)
@@ -55,11 +57,21 @@ def overview(request: Request) -> Response:
         found = (site.results.summary(place) for place in own)
         results = tuple(summary for summary in found if summary is not None)
         return document(Overview(results, len(places), number, pages, waiting))
-    context: dict[str, Any] = {"total": len(places), "number": number, "pages": pages, "waiting": waiting}
+    context: dict[str, Any] = {
+        "total": len(places),
+        "number": number,
+        "pages": pages,
+        "waiting": waiting,
+    }
     return shown(request, "overview.html", rows=_rows(own, site.results), **context)
 
 
-def _rows(places: Sequence[Place], results: Results) -> list[tuple[Place, Summary | None]]:
+def _rows(
+    places: Sequence[Place], results: Results
+) -> list[tuple[Place, Summary | None]]:
     """Places with their summaries, as far as the budget goes."""
     until = time.monotonic() + BUDGET
-    return [(place, results.summary(place, wait=time.monotonic() < until)) for place in places]
+    return [
+        (place, results.summary(place, wait=time.monotonic() < until))
+        for place in places
+    ]

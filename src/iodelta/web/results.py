@@ -119,7 +119,9 @@ class Results:
 
     def _underway(self, place: Place) -> Summary:
         """What is known of one that goes on: it is judged beside this, and seldom."""
-        plain = Summary(place.id, place.name, place.kind, place.changed, state="running")
+        plain = Summary(
+            place.id, place.name, place.kind, place.changed, state="running"
+        )
         try:
             known = self.live.underway(place, folder_of(place), wait=FIRST)
         except IodeltaError as error:
@@ -127,7 +129,9 @@ class Results:
         if known is None:
             return plain
         words = Counter(word for one in known.comparisons for _, word in one.words)
-        return msgspec.structs.replace(plain, question=known.question, answer=progress(known), words=dict(words))
+        return msgspec.structs.replace(
+            plain, question=known.question, answer=progress(known), words=dict(words)
+        )
 
     def _made(self, place: Place) -> Summary:
         plain = Summary(place.id, place.name, place.kind, place.changed)
@@ -136,7 +140,9 @@ class Results:
         except IodeltaError as error:
             return msgspec.structs.replace(plain, problem=error.what)
         story = story_of(seen.result, seen.detail)
-        told = msgspec.structs.replace(plain, question=story.question, answer=story.answer)
+        told = msgspec.structs.replace(
+            plain, question=story.question, answer=story.answer
+        )
         if not isinstance(seen.result, Account):
             return told
         words = Counter(verdict.word for verdict in seen.result.judgement.verdicts)
@@ -146,7 +152,11 @@ class Results:
 def stamp_of(place: Place) -> _Stamp:
     """Sizes and times that differ once anything was added to a result."""
     path = Path(place.path)
-    files = [path] if place.kind == "bundle" else [path, path / JOURNAL, path / LOG, path / RAW]
+    files = (
+        [path]
+        if place.kind == "bundle"
+        else [path, path / JOURNAL, path / LOG, path / RAW]
+    )
     if place.kind == "fleet":
         files += sorted(path.glob(f"hosts/*/{JOURNAL}"))
     found: list[int] = []
@@ -163,7 +173,9 @@ def folder_of(place: Place) -> Folder:
     """The experiment folder, or the one in the bundle. Raises RequestError, MeasureError."""
     path = Path(place.path)
     if place.kind not in ("experiment", "bundle"):
-        raise RequestError(f"this is a {place.kind}, not an experiment", place=place.name)
+        raise RequestError(
+            f"this is a {place.kind}, not an experiment", place=place.name
+        )
     refuse_links(path)
     if is_bundle(path) and path.stat().st_size > LARGEST_BUNDLE:
         limit = f"{LARGEST_BUNDLE >> 20} MiB"
@@ -192,7 +204,11 @@ def _read(place: Place) -> Seen:
     if isinstance(folder, CountFolder):
         from iodelta.study.counted import counted
 
-        return Seen(counted(folder), (), msgspec.structs.replace(plain, functions=True, bill=True))
+        return Seen(
+            counted(folder),
+            (),
+            msgspec.structs.replace(plain, functions=True, bill=True),
+        )
     if isinstance(folder, DiskFolder):
         from iodelta.study.preparation import prepared
 

@@ -95,7 +95,9 @@ class User(msgspec.Struct, frozen=True):
     @property
     def csrf(self) -> str:
         """The token that forms carry."""
-        return hmac.new(self.key, b"csrf " + self.name.encode(), hashlib.sha256).hexdigest()
+        return hmac.new(
+            self.key, b"csrf " + self.name.encode(), hashlib.sha256
+        ).hexdigest()
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -122,14 +124,28 @@ def tokens_in(path: Path) -> tuple[Token, ...]:
         text, mode = path.read_text(encoding="utf-8"), path.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not text in UTF-8"
-        raise RequestError(f"cannot read the token file: {why}", place=str(path)) from error
+        raise RequestError(
+            f"cannot read the token file: {why}", place=str(path)
+        ) from error
     if mode & 0o077:
-        raise RequestError("other users can read this token file", place=str(path), remedy=f"chmod 600 {path}")
+        raise RequestError(
+            "other users can read this token file",
+            place=str(path),
+            remedy=f"chmod 600 {path}",
+        )
     lines = enumerate(text.splitlines(), 1)
-    found = tuple(_token(line, f"{path}:{number}") for number, line in lines if line.strip() and line[0] != "#")
+    found = tuple(
+        _token(line, f"{path}:{number}")
+        for number, line in lines
+        if line.strip() and line[0] != "#"
+    )
     names = [token.name for token in found]
     if len(set(names)) < len(names) or not found:
-        what = "two lines have the same name" if found else "there is no token in this file"
+        what = (
+            "two lines have the same name"
+            if found
+            else "there is no token in this file"
+        )
         remedy = "write lines such as: triage ada " + secrets.token_urlsafe(24)
         raise RequestError(what, place=str(path), remedy=remedy)
     return found
@@ -139,7 +155,9 @@ def _token(line: str, place: str) -> Token:
     words = line.split()
     known: dict[str, Role] = {one: one for one in ROLES}
     if len(words) != 3 or words[0] not in known:
-        raise RequestError("not a role (read, triage or run), a name and a token", place=place)
+        raise RequestError(
+            "not a role (read, triage or run), a name and a token", place=place
+        )
     role, name, secret = words
     if len(secret) < SHORTEST or not secret.isascii():
         raise RequestError(f"a token has at least {SHORTEST} ASCII characters", place=place,
@@ -193,7 +211,9 @@ def is_loopback(host: str) -> bool:
 class DeniedError(Exception):
     """A request that is not answered, with its reason."""
 
-    def __init__(self, status: int, why: str, *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, status: int, why: str, *, headers: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(why)
         self.status, self.why, self.headers = status, why, dict(headers or {})
 
@@ -201,9 +221,16 @@ class DeniedError(Exception):
 class Guard:
     """Checks every request before the pages see it, and adds the headers of every answer."""
 
-    def __init__(self, app: ASGIApp, rules: Rules, deny: Callable[[Request, DeniedError], Response]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        rules: Rules,
+        deny: Callable[[Request, DeniedError], Response],
+    ) -> None:
         self._app, self._rules, self._deny = app, rules, deny
-        self._local = User("", "run" if rules.write else "read", secrets.token_bytes(32))
+        self._local = User(
+            "", "run" if rules.write else "read", secrets.token_bytes(32)
+        )
         self._rates = Buckets(RATE, BURST)
         self._tries = Buckets(TRIES / 60, TRIES)
 
@@ -235,7 +262,9 @@ class Guard:
         """Raises DeniedError."""
         client = request.client.host if request.client else ""
         if not self._rates.take(client):
-            raise DeniedError(429, "too many requests; wait a second", headers={"Retry-After": "1"})
+            raise DeniedError(
+                429, "too many requests; wait a second", headers={"Retry-After": "1"}
+            )
         if len(request.scope["path"]) > LONGEST:
             raise DeniedError(414, "no address here is so long")
         check_host(request.headers.get("host", ""), self._rules)
@@ -243,9 +272,15 @@ class Guard:
         user = self._user(request, client)
         request.scope["user"] = user
         if user is None and not request.url.path.startswith(OPEN):
-            raise DeniedError(401, "log in with a token", headers={"WWW-Authenticate": "Bearer"})
+            raise DeniedError(
+                401, "log in with a token", headers={"WWW-Authenticate": "Bearer"}
+            )
         if request.method not in ("GET", "HEAD", "POST"):
-            raise DeniedError(405, "only GET, HEAD and POST are answered", headers={"Allow": "GET, HEAD, POST"})
+            raise DeniedError(
+                405,
+                "only GET, HEAD and POST are answered",
+                headers={"Allow": "GET, HEAD, POST"},
+            )
 
     def _user(self, request: Request, client: str) -> User | None:
         rules = self._rules
@@ -263,8 +298,16 @@ class Guard:
     def login(self, secret: str, client: str) -> User | None:
         """Whose token this is. Raises DeniedError after too many that were nobody's."""
         if not self._tries.left(client):
-            raise DeniedError(429, "too many wrong tokens; wait a minute", headers={"Retry-After": "60"})
-        found = [one for one in self._rules.tokens if hmac.compare_digest(one.secret.encode(), secret.encode())]
+            raise DeniedError(
+                429,
+                "too many wrong tokens; wait a minute",
+                headers={"Retry-After": "60"},
+            )
+        found = [
+            one
+            for one in self._rules.tokens
+            if hmac.compare_digest(one.secret.encode(), secret.encode())
+        ]
         if not found:
             self._tries.take(client)
             return None
@@ -318,7 +361,9 @@ def check_host(host: str, rules: Rules) -> None:
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
-        raise DeniedError(421, "not a name of this server; --name HOST adds one") from None
+        raise DeniedError(
+            421, "not a name of this server; --name HOST adds one"
+        ) from None
     if rules.loopback and not address.is_loopback:
         raise DeniedError(421, "not an address of this server")
 
@@ -326,11 +371,18 @@ def check_host(host: str, rules: Rules) -> None:
 def check_site(request: Request) -> None:
     """Raises DeniedError for what another site's page asks in its reader's name; a link from there may lead here."""
     site = request.headers.get("sec-fetch-site", "")
-    is_link = request.method == "GET" and request.headers.get("sec-fetch-mode", "") == "navigate"
+    is_link = (
+        request.method == "GET"
+        and request.headers.get("sec-fetch-mode", "") == "navigate"
+    )
     if site in ("cross-site", "same-site") and not is_link:
         raise DeniedError(403, "another site asked for this")
     origin = request.headers.get("origin")
-    if request.method == "POST" and origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    if (
+        request.method == "POST"
+        and origin is not None
+        and urlsplit(origin).netloc != request.headers.get("host")
+    ):
         raise DeniedError(403, "another site sent this")
 
 
@@ -357,7 +409,9 @@ def limited(request: Request, receive: Receive) -> Receive:
     limit = LARGE if request.url.path.startswith("/upload") else SMALL
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > limit:
-        raise DeniedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {limit >> 10} KiB")
+        raise DeniedError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {limit >> 10} KiB"
+        )
     left, more = limit, request.method == "POST"
 
     async def receiving() -> Message:
@@ -371,7 +425,9 @@ def limited(request: Request, receive: Receive) -> Receive:
         left -= len(message.get("body", b""))
         more = bool(message.get("more_body"))
         if left < 0:
-            raise DeniedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {limit >> 10} KiB")
+            raise DeniedError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {limit >> 10} KiB"
+            )
         return message
 
     return receiving
@@ -406,4 +462,8 @@ class Buckets:
 
     def _level(self, client: str) -> float:
         level, then = self._clients.get(client, (self._burst, 0.0))
-        return min(self._burst, level + self._rate * (time.monotonic() - then)) if then else self._burst
+        return (
+            min(self._burst, level + self._rate * (time.monotonic() - then))
+            if then
+            else self._burst
+        )

@@ -86,9 +86,21 @@ def matrix(request: Request) -> Response:
     if prefers_json(request):
         return document(board)
     words = request.query_params.get("only", "")
-    wanted = [line for line in board.series if all(word in _name(line) for word in words.split())]
+    wanted = [
+        line
+        for line in board.series
+        if all(word in _name(line) for word in words.split())
+    ]
     columns, rows = _rows(wanted)
-    return shown(request, "matrix.html", board=board, columns=columns, rows=rows, only=words, spark=spark)
+    return shown(
+        request,
+        "matrix.html",
+        board=board,
+        columns=columns,
+        rows=rows,
+        only=words,
+        spark=spark,
+    )
 
 
 def _name(line: SeriesLine) -> str:
@@ -100,7 +112,9 @@ def _rows(lines: Iterable[SeriesLine]) -> tuple[list[str], list[Row]]:
     ordered = sorted(lines, key=lambda line: (line.machine, line.cell, line.newest))
     columns = sorted({_column(line) for line in ordered})
     rows = []
-    for (machine, cell), own in groupby(ordered, key=lambda line: (line.machine, line.cell)):
+    for (machine, cell), own in groupby(
+        ordered, key=lambda line: (line.machine, line.cell)
+    ):
         rows.append(Row(machine, cell, {_column(line): line for line in own}))
     return columns, rows
 
@@ -116,7 +130,10 @@ def spark(values: Sequence[float], width: float = 120.0, height: float = 24.0) -
     low, high = min(values), max(values)
     room = (high - low) or 1.0
     step = width / max(len(values) - 1, 1)
-    heights = [height - 2 - (height - 4) * (value - low) / room if high > low else height / 2 for value in values]
+    heights = [
+        height - 2 - (height - 4) * (value - low) / room if high > low else height / 2
+        for value in values
+    ]
     return " ".join(f"{at * step:.1f},{y:.1f}" for at, y in enumerate(heights))
 
 
@@ -135,12 +152,18 @@ def series(request: Request) -> Response:
     if prefers_json(request):
         return document(answer(course))
     ((_, figures),) = charts_of([course])
-    folders = {one: row["folder"] for one, row in history_of(request).experiments().items()}
+    folders = {
+        one: row["folder"] for one, row in history_of(request).experiments().items()
+    }
     points = course.line.points[::-1]
     own = points if request.query_params.get("nights") == "all" else points[:NEWEST]
-    table = dict(zip([point.experiment for point in points], _table(figures)[::-1], strict=True))
+    table = dict(
+        zip([point.experiment for point in points], _table(figures)[::-1], strict=True)
+    )
     site: Site = request.app.state.site
-    places = {point.experiment: site.folders.at(folders[point.experiment]) for point in own}
+    places = {
+        point.experiment: site.folders.at(folders[point.experiment]) for point in own
+    }
     story = of_courses([course], len(points))
     return shown(
         request,
@@ -165,14 +188,22 @@ def _table(figures: Sequence[Figure]) -> Sequence[Sequence[str]]:
 
 def _drawn(figure: Figure, course: Course) -> dict[str, Any]:
     """A figure for the script of the page."""
-    shown_points = [point for point in course.line.points if not figure.name.endswith("ratio") or point.r is not None]
+    shown_points = [
+        point
+        for point in course.line.points
+        if not figure.name.endswith("ratio") or point.r is not None
+    ]
     columns = {
-        name: [row[name] for row in figure.rows] for name in ("t", "value", "low", "high", "night", "build", "said")
+        name: [row[name] for row in figure.rows]
+        for name in ("t", "value", "low", "high", "night", "build", "said")
     }
     return {
         "name": re.sub(r"^course-\d+-", "", figure.name),
         "y": figure.texts["y"],
-        "points": {**columns, "experiment": [point.experiment for point in shown_points]},
+        "points": {
+            **columns,
+            "experiment": [point.experiment for point in shown_points],
+        },
         **{name: figure.extra[name] for name in ("steps", "flats", "epochs", "notes")},
     }
 
@@ -180,10 +211,20 @@ def _drawn(figure: Figure, course: Course) -> dict[str, Any]:
 def answer(course: Course) -> SeriesAnswer:
     """The series as a document."""
     line = course.line
-    own = HistorySeries(line.key.machine, line.cell, line.variant, line.key.metric, line.unit, line.better, line.points)
+    own = HistorySeries(
+        line.key.machine,
+        line.cell,
+        line.variant,
+        line.key.metric,
+        line.unit,
+        line.better,
+        line.points,
+    )
     epochs = tuple(Epoch(epoch.t, epoch.differs) for epoch in course.epochs)
     states = tuple(standing.said for standing in course.standings)
-    return SeriesAnswer(str(line.key.number), own, course.by, course.steps, states, epochs, course.notes)
+    return SeriesAnswer(
+        str(line.key.number), own, course.by, course.steps, states, epochs, course.notes
+    )
 
 
 def picture(request: Request) -> Response:

@@ -26,17 +26,25 @@ FAREWELL = 2
 def bound(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes a free one. Raises RequestError."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
         made = socket.socket(family, kind, protocol)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
-        made.listen(CONNECTIONS)  # who connects before the first request is answered waits
+        made.listen(
+            CONNECTIONS
+        )  # who connects before the first request is answered waits
     except socket.gaierror as error:
-        raise RequestError(f"not an address of this machine: {host!r}", place="--host") from error
+        raise RequestError(
+            f"not an address of this machine: {host!r}", place="--host"
+        ) from error
     except OSError as error:
         remedy = "name another with --port" if error.errno == errno.EADDRINUSE else ""
         why = os.strerror(error.errno or 0)
-        raise RequestError(f"cannot listen on {host} port {port}: {why}", place="--host", remedy=remedy) from error
+        raise RequestError(
+            f"cannot listen on {host} port {port}: {why}", place="--host", remedy=remedy
+        ) from error
     return made
 
 

@@ -86,17 +86,26 @@ class Shelf:
             found = self._uploads.get(identifier)
         return found if found is not None and found.owner == owner else None
 
-    def keep(self, files: Sequence[Sent], owner: str, earlier: Upload | None = None) -> Upload:
+    def keep(
+        self, files: Sequence[Sent], owner: str, earlier: Upload | None = None
+    ) -> Upload:
         """Keep what was sent, with what was there ``earlier``. Raises RequestError."""
         if not files:
-            raise RequestError("nothing was sent", place="upload", remedy="choose a file or a folder")
+            raise RequestError(
+                "nothing was sent", place="upload", remedy="choose a file or a folder"
+            )
         items: dict[str, list[Sent]] = {}
         for number, sent in enumerate(files):
             top, _, below = tidy(sent.name).partition("/")
-            items.setdefault(f"{top}/" if below else f"{top}\0{number}", []).append(sent)
+            items.setdefault(f"{top}/" if below else f"{top}\0{number}", []).append(
+                sent
+            )
         count = len(items) + (len(earlier.names) if earlier else 0)
         if count > ITEMS:
-            what, remedy = f"{plural(count, 'thing')} at once", f"send at most {ITEMS}, or an archive"
+            what, remedy = (
+                f"{plural(count, 'thing')} at once",
+                f"send at most {ITEMS}, or an archive",
+            )
             raise RequestError(what, place="upload", remedy=remedy)
         size = sum(sent.size for sent in files) + (earlier.size if earlier else 0)
         identifier = secrets.token_urlsafe(12)
@@ -108,12 +117,21 @@ class Shelf:
             paths = _all_stored(items, directory, earlier)
         except OSError as error:
             shutil.rmtree(directory, ignore_errors=True)
-            raise RequestError(f"cannot be kept: {error.strerror}", place="upload") from error
-        names = (*(earlier.names if earlier else ()), *(key.partition("\0")[0].rstrip("/") for key in items))
-        made = Upload(identifier, owner, time.monotonic(), names, paths, str(directory), size)
+            raise RequestError(
+                f"cannot be kept: {error.strerror}", place="upload"
+            ) from error
+        names = (
+            *(earlier.names if earlier else ()),
+            *(key.partition("\0")[0].rstrip("/") for key in items),
+        )
+        made = Upload(
+            identifier, owner, time.monotonic(), names, paths, str(directory), size
+        )
         with self._lock:
             self._uploads[identifier] = made
-        later = threading.Timer(KEPT + 1, self.get, (identifier, owner))  # which removes what is old
+        later = threading.Timer(
+            KEPT + 1, self.get, (identifier, owner)
+        )  # which removes what is old
         later.daemon = True
         later.start()
         return made
@@ -138,12 +156,17 @@ class Shelf:
                 held -= one.size
 
 
-def _all_stored(items: Mapping[str, Sequence[Sent]], directory: Path, earlier: Upload | None) -> tuple[str, ...]:
+def _all_stored(
+    items: Mapping[str, Sequence[Sent]], directory: Path, earlier: Upload | None
+) -> tuple[str, ...]:
     """The paths of what was there before and of what was sent, each in a directory with a number for a name."""
     paths: list[str] = []
     if earlier is not None:
         shutil.copytree(earlier.directory, directory, dirs_exist_ok=True)
-        paths += [str(directory / Path(path).relative_to(earlier.directory)) for path in earlier.paths]
+        paths += [
+            str(directory / Path(path).relative_to(earlier.directory))
+            for path in earlier.paths
+        ]
     for own in items.values():
         place = directory / str(len(paths))
         place.mkdir()
@@ -153,13 +176,20 @@ def _all_stored(items: Mapping[str, Sequence[Sent]], directory: Path, earlier: U
 
 def tidy(name: str) -> str:
     """A stranger's path without what would lead elsewhere."""
-    parts = (part for part in name.replace("\0", "").replace("\\", "/").split("/") if part not in ("", ".", ".."))
+    parts = (
+        part
+        for part in name.replace("\0", "").replace("\\", "/").split("/")
+        if part not in ("", ".", "..")
+    )
     return "/".join(parts)[:400] or "unnamed"
 
 
 def _slug(name: str) -> str:
     """A name for a file of ours that reminds of another."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[-64:].lstrip(".-") or "unnamed"
+    return (
+        re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[-64:].lstrip(".-")
+        or "unnamed"
+    )
 
 
 def _stored(files: Sequence[Sent], place: Path) -> Path:
@@ -194,5 +224,13 @@ def _own_folder(files: Sequence[Sent]) -> dict[str, Sent]:
     folders = [name[: -len(JOURNAL)] for name in names if name.endswith(f"/{JOURNAL}")]
     if len(folders) != 1 or f"{folders[0]}{EXPERIMENT}" not in names:
         return {}
-    below = {name[len(folders[0]) :]: sent for name, sent in names.items() if name.startswith(folders[0])}
-    return {name: sent for name, sent in below.items() if OWN.fullmatch(name) and name != RAW}
+    below = {
+        name[len(folders[0]) :]: sent
+        for name, sent in names.items()
+        if name.startswith(folders[0])
+    }
+    return {
+        name: sent
+        for name, sent in below.items()
+        if OWN.fullmatch(name) and name != RAW
+    }

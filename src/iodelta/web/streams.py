@@ -45,20 +45,32 @@ class Stream(Response):
 
     def __init__(self, streams: Streams, following: Following, after: int) -> None:
         super().__init__(
-            headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"}, media_type="text/event-stream"
+            headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"},
+            media_type="text/event-stream",
         )
         del self.headers["content-length"]
         self._streams, self._following, self._after = streams, following, after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._streams.open >= MOST:
-            full = Response("too many streams\n", 503, headers={"Retry-After": "10"}, media_type="text/plain")
+            full = Response(
+                "too many streams\n",
+                503,
+                headers={"Retry-After": "10"},
+                media_type="text/plain",
+            )
             await full(scope, receive, send)
             return
         self._streams.open += 1
         gone = asyncio.ensure_future(_gone(receive))
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": 200,
+                    "headers": self.raw_headers,
+                }
+            )
             async for part in self._parts(gone):
                 body = {"type": "http.response.body", "body": part, "more_body": True}
                 await asyncio.wait_for(send(body), PATIENCE)
@@ -76,7 +88,9 @@ class Stream(Response):
         while not (gone.done() or self._streams.ending):
             lines = tail.lines[sent : sent + PART]
             if lines:
-                yield b"".join(b"id: %d\ndata: %b\n\n" % one for one in enumerate(lines, sent + 1))
+                yield b"".join(
+                    b"id: %d\ndata: %b\n\n" % one for one in enumerate(lines, sent + 1)
+                )
                 sent, heard = sent + len(lines), time.monotonic()
                 continue
             if tail.broken or tail.state != "running":

@@ -41,7 +41,9 @@ def triage(request: Request) -> Response:
     if prefers_json(request):
         return document(HistoryScanAnswer((), board.alerts))
     others = [alert for alert in board.alerts if not is_asking(alert)]
-    return shown(request, "triage.html", asking=board.asking, others=others, words=WORDS)
+    return shown(
+        request, "triage.html", asking=board.asking, others=others, words=WORDS
+    )
 
 
 def alert_of(request: Request) -> Alert:
@@ -58,7 +60,9 @@ def alert(request: Request) -> Response:
     if prefers_json(request):
         return document(found)
     story = of_alert(found, *told(found, history_of(request).store))
-    return shown_report(request, "alert.html", page(story, None, ()), alert=found, words=WORDS)
+    return shown_report(
+        request, "alert.html", page(story, None, ()), alert=found, words=WORDS
+    )
 
 
 async def decide(request: Request) -> Response:
@@ -68,11 +72,19 @@ async def decide(request: Request) -> Response:
     word = fields.get("word", "")
     if word not in {one for one, _, _ in WORDS}:
         raise DeniedError(400, "not a decision")
-    entry = Decided(time.time(), found.id, word, fields.get("why", "").strip(), request.scope["user"].name)
+    entry = Decided(
+        time.time(),
+        found.id,
+        word,
+        fields.get("why", "").strip(),
+        request.scope["user"].name,
+    )
     await run_in_threadpool(history_of(request).write, entry)
     if prefers_json(request):
         return document(await run_in_threadpool(alert_of, request))
-    return RedirectResponse(f"{request.app.state.site.rules.prefix}{_back(fields)}", 303)
+    return RedirectResponse(
+        f"{request.app.state.site.rules.prefix}{_back(fields)}", 303
+    )
 
 
 async def annotate(request: Request) -> Response:
@@ -80,12 +92,16 @@ async def annotate(request: Request) -> Response:
     fields = await posted(request, "triage")
     entry = _note(fields, request.scope["user"].name)
     await run_in_threadpool(history_of(request).write, entry)
-    return RedirectResponse(f"{request.app.state.site.rules.prefix}{_back(fields)}", 303)
+    return RedirectResponse(
+        f"{request.app.state.site.rules.prefix}{_back(fields)}", 303
+    )
 
 
 def _note(fields: Mapping[str, str], who: str) -> Annotated:
     """Raises DeniedError."""
-    text, commit, at = (fields.get(name, "").strip() for name in ("text", "commit", "at"))
+    text, commit, at = (
+        fields.get(name, "").strip() for name in ("text", "commit", "at")
+    )
     if not text:
         raise DeniedError(400, "a note without text")
     if commit and not re.fullmatch(r"[0-9a-f]{7,64}", commit):
@@ -111,4 +127,8 @@ def _moment(text: str) -> float:
 def _back(fields: Mapping[str, str]) -> str:
     """Where the form was, as far as it is one of our pages."""
     back = fields.get("back", "")
-    return back if re.fullmatch(r"/(triage|series/-?\d{1,20}|alert/[0-9a-f]{1,64})", back) else "/triage"
+    return (
+        back
+        if re.fullmatch(r"/(triage|series/-?\d{1,20}|alert/[0-9a-f]{1,64})", back)
+        else "/triage"
+    )

@@ -52,18 +52,26 @@ async def take(request: Request) -> Response:
     user: User = request.scope["user"]
     shelf: Shelf = request.app.state.shelf
     if shelf.arriving >= AT_ONCE:
-        raise DeniedError(503, "others send results now; try again", headers={"Retry-After": "5"})
+        raise DeniedError(
+            503, "others send results now; try again", headers={"Retry-After": "5"}
+        )
     shelf.arriving += 1
     try:
         async with request.form(max_files=FILES, max_fields=5) as form:
             check_form(user, request.headers, str(form.get("csrf", "")))
-            sent = [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
+            sent = [
+                one
+                for one in form.getlist("files")
+                if isinstance(one, UploadFile) and one.filename
+            ]
             files = [Sent(one.filename or "", one.size or 0, one.file) for one in sent]
             earlier = shelf.get(str(form.get("with", "")), user.name)
             made = await run_in_threadpool(shelf.keep, files, user.name, earlier)
     finally:
         shelf.arriving -= 1
-    return RedirectResponse(f"{request.app.state.site.rules.prefix}/upload/{made.id}", 303)
+    return RedirectResponse(
+        f"{request.app.state.site.rules.prefix}/upload/{made.id}", 303
+    )
 
 
 def first(request: Request) -> Response:
@@ -81,11 +89,21 @@ def page(request: Request) -> Response:
         raise HTTPException(404)
     result, charts, detail = _answer(upload, what)
     if prefers_json(request):
-        response = Response(rendered(result, "json", detail), media_type=JSON, headers={"Vary": "Accept"})
+        response = Response(
+            rendered(result, "json", detail),
+            media_type=JSON,
+            headers={"Vary": "Accept"},
+        )
     else:
         made = page_of(result, charts, detail)
         response = shown_report(
-            request, "upload.html", made, upload=upload.id, names=upload.names, what=what, views=views
+            request,
+            "upload.html",
+            made,
+            upload=upload.id,
+            names=upload.names,
+            what=what,
+            views=views,
         )
     return _without_directory(response, upload)
 
@@ -101,7 +119,9 @@ def _without_directory(response: Response, upload: Upload) -> Response:
 
 
 def _upload(request: Request) -> Upload:
-    found: Upload | None = request.app.state.shelf.get(request.path_params["id"], request.scope["user"].name)
+    found: Upload | None = request.app.state.shelf.get(
+        request.path_params["id"], request.scope["user"].name
+    )
     if found is None:
         raise HTTPException(404)
     return found
@@ -110,7 +130,11 @@ def _upload(request: Request) -> Upload:
 def _views(upload: Upload) -> tuple[str, ...]:
     if len(upload.paths) > 1:
         return ("compare", "show", "audit")
-    return ("report", "show", "audit") if is_own(upload.paths[0]) else ("show", "audit", "compare")
+    return (
+        ("report", "show", "audit")
+        if is_own(upload.paths[0])
+        else ("show", "audit", "compare")
+    )
 
 
 def _answer(upload: Upload, what: str) -> _Answer:
@@ -134,7 +158,9 @@ def _reported(paths: tuple[str, ...]) -> _Answer:
 
 def _shown(paths: tuple[str, ...]) -> _Answer:
     layout, checked = read_all(paths)
-    found = shown_runs(layout, checked, each=True, paths=paths, systems=own_systems(paths))
+    found = shown_runs(
+        layout, checked, each=True, paths=paths, systems=own_systems(paths)
+    )
     return found, charts_of_runs(layout), Detail()
 
 

@@ -27,7 +27,12 @@ def is_wanted(request: Request, place: Place) -> bool:
 
 def page(request: Request, place: Place) -> Response:
     """The whole page."""
-    return _shown(request, "live.html", place, _live(request).underway(place, folder_of(place), wait=FIRST))
+    return _shown(
+        request,
+        "live.html",
+        place,
+        _live(request).underway(place, folder_of(place), wait=FIRST),
+    )
 
 
 def now(request: Request) -> Response:
@@ -50,12 +55,26 @@ async def events(request: Request) -> Response:
     return Stream(request.app.state.streams, live.following(place), line)
 
 
-def _shown(request: Request, template: str, place: Place, known: Underway | None) -> Response:
+def _shown(
+    request: Request, template: str, place: Place, known: Underway | None
+) -> Response:
     drawn = known.comparisons[:SHOWN] if known is not None else ()
-    rows = [(one, course_of(one, known.most, known.margin)) for one in drawn] if known is not None else []
+    rows = (
+        [(one, course_of(one, known.most, known.margin)) for one in drawn]
+        if known is not None
+        else []
+    )
     following = _live(request).following(place)
     said = "" if known is None else progress(known)
-    return shown(request, template, place=place, known=known, rows=rows, said=said, following=following)
+    return shown(
+        request,
+        template,
+        place=place,
+        known=known,
+        rows=rows,
+        said=said,
+        following=following,
+    )
 
 
 def _live(request: Request) -> Live:

@@ -45,7 +45,11 @@ def substitute(words: Sequence[str], values: Mapping[str, str]) -> tuple[str, ..
     def value(found: re.Match[str]) -> str:
         if found[1] not in values:
             known = ", ".join(f"{{{name}}}" for name in sorted(values)) or "none"
-            raise RequestError(f"{found[0]} is not known here", place=shlex.join(words), remedy=f"known: {known}")
+            raise RequestError(
+                f"{found[0]} is not known here",
+                place=shlex.join(words),
+                remedy=f"known: {known}",
+            )
         return values[found[1]]
 
     return tuple(re.sub(r"\{(target\.[a-z_]+)\}", value, word) for word in words)
@@ -64,15 +68,26 @@ def background_fio(
     The guard knows of no other place, so its options may name none. ``files`` is how the files of a ``directory`` are
     called (``filename_format``). Raises RequestError, with ``place``, for options that are not its own to set.
     """
-    kept = tuple(option for option in options if not ((ours := owned(option[0])) and ours.harmless))
-    check_options(kept, place, ', or make the load a command: background = "fio --rw=read ..."')
+    kept = tuple(
+        option
+        for option in options
+        if not ((ours := owned(option[0])) and ours.harmless)
+    )
+    check_options(
+        kept, place, ', or make the load a command: background = "fio --rw=read ..."'
+    )
     return (
         *("fio", "--output=/dev/null", "--eta=never"),
         *(("--readonly",) if reads_only(kept) else ()),
         "--name=background",
         *target_words(target, "directory" if directory else "file", files),
         *option_words(kept),
-        *("--time_based=1", "--runtime=365d", "--randrepeat=0", "--allow_file_create=0"),
+        *(
+            "--time_based=1",
+            "--runtime=365d",
+            "--randrepeat=0",
+            "--allow_file_create=0",
+        ),
     )
 
 
@@ -86,7 +101,12 @@ class BackgroundLoad:
     """
 
     def __init__(
-        self, machine: Machine, words: Sequence[str], *, workdir: str, env: Mapping[str, str] | None = None
+        self,
+        machine: Machine,
+        words: Sequence[str],
+        *,
+        workdir: str,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.words = tuple(words)
         self._machine = machine
@@ -103,7 +123,9 @@ class BackgroundLoad:
         self._base = 0.0
         self._process: Process | None = None
         self._problem: IodeltaError | None = None
-        self._thread = threading.Thread(target=self._keep, name="background", daemon=True)
+        self._thread = threading.Thread(
+            target=self._keep, name="background", daemon=True
+        )
 
     def __enter__(self) -> Self:
         self._machine.run(["rm", "-f", "--", self._errors])
@@ -118,7 +140,10 @@ class BackgroundLoad:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
 
@@ -142,9 +167,18 @@ class BackgroundLoad:
         begin, end = window
         self._sample()
         with self._lock:
-            starts, ends, samples = list(self._starts), list(self._ends), list(self._bytes)
-        lives = [(start, ends[i][0] if i < len(ends) else self._machine.time()) for i, start in enumerate(starts)]
-        alive = sum(max(0.0, min(end, last) - max(begin, first)) for first, last in lives)
+            starts, ends, samples = (
+                list(self._starts),
+                list(self._ends),
+                list(self._bytes),
+            )
+        lives = [
+            (start, ends[i][0] if i < len(ends) else self._machine.time())
+            for i, start in enumerate(starts)
+        ]
+        alive = sum(
+            max(0.0, min(end, last) - max(begin, first)) for first, last in lives
+        )
         return Background(
             command=self.words,
             alive=min(1.0, alive / (end - begin)) if end > begin else 0.0,
@@ -169,7 +203,11 @@ class BackgroundLoad:
                     return
                 if not failures:
                     self._settled.set()
-                self._stopping.wait(min(LONGEST_PAUSE, 0.1 * 2**failures) if failures else max(0.0, 0.05 - lived))
+                self._stopping.wait(
+                    min(LONGEST_PAUSE, 0.1 * 2**failures)
+                    if failures
+                    else max(0.0, 0.05 - lived)
+                )
         except IodeltaError as error:
             self._problem = error
         finally:
@@ -177,7 +215,9 @@ class BackgroundLoad:
 
     def _live(self) -> int | None:
         """One life of the command: its exit code, or None when it was stopped."""
-        process = self._machine.start(self.words, env=self._env, cwd=self._workdir, stderr=self._errors)
+        process = self._machine.start(
+            self.words, env=self._env, cwd=self._workdir, stderr=self._errors
+        )
         started = self._machine.time()
         with self._lock:
             self._starts.append(started)
@@ -185,7 +225,11 @@ class BackgroundLoad:
             self._process = process
         sampled = 0.0
         try:
-            while (code := process.wait(0.1 if self._machine.time() - started < AT_ONCE else 0.25)) is None:
+            while (
+                code := process.wait(
+                    0.1 if self._machine.time() - started < AT_ONCE else 0.25
+                )
+            ) is None:
                 now = self._machine.time()
                 if self._stopping.is_set():
                     return None
@@ -203,14 +247,24 @@ class BackgroundLoad:
 
     def _sample(self) -> None:
         with self._lock:
-            counted = None if self._process is None else _storage_bytes(self._machine, self._process.pid)
+            counted = (
+                None
+                if self._process is None
+                else _storage_bytes(self._machine, self._process.pid)
+            )
             if counted is not None:
                 last = self._bytes[-1][1] if self._bytes else 0.0
-                self._bytes.append((self._machine.time(), max(last, self._base + counted)))
+                self._bytes.append(
+                    (self._machine.time(), max(last, self._base + counted))
+                )
 
     def _cannot_run(self, code: int) -> MeasureError:
         said = " ".join(self._machine.read(self._errors).split())[-300:]
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        how = (
+            f"was killed by signal {-code}"
+            if code < 0
+            else f"ended with exit code {code}"
+        )
         return MeasureError(
             f"the background load {how} {ATTEMPTS} times at once: {said or 'it said nothing'}",
             place=shlex.join(self.words),
@@ -236,7 +290,11 @@ def background_findings(background: Background) -> tuple[Finding, ...]:
         )
     if any(background.exit_codes):
         text = f"the background load failed during the trial (exit codes {codes})"
-        found.append(Finding("background.failing", "warning", place, text, "try the command by hand"))
+        found.append(
+            Finding(
+                "background.failing", "warning", place, text, "try the command by hand"
+            )
+        )
     return tuple(found)
 
 
@@ -246,15 +304,25 @@ def _storage_bytes(machine: Machine, pid: int) -> float | None:
     while todo:
         process = todo.pop()
         todo += map(str, children(machine, process))
-        with contextlib.suppress(MachineError):  # it has just ended, or belongs to another user
-            counts = dict(re.findall(r"^(read|write)_bytes: (\d+)", machine.read(f"/proc/{process}/io"), re.MULTILINE))
+        with contextlib.suppress(
+            MachineError
+        ):  # it has just ended, or belongs to another user
+            counts = dict(
+                re.findall(
+                    r"^(read|write)_bytes: (\d+)",
+                    machine.read(f"/proc/{process}/io"),
+                    re.MULTILINE,
+                )
+            )
             if counts:
                 known = True
                 total += float(counts["read"]) + float(counts["write"])
     return total if known else None
 
 
-def _rate(samples: Sequence[tuple[float, float]], begin: float, end: float) -> float | None:
+def _rate(
+    samples: Sequence[tuple[float, float]], begin: float, end: float
+) -> float | None:
     if not samples or end <= begin:
         return None
     return max(0.0, _at(samples, end) - _at(samples, begin)) / (end - begin)

@@ -71,7 +71,12 @@ def python(machine: Machine) -> str:
     """The Python that runs the supervisor there. Raises MeasureError."""
     if isinstance(machine, LocalMachine):
         return sys.executable
-    if machine.run(["python3", "-c", "import os; os.posix_spawnp, os.waitstatus_to_exitcode"]).returncode != 0:
+    if (
+        machine.run(
+            ["python3", "-c", "import os; os.posix_spawnp, os.waitstatus_to_exitcode"]
+        ).returncode
+        != 0
+    ):
         raise MeasureError(
             "a command as the workload needs python3 there, 3.9 or later",
             place=machine.name,
@@ -85,16 +90,29 @@ def install(machine: Machine, workdir: str) -> None:
     machine.put(str(SUPERVISOR), f"{workdir}/{NAME}")
 
 
-def values_of(cell: Cell, variant: Variant, *, target: str, trial: float, seed: int) -> dict[str, str]:
+def values_of(
+    cell: Cell, variant: Variant, *, target: str, trial: float, seed: int
+) -> dict[str, str]:
     """What stands for each name in braces in one trial; a variant's own parameters replace the cell's."""
     given = {"target": target, "trial": f"{trial:g}", "seed": str(seed)}
-    return {**given, **{name: value or "" for name, value in (*cell.options, *variant.options)}}
+    return {
+        **given,
+        **{name: value or "" for name, value in (*cell.options, *variant.options)},
+    }
 
 
 def command(request: FioRequest) -> list[str]:
     """The command line of ``request``, the supervisor first."""
     report = f"{request.workdir}/{REPORT}"
-    supervisor = [request.fio, "-I", "-S", f"{request.workdir}/{NAME}", report, f"{request.runtime:g}", str(MOST)]
+    supervisor = [
+        request.fio,
+        "-I",
+        "-S",
+        f"{request.workdir}/{NAME}",
+        report,
+        f"{request.runtime:g}",
+        str(MOST),
+    ]
     return [*request.launcher, *supervisor, "--", *request.words]
 
 
@@ -110,11 +128,17 @@ def make_ready(machine: Machine, request: FioRequest, env: Mapping[str, str]) ->
 
 
 def run_all(
-    machine: Machine, commands: Sequence[tuple[str, ...]], place: str, timeout: float, env: Mapping[str, str]
+    machine: Machine,
+    commands: Sequence[tuple[str, ...]],
+    place: str,
+    timeout: float,
+    env: Mapping[str, str],
 ) -> str:
     """Run commands one after the other; why one failed, or an empty text."""
     for words in commands:
-        done = machine.run(words, timeout=timeout, env={"LC_ALL": "C", **env}, cwd=place)
+        done = machine.run(
+            words, timeout=timeout, env={"LC_ALL": "C", **env}, cwd=place
+        )
         if done.timed_out:
             return f"{shlex.join(words)} was still running after {timeout:g} s and was ended"
         if done.returncode != 0:
@@ -147,7 +171,13 @@ def read_output(run: FioRun) -> FioResult:
     ``command.metric``, ``command.writes``; a warning: ``command.survivors``.
     """
     if run.before:
-        return FioResult(findings=(_finding(run, "command.reset", "hard", f"the reset failed: {run.before}"),))
+        return FioResult(
+            findings=(
+                _finding(
+                    run, "command.reset", "hard", f"the reset failed: {run.before}"
+                ),
+            )
+        )
     try:
         report = from_json(run.log, Report)
     except msgspec.MsgspecError:
@@ -158,7 +188,15 @@ def read_output(run: FioRun) -> FioResult:
     if report.survivors:
         count, names = len(report.survivors), ", ".join(dict.fromkeys(report.survivors))
         text = f"{count} of its processes still ran when it had ended, and were ended: {names}"
-        findings.append(_finding(run, "command.survivors", "warning", text, "let the command wait for what it starts"))
+        findings.append(
+            _finding(
+                run,
+                "command.survivors",
+                "warning",
+                text,
+                "let the command wait for what it starts",
+            )
+        )
     measured = _built_in(report)
     for measure in run.request.measures:
         if measure.name == "memory":
@@ -169,11 +207,15 @@ def read_output(run: FioRun) -> FioResult:
         try:
             measured[measure.name] = read(measure, run.output, run.stderr)
         except UnreadError as error:
-            findings.append(_finding(run, "command.metric", "hard", f"{measure.name}: {error}"))
+            findings.append(
+                _finding(run, "command.metric", "hard", f"{measure.name}: {error}")
+            )
     return FioResult(
         measured=measured,
         usr_cpu=100 * report.user / report.seconds if report.seconds else float("nan"),
-        sys_cpu=100 * report.system / report.seconds if report.seconds else float("nan"),
+        sys_cpu=100 * report.system / report.seconds
+        if report.seconds
+        else float("nan"),
         context_switches=report.switches,
         window=(report.started, report.started + report.seconds),
         findings=tuple(findings),
@@ -183,7 +225,10 @@ def read_output(run: FioRun) -> FioResult:
 def _built_in(report: Report) -> dict[str, Quantity]:
     """Wall time, CPU time and peak memory."""
     cpu = 1e9 * (report.user + report.system)
-    found = {"wall": Quantity.exact(1e9 * report.seconds, "ns"), "cpu": Quantity.exact(cpu, "ns")}
+    found = {
+        "wall": Quantity.exact(1e9 * report.seconds, "ns"),
+        "cpu": Quantity.exact(cpu, "ns"),
+    }
     if report.memory > SLACK * report.floor:
         found["memory"] = Quantity.exact(float(report.memory), "B")
     return found
@@ -194,14 +239,26 @@ def _writes(run: FioRun, report: Report) -> list[Finding]:
     is counted again."""
     if not run.request.only_reads or report.written <= UNNOTICED + 4 * report.printed:
         return []
-    return [_finding(run, WRITES, "hard", f"its processes wrote {report.written / 1e6:.1f} MB to disks", WRITES_NOT)]
+    return [
+        _finding(
+            run,
+            WRITES,
+            "hard",
+            f"its processes wrote {report.written / 1e6:.1f} MB to disks",
+            WRITES_NOT,
+        )
+    ]
 
 
 def _unseen_memory(run: FioRun, report: Report) -> list[Finding]:
     if report.memory > SLACK * report.floor:
         return []
     text = f"memory: it is at most {report.memory / 1e6:.0f} MB, and less than that cannot be seen"
-    return [_finding(run, "command.metric", "hard", text, "leave memory out of [design] metrics")]
+    return [
+        _finding(
+            run, "command.metric", "hard", text, "leave memory out of [design] metrics"
+        )
+    ]
 
 
 def _problem(run: FioRun, report: Report) -> Finding | None:
@@ -209,27 +266,54 @@ def _problem(run: FioRun, report: Report) -> Finding | None:
     said = lines_of(run.output, run.stderr)
     if report.stuck:
         text = f"processes do not end even by SIGKILL: {', '.join(report.stuck)}"
-        return _finding(run, "command.failed", "hard", text, "look at dmesg and at the device")
+        return _finding(
+            run, "command.failed", "hard", text, "look at dmesg and at the device"
+        )
     if report.why == "stopped" or run.ended == "stopped":
-        return _finding(run, "command.stopped", "hard", "the run was stopped before its end")
+        return _finding(
+            run, "command.stopped", "hard", "the run was stopped before its end"
+        )
     if report.why == "timeout" or run.ended == "timed out":
         text = f"it was still running after {run.request.runtime:g} s and was ended with all that it started"
-        return _finding(run, "command.timeout", "hard", text, "raise [workload] timeout, or give it less to do")
+        return _finding(
+            run,
+            "command.timeout",
+            "hard",
+            text,
+            "raise [workload] timeout, or give it less to do",
+        )
     if report.why == "output":
         text = f"it printed more than {MOST >> 20} MiB and was ended"
         return _finding(run, "command.output", "hard", text, "let it print less")
     if report.why == "start":
         remedy = "is it installed? It runs in an empty directory: use an absolute path, or {here}/NAME"
-        return _finding(run, "command.failed", "hard", f"cannot start {run.request.words[0]}: {report.error}", remedy)
+        return _finding(
+            run,
+            "command.failed",
+            "hard",
+            f"cannot start {run.request.words[0]}: {report.error}",
+            remedy,
+        )
     if report.why or report.code is None:
-        return _finding(run, "command.failed", "hard", f"its supervisor failed: {words_of(said)}")
+        return _finding(
+            run, "command.failed", "hard", f"its supervisor failed: {words_of(said)}"
+        )
     if report.code < 0:
-        return _finding(run, "command.failed", "hard", f"it was killed by signal {-report.code}")
+        return _finding(
+            run, "command.failed", "hard", f"it was killed by signal {-report.code}"
+        )
     if report.code:
-        return _finding(run, "command.failed", "hard", f"it ended with exit code {report.code}: {words_of(said)}")
+        return _finding(
+            run,
+            "command.failed",
+            "hard",
+            f"it ended with exit code {report.code}: {words_of(said)}",
+        )
     return None
 
 
-def _finding(run: FioRun, rule: str, severity: Severity, text: str, remedy: str = "") -> Finding:
+def _finding(
+    run: FioRun, rule: str, severity: Severity, text: str, remedy: str = ""
+) -> Finding:
     line = shlex.join(run.request.words)
     return Finding(rule, severity, line, text, remedy or f"see what it says to: {line}")

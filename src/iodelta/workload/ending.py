@@ -17,21 +17,30 @@ def ending(run: FioRun, said: Sequence[str]) -> list[Finding]:
     """Why fio did not end well, if so: ``fio.stopped``, ``fio.timeout`` or ``fio.failed``."""
     tool = run.request.tool
     if run.ended == "stopped":
-        return [finding(run, "fio.stopped", "hard", "the run was stopped before its end")]
+        return [
+            finding(run, "fio.stopped", "hard", "the run was stopped before its end")
+        ]
     if run.ended == "timed out":
-        text = (
-            f"{tool} was still running after {run.seconds:.0f} s and was ended; is the target hanging? {words_of(said)}"
-        )
+        text = f"{tool} was still running after {run.seconds:.0f} s and was ended; is the target hanging? {words_of(said)}"
         return [finding(run, "fio.timeout", "hard", text.strip())]
     if run.exit_code < 0:
-        return [finding(run, "fio.failed", "hard", f"{tool} was killed by {_signal(-run.exit_code)}")]
+        return [
+            finding(
+                run,
+                "fio.failed",
+                "hard",
+                f"{tool} was killed by {_signal(-run.exit_code)}",
+            )
+        ]
     if run.exit_code:
         text = f"{tool} ended with exit code {run.exit_code}: {words_of(said)}"
         return [finding(run, "fio.failed", "hard", text)]
     return []
 
 
-def finding(run: FioRun, rule: str, severity: Severity, text: str, remedy: str = "") -> Finding:
+def finding(
+    run: FioRun, rule: str, severity: Severity, text: str, remedy: str = ""
+) -> Finding:
     """A finding about this run; a hard one says how to see it again unless ``remedy`` says better."""
     if severity == "hard" and not remedy:
         remedy = f"see what it says to: {shlex.join(run.args)}"

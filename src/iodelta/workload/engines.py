@@ -11,7 +11,9 @@ from iodelta.machine import Machine
 from iodelta.workload.naming import named
 from iodelta.workload.tried import PATIENCE, in_time
 
-ENGINES = frozenset("io_uring libaio mmap null posixaio psync pvsync pvsync2 splice sync vsync cpuio".split())
+ENGINES = frozenset(
+    "io_uring libaio mmap null posixaio psync pvsync pvsync2 splice sync vsync cpuio".split()
+)
 """Engines that do what ``rw`` says to fio's ``filename``, and nothing else."""
 
 READERS = frozenset("dev-dax filestat io_uring_cmd libpmem sg".split())
@@ -31,7 +33,12 @@ def engines(machine: Machine, fio: str = "fio") -> tuple[str, ...]:
 
 
 def engine_refusal(
-    machine: Machine, engine: str, workdir: str, *, fio: str = "fio", launcher: tuple[str, ...] = ()
+    machine: Machine,
+    engine: str,
+    workdir: str,
+    *,
+    fio: str = "fio",
+    launcher: tuple[str, ...] = (),
 ) -> str | None:
     """Why ``engine`` cannot be used here, or None: tries one read of a small file in ``workdir``.
 
@@ -42,7 +49,14 @@ def engine_refusal(
     done = machine.run(
         [
             *launcher,
-            *(fio, "--output-format=json", "--eta=never", "--name=probe", f"--ioengine={engine}", "--rw=read"),
+            *(
+                fio,
+                "--output-format=json",
+                "--eta=never",
+                "--name=probe",
+                f"--ioengine={engine}",
+                "--rw=read",
+            ),
             *("--bs=4k", "--size=4k", "--iodepth=1", f"--filename={named(scratch)}"),
         ],
         timeout=PATIENCE,
@@ -54,17 +68,27 @@ def engine_refusal(
     if done.returncode == 0:
         return None
     said = (done.text + "\n" + done.stderr.decode(errors="replace")).strip()
-    reasons = re.findall(r"error=(.+)$", said, re.MULTILINE) or re.findall(r"^fio: (.+)$", said, re.MULTILINE)
+    reasons = re.findall(r"error=(.+)$", said, re.MULTILINE) or re.findall(
+        r"^fio: (.+)$", said, re.MULTILINE
+    )
     reason = reasons[0] if reasons else f"fio ended with {done.returncode}"
-    return f"{engine}: {reason}{_switch(machine) if engine.startswith('io_uring') else ''}"
+    return (
+        f"{engine}: {reason}{_switch(machine) if engine.startswith('io_uring') else ''}"
+    )
 
 
-def refused_engines(machine: Machine, experiment: Experiment, place: str) -> tuple[dict[str, str], dict[str, str]]:
+def refused_engines(
+    machine: Machine, experiment: Experiment, place: str
+) -> tuple[dict[str, str], dict[str, str]]:
     """Variants and cells whose ioengine is not allowed here, with the reason: found out on a small file in ``place``,
     which is in memory."""
-    wanted_by_variant = {v.name: dict(v.options).get("ioengine") for v in experiment.variants}
+    wanted_by_variant = {
+        v.name: dict(v.options).get("ioengine") for v in experiment.variants
+    }
     own = all(wanted_by_variant.values())
-    wanted_by_cell = {c.name: None if own else c.option("ioengine") for c in experiment.cells}
+    wanted_by_cell = {
+        c.name: None if own else c.option("ioengine") for c in experiment.cells
+    }
     reasons = {
         engine: engine_refusal(machine, engine, place)
         for engine in {*wanted_by_variant.values(), *wanted_by_cell.values()}
@@ -73,7 +97,9 @@ def refused_engines(machine: Machine, experiment: Experiment, place: str) -> tup
     return _refused(wanted_by_variant, reasons), _refused(wanted_by_cell, reasons)
 
 
-def _refused(wanted: Mapping[str, str | None], reasons: Mapping[str, str | None]) -> dict[str, str]:
+def _refused(
+    wanted: Mapping[str, str | None], reasons: Mapping[str, str | None]
+) -> dict[str, str]:
     """Those whose engine has a reason against it, with the reason."""
     found = {name: reasons.get(engine or "") for name, engine in wanted.items()}
     return {name: reason for name, reason in found.items() if reason}
@@ -84,4 +110,8 @@ def _switch(machine: Machine) -> str:
         value = machine.read(_IO_URING_SWITCH).strip()
     except MachineError:  # kernels before 6.6 have no such switch
         return ""
-    return f" (kernel.io_uring_disabled = {value})" if value != "0" else " (a seccomp filter or container forbids it)"
+    return (
+        f" (kernel.io_uring_disabled = {value})"
+        if value != "0"
+        else " (a seccomp filter or container forbids it)"
+    )

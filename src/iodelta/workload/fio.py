@@ -47,7 +47,11 @@ def command(request: FioRequest) -> list[str]:
     cannot name, and times or seeds it cannot take.
     """
     _check(request)
-    size = () if request.size is None or _given(request, "size") else (f"--size={request.size}",)
+    size = (
+        ()
+        if request.size is None or _given(request, "size")
+        else (f"--size={request.size}",)
+    )
     return [
         *request.launcher,
         request.fio,
@@ -98,7 +102,9 @@ def option_words(options: Sequence[Option]) -> tuple[str, ...]:
     There (unlike in a job file) kb_base and the engine must come before the options they change.
     """
     ordered = sorted(options, key=lambda option: option[0] not in _EARLY)
-    return tuple(f"--{name}" if value is None else f"--{name}={value}" for name, value in ordered)
+    return tuple(
+        f"--{name}" if value is None else f"--{name}={value}" for name, value in ordered
+    )
 
 
 def reads_only(options: Sequence[Option]) -> bool:
@@ -107,13 +113,23 @@ def reads_only(options: Sequence[Option]) -> bool:
     return not modes or (modes[-1] or "").split(":")[0] in READS
 
 
-def check_options(options: Sequence[Option], place: str, otherwise: str = "", *, allow_commands: bool = False) -> None:
+def check_options(
+    options: Sequence[Option],
+    place: str,
+    otherwise: str = "",
+    *,
+    allow_commands: bool = False,
+) -> None:
     """Raises RequestError for an option that iodelta sets itself, one that runs commands unless allowed, and an engine
     not known to keep to the target; ``otherwise`` is what can be done but to remove it."""
     for name, value in options:
         ours = owned(name)
         if ours is not None:
-            raise RequestError(f"fio option {name}: {ours.why}", place=place, remedy=f"remove {name}{otherwise}")
+            raise RequestError(
+                f"fio option {name}: {ours.why}",
+                place=place,
+                remedy=f"remove {name}{otherwise}",
+            )
         danger = runs_command(name, value)
         if danger and not allow_commands:
             raise RequestError(danger, place=place, remedy=f"remove {name}{otherwise}")
@@ -129,9 +145,18 @@ def check_options(options: Sequence[Option], place: str, otherwise: str = "", *,
 def _check(request: FioRequest) -> None:
     check_options(request.options, "workload", allow_commands=request.allow_commands)
     if request.runtime < 0.1 or request.ramp < 0:
-        raise RequestError(f"a trial of {request.runtime:g} s is too short for fio", place="design.trial")
-    if not 0 < request.seed < 1 << 63:  # seed 0 would give every job the same numbers: init.c multiplies by it
-        raise RequestError(f"{request.seed} is not a valid seed for fio", place="design.seed", remedy="1 to 2^63 - 1")
+        raise RequestError(
+            f"a trial of {request.runtime:g} s is too short for fio",
+            place="design.trial",
+        )
+    if (
+        not 0 < request.seed < 1 << 63
+    ):  # seed 0 would give every job the same numbers: init.c multiplies by it
+        raise RequestError(
+            f"{request.seed} is not a valid seed for fio",
+            place="design.seed",
+            remedy="1 to 2^63 - 1",
+        )
 
 
 def _given(request: FioRequest, name: str) -> bool:
@@ -144,7 +169,11 @@ def _check_reach(machine: Machine, request: FioRequest) -> None:
     ``extend_file`` (filesetup.c) unlinks first and asks ``allow_file_create`` afterwards: measured with 3.33. Doubt
     counts as past the end. A read-only fio refuses by itself.
     """
-    if request.target_kind != "file" or request.tool == "command" or reads_only(request.options):
+    if (
+        request.target_kind != "file"
+        or request.tool == "command"
+        or reads_only(request.options)
+    ):
         return
     said = machine.run(["stat", "-L", "-c", "%s", "--", request.target]).text.strip()
     if said and _reach(request, int(said)) > int(said):
@@ -158,15 +187,24 @@ def _check_reach(machine: Machine, request: FioRequest) -> None:
 def _reach(request: FioRequest, whole: int) -> float:
     """The end of what the workload touches in a file of ``whole`` bytes; infinite if unknown."""
     given = {canonical(name): (value or "").strip() for name, value in request.options}
-    if any(given.get(name, "0") != "0" for name in ("fill_device", "file_append", "filesize", "zonemode")):
+    if any(
+        given.get(name, "0") != "0"
+        for name in ("fill_device", "file_append", "filesize", "zonemode")
+    ):
         return math.inf
 
     def amount(name: str, default: int) -> int:
         share, percent, rest = given.get(name, str(default)).partition("%")
-        return int(share) * whole // 100 if percent and not rest.strip() else size_bytes(given.get(name, str(default)))
+        return (
+            int(share) * whole // 100
+            if percent and not rest.strip()
+            else size_bytes(given.get(name, str(default)))
+        )
 
     try:
-        start = amount("offset", 0) + (int(given.get("numjobs", "1")) - 1) * amount("offset_increment", 0)
+        start = amount("offset", 0) + (int(given.get("numjobs", "1")) - 1) * amount(
+            "offset_increment", 0
+        )
         return start + amount("size", request.size or 0)
     except ValueError:
         return math.inf
@@ -177,10 +215,16 @@ def fio_version(machine: Machine, fio: str = "fio") -> tuple[int, int]:
     said = machine.run([fio, "--version"], timeout=30).text.strip()
     found = re.match(r"fio-(\d+)\.(\d+)", said)
     if found is None:
-        raise MeasureError(f"{fio} --version says {said!r}", place=machine.name, remedy="is it fio?")
+        raise MeasureError(
+            f"{fio} --version says {said!r}", place=machine.name, remedy="is it fio?"
+        )
     version = int(found[1]), int(found[2])
     if version < OLDEST:
-        raise MeasureError(f"{said} is too old", place=machine.name, remedy="iodelta needs fio 3.16 or later")
+        raise MeasureError(
+            f"{said} is too old",
+            place=machine.name,
+            remedy="iodelta needs fio 3.16 or later",
+        )
     return version
 
 
@@ -207,12 +251,24 @@ def run(
     log = any_command.REPORT if request.tool == "command" else LOG
     paths = [f"{request.workdir}/{name}" for name in (OUTPUT, STDOUT, STDERR, log)]
     machine.run(["rm", "-f", "--", *paths])  # fio appends to logs
-    place = f"{request.workdir}/{any_command.PLACE}" if request.tool == "command" else request.workdir
+    place = (
+        f"{request.workdir}/{any_command.PLACE}"
+        if request.tool == "command"
+        else request.workdir
+    )
     started, begun = machine.time(), time.monotonic()
-    process = machine.start(args, env={"LC_ALL": "C", **(env or {})}, cwd=place, stdout=paths[1], stderr=paths[2])
+    process = machine.start(
+        args,
+        env={"LC_ALL": "C", **(env or {})},
+        cwd=place,
+        stdout=paths[1],
+        stderr=paths[2],
+    )
     try:
         on_start(process.pid)
-        code, ended = _wait(process, begun, request.ramp + request.runtime + allowance, stop, on_tick)
+        code, ended = _wait(
+            process, begun, request.ramp + request.runtime + allowance, stop, on_tick
+        )
     except BaseException:
         process.stop(GRACE)
         raise
@@ -233,7 +289,11 @@ def run(
 
 
 def _wait(
-    process: Process, begun: float, limit: float, stop: Callable[[], bool], on_tick: Callable[[float], None]
+    process: Process,
+    begun: float,
+    limit: float,
+    stop: Callable[[], bool],
+    on_tick: Callable[[float], None],
 ) -> tuple[int, Ended]:
     ticks = 0
     while True:

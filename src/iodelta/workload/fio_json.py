@@ -14,7 +14,15 @@ from typing import Any
 import msgspec
 
 from iodelta.trial import Direction, Histogram, Kind, Latency, Quantity
-from iodelta.workload.fio_schema import RawDirection, RawDocument, RawJob, decoded, direction, latency, rate
+from iodelta.workload.fio_schema import (
+    RawDirection,
+    RawDocument,
+    RawJob,
+    decoded,
+    direction,
+    latency,
+    rate,
+)
 
 _KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
 
@@ -92,7 +100,9 @@ def read_document(document: bytes) -> FioDocument:
             raise ValueError(f"not the JSON of fio: {error}") from error
     found = re.match(r"fio-(\d+)", raw.version)
     if found is None or int(found[1]) < 3:
-        raise ValueError(f"JSON of {raw.version or 'an unnamed program'}, not of fio 3.0 or later")
+        raise ValueError(
+            f"JSON of {raw.version or 'an unnamed program'}, not of fio 3.0 or later"
+        )
     return FioDocument(
         version=raw.version,
         printed=raw.printed if raw.timestamp_ms is not None else None,
@@ -164,7 +174,9 @@ def _members(job: RawJob, directions: Sequence[Direction]) -> float:
 def _job(job: RawJob) -> FioJob:
     raw: tuple[tuple[Kind, RawDirection | None], ...]
     raw = (("read", job.read), ("write", job.write), ("trim", job.trim))
-    directions = tuple(direction(kind, d) for kind, d in raw if d is not None and d.total_ios)
+    directions = tuple(
+        direction(kind, d) for kind, d in raw if d is not None and d.total_ios
+    )
     members = _members(job, directions)
     return FioJob(
         name=job.jobname,
@@ -206,12 +218,16 @@ def merged_latency(parts: Iterable[Latency | None]) -> Latency | None:
     count = sum(part.count for part in known)
     mean = sum(part.count * part.mean.value for part in known) / count
     squares = sum(
-        (part.count - 1) * part.stddev.value**2 + part.count * (part.mean.value - mean) ** 2 for part in known
+        (part.count - 1) * part.stddev.value**2
+        + part.count * (part.mean.value - mean) ** 2
+        for part in known
     )
     return Latency(
         count=count,
         mean=Quantity.exact(mean, "ns"),
-        stddev=Quantity.exact(math.sqrt(squares / (count - 1)) if count > 1 else 0.0, "ns"),
+        stddev=Quantity.exact(
+            math.sqrt(squares / (count - 1)) if count > 1 else 0.0, "ns"
+        ),
         min=Quantity.exact(-_greatest(-part.min.value for part in known), "ns"),
         max=Quantity.exact(_greatest(part.max.value for part in known), "ns"),
         histogram=_merged_histogram(known),

@@ -16,7 +16,17 @@ import msgspec
 
 from iodelta.decoding import decoder, from_json
 from iodelta.probe.native import native_function
-from iodelta.trial import BINS, Direction, Histogram, Kind, Latency, Quantity, bin_edges, bin_index, unknown
+from iodelta.trial import (
+    BINS,
+    Direction,
+    Histogram,
+    Kind,
+    Latency,
+    Quantity,
+    bin_edges,
+    bin_index,
+    unknown,
+)
 
 US_BINS = 1216
 """Number of latency bins before 2.99, of microseconds: 19 groups of 64."""
@@ -45,7 +55,9 @@ class RawLatency(msgspec.Struct, dict=True):
         if len(self.bins) <= MOST_BINS:
             try:
                 counts = msgspec.structs.astuple(_bins().decode(self.bins))
-                return Histogram(tuple(compress(_INDEXES, counts)), tuple(filter(None, counts)))
+                return Histogram(
+                    tuple(compress(_INDEXES, counts)), tuple(filter(None, counts))
+                )
             except msgspec.ValidationError:
                 pass
         return Histogram.from_fio(from_json(self.bins, dict[str, int]))
@@ -206,11 +218,23 @@ def _latencies(raw: RawDocument) -> Iterator[RawLatency]:
     for job in (*raw.jobs, *raw.clients):
         for part in (job.read, job.write, job.trim, job.mixed):
             if part is not None:
-                found = (part.slat_ns, part.clat_ns, part.lat_ns, part.slat, part.clat, part.lat)
+                found = (
+                    part.slat_ns,
+                    part.clat_ns,
+                    part.lat_ns,
+                    part.slat,
+                    part.clat,
+                    part.lat,
+                )
                 yield from filter(None, found)
                 for priority in part.prios:
                     yield from filter(None, (priority.clat_ns, priority.lat_ns))
-                high_and_low = (part.clat_high_prio, part.clat_low_prio, part.lat_high_prio, part.lat_low_prio)
+                high_and_low = (
+                    part.clat_high_prio,
+                    part.clat_low_prio,
+                    part.lat_high_prio,
+                    part.lat_low_prio,
+                )
                 yield from filter(None, high_and_low)
         if job.sync is not None and job.sync.lat_ns is not None:
             yield job.sync.lat_ns
@@ -221,8 +245,12 @@ def _bins() -> msgspec.json.Decoder[msgspec.Struct]:
     """Of bins as fio spells them (``plat_idx_to_val``), one field each, all that are missing 0: four times as quick as
     of a dict, for msgspec expects a field's name after its neighbour's."""
     edges = (bin_edges(index) for index in range(BINS))
-    names = (str(low + (high - low) // 2 if high - low > 1 else low) for low, high in edges)
-    fields = [(f"bin_{name}", Count, msgspec.field(default=0, name=name)) for name in names]
+    names = (
+        str(low + (high - low) // 2 if high - low > 1 else low) for low, high in edges
+    )
+    fields = [
+        (f"bin_{name}", Count, msgspec.field(default=0, name=name)) for name in names
+    ]
     return decoder(msgspec.defstruct("Bins", fields, forbid_unknown_fields=True))
 
 
@@ -239,11 +267,21 @@ def direction(kind: Kind, raw: RawDirection, *, kibibytes: bool = False) -> Dire
         ios=ios,
         bytes=size,
         runtime_ms=raw.runtime,
-        iops=rate(ios, raw.runtime, "1/s") if raw.total_ios is not None else _printed_iops(raw.iops),
-        bandwidth=rate(size, raw.runtime, "B/s", spare=scale - 1) if raw.io_bytes is not None else _printed_bw(raw.bw),
-        lat=latency(raw.lat_ns, ios) if raw.lat_ns else latency(raw.lat, ios, microseconds=True),
-        clat=latency(raw.clat_ns, ios) if raw.clat_ns else latency(raw.clat, ios, microseconds=True),
-        slat=latency(raw.slat_ns, ios) if raw.slat_ns else latency(raw.slat, ios, microseconds=True),
+        iops=rate(ios, raw.runtime, "1/s")
+        if raw.total_ios is not None
+        else _printed_iops(raw.iops),
+        bandwidth=rate(size, raw.runtime, "B/s", spare=scale - 1)
+        if raw.io_bytes is not None
+        else _printed_bw(raw.bw),
+        lat=latency(raw.lat_ns, ios)
+        if raw.lat_ns
+        else latency(raw.lat, ios, microseconds=True),
+        clat=latency(raw.clat_ns, ios)
+        if raw.clat_ns
+        else latency(raw.clat, ios, microseconds=True),
+        slat=latency(raw.slat_ns, ios)
+        if raw.slat_ns
+        else latency(raw.slat, ios, microseconds=True),
         short=raw.short_ios,
         dropped=raw.drop_ios,
     )
@@ -254,17 +292,25 @@ def rate(amount: float, runtime_ms: int, unit: str, *, spare: int = 0) -> Quanti
     if runtime_ms <= 0:
         return unknown(unit)
     high = (amount + spare) * 1000 / (runtime_ms - 1) if runtime_ms > 1 else math.inf
-    return Quantity(amount * 1000 / runtime_ms, amount * 1000 / (runtime_ms + 1), high, unit)
+    return Quantity(
+        amount * 1000 / runtime_ms, amount * 1000 / (runtime_ms + 1), high, unit
+    )
 
 
-def latency(raw: RawLatency | None, ios: int, *, microseconds: bool = False) -> Latency | None:
+def latency(
+    raw: RawLatency | None, ios: int, *, microseconds: bool = False
+) -> Latency | None:
     """In ns; None when nothing was measured: fio prints zeros then (gtod_reduce, disable_clat, slat of sync engines).
     A number that is missing or not finite is unknown.
 
     Before 2.99 fio cut each latency to a whole microsecond, printed means with two decimals at first, and had bins of
     microseconds: they fall between ours and are left out. Raises ValueError for bins that fio cannot have written.
     """
-    if raw is None or raw.N == 0 or (raw.N is None and not (raw.max > 0 or raw.mean > 0)):
+    if (
+        raw is None
+        or raw.N == 0
+        or (raw.N is None and not (raw.max > 0 or raw.mean > 0))
+    ):
         return None
     scale, spare, half = (1000.0, 1000.0, 5.0) if microseconds else (1.0, 0.0, 0.0)
     # Zeros for all: none was kept, for no I/O was as quick as that.
@@ -278,7 +324,9 @@ def latency(raw: RawLatency | None, ios: int, *, microseconds: bool = False) -> 
         max=Quantity.around(raw.max * scale, 0.0, spare, "ns"),
         percentiles={
             percent: centre(value, microseconds)
-            for percent, value in zip(_percents(tuple(listed)), listed.values(), strict=True)
+            for percent, value in zip(
+                _percents(tuple(listed)), listed.values(), strict=True
+            )
             if percent and math.isfinite(value)
         },
         histogram=raw.histogram if raw.binned and not microseconds else None,
@@ -309,7 +357,12 @@ def centre(value: float, microseconds: bool = False) -> Quantity:
     index = bin_index(int(value))
     low, high = bin_edges(index)
     scale, last = (1000, US_BINS - 1) if microseconds else (1, BINS - 1)
-    return Quantity(value * scale, float(low * scale), float(high * scale) if index < last else math.inf, "ns")
+    return Quantity(
+        value * scale,
+        float(low * scale),
+        float(high * scale) if index < last else math.inf,
+        "ns",
+    )
 
 
 def _printed_iops(iops: float | None) -> Quantity:

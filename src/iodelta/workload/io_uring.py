@@ -34,7 +34,11 @@ def program(machine: Machine, tool: str, workdir: str = "") -> str:
         return tool
     built = built_fio()
     if built is None:
-        raise MeasureError("needs t/io_uring", place="[workload] tool", remedy=f"{REMEDY}; or give its path as tool")
+        raise MeasureError(
+            "needs t/io_uring",
+            place="[workload] tool",
+            remedy=f"{REMEDY}; or give its path as tool",
+        )
     if isinstance(machine, LocalMachine):
         return str(built.io_uring)
     there = f"{workdir}/io_uring"
@@ -47,12 +51,22 @@ def program(machine: Machine, tool: str, workdir: str = "") -> str:
 def usage(machine: Machine, path: str) -> frozenset[str]:
     """The letters of the switches that this ``t/io_uring`` has. Raises MeasureError when it is none."""
     done = machine.run([path], timeout=10)
-    letters = frozenset(re.findall(r"^ -([A-Za-z]) <", done.text + done.stderr.decode(errors="replace"), re.MULTILINE))
+    letters = frozenset(
+        re.findall(
+            r"^ -([A-Za-z]) <",
+            done.text + done.stderr.decode(errors="replace"),
+            re.MULTILINE,
+        )
+    )
     if not {"d", "b", "n"} <= letters:
-        raise MeasureError("is not t/io_uring: it does not name its options", place=path, remedy=REMEDY)
+        raise MeasureError(
+            "is not t/io_uring: it does not name its options", place=path, remedy=REMEDY
+        )
     if "r" not in letters:
         raise MeasureError(
-            "this t/io_uring cannot end by itself (no -r)", place=path, remedy=f"fio 3.29 or later; {REMEDY}"
+            "this t/io_uring cannot end by itself (no -r)",
+            place=path,
+            remedy=f"fio 3.29 or later; {REMEDY}",
         )
     return letters
 
@@ -61,17 +75,29 @@ def command(request: FioRequest) -> list[str]:
     """The command line of ``request``. Raises RequestError for what ``t/io_uring`` cannot be asked."""
     if request.size is not None and request.target_kind == "device":
         raise RequestError(
-            "t/io_uring reads all of a device", place="[target] size", remedy="leave size out, or give a partition"
+            "t/io_uring reads all of a device",
+            place="[target] size",
+            remedy="leave size out, or give a partition",
         )
     if request.target_kind == "directory":
-        raise RequestError("t/io_uring reads a device or a file", place=request.target, remedy="name one as [target]")
+        raise RequestError(
+            "t/io_uring reads a device or a file",
+            place=request.target,
+            remedy="name one as [target]",
+        )
     words: list[str] = []
     for name, value in request.options:
         try:
             words += options.switches(name, value)
         except ValueError as error:
             raise RequestError(f"{name}: {error}", place="workload") from error
-    return [*request.launcher, request.fio, *words, f"-r{seconds(request.ramp, request.runtime)}", request.target]
+    return [
+        *request.launcher,
+        request.fio,
+        *words,
+        f"-r{seconds(request.ramp, request.runtime)}",
+        request.target,
+    ]
 
 
 def seconds(ramp: float, runtime: float) -> int:
@@ -95,7 +121,9 @@ def read_output(run: FioRun) -> FioResult:
     ``uring.disagree``.
     """
     request = run.request
-    text = run.output.decode(errors="replace") + "\n" + run.stderr.decode(errors="replace")
+    text = (
+        run.output.decode(errors="replace") + "\n" + run.stderr.decode(errors="replace")
+    )
     said = [line.strip() for line in text.splitlines() if line.strip()]
     rows = [Second(found) for line in said if (found := RATE.search(line))]
     counted = rows[_dropped(request) :][: _counted(request)]
@@ -113,14 +141,18 @@ def read_output(run: FioRun) -> FioResult:
     ios = round(sum(rate.value for rate in rates))
     begun = run.started + _dropped(request)
     return FioResult(
-        directions=(Direction("read", ios, ios * block, 1000 * len(rates), iops, bandwidth),),
+        directions=(
+            Direction("read", ios, ios * block, 1000 * len(rates), iops, bandwidth),
+        ),
         series={"read.iops": tuple(rate.value for rate in rates)},
         window=(begun, begun + len(rates)),
         findings=tuple(findings),
     )
 
 
-def windows(runs: Sequence[FioRun], starts: Sequence[float]) -> tuple[list[tuple[float, float]], ...]:
+def windows(
+    runs: Sequence[FioRun], starts: Sequence[float]
+) -> tuple[list[tuple[float, float]], ...]:
     """When the seconds that count were, by the clock that ``starts`` are of: two guesses, or none without any.
 
     They begin when the tool has started, which takes a slow machine a second: reckoned from a run's start and (the last
@@ -131,7 +163,9 @@ def windows(runs: Sequence[FioRun], starts: Sequence[float]) -> tuple[list[tuple
         window = read_output(run).window
         if window is not None:
             length, end = window[1] - window[0], start + run.seconds - 1
-            early.append((start + window[0] - run.started, start + window[1] - run.started))
+            early.append(
+                (start + window[0] - run.started, start + window[1] - run.started)
+            )
             late.append((end - length, end))
     return (early, late) if early else ()
 
@@ -140,13 +174,32 @@ def _problems(run: FioRun, said: Sequence[str], counted: int) -> list[Finding]:
     """What is wrong with the output of a run that ended well."""
     trouble = [line for line in said if TROUBLE.search(line)]
     if not counted:
-        remedy = _NOT_POLLED if any("unexpected ret=-95" in line or "polled" in line for line in trouble) else ""
-        words = "; ".join(dict.fromkeys(trouble[:2])) or "; ".join(said[-1:]) or "it said nothing"
-        return [finding(run, "fio.no-io", "hard", f"t/io_uring printed no rate: {words}", remedy)]
+        remedy = (
+            _NOT_POLLED
+            if any("unexpected ret=-95" in line or "polled" in line for line in trouble)
+            else ""
+        )
+        words = (
+            "; ".join(dict.fromkeys(trouble[:2]))
+            or "; ".join(said[-1:])
+            or "it said nothing"
+        )
+        return [
+            finding(
+                run, "fio.no-io", "hard", f"t/io_uring printed no rate: {words}", remedy
+            )
+        ]
     errors = sum(int(found[2]) for line in said if (found := ERRORS.match(line)))
     if errors or trouble:
         words = f"{errors} I/Os failed" if errors else trouble[0]
         return [finding(run, "uring.errors", "hard", words)]
     if counted < _counted(run.request):
-        return [finding(run, "fio.short", "hard", f"{counted} of {_counted(run.request)} seconds were measured")]
+        return [
+            finding(
+                run,
+                "fio.short",
+                "hard",
+                f"{counted} of {_counted(run.request)} seconds were measured",
+            )
+        ]
     return []

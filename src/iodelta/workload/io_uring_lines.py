@@ -10,7 +10,9 @@ from iodelta.trial import Quantity
 RATE = re.compile(
     r"IOPS=(\d{1,18})(?:\.(\d\d))?([KM]?), (?:BW=(\d{1,12}(?:\.\d\d)?)([MG])iB/s, )?IOS/call=(-?\d{1,9})/(-?\d{1,9})"
 )
-TROUBLE = re.compile(r"io: unexpected ret=|doesn't support polled IO|queue setup failed|submitted -?\d+, wanted")
+TROUBLE = re.compile(
+    r"io: unexpected ret=|doesn't support polled IO|queue setup failed|submitted -?\d+, wanted"
+)
 ERRORS = re.compile(r"(\d{1,10}): (\d{1,18}) IO errors")
 
 
@@ -22,14 +24,22 @@ class Second:
         scale = {"": 1.0, "K": 1e3, "M": 1e6}[prefix]
         value = float(f"{whole}.{digits or 0}") * scale
         if digits:
-            self.iops = Quantity(value, value - 0.005 * scale, value + 0.005 * scale, "1/s")
+            self.iops = Quantity(
+                value, value - 0.005 * scale, value + 0.005 * scale, "1/s"
+            )
         else:  # 3.29 and 3.30 cut to thousands
-            self.iops = Quantity(value, value, value + scale if prefix else value, "1/s")
+            self.iops = Quantity(
+                value, value, value + scale if prefix else value, "1/s"
+            )
         self.mib: Quantity | None = None
         if bandwidth is not None:
             number = float(bandwidth)
-            exact = Quantity(number, number, number + 1, "MiB/s")  # an integer division cut it
-            wide = Quantity(number * 1000, number * 1000 - 5, number * 1000 + 6, "MiB/s")
+            exact = Quantity(
+                number, number, number + 1, "MiB/s"
+            )  # an integer division cut it
+            wide = Quantity(
+                number * 1000, number * 1000 - 5, number * 1000 + 6, "MiB/s"
+            )
             self.mib = exact if unit == "M" else wide
 
     def fits(self, block: int) -> Quantity | None:
@@ -37,8 +47,15 @@ class Second:
         if self.mib is None:
             return self.iops
         per = 2**20 // block if block <= 2**20 else 2**20 / block
-        low, high = max(self.iops.low, self.mib.low * per), min(self.iops.high, self.mib.high * per)
-        return Quantity(min(max(self.iops.value, low), high), low, high, "1/s") if low <= high else None
+        low, high = (
+            max(self.iops.low, self.mib.low * per),
+            min(self.iops.high, self.mib.high * per),
+        )
+        return (
+            Quantity(min(max(self.iops.value, low), high), low, high, "1/s")
+            if low <= high
+            else None
+        )
 
 
 def mean(rates: Sequence[Quantity]) -> Quantity:

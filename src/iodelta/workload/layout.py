@@ -24,7 +24,15 @@ from iodelta.probe.made import made_file, record
 from iodelta.trial import Finding
 from iodelta.workload.naming import named
 
-_FILE_OPTIONS = ("nrfiles", "filesize", "size", "numjobs", "offset", "offset_increment", "file_service_type")
+_FILE_OPTIONS = (
+    "nrfiles",
+    "filesize",
+    "size",
+    "numjobs",
+    "offset",
+    "offset_increment",
+    "file_service_type",
+)
 """Options that decide which files of a directory fio uses, and how large they are."""
 
 _WRITE = 1 << 20
@@ -77,9 +85,15 @@ def prepare(
     ours = made_file(machine, path)
     if there is not None:
         if there.kind != "regular file":
-            raise RequestError(f"is a {there.kind}, not a file", place=path, remedy="give a file's path, or a device's")
+            raise RequestError(
+                f"is a {there.kind}, not a file",
+                place=path,
+                remedy="give a file's path, or a device's",
+            )
         if there.size >= size:
-            return Layout(path, there.size, made=False, ours=ours, findings=_holes(path, there))
+            return Layout(
+                path, there.size, made=False, ours=ours, findings=_holes(path, there)
+            )
         if not ours:
             raise RequestError(
                 f"has {there.size} bytes and {size} are asked for",
@@ -92,7 +106,13 @@ def prepare(
     if there is not None:
         machine.run(["rm", "-f", "--", path])
     begun = time.monotonic()
-    options = ["--rw=write", f"--bs={_WRITE}", "--refill_buffers=1", "--end_fsync=1", f"--size={size}"]
+    options = [
+        "--rw=write",
+        f"--bs={_WRITE}",
+        "--refill_buffers=1",
+        "--end_fsync=1",
+        f"--size={size}",
+    ]
     command = [fio, *_common(workdir), f"--filename={named(draft)}", *options]
     try:
         _write(machine, command, workdir, size, path, env, on_progress, stop)
@@ -104,7 +124,9 @@ def prepare(
     except BaseException:
         machine.run(["rm", "-f", "--", draft])
         raise
-    return Layout(path, made.size, made=True, ours=True, seconds=time.monotonic() - begun)
+    return Layout(
+        path, made.size, made=True, ours=True, seconds=time.monotonic() - begun
+    )
 
 
 def prepare_directory(
@@ -128,31 +150,62 @@ def prepare_directory(
     there = _stat(machine, path)
     if there is None or there.kind != "directory":
         raise RequestError("is no directory", place=path, remedy="make it first")
-    kept = [(name, value) for name, value in options if canonical(name) in _FILE_OPTIONS]
+    kept = [
+        (name, value) for name, value in options if canonical(name) in _FILE_OPTIONS
+    ]
     given = dict(kept)
     if "size" not in given and "filesize" not in given:
         if size is None:
-            raise RequestError("how large are its files?", place=path, remedy="say [target] size, for each job")
+            raise RequestError(
+                "how large are its files?",
+                place=path,
+                remedy="say [target] size, for each job",
+            )
         kept.append(("size", str(size)))
     mark = f"{path}/.iodelta-layout"
     if machine.glob(literal(mark)):
-        machine.run(["rm", "-f", "--", *machine.glob(f"{literal(path)}/iodelta.[0-9]*.[0-9]*")])
+        machine.run(
+            ["rm", "-f", "--", *machine.glob(f"{literal(path)}/iodelta.[0-9]*.[0-9]*")]
+        )
     before = _files(machine, path)
     begun = time.monotonic()
     _put(machine, mark, "")
-    words = [f"--{name}" if value is None else f"--{name}={value}" for name, value in kept]
-    command = [fio, *_common(workdir), f"--directory={named(path)}", "--rw=read", "--create_only=1", *words]
+    words = [
+        f"--{name}" if value is None else f"--{name}={value}" for name, value in kept
+    ]
+    command = [
+        fio,
+        *_common(workdir),
+        f"--directory={named(path)}",
+        "--rw=read",
+        "--create_only=1",
+        *words,
+    ]
     _write(machine, command, workdir, 0, path, env, on_progress, stop)
     machine.run(["rm", "-f", "--", mark])
     after = _files(machine, path)
     total = sum(stat.size for stat in after.values())
-    holes = tuple(chain.from_iterable(_holes(name, stat) for name, stat in after.items()))
-    return Layout(path, total, made=after != before, ours=True, seconds=time.monotonic() - begun, findings=holes)
+    holes = tuple(
+        chain.from_iterable(_holes(name, stat) for name, stat in after.items())
+    )
+    return Layout(
+        path,
+        total,
+        made=after != before,
+        ours=True,
+        seconds=time.monotonic() - begun,
+        findings=holes,
+    )
 
 
 def _common(workdir: str) -> list[str]:
     return [
-        *(f"--output={workdir}/layout.json", "--output-format=json", "--eta=never", "--name=iodelta"),
+        *(
+            f"--output={workdir}/layout.json",
+            "--output-format=json",
+            "--eta=never",
+            "--name=iodelta",
+        ),
         # psync in a thread: /proc/PID/io of the one process counts what was written.
         *("--ioengine=psync", "--thread=1", "--fallocate=none"),
     ]
@@ -171,7 +224,13 @@ def _write(
     """Run a fio that lays out files; on any failure nothing says afterwards that they are complete."""
     errors, output = f"{workdir}/layout.err", f"{workdir}/layout.json"
     machine.run(["rm", "-f", "--", errors, output])
-    process = machine.start(command, env={"LC_ALL": "C", **(env or {})}, cwd=workdir, stdout=errors, stderr=errors)
+    process = machine.start(
+        command,
+        env={"LC_ALL": "C", **(env or {})},
+        cwd=workdir,
+        stdout=errors,
+        stderr=errors,
+    )
     try:
         told = time.monotonic()
         while (code := process.wait(0.1)) is None:
@@ -180,17 +239,30 @@ def _write(
             if time.monotonic() >= told + 1:
                 told = time.monotonic()
                 with contextlib.suppress(MachineError):  # it has just ended
-                    counted = re.search(r"^wchar: (\d+)", machine.read(f"/proc/{process.pid}/io"), re.MULTILINE)
-                    on_progress(min(int(counted[1]), total or int(counted[1])) if counted else 0, total)
+                    counted = re.search(
+                        r"^wchar: (\d+)",
+                        machine.read(f"/proc/{process.pid}/io"),
+                        re.MULTILINE,
+                    )
+                    on_progress(
+                        min(int(counted[1]), total or int(counted[1]))
+                        if counted
+                        else 0,
+                        total,
+                    )
     except BaseException:
         process.stop(1.0)
         raise
     if code:
-        said = "; ".join(chain.from_iterable(_errors(machine, file) for file in (errors, output)))
+        said = "; ".join(
+            chain.from_iterable(_errors(machine, file) for file in (errors, output))
+        )
         raise MeasureError(
             f"cannot be laid out: {said or f'fio ended with {code}'}",
             place=path,
-            remedy="free some space, or say a smaller [target] size" if "No space left" in said else "",
+            remedy="free some space, or say a smaller [target] size"
+            if "No space left" in said
+            else "",
         )
 
 
@@ -198,7 +270,9 @@ def _errors(machine: Machine, file: str) -> list[str]:
     if not machine.glob(literal(file)):
         return []
     lines = machine.read(file).splitlines()
-    return list(dict.fromkeys(line.strip() for line in lines if line.startswith("fio:")))[:2]
+    return list(
+        dict.fromkeys(line.strip() for line in lines if line.startswith("fio:"))
+    )[:2]
 
 
 def _check_space(machine: Machine, folder: str, needed: int) -> None:
@@ -240,7 +314,9 @@ def _stats(machine: Machine, paths: Sequence[str]) -> dict[str, _Stat]:
     """What exists of ``paths``; symbolic links are followed."""
     if not paths:
         return {}
-    said = machine.run(["stat", "-L", "-c", "%F|%s|%b|%B|%n", "--", *paths], env={"LC_ALL": "C"})
+    said = machine.run(
+        ["stat", "-L", "-c", "%F|%s|%b|%B|%n", "--", *paths], env={"LC_ALL": "C"}
+    )
     found = {}
     for line in said.text.splitlines():
         kind, size, blocks, block, name = line.split("|", 4)
@@ -259,5 +335,7 @@ def _put(machine: Machine, path: str, text: str) -> None:
 def _checked(machine: Machine, args: list[str]) -> str:
     done = machine.run(args, env={"LC_ALL": "C"})
     if done.returncode:
-        raise MachineError(done.stderr.decode(errors="replace").strip(), place=machine.name)
+        raise MachineError(
+            done.stderr.decode(errors="replace").strip(), place=machine.name
+        )
     return done.text

@@ -35,13 +35,18 @@ def carrying(machine: Machine, variable: str, value: str) -> tuple[int, ...]:
     wanted, files = f"{variable}={value}", machine.glob("/proc/[0-9]*/environ")
     # One command for all of them: over SSH a read each would take seconds. -s: some end meanwhile, some are not ours.
     try:
-        found = machine.run(["grep", "-l", "-s", "-z", "-x", "-F", "-e", wanted, "--", *files], timeout=60)
+        found = machine.run(
+            ["grep", "-l", "-s", "-z", "-x", "-F", "-e", wanted, "--", *files],
+            timeout=60,
+        )
     except MachineError:  # a machine may have coreutils and no grep
         found = machine.run(["sh", "-c", _SEARCH, wanted, *files], timeout=60)
     return tuple(sorted(int(path.split("/")[2]) for path in found.text.split()))
 
 
-def end_carrying(machine: Machine, variable: str, value: str, *, grace: float = 2.0) -> tuple[int, ...]:
+def end_carrying(
+    machine: Machine, variable: str, value: str, *, grace: float = 2.0
+) -> tuple[int, ...]:
     """SIGTERM to them, SIGKILL after ``grace`` seconds; returns those that were ended.
 
     Raises MeasureError when some do not die, as a process that waits for a device which does not answer.
@@ -52,9 +57,13 @@ def end_carrying(machine: Machine, variable: str, value: str, *, grace: float = 
         if not pids:
             break
         ended.update(pids)
-        machine.run(["kill", signal, "--", *map(str, pids)], timeout=60)  # fails for those that have just ended
+        machine.run(
+            ["kill", signal, "--", *map(str, pids)], timeout=60
+        )  # fails for those that have just ended
         deadline = time.monotonic() + grace
-        while (pids := carrying(machine, variable, value)) and time.monotonic() < deadline:
+        while (
+            pids := carrying(machine, variable, value)
+        ) and time.monotonic() < deadline:
             time.sleep(0.05)
     if pids:
         raise MeasureError(

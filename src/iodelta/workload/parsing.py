@@ -29,7 +29,11 @@ class Job(msgspec.Struct, frozen=True):
 
 def job_of(name: str, request: FioRequest) -> Job:
     """The job of ``request``. Raises RequestError as ``command`` does."""
-    return job_of_words(name, command(request), target_words(request.target, request.target_kind, request.files))
+    return job_of_words(
+        name,
+        command(request),
+        target_words(request.target, request.target_kind, request.files),
+    )
 
 
 def job_of_words(name: str, words: Sequence[str], target: Sequence[str]) -> Job:
@@ -38,16 +42,22 @@ def job_of_words(name: str, words: Sequence[str], target: Sequence[str]) -> Job:
     return Job(name, tuple(word for word in words[start:] if word not in target))
 
 
-def check(machine: Machine, jobs: Sequence[Job], workdir: str, *, fio: str = "fio") -> None:
+def check(
+    machine: Machine, jobs: Sequence[Job], workdir: str, *, fio: str = "fio"
+) -> None:
     """Raises RequestError with fio's own message for the first job that it does not accept; MachineError where fio does
     not end in time."""
     found = _refused(machine, jobs, workdir, fio)
     if found is not None:
         job, said = found
-        raise RequestError(f"fio does not accept these options:\n{said}", place=job.name)
+        raise RequestError(
+            f"fio does not accept these options:\n{said}", place=job.name
+        )
 
 
-def _refused(machine: Machine, jobs: Sequence[Job], workdir: str, fio: str) -> tuple[Job, str] | None:
+def _refused(
+    machine: Machine, jobs: Sequence[Job], workdir: str, fio: str
+) -> tuple[Job, str] | None:
     """The first job that this fio does not accept, with all that fio says of it; None when it accepts every one.
 
     Starting fio takes 0.2 s and a job more next to nothing, so all are checked at once and halved only to find one.
@@ -55,12 +65,24 @@ def _refused(machine: Machine, jobs: Sequence[Job], workdir: str, fio: str) -> t
     if not jobs:
         return None
     words = list(chain.from_iterable(job.words for job in jobs))
-    done = machine.run([fio, "--parse-only", *words], timeout=PATIENCE, env={"LC_ALL": "C"}, cwd=workdir)
+    done = machine.run(
+        [fio, "--parse-only", *words],
+        timeout=PATIENCE,
+        env={"LC_ALL": "C"},
+        cwd=workdir,
+    )
     in_time(done, jobs[0].name)
     if done.returncode == 0:
         return None
     if len(jobs) == 1:
-        said = f"{done.stderr.decode(errors='replace')}\n{done.text}".strip() or f"fio ended with {done.returncode}"
-        return jobs[0], "\n".join(line.rstrip() for line in said.splitlines()[:LINES] if line.strip())
+        said = (
+            f"{done.stderr.decode(errors='replace')}\n{done.text}".strip()
+            or f"fio ended with {done.returncode}"
+        )
+        return jobs[0], "\n".join(
+            line.rstrip() for line in said.splitlines()[:LINES] if line.strip()
+        )
     middle = len(jobs) // 2
-    return _refused(machine, jobs[:middle], workdir, fio) or _refused(machine, jobs[middle:], workdir, fio)
+    return _refused(machine, jobs[:middle], workdir, fio) or _refused(
+        machine, jobs[middle:], workdir, fio
+    )

@@ -29,10 +29,14 @@ def pooled(results: Sequence[FioResult]) -> FioResult:
         sys_cpu=sum(result.sys_cpu for result in results) / len(results),
         context_switches=sum(result.context_switches for result in results),
         series=_joined_series(results),
-        window=(windows[0][0], windows[-1][1]) if len(windows) == len(results) else None,
+        window=(windows[0][0], windows[-1][1])
+        if len(windows) == len(results)
+        else None,
         fio_version=results[0].fio_version,
         counters={**_summed_counters(results), **_rates(results)},
-        findings=tuple(dict.fromkeys(chain.from_iterable(result.findings for result in results))),
+        findings=tuple(
+            dict.fromkeys(chain.from_iterable(result.findings for result in results))
+        ),
     )
 
 
@@ -47,7 +51,9 @@ def _directions(results: Sequence[FioResult]) -> tuple[Direction, ...]:
 def _rates(results: Sequence[FioResult]) -> dict[str, float]:
     rates = {}
     for number, result in enumerate(results, 1):
-        rates[f"run.{number}.iops"] = sum(direction.iops.value for direction in result.directions)
+        rates[f"run.{number}.iops"] = sum(
+            direction.iops.value for direction in result.directions
+        )
     return rates
 
 
@@ -71,7 +77,10 @@ def _after_another(parts: Sequence[Direction]) -> Direction:
     length = sum(part.runtime_ms for part in parts)
 
     def mean(rates: Sequence[Quantity]) -> Quantity:
-        weighted = [(part.runtime_ms / length, rate) for part, rate in zip(parts, rates, strict=True)]
+        weighted = [
+            (part.runtime_ms / length, rate)
+            for part, rate in zip(parts, rates, strict=True)
+        ]
         return Quantity(
             value=sum(share * rate.value for share, rate in weighted),
             low=sum(share * rate.low for share, rate in weighted),

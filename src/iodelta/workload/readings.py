@@ -12,7 +12,9 @@ from iodelta.experiment.command import json_path, kept_unit
 from iodelta.experiment.model import Measure
 from iodelta.trial import Quantity
 
-ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
+)
 """What terminals take for colours, titles and movements (ECMA-48)."""
 
 NUMBER = re.compile(r"[-+]?(?:\d[\d_']*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?")
@@ -32,7 +34,11 @@ def lines_of(*outputs: bytes) -> list[str]:
     found: list[str] = []
     for output in outputs:
         text = ESCAPES.sub("", output.decode(errors="replace"))
-        found += [line[:LONGEST].rstrip() for line in re.split(r"[\r\n]+", text) if line.strip()]
+        found += [
+            line[:LONGEST].rstrip()
+            for line in re.split(r"[\r\n]+", text)
+            if line.strip()
+        ]
     return found
 
 
@@ -55,17 +61,25 @@ def _by_pattern(measure: Measure, lines: Sequence[str]) -> tuple[str, str]:
     searched = lines[-1:] if measure.last_line else lines
     found = list(_matches(pattern, searched))
     if not found:
-        raise UnreadError(f"no line matches {measure.pattern!r}; its last line is {_shown(lines[-1])}")
+        raise UnreadError(
+            f"no line matches {measure.pattern!r}; its last line is {_shown(lines[-1])}"
+        )
     if len(found) > 1:
-        places = " and ".join(f"line {number}: {_shown(match.string)}" for number, match in found[:2])
-        raise UnreadError(f"{len(found)} places match {measure.pattern!r}, and which one counts is not known: {places}")
+        places = " and ".join(
+            f"line {number}: {_shown(match.string)}" for number, match in found[:2]
+        )
+        raise UnreadError(
+            f"{len(found)} places match {measure.pattern!r}, and which one counts is not known: {places}"
+        )
     match = found[0][1]
     place = pattern.groupindex.get("unit", 0)
     number = next(group for group in range(1, pattern.groups + 1) if group != place)
     return match[number] or "", (match["unit"] or "") if place else measure.unit
 
 
-def _matches(pattern: re.Pattern[str], lines: Sequence[str]) -> Iterator[tuple[int, re.Match[str]]]:
+def _matches(
+    pattern: re.Pattern[str], lines: Sequence[str]
+) -> Iterator[tuple[int, re.Match[str]]]:
     for number, line in enumerate(lines, 1):
         for match in pattern.finditer(line):
             yield number, match
@@ -89,7 +103,13 @@ def _in_json(measure: Measure, stdout: bytes) -> str:
     if not text:
         raise UnreadError("the command printed nothing")
     try:
-        value = json.loads(text, parse_int=_Spelt, parse_float=_Spelt, parse_constant=str, object_pairs_hook=_once)
+        value = json.loads(
+            text,
+            parse_int=_Spelt,
+            parse_float=_Spelt,
+            parse_constant=str,
+            object_pairs_hook=_once,
+        )
     except (ValueError, RecursionError) as error:
         raise UnreadError(f"it printed no JSON: {error}") from error
     for step in json_path(measure.json) or ():
@@ -127,21 +147,29 @@ def _quantity(text: str, unit: str, measure: Measure) -> Quantity:
         raise UnreadError(f"{_shown(text)} is not a number")
     digits = re.sub(r"[_']", "", text)
     value = float(digits)
-    endless = value == 0 and measure.better == "lower"  # a rate of 0 is a stall; nothing is infinitely better than it
+    endless = (
+        value == 0 and measure.better == "lower"
+    )  # a rate of 0 is a stall; nothing is infinitely better than it
     if not math.isfinite(value) or value < 0 or endless:
         raise UnreadError(f"{text} is not a number that can be compared as a ratio")
     (wanted, _), (has, factor) = kept_unit(measure.unit), kept_unit(unit)
     if has != wanted:
-        raise UnreadError(f"it printed {text} {_shown(unit)}, and the metric is in {measure.unit}")
+        raise UnreadError(
+            f"it printed {text} {_shown(unit)}, and the metric is in {measure.unit}"
+        )
     half = _half_digit(digits) if value else 0.0
-    return Quantity(value * factor, max(0.0, value - half) * factor, (value + half) * factor, wanted)
+    return Quantity(
+        value * factor, max(0.0, value - half) * factor, (value + half) * factor, wanted
+    )
 
 
 def _half_digit(digits: str) -> float:
     """Half of what the last printed digit stands for; nothing for a whole number, which may be a count."""
     mantissa, _, exponent = digits.lower().partition("e")
     _, point, decimals = mantissa.partition(".")
-    return 0.5 * 10.0 ** (int(exponent or 0) - len(decimals)) if point or exponent else 0.0
+    return (
+        0.5 * 10.0 ** (int(exponent or 0) - len(decimals)) if point or exponent else 0.0
+    )
 
 
 def _shown(text: str) -> str:

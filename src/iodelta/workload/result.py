@@ -11,7 +11,13 @@ from iodelta.jobfile import canonical
 from iodelta.trial import Direction, Finding, Kind, Quantity, Severity
 from iodelta.workload import command, io_uring
 from iodelta.workload.ending import ending, finding, words_of
-from iodelta.workload.fio_json import FioDocument, FioJob, documents, merged, read_document
+from iodelta.workload.fio_json import (
+    FioDocument,
+    FioJob,
+    documents,
+    merged,
+    read_document,
+)
 from iodelta.workload.model import FioRequest, FioResult, FioRun
 
 SHORT = 0.98
@@ -49,12 +55,18 @@ def read_run(run: FioRun) -> FioResult:
         findings.append(finding(run, "fio.cut", "hard", str(error)))
     if document is None or not document.jobs:
         if not findings:
-            findings.append(finding(run, "fio.cut", "hard", f"fio wrote no result: {words_of(messages)}"))
+            findings.append(
+                finding(
+                    run, "fio.cut", "hard", f"fio wrote no result: {words_of(messages)}"
+                )
+            )
         return FioResult(findings=tuple(findings))
     job = merged(document.jobs)
     if not findings:
         if not job.error:
-            job = msgspec.structs.replace(job, directions=(*job.directions, *_idle(run, job)))
+            job = msgspec.structs.replace(
+                job, directions=(*job.directions, *_idle(run, job))
+            )
         findings += _problems(run, job, messages)
     findings += _messages(run, messages)
     return FioResult(
@@ -71,7 +83,9 @@ def read_run(run: FioRun) -> FioResult:
     )
 
 
-def per_second(log: str, directions: tuple[Direction, ...]) -> dict[str, tuple[float, ...]]:
+def per_second(
+    log: str, directions: tuple[Direction, ...]
+) -> dict[str, tuple[float, ...]]:
     """``read.iops`` and so on: I/Os per second in each whole second, summed over the jobs.
 
     fio writes a row per job, direction and second (milliseconds, value, direction 0 1 2), none for a second without
@@ -83,7 +97,9 @@ def per_second(log: str, directions: tuple[Direction, ...]) -> dict[str, tuple[f
         found = re.match(r"(\d+), (\d+), ([012]),", line)
         if found:
             second = max(1, round(int(found[1]) / 1000))
-            rows.setdefault(int(found[3]), {}).setdefault(second, []).append(float(found[2]))
+            rows.setdefault(int(found[3]), {}).setdefault(second, []).append(
+                float(found[2])
+            )
     lengths = {direction.kind: direction.runtime_ms // 1000 for direction in directions}
     series = {}
     for number, kind in enumerate(LOGGED):
@@ -93,7 +109,9 @@ def per_second(log: str, directions: tuple[Direction, ...]) -> dict[str, tuple[f
     return series
 
 
-def _whole_seconds(rows: Mapping[int, Sequence[float]], length: int) -> tuple[float, ...]:
+def _whole_seconds(
+    rows: Mapping[int, Sequence[float]], length: int
+) -> tuple[float, ...]:
     """I/Os of each of ``length`` seconds, by the rows of all jobs; without the last one unless every job wrote it."""
     if not rows or length < 2:
         return ()
@@ -119,25 +137,58 @@ def _problems(run: FioRun, job: FioJob, messages: Sequence[str]) -> list[Finding
     if useless:
         return [useless]
     found: list[Finding] = []
-    missing = sorted(_expected(run.request) - {direction.kind for direction in job.directions})
+    missing = sorted(
+        _expected(run.request) - {direction.kind for direction in job.directions}
+    )
     if missing:
-        found.append(finding(run, "fio.direction-missing", "hard", f"no {' and no '.join(missing)} was done"))
-    return found + _wrong_length(run, job) + _ramp_counted(run, job) + _incomplete(run, job)
+        found.append(
+            finding(
+                run,
+                "fio.direction-missing",
+                "hard",
+                f"no {' and no '.join(missing)} was done",
+            )
+        )
+    return (
+        found
+        + _wrong_length(run, job)
+        + _ramp_counted(run, job)
+        + _incomplete(run, job)
+    )
 
 
 def _useless(run: FioRun, job: FioJob, messages: Sequence[str]) -> Finding | None:
     """Why the whole result says nothing about the target, if so."""
     if job.error:
-        return finding(run, "fio.failed", "hard", f"fio reports error {job.error}: {words_of(messages)}")
-    killed = [line for line in messages if "terminating on signal" in line or "got signal=" in line]
+        return finding(
+            run,
+            "fio.failed",
+            "hard",
+            f"fio reports error {job.error}: {words_of(messages)}",
+        )
+    killed = [
+        line
+        for line in messages
+        if "terminating on signal" in line or "got signal=" in line
+    ]
     if killed:
-        return finding(run, "fio.failed", "hard", f"part of fio was ended by a signal: {killed[0]}")
+        return finding(
+            run, "fio.failed", "hard", f"part of fio was ended by a signal: {killed[0]}"
+        )
     if any("refusing extend" in line for line in messages):
         # libaio and io_uring count reads past the end as I/Os of no bytes: a fast result about nothing.
         text = "the file is smaller than size: fio read past its end"
-        return finding(run, "fio.past-end", "hard", text, "let [target] size be the largest size of any cell")
+        return finding(
+            run,
+            "fio.past-end",
+            "hard",
+            text,
+            "let [target] size be the largest size of any cell",
+        )
     if not job.directions:
-        return finding(run, "fio.no-io", "hard", f"fio did no I/O: {words_of(messages)}")
+        return finding(
+            run, "fio.no-io", "hard", f"fio did no I/O: {words_of(messages)}"
+        )
     return None
 
 
@@ -150,13 +201,24 @@ def _wrong_length(run: FioRun, job: FioJob) -> list[Finding]:
         return [finding(run, "fio.short", "hard", text, remedy)]
     if longest > requested / SHORT + 100:
         text = f"fio measured {longest / 1000:g} s instead of {run.request.runtime:g} s: some I/O or thinktime hung on"
-        return [finding(run, "fio.long", "warning", text, "rates are over the real time; look for stalls")]
+        return [
+            finding(
+                run,
+                "fio.long",
+                "warning",
+                text,
+                "rates are over the real time; look for stalls",
+            )
+        ]
     return []
 
 
 def _ramp_counted(run: FioRun, job: FioJob) -> list[Finding]:
     """Whether the run was too short for its ramp and what it measured: with a rate, fio may end in its ramp."""
-    ramp, longest = run.request.ramp, max(direction.runtime_ms for direction in job.directions) / 1000
+    ramp, longest = (
+        run.request.ramp,
+        max(direction.runtime_ms for direction in job.directions) / 1000,
+    )
     if run.seconds >= SHORT * (ramp + longest):
         return []
     text = f"fio ended after {run.seconds:.1f} s, so its ramp of {ramp:g} s is among what it counted"
@@ -169,7 +231,9 @@ def _incomplete(run: FioRun, job: FioJob) -> list[Finding]:
     for direction in job.directions:
         bad = direction.short + direction.dropped
         if bad:
-            severity: Severity = "hard" if bad > INCOMPLETE * direction.ios else "warning"
+            severity: Severity = (
+                "hard" if bad > INCOMPLETE * direction.ios else "warning"
+            )
             text = f"{direction.short} short and {direction.dropped} dropped of {direction.ios} {direction.kind}s"
             remedy = "is the target's size a multiple of bs?"
             found.append(finding(run, "fio.incomplete-ios", severity, text, remedy))
@@ -211,4 +275,6 @@ def _window(document: FioDocument, job: FioJob) -> tuple[float, float] | None:
     """fio prints its result about 25 ms after the last I/O (measured with 3.33): the window ends there."""
     if document.printed is None or not job.directions:
         return None
-    return document.printed - max(d.runtime_ms for d in job.directions) / 1000, document.printed
+    return document.printed - max(
+        d.runtime_ms for d in job.directions
+    ) / 1000, document.printed

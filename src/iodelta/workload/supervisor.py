@@ -54,7 +54,11 @@ def descendants() -> dict[int, str]:
     found: dict[int, str] = {}
     grown = True
     while grown:
-        new = {pid: name for pid, (parent, name) in known.items() if parent in mine and pid not in mine}
+        new = {
+            pid: name
+            for pid, (parent, name) in known.items()
+            if parent in mine and pid not in mine
+        }
         found.update(new)
         mine.update(new)
         grown = bool(new)
@@ -83,7 +87,9 @@ def end_all() -> tuple[list[str], list[str]]:
     while left and time.monotonic() < begun + PATIENCE:
         number = signal.SIGTERM if time.monotonic() < begun + GRACE else signal.SIGKILL
         for pid in left:
-            with contextlib.suppress(OSError):  # it has just ended, or belongs to another user
+            with contextlib.suppress(
+                OSError
+            ):  # it has just ended, or belongs to another user
                 os.kill(pid, number)
         signal.sigtimedwait({signal.SIGCHLD}, 0.05)
         reap()

@@ -72,7 +72,11 @@ def _of_directions(run: Run) -> list[Quantity]:
         if mean is None or not known(mean.mean) or not known(direction.iops):
             return []
         rate, taken = direction.iops, mean.mean
-        value, low, high = rate.value * taken.value, rate.low * taken.low, rate.high * taken.high
+        value, low, high = (
+            rate.value * taken.value,
+            rate.low * taken.low,
+            rate.high * taken.high,
+        )
         found.append(Quantity(value / 1e9, low / 1e9, high / 1e9, "I/Os in flight"))
     return found
 
@@ -80,7 +84,17 @@ def _of_directions(run: Run) -> list[Quantity]:
 def held_back(run: Run) -> bool:
     """Whether the run was told not to keep its depth full, or waits for its own fsync."""
     return run.sync is not None or any(
-        name.startswith(("rate", "thinktime", "latency_target", "iodepth_low", "iodepth_batch", "fsync", "fdatasync"))
+        name.startswith(
+            (
+                "rate",
+                "thinktime",
+                "latency_target",
+                "iodepth_low",
+                "iodepth_batch",
+                "fsync",
+                "fdatasync",
+            )
+        )
         for name in run.options
     )
 
@@ -95,11 +109,23 @@ def held_back(run: Run) -> bool:
 def impossible(evidence: Evidence) -> Iterator[Mark]:
     for index, run in enumerate(evidence.runs):
         found, most = _at_once(run), slots(run)
-        if found is None or most is None or found.low <= most * (1 + BEYOND) * (1 + _before(run)):
+        if (
+            found is None
+            or most is None
+            or found.low <= most * (1 + BEYOND) * (1 + _before(run))
+        ):
             continue
         text = f"IOPS x mean latency makes {count(found.value)} I/Os in flight; at most {count(most)} can have been"
-        if run.group is not None and run.format in ("json", "json+", "text") and not _alone(run):
-            yield Mark((index,), f"{text}, unless the group holds jobs of several sections", severity="warning")
+        if (
+            run.group is not None
+            and run.format in ("json", "json+", "text")
+            and not _alone(run)
+        ):
+            yield Mark(
+                (index,),
+                f"{text}, unless the group holds jobs of several sections",
+                severity="warning",
+            )
         else:
             yield Mark((index,), text)
 
@@ -114,7 +140,9 @@ def _at_once(run: Run) -> Quantity | None:
 def _alone(run: Run) -> bool:
     """Whether a group is known to be of one job. Otherwise its depth is that of one of its sections, and JSON's numjobs
     too: it may hold more jobs than that says."""
-    return run.jobs == 1 and (run.format == "text" or (run.concurrency is not None and run.concurrency < 1.5))
+    return run.jobs == 1 and (
+        run.format == "text" or (run.concurrency is not None and run.concurrency < 1.5)
+    )
 
 
 @rule(
@@ -164,7 +192,13 @@ def _mended(index: int, run: Run, most: float) -> tuple[Repair, ...]:
         if holds is not None and holds.stat == "mean" and holds.scale and iops > 0:
             mended = most / iops * 1e9 / holds.scale
             return (
-                Repair(index, title, written, f"{mended:.3g}", "mean latency is iodepth x jobs / IOPS (Little's law)"),
+                Repair(
+                    index,
+                    title,
+                    written,
+                    f"{mended:.3g}",
+                    "mean latency is iodepth x jobs / IOPS (Little's law)",
+                ),
             )
     return ()
 
@@ -185,7 +219,9 @@ def gap(evidence: Evidence) -> Iterator[Mark]:
             iops = sum(direction.iops.value for direction in parts(run))
             absent = span((most - found.value) / iops * 1e9)
             text = f"{found.value:.4g} of {count(most)} I/Os were in flight: {absent} of each I/O are missing"
-            yield Mark((index,), f"{text} from the mean, as when it is completion latency")
+            yield Mark(
+                (index,), f"{text} from the mean, as when it is completion latency"
+            )
 
 
 @rule(
@@ -198,10 +234,19 @@ def gap(evidence: Evidence) -> Iterator[Mark]:
 def not_reached(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
         found, most = in_flight(run), slots(run)
-        if found is None or most is None or most < 2 or held_back(run) or run.workload.ioengine in SYNCHRONOUS:
+        if (
+            found is None
+            or most is None
+            or most < 2
+            or held_back(run)
+            or run.workload.ioengine in SYNCHRONOUS
+        ):
             continue
         if found.high < most * (1 - LOST):
-            yield Mark((index,), f"on average {count(found.value)} of {count(most)} I/Os were in flight")
+            yield Mark(
+                (index,),
+                f"on average {count(found.value)} of {count(most)} I/Os were in flight",
+            )
 
 
 @rule(
@@ -214,9 +259,14 @@ def not_reached(evidence: Evidence) -> Iterator[Mark]:
 def ignored(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
         asked, engine = run.workload.iodepth, run.workload.ioengine
-        engine = engine or ("psync" if run.format in ("json", "json+") and run.options else None)
+        engine = engine or (
+            "psync" if run.format in ("json", "json+") and run.options else None
+        )
         if asked is not None and asked > 1 and engine in SYNCHRONOUS:
-            yield Mark((index,), f"{engine} does one I/O at a time: iodepth={asked} had no effect")
+            yield Mark(
+                (index,),
+                f"{engine} does one I/O at a time: iodepth={asked} had no effect",
+            )
 
 
 RULES = (impossible, mismatch, gap, not_reached, ignored)

@@ -45,7 +45,9 @@ class Moved(NamedTuple):
     member_bytes: int | None
 
 
-def _shared(evidence: Evidence) -> Iterator[tuple[tuple[int, ...], list[Run], tuple[Disk, ...]]]:
+def _shared(
+    evidence: Evidence,
+) -> Iterator[tuple[tuple[int, ...], list[Run], tuple[Disk, ...]]]:
     """Runs that ran in one fio, which counted its disks once for all of them. Left out: those of unknown counts."""
     shared: dict[tuple[str, tuple[Disk, ...]], list[int]] = {}
     for index, run in evidence.measured():
@@ -53,8 +55,15 @@ def _shared(evidence: Evidence) -> Iterator[tuple[tuple[int, ...], list[Run], tu
             shared.setdefault((run.place.file, run.disks), []).append(index)
     for (_, disks), indexes in shared.items():
         runs = [evidence.runs[index] for index in indexes]
-        if all(_ios(direction) and direction.kind != "mixed" for direction in _directions(runs)):
-            yield tuple(indexes), runs, tuple({disk.name: disk for disk in disks}.values())
+        if all(
+            _ios(direction) and direction.kind != "mixed"
+            for direction in _directions(runs)
+        ):
+            yield (
+                tuple(indexes),
+                runs,
+                tuple({disk.name: disk for disk in disks}.values()),
+            )
 
 
 def _directions(runs: list[Run], kind: str = "") -> list[Direction]:
@@ -65,7 +74,11 @@ def _directions(runs: list[Run], kind: str = "") -> list[Direction]:
 
 def _ios(direction: Direction) -> int:
     """I/Os, from rate and run time where the source has no count; 0 when unknown."""
-    count = direction.iops.value * direction.runtime_ms / 1000 if known(direction.iops) else 0.0
+    count = (
+        direction.iops.value * direction.runtime_ms / 1000
+        if known(direction.iops)
+        else 0.0
+    )
     return direction.ios or (round(count) if math.isfinite(count) else 0)
 
 
@@ -89,29 +102,44 @@ def _moved(runs: list[Run], disks: tuple[Disk, ...], kind: str) -> Moved:
 
 def _requests(disk: Disk, kind: str) -> int:
     """I/Os as fio would count them: the block layer makes one request of several."""
-    return disk.read_ios + disk.read_merges if kind == "read" else disk.write_ios + disk.write_merges
+    return (
+        disk.read_ios + disk.read_merges
+        if kind == "read"
+        else disk.write_ios + disk.write_merges
+    )
 
 
 def _names(disks: tuple[Disk, ...]) -> str:
     names = [disk.name for disk in _tops(disks)]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return ", ".join(names[:3]) + (
+        f" and {len(names) - 3} more" if len(names) > 3 else ""
+    )
 
 
 def _synced(run: Run) -> bool:
     """Whether fsync and its like made the file system write its own part."""
     return run.sync is not None or any(
-        name in run.options for name in ("fsync", "fdatasync", "sync", "sync_file_range")
+        name in run.options
+        for name in ("fsync", "fdatasync", "sync", "sync_file_range")
     )
 
 
 def _bytes(disks: list[Disk], kind: str) -> int | None:
-    sectors = [disk.read_sectors if kind == "read" else disk.write_sectors for disk in disks]
-    return None if not disks or None in sectors else 512 * sum(count for count in sectors if count is not None)
+    sectors = [
+        disk.read_sectors if kind == "read" else disk.write_sectors for disk in disks
+    ]
+    return (
+        None
+        if not disks or None in sectors
+        else 512 * sum(count for count in sectors if count is not None)
+    )
 
 
 def _stretch(runs: list[Run]) -> float:
     """How much more the device may have done than fio counted: its ramp, which may have been faster, is not counted."""
-    longest = max((direction.runtime_ms for direction in _directions(runs)), default=0) / 1000
+    longest = (
+        max((direction.runtime_ms for direction in _directions(runs)), default=0) / 1000
+    )
     ramp = max(map(_ramp, runs), default=0.0)
     return 1 + RAMP_RATE * ramp / longest if longest > 0 else 1.0
 
@@ -130,7 +158,9 @@ def _ramp(run: Run) -> float:
 def page_cache(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
         if run.workload.direct is False and parts(run):
-            yield Mark((index,), "direct=0: memory answers reads of cached data", severity=None)
+            yield Mark(
+                (index,), "direct=0: memory answers reads of cached data", severity=None
+            )
 
 
 @rule(
@@ -149,7 +179,11 @@ def not_from_device(evidence: Evidence) -> Iterator[Mark]:
             most = _device_bytes(moved, runs)
             if most < SERVED * moved.bytes:
                 text = f"{_names(disks)} moved {most / moved.bytes:.0%} of the bytes that fio counted as {kind}"
-                yield Mark(indexes, text, severity=None if runs[0].workload.direct else "warning")
+                yield Mark(
+                    indexes,
+                    text,
+                    severity=None if runs[0].workload.direct else "warning",
+                )
 
 
 def _all_direct(runs: list[Run]) -> bool:
@@ -183,7 +217,10 @@ def _device_bytes(moved: Moved, runs: list[Run]) -> int:
 )
 def other_io(evidence: Evidence) -> Iterator[Mark]:
     for indexes, runs, disks in _shared(evidence):
-        if any("latency_target" in run.options for run in runs) or _stretch(runs) > 1 + RAMP_RATE:
+        if (
+            any("latency_target" in run.options for run in runs)
+            or _stretch(runs) > 1 + RAMP_RATE
+        ):
             continue  # fio forgets its counts at every depth it tries, and does not count its ramp
         for kind in ("read",) if any(map(_synced, runs)) else ("read", "write"):
             text = _foreign(_moved(runs, disks, kind), runs, kind)
@@ -218,11 +255,17 @@ def _foreign(moved: Moved, runs: list[Run], kind: str) -> str:
 def members(evidence: Evidence) -> Iterator[Mark]:
     for indexes, runs, disks in _shared(evidence):
         moved = _moved(runs, disks, "read")
-        if not moved.device_bytes or moved.member_bytes is None or moved.device_bytes < (64 << 20):
+        if (
+            not moved.device_bytes
+            or moved.member_bytes is None
+            or moved.device_bytes < (64 << 20)
+        ):
             continue
         ratio = moved.member_bytes / moved.device_bytes
         if abs(ratio - 1) > MEMBERS:
-            yield Mark(indexes, f"the members read {ratio:.3g} times what the array did")
+            yield Mark(
+                indexes, f"the members read {ratio:.3g} times what the array did"
+            )
 
 
 def _past(kind: str) -> str:

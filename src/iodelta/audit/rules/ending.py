@@ -38,8 +38,17 @@ def error(evidence: Evidence) -> Iterator[Mark]:
 )
 def no_io(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
-        none_asked = run.workload.ioengine in ("cpuio", "exec") or run.options.get("create_only", "0") != "0"
-        if not parts(run) and not run.series and not run.error and not none_asked and not run.measured:
+        none_asked = (
+            run.workload.ioengine in ("cpuio", "exec")
+            or run.options.get("create_only", "0") != "0"
+        )
+        if (
+            not parts(run)
+            and not run.series
+            and not run.error
+            and not none_asked
+            and not run.measured
+        ):
             yield Mark((index,), "no direction has any I/O")
 
 
@@ -55,7 +64,9 @@ def incomplete(evidence: Evidence) -> Iterator[Mark]:
         for direction in parts(run):
             bad = direction.short + direction.dropped
             if bad:
-                severity: Severity = "hard" if bad > INCOMPLETE * max(direction.ios, 1) else "warning"
+                severity: Severity = (
+                    "hard" if bad > INCOMPLETE * max(direction.ios, 1) else "warning"
+                )
                 text = f"{direction.short} short and {direction.dropped} dropped of {direction.ios} {direction.kind}s"
                 yield Mark((index,), text, severity=severity)
 
@@ -70,18 +81,28 @@ def incomplete(evidence: Evidence) -> Iterator[Mark]:
 def early(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
         asked, took = _asked(evidence, index), _took(run)
-        if asked and 0 < took < EARLY * asked and not {"ss", "steadystate"} & run.options.keys():
+        if (
+            asked
+            and 0 < took < EARLY * asked
+            and not {"ss", "steadystate"} & run.options.keys()
+        ):
             done = _finished(run)
             text = f"it measured {took:g} of {asked:g} s"
             yield Mark(
-                (index,), f"{text}: all of the given size was done" if done else text, severity="note" if done else None
+                (index,),
+                f"{text}: all of the given size was done" if done else text,
+                severity="note" if done else None,
             )
 
 
 def _finished(run: Run) -> bool:
     """Whether the run had done all that ``size`` asked of it."""
     moved, size = sum(direction.bytes for direction in parts(run)), run.workload.size
-    return size is not None and "time_based" not in run.options and moved >= 0.98 * size * max(1, run.jobs or 1)
+    return (
+        size is not None
+        and "time_based" not in run.options
+        and moved >= 0.98 * size * max(1, run.jobs or 1)
+    )
 
 
 @rule(

@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 from iodelta.audit.model import Evidence, Mark, rule
 from iodelta.audit.numbers import count, known, latency, number, parts
-from iodelta.audit.tables import context, groups, load, rate, variant, without_load, workload
+from iodelta.audit.tables import (
+    context,
+    groups,
+    load,
+    rate,
+    variant,
+    without_load,
+    workload,
+)
 from iodelta.ingest import Run
 from iodelta.ingest.table_headings import column
 from iodelta.plural import plural
@@ -38,7 +46,10 @@ def trend(evidence: Evidence) -> Iterator[Mark]:
         if _rises(rates) or _rises(rates[::-1]):
             way = "rise" if rates[0] < rates[-1] else "fall"
             listed = ", ".join(count(value) for value in rates)
-            yield Mark(rows, f"IOPS {way} from row to row: {listed}; were the rows run in this order?")
+            yield Mark(
+                rows,
+                f"IOPS {way} from row to row: {listed}; were the rows run in this order?",
+            )
 
 
 def _rises(rates: Sequence[float]) -> bool:
@@ -66,7 +77,9 @@ def faster(evidence: Evidence) -> Iterator[Mark]:
         if load(run) != "loaded":
             continue
         other = idle.get(without_load(run))
-        before, after = (None, None) if other is None else (rate(evidence.runs[other]), rate(run))
+        before, after = (
+            (None, None) if other is None else (rate(evidence.runs[other]), rate(run))
+        )
         if other is not None and before and after and after > before * (1 + FASTER):
             yield Mark(
                 (other, index),
@@ -82,7 +95,11 @@ def faster(evidence: Evidence) -> Iterator[Mark]:
     remedy="differences smaller than this scatter are not findings; compare variants inside one session only",
 )
 def scatter(evidence: Evidence) -> Iterator[Mark]:
-    rows = [_Row(index, run, _words(run)) for index, run in evidence.rows() if load(run) != "loaded"]
+    rows = [
+        _Row(index, run, _words(run))
+        for index, run in evidence.rows()
+        if load(run) != "loaded"
+    ]
     pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
     changes: dict[tuple[str, str], list[float]] = {}
     for position, row in enumerate(rows):
@@ -97,9 +114,7 @@ def scatter(evidence: Evidence) -> Iterator[Mark]:
                 changes.setdefault(tables, []).append(after / before - 1)
     for tables, found in pairs.items():
         low, high = min(changes[tables]), max(changes[tables])
-        text = (
-            f"{plural(len(found), 'cell')} of {tables[0]!r} again in {tables[1]!r}, {low:+.0%} to {high:+.0%} different"
-        )
+        text = f"{plural(len(found), 'cell')} of {tables[0]!r} again in {tables[1]!r}, {low:+.0%} to {high:+.0%} different"
         yield Mark(tuple(itertools.chain.from_iterable(found)), text)
 
 
@@ -119,7 +134,9 @@ def _same_cell(row: _Row, later: _Row) -> bool:
     """Whether rows of two tables are of the same workload and variant, and the context of one holds the other's."""
     if later.run.table == row.run.table or variant(later.run) != variant(row.run):
         return False
-    return workload(later.run) == workload(row.run) and (row.words <= later.words or later.words <= row.words)
+    return workload(later.run) == workload(row.run) and (
+        row.words <= later.words or later.words <= row.words
+    )
 
 
 @rule(
@@ -131,15 +148,31 @@ def _same_cell(row: _Row, later: _Row) -> bool:
 )
 def identical(evidence: Evidence) -> Iterator[Mark]:
     for (_, value), rows in _long_numbers(evidence).items():
-        if len({(evidence.runs[index].place, variant(evidence.runs[index])) for index in rows}) > 1:
-            yield Mark(tuple(dict.fromkeys(rows)), f"{value:.15g} occurs {len(rows)} times")
+        if (
+            len(
+                {
+                    (evidence.runs[index].place, variant(evidence.runs[index]))
+                    for index in rows
+                }
+            )
+            > 1
+        ):
+            yield Mark(
+                tuple(dict.fromkeys(rows)), f"{value:.15g} occurs {len(rows)} times"
+            )
     whole: dict[Hashable, list[int]] = {}
     for index, run in evidence.measured():
-        if any(map(latency, parts(run))) and max(part.ios for part in parts(run)) >= 1000:
+        if (
+            any(map(latency, parts(run)))
+            and max(part.ios for part in parts(run)) >= 1000
+        ):
             whole.setdefault(tuple(map(_counts, parts(run))), []).append(index)
     for runs in whole.values():
         if len(runs) > 1:
-            yield Mark(tuple(runs), f"{plural(len(runs), 'run')} have the same counts, run time and mean latency")
+            yield Mark(
+                tuple(runs),
+                f"{plural(len(runs), 'run')} have the same counts, run time and mean latency",
+            )
 
 
 def _long_numbers(evidence: Evidence) -> dict[tuple[str, float], list[int]]:

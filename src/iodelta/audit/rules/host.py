@@ -28,11 +28,18 @@ POLLING = ("hipri", "sqthread_poll", "iodepth_batch_complete_min=0")
 )
 def bound(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
-        if not known(run.usr_cpu) or not known(run.sys_cpu) or any(name in run.options for name in POLLING):
+        if (
+            not known(run.usr_cpu)
+            or not known(run.sys_cpu)
+            or any(name in run.options for name in POLLING)
+        ):
             continue
         used = run.usr_cpu.value + run.sys_cpu.value
         if used >= BUSY:
-            yield Mark((index,), f"fio was busy {used:.0f} % of the time ({run.sys_cpu.value:.0f} % in the kernel)")
+            yield Mark(
+                (index,),
+                f"fio was busy {used:.0f} % of the time ({run.sys_cpu.value:.0f} % in the kernel)",
+            )
 
 
 @rule(
@@ -44,7 +51,11 @@ def bound(evidence: Evidence) -> Iterator[Mark]:
 )
 def stolen(evidence: Evidence) -> Iterator[Mark]:
     for index, counters in enumerate(evidence.counters):
-        total = sum(value for name, value in counters.items() if name.startswith("cpu.") and name.endswith("_ms"))
+        total = sum(
+            value
+            for name, value in counters.items()
+            if name.startswith("cpu.") and name.endswith("_ms")
+        )
         share = counters.get("cpu.steal_ms", 0.0) / total if total > 0 else 0.0
         if share > STOLEN:
             yield Mark((index,), f"{share:.1%} of all CPU time was stolen")
@@ -59,7 +70,10 @@ def stolen(evidence: Evidence) -> Iterator[Mark]:
 )
 def throttled(evidence: Evidence) -> Iterator[Mark]:
     for index, counters in enumerate(evidence.counters):
-        for name, what in (("cgroup.throttles", "by a CPU quota"), ("thermal.core_throttles", "by temperature")):
+        for name, what in (
+            ("cgroup.throttles", "by a CPU quota"),
+            ("thermal.core_throttles", "by temperature"),
+        ):
             if counters.get(name, 0.0) > 0:
                 yield Mark((index,), f"throttled {counters[name]:.0f} times {what}")
 

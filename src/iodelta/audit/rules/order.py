@@ -25,7 +25,9 @@ Named = tuple[str, Quantity]
 )
 def out_of_order(evidence: Evidence) -> Iterator[Mark]:
     for index, name, found in _latencies(evidence):
-        broken = next(filter(None, (_broken(one, other) for one, other in _pairs(found))), "")
+        broken = next(
+            filter(None, (_broken(one, other) for one, other in _pairs(found))), ""
+        )
         if broken:
             yield Mark((index,), f"{name}: {broken}")
 
@@ -40,11 +42,23 @@ def out_of_order(evidence: Evidence) -> Iterator[Mark]:
 def zero_mean(evidence: Evidence) -> Iterator[Mark]:
     """One I/O as long as the maximum makes the mean of N at least a Nth of it."""
     for index, name, found in _latencies(evidence):
-        longest = found.max if known(found.max) else max(_percentiles(found), default=None, key=lambda q: q.value)
-        if longest is None or not known(found.mean) or found.mean.value > 0 or not longest.low > 0:
+        longest = (
+            found.max
+            if known(found.max)
+            else max(_percentiles(found), default=None, key=lambda q: q.value)
+        )
+        if (
+            longest is None
+            or not known(found.mean)
+            or found.mean.value > 0
+            or not longest.low > 0
+        ):
             continue
         if not found.count or found.mean.high * found.count < longest.low:
-            yield Mark((index,), f"{name}: the mean is 0, but an I/O took {span(longest.value)}")
+            yield Mark(
+                (index,),
+                f"{name}: the mean is 0, but an I/O took {span(longest.value)}",
+            )
 
 
 @rule(
@@ -59,18 +73,29 @@ def longer_than_whole(evidence: Evidence) -> Iterator[Mark]:
     for index, run in enumerate(evidence.runs):
         for direction in parts(run):
             for name, part in (("clat", direction.clat), ("slat", direction.slat)):
-                if part is None or direction.lat is None or not _same_ios(name, part, direction.lat):
+                if (
+                    part is None
+                    or direction.lat is None
+                    or not _same_ios(name, part, direction.lat)
+                ):
                     continue
                 longer = _longer(part, direction.lat)
                 if longer:
-                    yield Mark((index,), f"{_named(run, direction)}{name} is above lat: {longer}")
+                    yield Mark(
+                        (index,),
+                        f"{_named(run, direction)}{name} is above lat: {longer}",
+                    )
 
 
 def _latencies(evidence: Evidence) -> Iterator[tuple[int, str, Latency]]:
     """Every latency of every run, and what to call it."""
     for index, run in enumerate(evidence.runs):
         for direction in parts(run):
-            for name, found in (("lat", direction.lat), ("clat", direction.clat), ("slat", direction.slat)):
+            for name, found in (
+                ("lat", direction.lat),
+                ("clat", direction.clat),
+                ("slat", direction.slat),
+            ):
                 if found is not None:
                     yield index, f"{_named(run, direction)}{name}", found
         if run.sync is not None:
@@ -87,7 +112,11 @@ def _percentiles(found: Latency) -> list[Quantity]:
 
 def _pairs(found: Latency) -> Iterator[tuple[Named, Named]]:
     """Numbers of which the first cannot be above the second."""
-    least, mean, most = ("minimum", found.min), ("mean", found.mean), ("maximum", found.max)
+    least, mean, most = (
+        ("minimum", found.min),
+        ("mean", found.mean),
+        ("maximum", found.max),
+    )
     spread = [(f"p{p:g}", value) for p, value in sorted(found.percentiles.items())]
     yield least, most
     yield least, mean
@@ -116,9 +145,15 @@ def _same_ios(name: str, part: Latency, whole: Latency) -> bool:
 
 def _longer(part: Latency, whole: Latency) -> str:
     """Where a part is longer than the whole; empty where it nowhere is."""
-    pairs = [("minimum", part.min, whole.min), ("mean", part.mean, whole.mean), ("maximum", part.max, whole.max)]
+    pairs = [
+        ("minimum", part.min, whole.min),
+        ("mean", part.mean, whole.mean),
+        ("maximum", part.max, whole.max),
+    ]
     pairs += [
-        (f"p{p:g}", value, whole.percentiles[p]) for p, value in part.percentiles.items() if p in whole.percentiles
+        (f"p{p:g}", value, whole.percentiles[p])
+        for p, value in part.percentiles.items()
+        if p in whole.percentiles
     ]
     for name, one, other in pairs:
         if one.low * (1 - SLACK) > other.high:

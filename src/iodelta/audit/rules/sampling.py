@@ -46,12 +46,16 @@ def stalls(evidence: Evidence) -> Iterator[Mark]:
         for direction in parts(run):
             sampler = run.sampler(direction.kind, "iops")
             iops = direction.iops
-            if sampler is None or not (known(sampler.mean) and known(iops) and iops.value):
+            if sampler is None or not (
+                known(sampler.mean) and known(iops) and iops.value
+            ):
                 continue
             if sampler.min.value == sampler.max.value == 1:
                 text = "every I/O was its own sample (an IOPS log without log_avg_msec): the samples mean nothing"
                 yield Mark((index,), text, severity="note")
-            elif sampler.mean.low > iops.high * (1 + APART) and not _is_short(direction):
+            elif sampler.mean.low > iops.high * (1 + APART) and not _is_short(
+                direction
+            ):
                 ratio = sampler.mean.value / iops.value
                 text = f"{direction.kind}: samples average {ratio:.3g} times the run's {count(iops.value)} IOPS"
                 yield Mark((index,), f"{text}: stalls, or jobs that ended early")
@@ -83,13 +87,28 @@ def _logged(run: Run) -> bool:
 
 
 KNOWN = (
-    Known((2, 0), (3, 12), _grouped, "iops_mean and bw_mean are per job, not of the group (fio#519)"),
+    Known(
+        (2, 0),
+        (3, 12),
+        _grouped,
+        "iops_mean and bw_mean are per job, not of the group (fio#519)",
+    ),
     Known((3, 0), (3, 17), _sampled, "iops_mean and bw_mean are about 13 % too low"),
-    Known((2, 20), (3, 25), lambda run: run.format == "text", "some rates are printed up to 9 % too low"),
+    Known(
+        (2, 20),
+        (3, 25),
+        lambda run: run.format == "text",
+        "some rates are printed up to 9 % too low",
+    ),
     Known((3, 0), (3, 0), _logged, "values of long windows are far too low (fio#426)"),
     Known((3, 18), (3, 19), _logged, "rows are doubled (fio#947)"),
     Known((3, 18), (3, 24), _logged, "windows grow by a millisecond each"),
-    Known((3, 6), (3, 16), lambda run: run.format == "hist-log", "the upper half of the bins is garbage"),
+    Known(
+        (3, 6),
+        (3, 16),
+        lambda run: run.format == "hist-log",
+        "the upper half of the bins is garbage",
+    ),
 )
 """Measured against fio's source history; the numbers are issues of axboe/fio."""
 
@@ -106,7 +125,9 @@ def old_fio(evidence: Evidence) -> Iterator[Mark]:
         runs = tuple(
             index
             for index, run in evidence.measured()
-            if version(run) and defect.first <= version(run)[:2] <= defect.last and defect.touches(run)
+            if version(run)
+            and defect.first <= version(run)[:2] <= defect.last
+            and defect.touches(run)
         )
         if runs:
             yield Mark(runs, f"fio {evidence.runs[runs[0]].fio_version}: {defect.text}")

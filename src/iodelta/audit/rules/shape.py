@@ -28,7 +28,11 @@ def _parts(evidence: Evidence) -> Iterator[tuple[int, Run, Direction, Latency]]:
 
 def _at(found: Latency) -> list[tuple[float, Quantity]]:
     """Percentiles between 50 and 100 that the source gives."""
-    return sorted((p, value) for p, value in found.percentiles.items() if 50 <= p < 100 and known(value))
+    return sorted(
+        (p, value)
+        for p, value in found.percentiles.items()
+        if 50 <= p < 100 and known(value)
+    )
 
 
 @rule(
@@ -75,10 +79,15 @@ def above_maximum(evidence: Evidence) -> Iterator[Mark]:
         for p, value in _at(found):
             if value.high >= CAP:
                 break
-            most = max(value.high, found.min.low) * p / 100 * (1 + BIN) + found.max.high * (1 - p / 100)
+            most = max(value.high, found.min.low) * p / 100 * (
+                1 + BIN
+            ) + found.max.high * (1 - p / 100)
             if found.mean.low > most * (1 + BIN):
                 text = f"with p{p:g} {span(value.value)} and a maximum of {span(found.max.value)}"
-                yield Mark((index,), f"{text} the mean is at most {span(most)}, not {span(found.mean.value)}")
+                yield Mark(
+                    (index,),
+                    f"{text} the mean is at most {span(most)}, not {span(found.mean.value)}",
+                )
                 break
 
 
@@ -115,21 +124,31 @@ def unit(evidence: Evidence) -> Iterator[Mark]:
             percent, value = below[0]
             text = f"p{percent:g} is {span(value.value)}, but {count(iops.value)} IOPS at depth {count(most)} make"
             repairs = _scaled(index, run, [percent for percent, _ in below])
-            yield Mark((index,), f"{text} the mean {span(mean)}: a thousandfold", repairs)
+            yield Mark(
+                (index,), f"{text} the mean {span(mean)}: a thousandfold", repairs
+            )
 
 
 def _tail_below(direction: Direction, limit: float) -> list[tuple[float, Quantity]]:
     """Percentiles from p99 on that are shorter than a limit in ns."""
     spread = latency(direction)
     tail = _at(spread) if spread is not None else []
-    return [(percent, value) for percent, value in tail if percent >= 99 and value.high < limit]
+    return [
+        (percent, value)
+        for percent, value in tail
+        if percent >= 99 and value.high < limit
+    ]
 
 
 def _scaled(index: int, run: Run, percents: list[float]) -> tuple[Repair, ...]:
     repairs = []
     for title, written in run.labels.items():
         holds = column(title)
-        if holds is not None and holds.stat == "percentile" and holds.percent in percents:
+        if (
+            holds is not None
+            and holds.stat == "percentile"
+            and holds.percent in percents
+        ):
             try:
                 mended = f"{float(written) * 1000:.10g}"
             except ValueError:
@@ -161,7 +180,11 @@ def capped(evidence: Evidence) -> Iterator[Mark]:
             capped: set[float] = set()
             for spread in (direction.lat, direction.clat):
                 percentiles = spread.percentiles if spread is not None else {}
-                capped.update(percent for percent, value in percentiles.items() if value.value >= CAP)
+                capped.update(
+                    percent
+                    for percent, value in percentiles.items()
+                    if value.value >= CAP
+                )
             if capped:
                 text = f"from p{min(capped):g} on every I/O is in fio's last bin (17 s and longer)"
                 yield Mark((index,), f"{direction.kind}: {text}")
@@ -181,5 +204,8 @@ def _above_percentile(evidence: Evidence, *, tables: bool) -> Iterator[Mark]:
             continue
         for p, value in _at(found):
             if p >= 99 and found.mean.low > value.high:
-                yield Mark((index,), f"the mean of {span(found.mean.value)} is above the p{p:g} of {span(value.value)}")
+                yield Mark(
+                    (index,),
+                    f"the mean of {span(found.mean.value)} is above the p{p:g} of {span(value.value)}",
+                )
                 break

@@ -30,7 +30,9 @@ def not_yet(evidence: Evidence) -> Iterator[Mark]:
         for name, series in run.series.items():
             if len(series) < LONG or not name.endswith(".iops"):
                 continue
-            from iodelta.stats.steady import steadiness  # takes as long to load as a file to read
+            from iodelta.stats.steady import (
+                steadiness,
+            )  # takes as long to load as a file to read
 
             found = steadiness(series, ramp=0, margin=2 * DRIFT)
             if not found.steady:
@@ -57,10 +59,14 @@ def slope(evidence: Evidence) -> Iterator[Mark]:
             continue
         rising = sum(value > 0 for value in slopes)
         middle = sorted(slopes)[len(slopes) // 2]
-        if balance(rising, len(slopes) - rising) < SURE and abs(middle) > evidence.margin:
+        if (
+            balance(rising, len(slopes) - rising) < SURE
+            and abs(middle) > evidence.margin
+        ):
             share = f"{max(rising, len(slopes) - rising)} of {len(slopes)}"
             yield Mark(
-                tuple(indexes), f"{share} runs of {variant} ({cell}) drift by about {middle:+.1%} over the window"
+                tuple(indexes),
+                f"{share} runs of {variant} ({cell}) drift by about {middle:+.1%} over the window",
             )
 
 

@@ -38,19 +38,35 @@ def mismatch(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.rows():
         for direction in parts(run):
             size, iops, bandwidth = run.workload.bs, direction.iops, direction.bandwidth
-            if not size or not known(iops) or not known(bandwidth) or not iops.value > 0:
+            if (
+                not size
+                or not known(iops)
+                or not known(bandwidth)
+                or not iops.value > 0
+            ):
                 continue
             if any(starmap(_suffixed, run.labels.items())):
                 continue
-            if bandwidth.high < iops.low * size * (1 - OFF) or bandwidth.low > iops.high * size * (1 + OFF):
+            if bandwidth.high < iops.low * size * (
+                1 - OFF
+            ) or bandwidth.low > iops.high * size * (1 + OFF):
                 ratio = bandwidth.value / (iops.value * size)
                 text = f"the bandwidth is {ratio:.4g} times {count(iops.value)} IOPS of {size} bytes"
-                yield Mark((index,), text + _cause(ratio), _mended(index, run, direction))
+                yield Mark(
+                    (index,), text + _cause(ratio), _mended(index, run, direction)
+                )
 
 
 def _cause(ratio: float) -> str:
     """The usual mistake that makes such a ratio, as the end of a sentence; empty for none."""
-    return next((f": {text}" for factor, text in KNOWN_FACTORS if abs(ratio / factor - 1) < 0.005), "")
+    return next(
+        (
+            f": {text}"
+            for factor, text in KNOWN_FACTORS
+            if abs(ratio / factor - 1) < 0.005
+        ),
+        "",
+    )
 
 
 @rule(
@@ -66,7 +82,9 @@ def suffix(evidence: Evidence) -> Iterator[Mark]:
             if _suffixed(title, written):
                 direction = parts(run)[0] if len(parts(run)) == 1 else None
                 repairs = _mended(index, run, direction) if direction else ()
-                yield Mark((index,), f"{written!r} under the heading {title!r}", repairs)
+                yield Mark(
+                    (index,), f"{written!r} under the heading {title!r}", repairs
+                )
 
 
 def _suffixed(title: str, written: str) -> bool:
@@ -83,10 +101,22 @@ def _mended(index: int, run: Run, direction: Direction) -> tuple[Repair, ...]:
         return ()
     for title, written in run.labels.items():
         holds = column(title)
-        if holds is not None and holds.scale and _is_bandwidth_of(holds, direction, run):
+        if (
+            holds is not None
+            and holds.scale
+            and _is_bandwidth_of(holds, direction, run)
+        ):
             mended = direction.iops.value * run.workload.bs / holds.scale
             why = "bandwidth is IOPS x block size"
-            return (Repair(index, title, written, f"{mended:.0f}" if mended >= 1000 else f"{mended:.4g}", why),)
+            return (
+                Repair(
+                    index,
+                    title,
+                    written,
+                    f"{mended:.0f}" if mended >= 1000 else f"{mended:.4g}",
+                    why,
+                ),
+            )
     return ()
 
 
@@ -128,7 +158,10 @@ def not_block_size(evidence: Evidence) -> Iterator[Mark]:
             if run.workload.bs and direction.ios and direction.bytes:
                 size = direction.bytes / direction.ios
                 if abs(size / run.workload.bs - 1) > OFF:
-                    yield Mark((index,), f"{direction.kind}: {size:.0f} bytes per I/O, not {run.workload.bs}")
+                    yield Mark(
+                        (index,),
+                        f"{direction.kind}: {size:.0f} bytes per I/O, not {run.workload.bs}",
+                    )
 
 
 RULES = (mismatch, suffix, missing, not_block_size)

@@ -20,10 +20,23 @@ from iodelta.ingest.model import Imported, Refusal, Run
 from iodelta.ingest.reading import read
 from iodelta.trial import Place
 
-__all__ = ["Entry", "Layout", "Ordered", "arrange", "order_finding", "order_of", "read_layout"]
+__all__ = [
+    "Entry",
+    "Layout",
+    "Ordered",
+    "arrange",
+    "order_finding",
+    "order_of",
+    "read_layout",
+]
 
 
-def read_layout(path: str | os.PathLike[str], *, stdin: BinaryIO | None = None, pattern: str | None = None) -> Layout:
+def read_layout(
+    path: str | os.PathLike[str],
+    *,
+    stdin: BinaryIO | None = None,
+    pattern: str | None = None,
+) -> Layout:
     """What is in ``path`` (a file, folder, archive, fsperf database, or ``-``) as an experiment.
 
     Raises RequestError for a path that does not exist or a pattern that cannot be read.
@@ -33,7 +46,9 @@ def read_layout(path: str | os.PathLike[str], *, stdin: BinaryIO | None = None, 
     return arrange(read([path], stdin=stdin), path, pattern=pattern)
 
 
-def arrange(found: Imported, root: str | os.PathLike[str], *, pattern: str | None = None) -> Layout:
+def arrange(
+    found: Imported, root: str | os.PathLike[str], *, pattern: str | None = None
+) -> Layout:
     """The runs in ``found`` by cell and variant: by ``pattern``, else by the names of a known tool, else by what the
     runs were asked to do. ``root`` is the path they were read from: names are looked at below it. fio's logs are left
     out where there are reports, for they are of the same runs; else those of one job are one run. Tables in other files
@@ -45,14 +60,22 @@ def arrange(found: Imported, root: str | os.PathLike[str], *, pattern: str | Non
     paths = [_below(run.place.file, root) for run in runs]
     named = naming.pattern(pattern) if pattern else naming.recognised(paths)
     if named is None:
-        return Layout("content", content.entries(runs, paths), found.device_stats, found.refusals, logs=logs)
+        return Layout(
+            "content",
+            content.entries(runs, paths),
+            found.device_stats,
+            found.refusals,
+            logs=logs,
+        )
     rows = [
         (entry, spot)
         for entry, path in zip(content.entries(runs, paths), paths, strict=True)
         if (spot := named.spot(path)) is not None
     ]
     whole = _whole(_best(rows))
-    entries = content.apart([entry for entry, _ in whole], [spot.variant for _, spot in whole])
+    entries = content.apart(
+        [entry for entry, _ in whole], [spot.variant for _, spot in whole]
+    )
     counted = _numbered(zip(entries, (spot for _, spot in whole), strict=True))
     return Layout(named.kind, counted, found.device_stats, found.refusals, logs=logs)
 
@@ -61,7 +84,9 @@ def _without_tables(found: Imported) -> Imported:
     """Without tables from files that hold nothing else, where other files hold reports or logs: three lines in a file
     of notes are not a side of a comparison. What is left out is said."""
     reports = {run.place.file for run in found.runs if run.format != "table"}
-    files = dict.fromkeys(run.place.file for run in found.runs if run.place.file not in reports)
+    files = dict.fromkeys(
+        run.place.file for run in found.runs if run.place.file not in reports
+    )
     if not reports or not files:
         return found
     words = "its table is ignored, because other files here contain fio's results: name this file to read it"
@@ -95,13 +120,21 @@ def _whole(rows: Sequence[Row]) -> list[Row]:
     groups: dict[Hashable, list[Row]] = {}
     for number, (entry, spot) in enumerate(rows):
         jobs.setdefault(_file(spot), set()).add(entry.run.jobname)
-        own = (spot.variant, spot.cell, spot.condition, spot.replicate) if spot.part else number
+        own = (
+            (spot.variant, spot.cell, spot.condition, spot.replicate)
+            if spot.part
+            else number
+        )
         groups.setdefault(own, []).append((entry, spot))
     found = []
     for group in groups.values():
         entry, spot = group[0]
         several = not spot.part and len(jobs[_file(spot)]) > 1
-        cell = " ".join(part for part in (spot.cell or entry.cell, entry.run.jobname if several else "") if part)
+        cell = " ".join(
+            part
+            for part in (spot.cell or entry.cell, entry.run.jobname if several else "")
+            if part
+        )
         run = together([part.run for part, _ in group])
         found.append((Entry(run, cell, spot.variant, spot.condition), spot))
     return found
@@ -122,7 +155,11 @@ def _numbered(rows: Iterable[Row]) -> tuple[Entry, ...]:
 def _once(runs: Sequence[Run]) -> list[Run]:
     """Without what an archive holds of a folder that it was unpacked to beside it."""
     lying = {run.place.file for run in runs}
-    return [run for run in runs if (path := _unpacked(run.place.file)) == run.place.file or path not in lying]
+    return [
+        run
+        for run in runs
+        if (path := _unpacked(run.place.file)) == run.place.file or path not in lying
+    ]
 
 
 def _unpacked(file: str) -> str:
@@ -136,4 +173,8 @@ def _below(file: str, root: str | os.PathLike[str]) -> str:
     top = str(Path(root))
     if path == top:
         return os.path.basename(path)
-    return path.removeprefix(top).lstrip("/") if path.startswith((f"{top}/", f"{top}!")) or top == "." else path
+    return (
+        path.removeprefix(top).lstrip("/")
+        if path.startswith((f"{top}/", f"{top}!")) or top == "."
+        else path
+    )

@@ -14,9 +14,12 @@ from iodelta.ingest.model import Run, Workload
 from iodelta.plural import plural
 
 _REPLICATE = re.compile(
-    r"[-_. ]?(?:(?:run|sample|iter(?:ation)?|rep(?:licate)?|try|loop)[-_. ]?)?(?<!\d)(\d{1,4})$", re.IGNORECASE
+    r"[-_. ]?(?:(?:run|sample|iter(?:ation)?|rep(?:licate)?|try|loop)[-_. ]?)?(?<!\d)(\d{1,4})$",
+    re.IGNORECASE,
 )
-_ENDING = re.compile(r"(?:\.(?:json|txt|log|out|fio|terse|csv|md|gz|xz|zst|bz2))+$", re.IGNORECASE)
+_ENDING = re.compile(
+    r"(?:\.(?:json|txt|log|out|fio|terse|csv|md|gz|xz|zst|bz2))+$", re.IGNORECASE
+)
 
 NO_VARIANT = frozenset(
     "name rw readwrite bs blocksize iodepth numjobs output output-format filename directory write_bw_log write_lat_log "
@@ -39,7 +42,9 @@ def workload_name(work: Workload, sizes: str = "") -> str:
 
 def run_name(run: Run) -> str:
     """What ``run`` was asked to do; with ``bsrange=4k-64k`` or the like where its blocks have several sizes."""
-    return workload_name(run.workload, spelt(run, SIZES) if run.workload.bs is None else "")
+    return workload_name(
+        run.workload, spelt(run, SIZES) if run.workload.bs is None else ""
+    )
 
 
 def split_name(path: str) -> tuple[str, int | None]:
@@ -64,7 +69,9 @@ def entries(runs: Sequence[Run], paths: Sequence[str]) -> tuple[Entry, ...]:
     variants = _variants(runs, [name for name, _ in named], cells)
     found = [
         Entry(run, cell, variant, replicate=number if number is not None else 0)
-        for run, cell, variant, (_, number) in zip(runs, cells, variants, named, strict=True)
+        for run, cell, variant, (_, number) in zip(
+            runs, cells, variants, named, strict=True
+        )
     ]
     return apart(found, variants)
 
@@ -77,7 +84,10 @@ def _numbered_names(paths: Sequence[str]) -> list[tuple[str, int | None]]:
     for name, number in split.values():
         numbers.setdefault(name, set()).add(number)
     counted = {name for name, of_name in numbers.items() if _dense(of_name - {None})}
-    return [split[path] if split[path][0] in counted else (_ENDING.sub("", path), None) for path in paths]
+    return [
+        split[path] if split[path][0] in counted else (_ENDING.sub("", path), None)
+        for path in paths
+    ]
 
 
 def _dense(numbers: AbstractSet[int | None]) -> bool:
@@ -93,12 +103,20 @@ def cell_names(runs: Sequence[Run]) -> list[str]:
     for run, cell in zip(runs, plain, strict=True):
         jobs.setdefault((run.place.file, cell, run.ended), set()).add(run.jobname)
     several = any(len(names) > 1 for names in jobs.values())
-    plain = [_with_job(cell, run.jobname if several or not cell else "") for run, cell in zip(runs, plain, strict=True)]
+    plain = [
+        _with_job(cell, run.jobname if several or not cell else "")
+        for run, cell in zip(runs, plain, strict=True)
+    ]
     of_cell: dict[str, list[Run]] = {}
     for run, cell in zip(runs, plain, strict=True):
         of_cell.setdefault(cell, []).append(run)
-    options = {cell: differing(own, names=CELL_OPTIONS) for cell, own in of_cell.items()}
-    return [f"{cell} {spelt(run, options[cell])}".strip() for run, cell in zip(runs, plain, strict=True)]
+    options = {
+        cell: differing(own, names=CELL_OPTIONS) for cell, own in of_cell.items()
+    }
+    return [
+        f"{cell} {spelt(run, options[cell])}".strip()
+        for run, cell in zip(runs, plain, strict=True)
+    ]
 
 
 def _with_job(cell: str, jobname: str) -> str:
@@ -114,11 +132,15 @@ def apart(entries: Sequence[Entry], sides: Sequence[Hashable]) -> tuple[Entry, .
     options: dict[tuple[str, str], dict[str, None]] = {}
     for (cell, condition, _), runs in groups.items():
         if len(runs) > 1:
-            options.setdefault((cell, condition), {}).update(dict.fromkeys(differing(runs)))
+            options.setdefault((cell, condition), {}).update(
+                dict.fromkeys(differing(runs))
+            )
     told_apart: list[Entry] = []
     for entry in entries:
         names = list(options.get((entry.cell, entry.condition), ()))
-        cell = f"{entry.cell} {spelt(entry.run, names)}".strip() if names else entry.cell
+        cell = (
+            f"{entry.cell} {spelt(entry.run, names)}".strip() if names else entry.cell
+        )
         told_apart.append(msgspec.structs.replace(entry, cell=cell))
     return tuple(told_apart)
 
@@ -127,23 +149,34 @@ def _extra(options: Mapping[str, str], names: Sequence[str]) -> str:
     return " ".join(f"{name}={options[name]}" for name in names if options.get(name))
 
 
-def _variants(runs: Sequence[Run], names: Sequence[str], cells: Sequence[str]) -> list[str]:
+def _variants(
+    runs: Sequence[Run], names: Sequence[str], cells: Sequence[str]
+) -> list[str]:
     """From folders and file names what the cell does not explain; else from options that differ."""
     words = [re.split(r"[/_]", name) for name in names]
     if len(set(map(len, words))) == 1:
         # One column of words for each place in the names.
-        columns = [column for column in zip(*words, strict=True) if not _explained(column, cells)]
+        columns = [
+            column
+            for column in zip(*words, strict=True)
+            if not _explained(column, cells)
+        ]
         varying = [column for column in columns if len(set(column)) > 1]
         if varying:
             return ["_".join(parts) for parts in zip(*varying, strict=True)]
     elif not _explained(names, cells):
         return list(names)
-    options = set().union(*(run.options for run in runs)) - NO_VARIANT - set(CELL_OPTIONS)
+    options = (
+        set().union(*(run.options for run in runs)) - NO_VARIANT - set(CELL_OPTIONS)
+    )
     differing = [name for name in sorted(options) if _differs(runs, name)]
     # A name of its own for each cell (4k.json, 64k.json) is not a variant.
     if len(set(names)) > 1 and _explained(names, cells):
         names = [""] * len(runs)
-    return [_extra(run.options, differing) or name for run, name in zip(runs, names, strict=True)]
+    return [
+        _extra(run.options, differing) or name
+        for run, name in zip(runs, names, strict=True)
+    ]
 
 
 def _differs(runs: Sequence[Run], option: str) -> bool:

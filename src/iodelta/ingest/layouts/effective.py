@@ -28,9 +28,25 @@ _NO_MATTER = frozenset(
 )
 """Options that name things, or say how long to run and what to print."""
 
-_PRINTS = ("write_bw_log", "write_iops_log", "write_lat_log", "write_hist_log", "log_", "steadystate", "ss_", "eta-")
+_PRINTS = (
+    "write_bw_log",
+    "write_iops_log",
+    "write_lat_log",
+    "write_hist_log",
+    "log_",
+    "steadystate",
+    "ss_",
+    "eta-",
+)
 
-_SYNCS = {"fsync", "fdatasync", "sync_file_range", "end_fsync", "fsync_on_close", "create_fsync"}
+_SYNCS = {
+    "fsync",
+    "fdatasync",
+    "sync_file_range",
+    "end_fsync",
+    "fsync_on_close",
+    "create_fsync",
+}
 
 _DEFAULTS = {
     "bs": "4096",
@@ -57,25 +73,38 @@ def settings(run: Run) -> dict[str, str]:
             value = {"0": "none", "1": "sync"}.get(value, value)
         found[name] = value if (count := size(value)) is None else str(count)
     if run.workload.bs is not None:
-        found.pop("bs", None)  # what is not of this direction in "4k,64k" does not matter
+        found.pop(
+            "bs", None
+        )  # what is not of this direction in "4k,64k" does not matter
     if run.sync is not None and not found.keys() & _SYNCS:
         found["fsync"] = "yes"
     kept = {name: value for name, value in found.items() if _matters(name, value)}
-    return {name: value for name, value in kept.items() if value != _DEFAULTS.get(name, "0")}
+    return {
+        name: value for name, value in kept.items() if value != _DEFAULTS.get(name, "0")
+    }
 
 
 def differing(runs: Sequence[Run], *, names: Sequence[str] | None = None) -> list[str]:
     """The options (of ``names``, else any) in which ``runs`` differ, each only where the others before it do not tell
     the runs apart already. What a report does not say of an option differs from nothing."""
     settings_of = [settings(run) for run in runs]
-    wanted = names if names is not None else [*CELL_OPTIONS, *sorted(set().union(*settings_of))]
+    wanted = (
+        names
+        if names is not None
+        else [*CELL_OPTIONS, *sorted(set().union(*settings_of))]
+    )
     kept: list[list[str | None]] = []
     options: list[str] = []
     for name in dict.fromkeys(wanted):
-        values = [known.get(name, _unshown(run, name)) for run, known in zip(runs, settings_of, strict=True)]
+        values = [
+            known.get(name, _unshown(run, name))
+            for run, known in zip(runs, settings_of, strict=True)
+        ]
         if len(set(values) - {None}) < 2:
             continue
-        if len(set(zip(*kept, values, strict=True))) > len(set(zip(*kept, strict=True))):
+        if len(set(zip(*kept, values, strict=True))) > len(
+            set(zip(*kept, strict=True))
+        ):
             options.append(name)
             kept.append(values)
     return options
@@ -92,14 +121,21 @@ def says(run: Run, name: str) -> bool:
     if run.format in ("json", "json+"):
         return bool(run.options)
     version = version_of(run.fio_version or "")
-    return name == "fsync" and run.format == "text" and version is not None and version >= (3, 4)
+    return (
+        name == "fsync"
+        and run.format == "text"
+        and version is not None
+        and version >= (3, 4)
+    )
 
 
 def spelt(run: Run, names: Sequence[str]) -> str:
     """``fsync=1 size=1G``: those of ``names`` that ``run`` was given, as they are spelt there."""
     own = settings(run)
     given = {canonical(name): text.strip() or "1" for name, text in run.options.items()}
-    return " ".join(f"{name}={given.get(name, own[name])}" for name in names if name in own)
+    return " ".join(
+        f"{name}={given.get(name, own[name])}" for name in names if name in own
+    )
 
 
 def _matters(name: str, value: str) -> bool:

@@ -49,16 +49,29 @@ def read_database(path: Path) -> Layout:
     try:
         rows = _rows(path)
     except sqlite3.Error as error:
-        return Layout("fsperf", (), refusals=(Refusal(place, f"not a database of fsperf: {error}"),))
+        return Layout(
+            "fsperf",
+            (),
+            refusals=(Refusal(place, f"not a database of fsperf: {error}"),),
+        )
     if rows is None:
-        return Layout("fsperf", (), refusals=(Refusal(place, "an SQLite database, but not fsperf's: no fio_results"),))
+        return Layout(
+            "fsperf",
+            (),
+            refusals=(
+                Refusal(place, "an SQLite database, but not fsperf's: no fio_results"),
+            ),
+        )
     purposes = {str(row.get("purpose") or "") for row in rows}
     compared = ("purpose", "kernel") if len(purposes) > 1 else ("kernel", "purpose")
     found: dict[tuple[str, str], int] = {}
     entries = []
     for number, row in enumerate(rows, 1):
         run = _run(row, Place(str(path), number))
-        cell, variant = run.jobname, next((str(row[name]) for name in compared if row.get(name)), "")
+        cell, variant = (
+            run.jobname,
+            next((str(row[name]) for name in compared if row.get(name)), ""),
+        )
         replicate = found[cell, variant] = found.get((cell, variant), -1) + 1
         entries.append(Entry(run, cell, variant, replicate=replicate))
     return Layout("fsperf", tuple(entries))
@@ -68,11 +81,18 @@ def _rows(path: Path) -> list[Mapping[str, object]] | None:
     import sqlite3
 
     until = time.monotonic() + PATIENCE
-    with sqlite3.connect(f"file:{urllib.parse.quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True) as database:
+    with sqlite3.connect(
+        f"file:{urllib.parse.quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True
+    ) as database:
         database.set_progress_handler(lambda: time.monotonic() > until, 100_000)
         database.execute("PRAGMA trusted_schema=OFF")
         database.row_factory = sqlite3.Row
-        tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = {
+            row[0]
+            for row in database.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table'"
+            )
+        }
         if not {"runs", "fio_results"} <= tables:
             return None
         return [dict(row) for row in database.execute(_QUERY, (ROWS,))]
@@ -84,7 +104,9 @@ def _run(row: Mapping[str, object], place: Place) -> Run:
         place=place,
         format="json",
         jobname=f"{section} {name}".strip(),
-        directions=tuple(d for kind in KINDS if (d := _direction(row, kind)) is not None),
+        directions=tuple(
+            d for kind in KINDS if (d := _direction(row, kind)) is not None
+        ),
         ended=_time(str(row.get("time") or "")),
         elapsed=_number(row, "elapsed"),
         host=str(row.get("hostname") or ""),
@@ -94,7 +116,9 @@ def _run(row: Mapping[str, object], place: Place) -> Run:
 
 def _direction(row: Mapping[str, object], kind: Kind) -> Direction | None:
     iops, bandwidth = _number(row, f"{kind}_iops"), _number(row, f"{kind}_bw_bytes")
-    size = _number(row, f"{kind}_io_bytes") or 1024 * (_number(row, f"{kind}_io_kbytes") or 0.0)
+    size = _number(row, f"{kind}_io_bytes") or 1024 * (
+        _number(row, f"{kind}_io_kbytes") or 0.0
+    )
     if not iops:
         return None
     return Direction(
@@ -115,7 +139,11 @@ def _latency(row: Mapping[str, object], name: str) -> Latency | None:
     if not mean:
         return None
     least, most = _number(row, f"{name}_min"), _number(row, f"{name}_max")
-    percentiles = {percent: value for percent in (50.0, 99.0) if (value := _number(row, f"{name}_p{percent:.0f}"))}
+    percentiles = {
+        percent: value
+        for percent in (50.0, 99.0)
+        if (value := _number(row, f"{name}_p{percent:.0f}"))
+    }
     return Latency(
         count=0,
         mean=Quantity(mean, mean - 1, mean + 1, "ns"),

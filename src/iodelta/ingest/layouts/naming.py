@@ -22,7 +22,9 @@ _KDEVOPS = re.compile(
     rf"(?:(?P<series>.*?)/)?(?:fio-tests-results-[^/]+/)?results_(?P<mode>\w+?)_bs(?P<bs>{_SIZE})_iodepth(?P<depth>\d+)"
     r"_jobs(?P<jobs>\d+)\.(?P<format>json|txt)"
 )
-_CBT_LEVEL = re.compile(r"((?:osd|client|raw)_ra|op_size|concurrent_procs|total_iodepth|iodepth|numjobs)-(\d+)")
+_CBT_LEVEL = re.compile(
+    r"((?:osd|client|raw)_ra|op_size|concurrent_procs|total_iodepth|iodepth|numjobs)-(\d+)"
+)
 _CBT_REPETITION = re.compile(r"\d{8}")
 _CBT_FOLDERS = (_CBT_LEVEL, _CBT_REPETITION, re.compile(r"id-\w+"))
 _CBT_FILE = re.compile(r"(?P<json>json_)?output\.(?P<part>.+)")
@@ -59,7 +61,11 @@ def kdevops(path: str) -> Spot | None:
     if found is None:
         return None
     cell = _cell(found["mode"], found["bs"], found["depth"], found["jobs"])
-    return Spot((found["series"] or "").rpartition("/")[2], cell, replicate=0 if found["format"] == "json" else 1)
+    return Spot(
+        (found["series"] or "").rpartition("/")[2],
+        cell,
+        replicate=0 if found["format"] == "json" else 1,
+    )
 
 
 def cbt(path: str) -> Spot | None:
@@ -113,7 +119,11 @@ def pbench(path: str) -> Spot | None:
         return None
     series = (found["series"] or "").rpartition("/")[2]
     cell = _cell(found["mode"], f"{found['bs']}k", None, None)
-    return Spot(series, f"{cell} {found['device'] or ''}".strip(), replicate=int(found["sample"]))
+    return Spot(
+        series,
+        f"{cell} {found['device'] or ''}".strip(),
+        replicate=int(found["sample"]),
+    )
 
 
 def read_policies(path: str) -> Spot | None:
@@ -138,12 +148,19 @@ def recognised(paths: Iterable[str]) -> Naming | None:
     """The tool whose names most of ``paths`` bear, or None."""
     files = list(dict.fromkeys(paths))
     for naming in KNOWN:
-        if files and sum(naming.spot(path) is not None for path in files) >= MOST * len(files):
+        if files and sum(naming.spot(path) is not None for path in files) >= MOST * len(
+            files
+        ):
             return naming
     return None
 
 
-FIELDS = {"variant": "[^/]{1,255}?", "cell": "[^/]{1,255}?", "condition": "[^/]{1,255}?", "replicate": r"\d{1,9}"}
+FIELDS = {
+    "variant": "[^/]{1,255}?",
+    "cell": "[^/]{1,255}?",
+    "condition": "[^/]{1,255}?",
+    "replicate": r"\d{1,9}",
+}
 
 
 def pattern(text: str) -> Naming:
@@ -175,7 +192,12 @@ def pattern(text: str) -> Naming:
             return None
         given = found.groupdict(default="")
         number = _number(given.get("replicate"))
-        return Spot(given.get("variant", ""), given.get("cell", ""), given.get("condition", ""), number)
+        return Spot(
+            given.get("variant", ""),
+            given.get("cell", ""),
+            given.get("condition", ""),
+            number,
+        )
 
     return Naming(text, spot)
 
@@ -183,11 +205,20 @@ def pattern(text: str) -> Naming:
 def _expression(part: str) -> str:
     if part == "*":
         return "[^/]*?"
-    return f"(?P<{part[1:-1]}>{FIELDS[part[1:-1]]})" if part.startswith("{") else re.escape(part)
+    return (
+        f"(?P<{part[1:-1]}>{FIELDS[part[1:-1]]})"
+        if part.startswith("{")
+        else re.escape(part)
+    )
 
 
 def _cell(mode: str, bs: str | None, depth: str | None, jobs: str | None) -> str:
-    parts = [mode, bs or "", f"iodepth {depth}" if depth else "", f"{jobs} jobs" if jobs and jobs != "1" else ""]
+    parts = [
+        mode,
+        bs or "",
+        f"iodepth {depth}" if depth else "",
+        f"{jobs} jobs" if jobs and jobs != "1" else "",
+    ]
     return " ".join(part for part in parts if part)
 
 

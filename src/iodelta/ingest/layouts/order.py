@@ -31,13 +31,24 @@ class Ordered(msgspec.Struct, frozen=True):
     @property
     def baseline_first(self) -> int:
         """In how many pairs the baseline went first."""
-        return sum((ended(one.run) or 0.0) < (ended(other.run) or 0.0) for one, other in self.blocks)
+        return sum(
+            (ended(one.run) or 0.0) < (ended(other.run) or 0.0)
+            for one, other in self.blocks
+        )
 
     @property
     def as_drawn(self) -> bool:
         """Whether who went first varies as an order drawn by lot does; never where one variant did in all pairs."""
-        pairs, fewer = len(self.blocks), min(self.baseline_first, len(self.blocks) - self.baseline_first)
-        as_uneven = sum(math.comb(pairs, count) for count in range(fewer + 1)) / 2 ** (pairs - 1) if pairs else 0.0
+        pairs, fewer = (
+            len(self.blocks),
+            min(self.baseline_first, len(self.blocks) - self.baseline_first),
+        )
+        as_uneven = (
+            sum(math.comb(pairs, count) for count in range(fewer + 1))
+            / 2 ** (pairs - 1)
+            if pairs
+            else 0.0
+        )
         return fewer > 0 and as_uneven >= UNEVEN
 
 
@@ -60,7 +71,10 @@ def order_of(baseline: Sequence[Entry], variant: Sequence[Entry]) -> Ordered:
     shown = letters if len(letters) <= 24 else f"{letters[:21]}..."
     if len(letters) <= 2 * len(blocks) + 1 and len(blocks) > 1:
         return Ordered("interleaved", shown, blocks)
-    if letters in ("A" * len(baseline) + "B" * len(variant), "B" * len(variant) + "A" * len(baseline)):
+    if letters in (
+        "A" * len(baseline) + "B" * len(variant),
+        "B" * len(variant) + "A" * len(baseline),
+    ):
         return Ordered("one after the other", shown)
     return Ordered("mixed", shown)
 
@@ -86,4 +100,6 @@ def order_finding(found: Ordered, place: str) -> Finding | None:
         if found.order == "one after the other"
         else ("the runs are not in pairs")
     )
-    return Finding("order.not-interleaved", "warning", place, f"{what} ({found.phrase})", remedy)
+    return Finding(
+        "order.not-interleaved", "warning", place, f"{what} ({found.phrase})", remedy
+    )

@@ -25,8 +25,12 @@ def logs_joined(runs: Iterable[Run]) -> tuple[Run, ...]:
     groups: dict[Hashable, list[Run]] = {}
     for number, run in enumerate(runs):
         name = without_kind(run.place.file)
-        groups.setdefault(name if name and run.labels.get("log") in _TELLING else number, []).append(run)
-    return tuple(_logged(group) if len(group) > 1 else group[0] for group in groups.values())
+        groups.setdefault(
+            name if name and run.labels.get("log") in _TELLING else number, []
+        ).append(run)
+    return tuple(
+        _logged(group) if len(group) > 1 else group[0] for group in groups.values()
+    )
 
 
 def _logged(logs: Sequence[Run]) -> Run:
@@ -59,10 +63,14 @@ def _said(parts: Sequence[Direction]) -> Direction:
 
     def rate(name: str) -> Quantity:
         own: list[Quantity] = [getattr(part, name) for part in parts]
-        return next((quantity for quantity in own if not math.isnan(quantity.value)), own[0])
+        return next(
+            (quantity for quantity in own if not math.isnan(quantity.value)), own[0]
+        )
 
     def latencies(name: str) -> Iterator[Latency]:
-        return (getattr(part, name) for part in parts if getattr(part, name) is not None)
+        return (
+            getattr(part, name) for part in parts if getattr(part, name) is not None
+        )
 
     first = parts[0]
     return msgspec.structs.replace(
@@ -71,7 +79,9 @@ def _said(parts: Sequence[Direction]) -> Direction:
         iops=rate("iops"),
         bandwidth=rate("bandwidth"),
         lat=next(latencies("lat"), None),
-        clat=max(latencies("clat"), key=lambda found: len(found.percentiles), default=None),
+        clat=max(
+            latencies("clat"), key=lambda found: len(found.percentiles), default=None
+        ),
         slat=next(latencies("slat"), None),
     )
 
@@ -84,11 +94,17 @@ def clones(runs: Iterable[Run]) -> tuple[Run, ...]:
     before: Hashable = None
     for run in runs:
         key = _clone_of(run)
-        if key is not None and run.host:  # a client lists the jobs of its hosts as they come in
+        if (
+            key is not None and run.host
+        ):  # a client lists the jobs of its hosts as they come in
             if key not in hosts:
                 groups.append(hosts.setdefault(key, []))
             hosts[key].append(run)
-        elif key is not None and key == before and len(groups[-1]) < (run.workload.numjobs or MOST):
+        elif (
+            key is not None
+            and key == before
+            and len(groups[-1]) < (run.workload.numjobs or MOST)
+        ):
             groups[-1].append(run)
         else:
             groups.append([run])
@@ -101,7 +117,9 @@ def _clone_of(run: Run) -> Hashable:
     where fio gave none (before 2.0.9), only numjobs tells clones from them."""
     if run.group is None or (run.host and run.ended is None):
         return None
-    if not run.host and (run.jobs != 1 or (run.ended is None and (run.workload.numjobs or 1) < 2)):
+    if not run.host and (
+        run.jobs != 1 or (run.ended is None and (run.workload.numjobs or 1) < 2)
+    ):
         return None
     return (run.place.file, run.jobname, run.group, run.ended, run.workload)
 
@@ -117,7 +135,9 @@ def together(runs: Sequence[Run]) -> Run:
     first = runs[0]
     parts = list(chain.from_iterable(run.directions for run in runs))
     is_counted = all(part.ios and part.runtime_ms for part in parts)
-    directions = merged(list(map(_job, runs))).directions if is_counted else _summed(parts)
+    directions = (
+        merged(list(map(_job, runs))).directions if is_counted else _summed(parts)
+    )
     hosts = {run.host for run in runs}
     same_disks = all(run.disks == first.disks for run in runs)
     return msgspec.structs.replace(
@@ -134,13 +154,23 @@ def together(runs: Sequence[Run]) -> Run:
         disks=first.disks if same_disks else (),
         samplers=(),
         series={},
-        findings=tuple(dict.fromkeys(chain.from_iterable(run.findings for run in runs))),
+        findings=tuple(
+            dict.fromkeys(chain.from_iterable(run.findings for run in runs))
+        ),
     )
 
 
 def _job(run: Run) -> FioJob:
     """A run as fio's own sums take it; of its times only the directions are known."""
-    return FioJob(name="", group=0, error=0, directions=run.directions, usr_cpu=0.0, sys_cpu=0.0, context_switches=0)
+    return FioJob(
+        name="",
+        group=0,
+        error=0,
+        directions=run.directions,
+        usr_cpu=0.0,
+        sys_cpu=0.0,
+        context_switches=0,
+    )
 
 
 def _known(times: Iterable[float | None]) -> list[float]:
@@ -152,8 +182,20 @@ def _summed(parts: Sequence[Direction]) -> tuple[Direction, ...]:
     found = []
     for kind in kinds:
         own = [part for part in parts if part.kind == kind]
-        iops, bandwidth = _sum([part.iops for part in own]), _sum([part.bandwidth for part in own])
-        found.append(Direction(kind, sum(p.ios for p in own), sum(p.bytes for p in own), 0, iops, bandwidth))
+        iops, bandwidth = (
+            _sum([part.iops for part in own]),
+            _sum([part.bandwidth for part in own]),
+        )
+        found.append(
+            Direction(
+                kind,
+                sum(p.ios for p in own),
+                sum(p.bytes for p in own),
+                0,
+                iops,
+                bandwidth,
+            )
+        )
     return tuple(found)
 
 

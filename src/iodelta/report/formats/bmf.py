@@ -37,7 +37,10 @@ def bmf(result: Result) -> bytes:
     """The document. Raises RequestError for a result without values of variants."""
     values = VALUES.get(type(result).__name__)
     if values is None:
-        raise RequestError("this result has no values of variants, which Bencher needs", remedy="choose another format")
+        raise RequestError(
+            "this result has no values of variants, which Bencher needs",
+            remedy="choose another format",
+        )
     found: dict[str, dict[str, Measured]] = {}
     for cell, variant, measure, measured in values(result):
         found.setdefault(f"{inert(cell)} / {inert(variant)}", {})[measure] = measured
@@ -52,16 +55,28 @@ def _of_account(account: Account) -> Iterator[Named]:
         if one.variant_measured is not None:
             yield one.cell, one.variant, measure, Measured(one.variant_measured)
         if one.change is not None:
-            yield one.cell, one.variant, f"{measure} change (%)", _percent(*_ends(one.change))
+            yield (
+                one.cell,
+                one.variant,
+                f"{measure} change (%)",
+                _percent(*_ends(one.change)),
+            )
 
 
 def _of_comparison(comparison: Comparison) -> Iterator[Named]:
     for one in comparison.compared:
         measure = inert(one.metric)
-        for side, value in zip((comparison.baseline, one.variant), one.values, strict=True):
+        for side, value in zip(
+            (comparison.baseline, one.variant), one.values, strict=True
+        ):
             yield one.cell, side, measure, Measured(value)
         if one.change is not None:
-            yield one.cell, one.variant, f"{measure} change (%)", _percent(*_ends(one.change))
+            yield (
+                one.cell,
+                one.variant,
+                f"{measure} change (%)",
+                _percent(*_ends(one.change)),
+            )
 
 
 def _ends(change: Any) -> tuple[float, float | None, float | None]:
@@ -69,7 +84,10 @@ def _ends(change: Any) -> tuple[float, float | None, float | None]:
 
 
 def _percent(value: float, low: float | None, high: float | None) -> Measured:
-    bounds = (None if bound is None or abs(bound) == float("inf") else 100 * bound for bound in (low, high))
+    bounds = (
+        None if bound is None or abs(bound) == float("inf") else 100 * bound
+        for bound in (low, high)
+    )
     return Measured(100 * value, *bounds)
 
 
@@ -78,5 +96,9 @@ def _of_path(account: PathAccount) -> Iterator[Named]:
         yield one.cell, one.variant, f"{one.kind} instructions", Measured(one.median)
 
 
-VALUES: dict[str, Any] = {"Account": _of_account, "Comparison": _of_comparison, "PathAccount": _of_path}
+VALUES: dict[str, Any] = {
+    "Account": _of_account,
+    "Comparison": _of_comparison,
+    "PathAccount": _of_path,
+}
 """Struct of a result -> its values."""

@@ -14,7 +14,12 @@ LEAST = 8
 
 
 def columns(
-    rows: Sequence[Sequence[str]], align: str, width: int, *, indent: int = 0, fold: int | None = None
+    rows: Sequence[Sequence[str]],
+    align: str,
+    width: int,
+    *,
+    indent: int = 0,
+    fold: int | None = None,
 ) -> list[str]:
     """One line for each row (the first holds the headings), at most ``width`` wide where that can be.
 
@@ -22,7 +27,9 @@ def columns(
     number; then the columns from ``fold`` on (else those that do not fit) go to a line of their own below (of a row
     that has any), in the same string; then headings that are wider than what stands below them are cut.
     """
-    widths = [max(map(cell_len, column), default=0) for column in zip(*rows, strict=True)]
+    widths = [
+        max(map(cell_len, column), default=0) for column in zip(*rows, strict=True)
+    ]
     for gap in GAPS:
         spare = width - indent - sum(widths) - gap * (len(widths) - 1)
         if spare >= 0 or (gap == GAPS[-1] and widths[0] + spare >= LEAST):
@@ -30,11 +37,16 @@ def columns(
             return [_line(row, widths, align, gap, indent) for row in rows]
     at = _whole_columns(widths, width - indent) if fold is None else fold
     rows = [
-        (*_headings(rows, (0, at), width - indent), *_headings(rows, (at, len(widths)), width - indent - 2)),
+        (
+            *_headings(rows, (0, at), width - indent),
+            *_headings(rows, (at, len(widths)), width - indent - 2),
+        ),
         *rows[1:],
     ]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    widths[0] = max(LEAST, min(widths[0], width - indent - sum(widths[1:at]) - (at - 1)))
+    widths[0] = max(
+        LEAST, min(widths[0], width - indent - sum(widths[1:at]) - (at - 1))
+    )
     lines = []
     for row in rows:
         lines.append(_line(row[:at], widths[:at], align, 1, indent))
@@ -43,20 +55,30 @@ def columns(
     return lines
 
 
-def _headings(rows: Sequence[Sequence[str]], part: tuple[int, int], room: int) -> Sequence[str]:
+def _headings(
+    rows: Sequence[Sequence[str]], part: tuple[int, int], room: int
+) -> Sequence[str]:
     """The headings of the columns from ``part[0]`` to ``part[1]``, cut so that these fit ``room``.
 
     Names of files differ at their ends: what all that are cut begin with goes first. None is cut to look like another.
     """
     heads, *bodies = [row[slice(*part)] for row in rows]
-    least = [max([LEAST, *map(cell_len, column)]) for column in zip(*bodies, strict=True)] or [LEAST] * len(heads)
+    least = [
+        max([LEAST, *map(cell_len, column)]) for column in zip(*bodies, strict=True)
+    ] or [LEAST] * len(heads)
     spare = room - sum(least) - GAPS[-1] * (len(heads) - 1)
     long = [place for place, head in enumerate(heads) if cell_len(head) > least[place]]
-    if not long or sum(cell_len(heads[place]) - least[place] for place in long) <= spare:
+    if (
+        not long
+        or sum(cell_len(heads[place]) - least[place] for place in long) <= spare
+    ):
         return heads
     names = [heads[place] for place in long]
     each = max(0, spare) // len(long)
-    shorter = [cut(name, least[place] + each) for place, name in zip(long, _ends(names), strict=True)]
+    shorter = [
+        cut(name, least[place] + each)
+        for place, name in zip(long, _ends(names), strict=True)
+    ]
     if len({*shorter}) < len({*names}):
         return heads
     shown = dict(zip(long, shorter, strict=True))
@@ -66,7 +88,14 @@ def _headings(rows: Sequence[Sequence[str]], part: tuple[int, int], room: int) -
 def _ends(names: Sequence[str]) -> list[str]:
     """Names without what all of them begin with, for which ``~`` stands."""
     first, last = min(names), max(names)
-    same = next((n for n, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0)
+    same = next(
+        (
+            n
+            for n, (one, other) in enumerate(zip(first, last, strict=False))
+            if one != other
+        ),
+        0,
+    )
     return [f"~{name[same:]}" if same else name for name in names]
 
 
@@ -80,7 +109,9 @@ def _whole_columns(widths: Sequence[int], room: int) -> int:
     return len(widths)
 
 
-def _line(row: Sequence[str], widths: Sequence[int], align: str, gap: int, indent: int) -> str:
+def _line(
+    row: Sequence[str], widths: Sequence[int], align: str, gap: int, indent: int
+) -> str:
     padded = []
     for text, width, side in zip(row, widths, align, strict=False):
         shown = cut(text, width)
@@ -93,7 +124,9 @@ def cut(text: str, width: int) -> str:
     """Text of at most ``width`` columns, ``~`` where its end is missing."""
     if cell_len(text) <= width:
         return text
-    text = text[:width]  # a name of megabytes is not measured again for each of its characters
+    text = text[
+        :width
+    ]  # a name of megabytes is not measured again for each of its characters
     while cell_len(text) > width - 1:
         text = text[:-1]
     return f"{text}~"

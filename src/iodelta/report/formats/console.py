@@ -40,14 +40,27 @@ ADVICE = 6
 UNSEALED = "folder.unsealed"
 
 
-def show(console: Console, account: Account, *, verbose: bool = False, again: str = "") -> None:
+def show(
+    console: Console, account: Account, *, verbose: bool = False, again: str = ""
+) -> None:
     """Print the account; ``again`` is the command that repeats a result that is not in a folder."""
-    for line in lines(account, width_of(console), verbose=verbose, again=again, drawn=draws(console.file)):
+    for line in lines(
+        account,
+        width_of(console),
+        verbose=verbose,
+        again=again,
+        drawn=draws(console.file),
+    ):
         console.print(line, soft_wrap=True, highlight=False)
 
 
 def lines(
-    account: Account, width: int = WIDTH, *, verbose: bool = False, again: str = "", drawn: bool = False
+    account: Account,
+    width: int = WIDTH,
+    *,
+    verbose: bool = False,
+    again: str = "",
+    drawn: bool = False,
 ) -> Iterator[Text]:
     """The account, line by line, none wider than ``width`` but commands, which are to be pasted; ``drawn`` with its
     changes as bars where the screen has room for them."""
@@ -56,7 +69,9 @@ def lines(
     story = of_account(account, Detail(folder=folder, again=again))
     closing = [section for section in story.sections if section.title in CLOSING]
     answer = list(_answer(account, width, whole=verbose))
-    pictures = list(bars(_changes(account), account.plan.rules.margin, width)) if drawn else []
+    pictures = (
+        list(bars(_changes(account), account.plan.rules.margin, width)) if drawn else []
+    )
     if verbose or len(answer) + len(pictures) <= SCREEN - ADVICE:
         answer += pictures
     yield from answer
@@ -67,7 +82,9 @@ def lines(
         yield Text()
         yield Text(f"Folder: {folder}")
         return
-    end = [line for line in sections_lines(closing, prose) if line.plain]  # no empty line: one screen holds all of it
+    end = [
+        line for line in sections_lines(closing, prose) if line.plain
+    ]  # no empty line: one screen holds all of it
     yield from map(Text, advice(account, prose, SCREEN - len(answer) - 1 - len(end)))
     yield from end
 
@@ -91,18 +108,26 @@ def _changes(account: Account) -> list[Change]:
         change = line.verdict.change
         if change is not None:
             name = ", ".join(line.names if several else line.names[::2])
-            changes.append(Change(name, change.value, change.low, change.high, line.verdict.word))
+            changes.append(
+                Change(name, change.value, change.low, change.high, line.verdict.word)
+            )
     return changes
 
 
 def _measured(account: Account) -> str:
     """What was measured and by which rules, in a line."""
     counts = sorted(set(account.blocks.values()))
-    blocks = (f"{counts[0]} to " if len(counts) > 1 else "") + plural(counts[-1], "block")
+    blocks = (f"{counts[0]} to " if len(counts) > 1 else "") + plural(
+        counts[-1], "block"
+    )
     of_a_cell = " of a cell" if len(account.plan.experiment.cells) > 1 else ""
     rules = account.plan.rules
     # A note only, and yet always here: nobody can see whether the numbers were changed afterwards.
-    sealing = "; not sealed [folder.unsealed]" if UNSEALED in {each.rule for each in account.findings} else ""
+    sealing = (
+        "; not sealed [folder.unsealed]"
+        if UNSEALED in {each.rule for each in account.findings}
+        else ""
+    )
     return (
         f"{blocks}{of_a_cell}, {plural(account.trials, 'trial')} in "
         f"{duration(account.spent)}; margin {100 * rules.margin:g} %, level {100 * (1 - rules.alpha):g} %{sealing}."

@@ -13,8 +13,31 @@ if TYPE_CHECKING:
     from iodelta.verdict import Change
 
 COLUMNS = (
-    *("cell", "variant", "metric", "unit", "better", "baseline", "host", "word", "says", "blocks", "averaged"),
-    *("change", "low", "high", "level", "next", "next_low", "next_high", "spread", "between_hosts", "basis"),
+    *(
+        "cell",
+        "variant",
+        "metric",
+        "unit",
+        "better",
+        "baseline",
+        "host",
+        "word",
+        "says",
+        "blocks",
+        "averaged",
+    ),
+    *(
+        "change",
+        "low",
+        "high",
+        "level",
+        "next",
+        "next_low",
+        "next_high",
+        "spread",
+        "between_hosts",
+        "basis",
+    ),
     *("drained", "cpu", "disk", "kernel", "margin", "repeat", "schema"),
 )
 """Shares are fractions; the row without a host is that of all hosts, and its next is what the next host will show."""
@@ -35,7 +58,14 @@ def _hosts(found: FleetAccount, row: FleetRow) -> Iterator[tuple[object, ...]]:
     for one in row.hosts:
         member = members[one.host]
         yield (
-            *(*_about(row), one.host, one.word, one.obstacle or one.phrase, one.blocks, int(one.averaged)),
+            *(
+                *_about(row),
+                one.host,
+                one.word,
+                one.obstacle or one.phrase,
+                one.blocks,
+                int(one.averaged),
+            ),
             *(*_bounds(one.change), None, None, None, None, None, ""),
             *(member.drained, member.cpu, member.disk, member.kernel),
         )
@@ -57,13 +87,38 @@ def _without(found: FleetAccount) -> Iterator[tuple[object, ...]]:
     seen = {one.host for one in chain.from_iterable(row.hosts for row in found.rows)}
     for member in found.hosts:
         if member.name not in seen:
-            unknown = ("", "", "", "", "", "", member.name, "", "", member.blocks, 0, *(None,) * 9, "")
+            unknown = (
+                "",
+                "",
+                "",
+                "",
+                "",
+                "",
+                member.name,
+                "",
+                "",
+                member.blocks,
+                0,
+                *(None,) * 9,
+                "",
+            )
             yield (*unknown, member.drained, member.cpu, member.disk, member.kernel)
 
 
 def _about(row: FleetRow) -> tuple[str, ...]:
-    return row.cell, row.variant, row.metric.name, row.metric.unit, row.metric.better, row.baseline
+    return (
+        row.cell,
+        row.variant,
+        row.metric.name,
+        row.metric.unit,
+        row.metric.better,
+        row.baseline,
+    )
 
 
 def _bounds(change: Change | None) -> tuple[float | None, ...]:
-    return (change.value, change.low, change.high, change.level) if change is not None else (None,) * 4
+    return (
+        (change.value, change.low, change.high, change.level)
+        if change is not None
+        else (None,) * 4
+    )

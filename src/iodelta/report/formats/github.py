@@ -25,18 +25,27 @@ MOST = 10
 
 def commands(checks: Iterable[Check]) -> str:
     """The commands, worst first; of a level with too many the last says how many there are in all."""
-    levels: dict[str, list[Check]] = {level: [] for level in dict.fromkeys(LEVELS.values())}
+    levels: dict[str, list[Check]] = {
+        level: [] for level in dict.fromkeys(LEVELS.values())
+    }
     for check in checks:
         if check.word in LEVELS:
             levels[LEVELS[check.word]].append(check)
-    return "".join(_command(level, *one) for level, own in levels.items() for one in _few(own))
+    return "".join(
+        _command(level, *one) for level, own in levels.items() for one in _few(own)
+    )
 
 
 def _few(checks: Sequence[Check]) -> list[tuple[str, str]]:
-    told = [(f"{check.word}: {check.group}, {check.name}", check.says) for check in checks]
+    told = [
+        (f"{check.word}: {check.group}, {check.name}", check.says) for check in checks
+    ]
     if len(told) <= MOST:
         return told
-    return [*told[: MOST - 1], ("and more", f"{len(told) - MOST + 1} more are in the report")]
+    return [
+        *told[: MOST - 1],
+        ("and more", f"{len(told) - MOST + 1} more are in the report"),
+    ]
 
 
 def _command(level: str, title: str, message: str) -> str:

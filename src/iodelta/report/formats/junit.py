@@ -20,9 +20,15 @@ ELEMENTS = {
 
 def junit(question: str, checks: Iterable[Check]) -> str:
     """A suite for each cell, a case for each statement. No time is given: it would be that of the whole experiment."""
-    suites = [(group, tuple(own)) for group, own in groupby(checks, key=lambda check: check.group)]
+    suites = [
+        (group, tuple(own))
+        for group, own in groupby(checks, key=lambda check: check.group)
+    ]
     every = list(chain.from_iterable(own for _, own in suites))
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites{_counts(question or 'iodelta', every)}>"]
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<testsuites{_counts(question or 'iodelta', every)}>",
+    ]
     for group, own in suites:
         lines.append(f"  <testsuite{_counts(group, own)}>")
         lines += chain.from_iterable(map(_case, own))
@@ -38,14 +44,20 @@ def _counts(name: str, checks: Iterable[Check]) -> str:
         "errors": elements.count("error"),
         "skipped": elements.count("skipped"),
     }
-    return f" name={_quoted(name)}" + "".join(f' {key}="{number}"' for key, number in numbers.items())
+    return f" name={_quoted(name)}" + "".join(
+        f' {key}="{number}"' for key, number in numbers.items()
+    )
 
 
 def _case(check: Check) -> list[str]:
     head = f"    <testcase classname={_quoted(check.group)} name={_quoted(check.name)}>"
     element = ELEMENTS.get(check.word)
     if element is None:
-        return [head, f"      <system-out>{_text(check.says)}</system-out>", "    </testcase>"]
+        return [
+            head,
+            f"      <system-out>{_text(check.says)}</system-out>",
+            "    </testcase>",
+        ]
     # GitLab and Jenkins show the text of a failure, and the attribute of what is skipped.
     kind = "" if element == "skipped" else f' type="{check.word}"'
     inner = f"      <{element} message={_quoted(check.says)}{kind}>{_text(check.says)}</{element}>"
@@ -57,4 +69,6 @@ def _quoted(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")  # the last for "]]>"
+    return (
+        text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    )  # the last for "]]>"

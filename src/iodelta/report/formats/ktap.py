@@ -9,7 +9,12 @@ from collections.abc import Sequence
 
 from iodelta.report.stories.checks import Check
 
-DIRECTIVES = {"inconclusive": "SKIP", "unresolved": "SKIP", "finding": "SKIP", "unmeasured": "ERROR"}
+DIRECTIVES = {
+    "inconclusive": "SKIP",
+    "unresolved": "SKIP",
+    "finding": "SKIP",
+    "unmeasured": "ERROR",
+}
 """Word of a check -> the directive behind its name."""
 
 FAILED = ("regression", "unmeasured")
@@ -29,5 +34,7 @@ def _lines(number: int, check: Check) -> tuple[str, ...]:
     result = "not ok" if check.word in FAILED else "ok"
     directive = DIRECTIVES.get(check.word)
     last = f" # {directive} {check.word}" if directive else ""
-    name = f"{check.group}: {check.name}".replace("#", "\\x23")  # a # begins a directive
+    name = f"{check.group}: {check.name}".replace(
+        "#", "\\x23"
+    )  # a # begins a directive
     return (f"# {check.says}", f"{result} {number} {name}{last}")

@@ -71,14 +71,18 @@ def _section(section: Section) -> Iterator[str]:
         elif section.commands:
             yield from _command(plain(item.text))
         else:
-            yield from paragraph(item.text, f"{plain(item.label):<10}" if item.label else "- ")
+            yield from paragraph(
+                item.text, f"{plain(item.label):<10}" if item.label else "- "
+            )
             for text in item.below:
                 yield from paragraph(text, f"{INDENT}- ")
 
 
 def paragraph(text: str, mark: str = "") -> Iterator[str]:
     """Wrapped text, indented below its mark."""
-    width = WIDTH if mark else WIDTH - 1  # one column is left for what must not stand at the beginning of a line
+    width = (
+        WIDTH if mark else WIDTH - 1
+    )  # one column is left for what must not stand at the beginning of a line
     yield from wrap(f"{mark}{plain(text)}", width, " " * len(mark)) or [""]
 
 
@@ -86,7 +90,11 @@ def _command(line: str) -> Iterator[str]:
     """A command over several lines as a shell takes it: broken between words only, with a backslash."""
     if line.startswith("#"):
         yield from textwrap.wrap(
-            line, WIDTH, initial_indent=INDENT, subsequent_indent=f"{INDENT}#     ", break_on_hyphens=False
+            line,
+            WIDTH,
+            initial_indent=INDENT,
+            subsequent_indent=f"{INDENT}#     ",
+            break_on_hyphens=False,
         )
         return
     current = INDENT
@@ -95,7 +103,9 @@ def _command(line: str) -> Iterator[str]:
             yield f"{current} \\"
             current = INDENT * 3
         *broken, word = _broken(word)
-        yield from (f"{current}{' ' if current.strip() else ''}{part}\\" for part in broken)
+        yield from (
+            f"{current}{' ' if current.strip() else ''}{part}\\" for part in broken
+        )
         if broken:
             current = word
         else:
@@ -107,7 +117,11 @@ def _together(words: Sequence[str]) -> Iterator[str]:
     """Words, an option in one piece with the value that follows it."""
     waiting = ""
     for word in words:
-        if waiting and not word.startswith("-") and len(waiting) + len(word) < WIDTH - 14:
+        if (
+            waiting
+            and not word.startswith("-")
+            and len(waiting) + len(word) < WIDTH - 14
+        ):
             yield f"{waiting} {word}"
             waiting = ""
             continue
@@ -129,7 +143,9 @@ def _broken(word: str) -> list[str]:
         (text,) = shlex.split(word)
     except ValueError:
         return [word]
-    return [shlex.quote(text[at : at + room // 2]) for at in range(0, len(text), room // 2)]
+    return [
+        shlex.quote(text[at : at + room // 2]) for at in range(0, len(text), room // 2)
+    ]
 
 
 def _table(table: Table) -> Iterator[str]:
@@ -142,11 +158,22 @@ def _table(table: Table) -> Iterator[str]:
         elif row.note:
             names[at] += f" [{numbered[row.note]}]"
     heads = [plain(head) for head in table.heads]
-    widths = [_width(head, list(map(itemgetter(at), texts))) for at, head in enumerate(heads)]
+    widths = [
+        _width(head, list(map(itemgetter(at), texts))) for at, head in enumerate(heads)
+    ]
     longest = max(map(len, (*names, table.first)))
     yield from paragraph(table.title)
     for columns, gap, room in _parts(widths, longest):
-        yield from _part(table, names, heads, texts, [widths[at] for at in columns], columns, gap, room)
+        yield from _part(
+            table,
+            names,
+            heads,
+            texts,
+            [widths[at] for at in columns],
+            columns,
+            gap,
+            room,
+        )
     for note, number in numbered.items():
         yield from paragraph(note, f"{INDENT}[{number}] ")
 
@@ -193,17 +220,32 @@ def _part(
     tall = [_tall(heads[at], width) for at, width in zip(columns, widths, strict=True)]
     height = max(map(len, tall))
     for number in range(height):
-        row = [parts[number - height] if number >= height - len(parts) else "" for parts in tall]
-        yield line(table.first if number == height - 1 and room >= len(table.first) else "", row)
+        row = [
+            parts[number - height] if number >= height - len(parts) else ""
+            for parts in tall
+        ]
+        yield line(
+            table.first if number == height - 1 and room >= len(table.first) else "",
+            row,
+        )
     group = ""
     for line_of, name, own in zip(table.rows, names, texts, strict=True):
-        head, rest = (plain(line_of.group), name) if line_of.group else _split(name, room)
+        head, rest = (
+            (plain(line_of.group), name) if line_of.group else _split(name, room)
+        )
         if head:  # one line for all that have it in common
             if head != group:
-                yield from textwrap.wrap(f"{head}:", WIDTH, initial_indent=INDENT, subsequent_indent=INDENT * 2)
+                yield from textwrap.wrap(
+                    f"{head}:",
+                    WIDTH,
+                    initial_indent=INDENT,
+                    subsequent_indent=INDENT * 2,
+                )
             group, name = head, f" {rest}"
         if len(name) > room:
-            yield from textwrap.wrap(name, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT * 2)
+            yield from textwrap.wrap(
+                name, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT * 2
+            )
             name = ""
         yield line(name, [own[at] for at in columns])
 
@@ -211,7 +253,11 @@ def _part(
 def _tall(head: str, width: int) -> list[str]:
     """A heading in lines, cut where it has more than a reader could use."""
     lines = textwrap.wrap(head, max(width, 1)) or [""]
-    return lines if len(lines) <= TALLEST else [*lines[: TALLEST - 1], f"{lines[TALLEST - 1][: width - 1]}~"]
+    return (
+        lines
+        if len(lines) <= TALLEST
+        else [*lines[: TALLEST - 1], f"{lines[TALLEST - 1][: width - 1]}~"]
+    )
 
 
 def _split(name: str, room: int) -> tuple[str, str]:
@@ -225,7 +271,10 @@ def _width(head: str, cells: Sequence[str]) -> int:
     """As wide as its cells; the heading takes several lines rather than make it wider."""
     widest = max((len(cell) for cell in cells), default=0)
     part = max((len(word) for word in re.split(r"[\s-]", head)), default=0)
-    return max(widest, min(max(part + 1 if "-" in head else part, -(-len(head) // TALLEST)), 12))
+    return max(
+        widest,
+        min(max(part + 1 if "-" in head else part, -(-len(head) // TALLEST)), 12),
+    )
 
 
 def _text(cell: Cell) -> str:

@@ -13,7 +13,9 @@ SPECIAL = re.compile(r"[\\`*\[<|~$]|&(?=[#\w])|(?<![^\W_])_|_(?![^\W_])")
 BEGINS = re.compile(r"^(?:[#+=:>-]|\d+(?=[.)](?:\s|$)))")
 """What means something at the beginning of a line."""
 
-LIVE = re.compile(r"@(?=[\w-])|(?<=:)//|www(?=\.)|#(?=\d)|GH(?=-\d)|:(?=[\w+-]+:)", re.IGNORECASE)
+LIVE = re.compile(
+    r"@(?=[\w-])|(?<=:)//|www(?=\.)|#(?=\d)|GH(?=-\d)|:(?=[\w+-]+:)", re.IGNORECASE
+)
 """What GitHub makes live without any markup: people, addresses, issues, pictures of faces."""
 
 
@@ -55,7 +57,9 @@ def _table(table: Table) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
     if numbered:
         yield ""
-        yield from (f"\\[{number}] {escaped(note)}  " for note, number in numbered.items())
+        yield from (
+            f"\\[{number}] {escaped(note)}  " for note, number in numbered.items()
+        )
 
 
 def _cell(cell: Cell) -> str:
@@ -68,11 +72,17 @@ def _section(section: Section) -> Iterator[str]:
     yield ""
     if not (section.commands or section.drawing):
         for item in section.items:
-            yield f"- **{escaped(item.label)}**: {escaped(item.text)}" if item.label else f"- {first(item.text)}"
+            yield (
+                f"- **{escaped(item.label)}**: {escaped(item.text)}"
+                if item.label
+                else f"- {first(item.text)}"
+            )
             yield from (f"  - {first(below)}" for below in item.below)
         return
     text = "\n".join(item.text for item in section.items)
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    fence = "`" * max(
+        3, 1 + max((len(run) for run in re.findall("`+", text)), default=0)
+    )
     yield f"{fence}{'sh' if section.commands else 'text'}"
     yield text
     yield fence
@@ -83,9 +93,14 @@ def escaped(text: str) -> str:
 
     What GitHub makes live without markup is cut by an empty comment, which no reader sees.
     """
-    return LIVE.sub(r"\g<0><!-- -->", SPECIAL.sub(r"\\\g<0>", " ".join(text.split("\n"))))
+    return LIVE.sub(
+        r"\g<0><!-- -->", SPECIAL.sub(r"\\\g<0>", " ".join(text.split("\n")))
+    )
 
 
 def first(text: str) -> str:
     """As ``escaped``, where it begins a line or the text of a list item."""
-    return BEGINS.sub(lambda found: f"{found[0]}<!-- -->" if found[0].isdigit() else f"\\{found[0]}", escaped(text))
+    return BEGINS.sub(
+        lambda found: f"{found[0]}<!-- -->" if found[0].isdigit() else f"\\{found[0]}",
+        escaped(text),
+    )

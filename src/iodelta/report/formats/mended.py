@@ -20,15 +20,26 @@ def mended(found: Audited) -> str:
     reasons: dict[str, int] = {}
     parts = []
     failed = set(found.failed)
-    rows = [(index, run) for index, run in enumerate(found.runs) if run.format == "table"]
-    for (title, columns), group in groupby(rows, key=lambda row: (row[1].table, tuple(row[1].labels))):
+    rows = [
+        (index, run) for index, run in enumerate(found.runs) if run.format == "table"
+    ]
+    for (title, columns), group in groupby(
+        rows, key=lambda row: (row[1].table, tuple(row[1].labels))
+    ):
         parts.append(f"### {_cell(title)}\n" if title else "")
         parts.append(f"| {' | '.join(map(_cell, columns))} | |")
         parts.append("|" + "---|" * (len(columns) + 1))
         for index, run in group:
-            cells = [_mended(text, repairs.get((index, column)), reasons) for column, text in run.labels.items()]
-            spoilt = index in failed and not any((index, column) in repairs for column in run.labels)
-            parts.append(f"| {' | '.join(cells)} | {'not to be used' if spoilt else ''} |")
+            cells = [
+                _mended(text, repairs.get((index, column)), reasons)
+                for column, text in run.labels.items()
+            ]
+            spoilt = index in failed and not any(
+                (index, column) in repairs for column in run.labels
+            )
+            parts.append(
+                f"| {' | '.join(cells)} | {'not to be used' if spoilt else ''} |"
+            )
         parts.append("")
     notes = [f"[{number}] {reason}" for reason, number in reasons.items()]
     return "\n".join([*parts, *notes]) + "\n"

@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 BARS = "▁▂▃▄▅▆▇█"
 """Of a row of small bars, the lowest first."""
 
-MARKS = {"regression": "▼", "improvement": "▲", "equivalent": "■", "inconclusive": "○", "no verdict": "◆"}
+MARKS = {
+    "regression": "▼",
+    "improvement": "▲",
+    "equivalent": "■",
+    "inconclusive": "○",
+    "no verdict": "◆",
+}
 """The shapes of the words, as on the page."""
 
 REACH, LEFT, RIGHT, ZERO, EDGE = "─◄►│┊"
@@ -78,7 +84,9 @@ def bars(changes: Sequence[Change], margin: float, width: int) -> Iterator[Text]
     yield Text(f"{INDENT}{'':{before}}{INDENT}{_scale(reach, room)}", style="dim")
     for name, change in zip(names, changes, strict=True):
         line = Text(f"{INDENT}{name}{' ' * (before - cell_len(name))}{INDENT}")
-        yield line.append(_bar(change, reach, margin, room), style=STYLES.get(change.word, ""))
+        yield line.append(
+            _bar(change, reach, margin, room), style=STYLES.get(change.word, "")
+        )
 
 
 def _cut(names: Sequence[str], width: int) -> list[str]:
@@ -97,7 +105,11 @@ def bars_of(found: Comparison, width: int) -> Iterator[Text]:
     changes = []
     for one in found.compared:
         if one.change is not None:
-            known = one.basis != "single runs" and math.isfinite(one.change.low) and math.isfinite(one.change.high)
+            known = (
+                one.basis != "single runs"
+                and math.isfinite(one.change.low)
+                and math.isfinite(one.change.high)
+            )
             low, high = (one.change.low, one.change.high) if known else (None, None)
             variant = one.variant if len(found.variants) > 1 else ""
             name = ", ".join(filter(None, (one.cell, variant, name_of(one, several))))
@@ -111,7 +123,11 @@ def _reach(changes: Sequence[Change], margin: float) -> float:
     largest = max(abs(change.change) for change in changes)
     ends = chain.from_iterable((change.low, change.high) for change in changes)
     bounds = [abs(end) for end in ends if end is not None]
-    return max(1.1 * largest, 1.5 * margin, min(3 * max(largest, margin), 1.05 * max(bounds, default=0.0)))
+    return max(
+        1.1 * largest,
+        1.5 * margin,
+        min(3 * max(largest, margin), 1.05 * max(bounds, default=0.0)),
+    )
 
 
 def _scale(reach: float, room: int) -> str:
@@ -142,21 +158,30 @@ def _bar(change: Change, reach: float, margin: float, room: int) -> str:
 def sparks(rows: Iterable[Row], width: int) -> Iterator[Text]:
     """IOPS over iodepth, or over jobs, of runs that differ in nothing else: a small bar for each, on a scale
     from 0; on a logarithmic one where they are far apart."""
-    found = list(chain.from_iterable(_sweeps(rows, axis) for axis in ("iodepth", "jobs")))
+    found = list(
+        chain.from_iterable(_sweeps(rows, axis) for axis in ("iodepth", "jobs"))
+    )
     if found:
         yield Text()
         yield Text("IOPS of each sweep, from 0:", style="dim")
     for name, curve in found[:MOST]:
         wide = min(curve) > 0 and max(curve) > WIDE * min(curve)
         places = [math.log(rate / min(curve)) for rate in curve] if wide else curve
-        drawn = "".join(BARS[min(int(place / max(places) * len(BARS)), len(BARS) - 1)] for place in places)
+        drawn = "".join(
+            BARS[min(int(place / max(places) * len(BARS)), len(BARS) - 1)]
+            for place in places
+        )
         scale = ", logarithmic" if wide else ""
-        said = f"{quantity(curve[0], 'IOPS')} to {quantity(curve[-1], 'IOPS')} IOPS{scale}"
+        said = (
+            f"{quantity(curve[0], 'IOPS')} to {quantity(curve[-1], 'IOPS')} IOPS{scale}"
+        )
         room = width - cell_len(drawn) - len(said) - 3 * len(INDENT)
         yield Text(f"{INDENT}{drawn}{INDENT}{said}{INDENT}{cut(name, max(room, 12))}")
     if len(found) > MOST:
         more = plural(len(found) - MOST, "more sweep")
-        yield Text(f"{INDENT}{more}; `iodelta show ... -o page.html` draws all", style="dim")
+        yield Text(
+            f"{INDENT}{more}; `iodelta show ... -o page.html` draws all", style="dim"
+        )
 
 
 def _sweeps(rows: Iterable[Row], axis: str) -> Iterator[tuple[str, list[float]]]:
@@ -166,18 +191,37 @@ def _sweeps(rows: Iterable[Row], axis: str) -> Iterator[tuple[str, list[float]]]
     for row in rows:
         at, rate = getattr(row, axis), row.iops.value if row.iops else math.nan
         if at and math.isfinite(rate):
-            key = (row.name.rpartition("/")[0], row.rw, row.bs, row.kind, row.ioengine, getattr(row, other))
+            key = (
+                row.name.rpartition("/")[0],
+                row.rw,
+                row.bs,
+                row.kind,
+                row.ioengine,
+                getattr(row, other),
+            )
             groups.setdefault(key, []).append((at, rate))
     for (folder, rw, bs, kind, _, held), points in groups.items():
         ordered = sorted(points)
         rates = [rate for _, rate in ordered]
-        if len(ordered) >= LEAST and len({at for at, _ in ordered}) == len(ordered) and max(rates) > 0:
+        if (
+            len(ordered) >= LEAST
+            and len({at for at, _ in ordered}) == len(ordered)
+            and max(rates) > 0
+        ):
             where = f"{other} {held}" if held and held != 1 else ""
-            work = " ".join(str(part) for part in (rw, quantity_of(bs), kind if rw != kind else "", where) if part)
+            work = " ".join(
+                str(part)
+                for part in (rw, quantity_of(bs), kind if rw != kind else "", where)
+                if part
+            )
             name = f"{axis} {ordered[0][0]} to {ordered[-1][0]}: {work}"
             yield inert(f"{name}, {folder}" if folder else name), rates
 
 
 def quantity_of(size: object) -> str:
     """A block size as fio writes it."""
-    return f"{size // 1024}k" if isinstance(size, int) and size % 1024 == 0 else str(size or "")
+    return (
+        f"{size // 1024}k"
+        if isinstance(size, int) and size % 1024 == 0
+        else str(size or "")
+    )

@@ -47,10 +47,14 @@ def of_disk_plan(answer: DiskPlanAnswer) -> str:
     found, schema = answer.survey, "iodelta.prepare-plan.csv/1"
     purge = answer.plan.question.prepare.purge
     path, cost = found.target.path, found.cost
-    steps: list[tuple[object, ...]] = [(path, f"purge by {purge}", None, None, schema)] * (purge != "none")
+    steps: list[tuple[object, ...]] = [
+        (path, f"purge by {purge}", None, None, schema)
+    ] * (purge != "none")
     if cost.fill_bytes:
         steps.append((path, "fill", cost.fill_bytes, cost.fill_seconds, schema))
-    return csv_text(STEPS, [*steps, (path, "rounds", None, cost.rounds_seconds, schema)])
+    return csv_text(
+        STEPS, [*steps, (path, "rounds", None, cost.rounds_seconds, schema)]
+    )
 
 
 BOOTS = ("boot", "variant", "kernel", "purpose", "seed", "memory_mib", "schema")
@@ -62,7 +66,14 @@ def of_path_plan(answer: PathPlanAnswer) -> str:
     plan, rows = answer.plan, []
     for boot in plan.boots:
         arm = plan.arm(boot.variant)
-        where = (boot.number, boot.variant, arm.kernel.release, boot.purpose, boot.seed, arm.memory)
+        where = (
+            boot.number,
+            boot.variant,
+            arm.kernel.release,
+            boot.purpose,
+            boot.seed,
+            arm.memory,
+        )
         rows.append((*where, "iodelta.path-plan.csv/1"))
     return csv_text(BOOTS, rows)
 
@@ -76,11 +87,28 @@ def of_search_plan(answer: SearchPlanAnswer) -> str:
     titles = answer.titles or answer.items
     numbered = enumerate(zip(answer.items, titles, strict=True))
     schema = "iodelta.search-plan.csv/1"
-    return csv_text(ITEMS, [(n, item, title, int(title == answer.next), schema) for n, (item, title) in numbered])
+    return csv_text(
+        ITEMS,
+        [
+            (n, item, title, int(title == answer.next), schema)
+            for n, (item, title) in numbered
+        ],
+    )
 
 
 NOISE = (
-    *("metric", "unit", "within", "between", "drift", "pairing", "ten_minutes", "hour", "night", "comparisons"),
+    *(
+        "metric",
+        "unit",
+        "within",
+        "between",
+        "drift",
+        "pairing",
+        "ten_minutes",
+        "hour",
+        "night",
+        "comparisons",
+    ),
     *("alarms", "bound", "trials", "stalled", "workload", "disk", "schema"),
 )
 """Of a calibration of a machine. Noise and changes are fractions."""
@@ -89,10 +117,31 @@ NOISE = (
 def of_calibrated(answer: CalibrationAnswer) -> str:
     """One row per metric."""
     found = answer.calibration
-    counts = (found.comparisons, found.alarms, answer.bound, found.trials, found.stalled)
+    counts = (
+        found.comparisons,
+        found.alarms,
+        answer.bound,
+        found.trials,
+        found.stalled,
+    )
     constant = (*counts, found.workload, found.disk, "iodelta.calibration.csv/1")
     rows = []
     for one in found.metrics:
-        noise = (one.noise.within, one.noise.between, one.noise.drift, one.noise.pairing)
-        rows.append((one.metric.name, one.metric.unit, *noise, one.ten_minutes, one.hour, one.night, *constant))
+        noise = (
+            one.noise.within,
+            one.noise.between,
+            one.noise.drift,
+            one.noise.pairing,
+        )
+        rows.append(
+            (
+                one.metric.name,
+                one.metric.unit,
+                *noise,
+                one.ten_minutes,
+                one.hour,
+                one.night,
+                *constant,
+            )
+        )
     return csv_text(NOISE, rows)

@@ -56,13 +56,17 @@ def _json(result: Result, detail: Detail) -> bytes:
 def _junit(result: Result, detail: Detail) -> bytes:
     from iodelta.report.formats.junit import junit
 
-    return junit(story_of(result, detail).question, checks_of(result)).encode("utf-8", "backslashreplace")
+    return junit(story_of(result, detail).question, checks_of(result)).encode(
+        "utf-8", "backslashreplace"
+    )
 
 
 def _ktap(result: Result, detail: Detail) -> bytes:
     from iodelta.report.formats.ktap import ktap
 
-    return ktap(story_of(result, detail).question, checks_of(result)).encode("utf-8", "backslashreplace")
+    return ktap(story_of(result, detail).question, checks_of(result)).encode(
+        "utf-8", "backslashreplace"
+    )
 
 
 def _github(result: Result, detail: Detail) -> bytes:

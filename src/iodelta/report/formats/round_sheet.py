@@ -8,7 +8,18 @@ from iodelta.report.formats.spreadsheet import csv_text
 from iodelta.study.preparation import PrepareAnswer
 
 COLUMNS = (
-    *("disk", "round", "started", "seconds", "iops", "written_bytes", "range", "slope", "steady_window", "after_rest"),
+    *(
+        "disk",
+        "round",
+        "started",
+        "seconds",
+        "iops",
+        "written_bytes",
+        "range",
+        "slope",
+        "steady_window",
+        "after_rest",
+    ),
     *("state", "size_bytes", "filled_bytes", "purged", "schema"),
 )
 """Shares are fractions; range and slope are of the five rounds that end with this one."""
@@ -21,8 +32,18 @@ def of_preparation(account: PrepareAnswer) -> str:
 
 def _rows(account: PrepareAnswer) -> Iterator[tuple[object, ...]]:
     disk = account.disk
-    constant = (disk.state, disk.size, disk.filled, disk.purged, "iodelta.prepare.csv/1")
+    constant = (
+        disk.state,
+        disk.size,
+        disk.filled,
+        disk.purged,
+        "iodelta.prepare.csv/1",
+    )
     for one in disk.rounds:
-        window = (one.window.range, one.window.slope, one.window.steady) if one.window else (None, None, None)
+        window = (
+            (one.window.range, one.window.slope, one.window.steady)
+            if one.window
+            else (None, None, None)
+        )
         values = (disk.path, one.round, one.started, one.seconds, one.iops, one.written)
         yield (*values, *window, one.rested, *constant)

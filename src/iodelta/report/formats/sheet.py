@@ -51,12 +51,60 @@ def csv_of(result: Result) -> str:
 
 
 VERDICTS = (
-    *("cell", "condition", "metric", "unit", "better", "baseline", "variant", "verdict", "phrase", "blocks"),
-    *("baseline_median", "variant_median", "change", "low", "high", "level", "smallest_change", "total_change", "sd"),
-    *("p", "p_looks", "p_family", "q", "blocks_needed", "best", "findings", "question", "margin", "order", "looks"),
+    *(
+        "cell",
+        "condition",
+        "metric",
+        "unit",
+        "better",
+        "baseline",
+        "variant",
+        "verdict",
+        "phrase",
+        "blocks",
+    ),
+    *(
+        "baseline_median",
+        "variant_median",
+        "change",
+        "low",
+        "high",
+        "level",
+        "smallest_change",
+        "total_change",
+        "sd",
+    ),
+    *(
+        "p",
+        "p_looks",
+        "p_family",
+        "q",
+        "blocks_needed",
+        "best",
+        "findings",
+        "question",
+        "margin",
+        "order",
+        "looks",
+    ),
     *("seed", "decided_in_advance", "calibration", "state", "repeat", "schema"),
-    *("variant_measured", "basis", "typical_change", "direct_change", "carry_over", "carry_low", "carry_high"),
-    *("adjusted_change", "stalled", "stalls_not_excluded", "flagged_blocks", "unflagged_change", "two_speeds"),
+    *(
+        "variant_measured",
+        "basis",
+        "typical_change",
+        "direct_change",
+        "carry_over",
+        "carry_low",
+        "carry_high",
+    ),
+    *(
+        "adjusted_change",
+        "stalled",
+        "stalls_not_excluded",
+        "flagged_blocks",
+        "unflagged_change",
+        "two_speeds",
+    ),
     "smallest_p",
 )
 """Of an experiment. Shares are fractions: a change of -0.02 is 2 % less."""
@@ -77,7 +125,13 @@ def _verdicts(account: Account) -> Iterator[tuple[object, ...]]:
     looks = " ".join(map(str, plan.rules.looks))
     calibrated = " ".join(map(quoted, account.calibrations[:1])) or "not calibrated"
     constant = (
-        *(plan.experiment.question, plan.rules.margin, "randomised blocks", looks, plan.seed),
+        *(
+            plan.experiment.question,
+            plan.rules.margin,
+            "randomised blocks",
+            looks,
+            plan.seed,
+        ),
         *("order, rules, looks, margin, level", calibrated, account.state),
         *(account.again.run if account.again else "", "iodelta.verdicts.csv/1"),
     )
@@ -88,11 +142,37 @@ def _verdicts(account: Account) -> Iterator[tuple[object, ...]]:
         rules = dict.fromkeys([*(one.rule for one in v.findings), *everywhere])
         marked = best.get((v.cell, v.metric.name), ())
         yield (
-            *(v.cell, conditions.get(v.cell, ""), v.metric.name, v.metric.unit, v.metric.better, v.baseline, v.variant),
+            *(
+                v.cell,
+                conditions.get(v.cell, ""),
+                v.metric.name,
+                v.metric.unit,
+                v.metric.better,
+                v.baseline,
+                v.variant,
+            ),
             *(v.word, v.phrase, v.blocks, v.baseline_value, v.variant_value),
-            *(change.value if change else None, low, high, change.level if change else None, half),
-            *(v.total.value if v.total else None, v.sd, v.p, v.p_looks, v.p_family, v.q),
-            *(v.needed.blocks if v.needed else None, " ".join(marked), " ".join(rules), *constant),
+            *(
+                change.value if change else None,
+                low,
+                high,
+                change.level if change else None,
+                half,
+            ),
+            *(
+                v.total.value if v.total else None,
+                v.sd,
+                v.p,
+                v.p_looks,
+                v.p_family,
+                v.q,
+            ),
+            *(
+                v.needed.blocks if v.needed else None,
+                " ".join(marked),
+                " ".join(rules),
+                *constant,
+            ),
             *_evidence(v),
         )
 
@@ -101,18 +181,47 @@ def _evidence(v: Verdict) -> tuple[object, ...]:
     """What stands behind the word, as numbers; empty where unknown."""
     carry = v.carry.change if v.carry else None
     return (
-        *(v.variant_measured, v.basis, v.typical.value if v.typical else None, v.direct.value if v.direct else None),
+        *(
+            v.variant_measured,
+            v.basis,
+            v.typical.value if v.typical else None,
+            v.direct.value if v.direct else None,
+        ),
         *((carry.value, carry.low, carry.high) if carry else (None, None, None)),
         v.carry.adjusted if v.carry else None,
         " ".join(map(str, v.stalls.variant)) if v.stalls else None,
         v.stalls.not_excluded if v.stalls else None,
-        *(v.flagged, v.unflagged.value if v.unflagged else None, int(v.two_speeds), v.smallest_p),
+        *(
+            v.flagged,
+            v.unflagged.value if v.unflagged else None,
+            int(v.two_speeds),
+            v.smallest_p,
+        ),
     )
 
 
 COMPARED = (
-    *("cell", "metric", "unit", "better", "baseline", "variant", "verdict", "says", "basis", "baseline_runs"),
-    *("variant_runs", "baseline_median", "variant_median", "baseline_spread", "variant_spread", "change", "low"),
+    *(
+        "cell",
+        "metric",
+        "unit",
+        "better",
+        "baseline",
+        "variant",
+        "verdict",
+        "says",
+        "basis",
+        "baseline_runs",
+    ),
+    *(
+        "variant_runs",
+        "baseline_median",
+        "variant_median",
+        "baseline_spread",
+        "variant_spread",
+        "change",
+        "low",
+    ),
     *("high", "resolved", "margin", "findings", "differs_in", "repeat", "schema"),
 )
 """Of a comparison. Shares are fractions."""
@@ -128,19 +237,77 @@ def _compared(found: Comparison) -> Iterator[tuple[object, ...]]:
     repeat = f"iodelta compare {' '.join(map(pasted, found.paths))}"
     for one in found.compared:
         change = one.change
-        differs = ", ".join(dict.fromkeys(other.group for other in found.differences.get(one.variant, ())))
+        differs = ", ".join(
+            dict.fromkeys(
+                other.group for other in found.differences.get(one.variant, ())
+            )
+        )
         yield (
-            *(one.cell, one.metric, one.unit, one.better, found.baseline, one.variant, one.word, one.says, one.basis),
+            *(
+                one.cell,
+                one.metric,
+                one.unit,
+                one.better,
+                found.baseline,
+                one.variant,
+                one.word,
+                one.says,
+                one.basis,
+            ),
             *(*one.runs, *one.values, *one.spread),
-            *((change.value, change.low, change.high) if change else (None, None, None)),
-            *(int(one.resolved), found.margin, everywhere, differs, repeat, "iodelta.compare.csv/1"),
+            *(
+                (change.value, change.low, change.high)
+                if change
+                else (None, None, None)
+            ),
+            *(
+                int(one.resolved),
+                found.margin,
+                everywhere,
+                differs,
+                repeat,
+                "iodelta.compare.csv/1",
+            ),
         )
 
 
 SHOWN = (
-    *("group", "name", "kind", "runs", "rw", "bs", "iodepth", "jobs", "ioengine", "direct", "fio_version", "format"),
-    *("iops", "iops_low", "iops_high", "bytes_per_s", "latency", "mean_ns", "p50_ns", "p99_ns", "p99.9_ns"),
-    *("p99_low", "p99_high", "error", "short", "dropped", "severity", "rules", "file", "line"),
+    *(
+        "group",
+        "name",
+        "kind",
+        "runs",
+        "rw",
+        "bs",
+        "iodepth",
+        "jobs",
+        "ioengine",
+        "direct",
+        "fio_version",
+        "format",
+    ),
+    *(
+        "iops",
+        "iops_low",
+        "iops_high",
+        "bytes_per_s",
+        "latency",
+        "mean_ns",
+        "p50_ns",
+        "p99_ns",
+        "p99.9_ns",
+    ),
+    *(
+        "p99_low",
+        "p99_high",
+        "error",
+        "short",
+        "dropped",
+        "severity",
+        "rules",
+        "file",
+        "line",
+    ),
     *("metric", "unit", "value", "value_low", "value_high"),
 )
 """Of an import; the last columns are of a command that is not fio, which has a row for each of its numbers."""
@@ -165,19 +332,50 @@ def _of_run(row: Row) -> tuple[object, ...]:
 
     p50, p99, p999 = (row.point(percent) for percent in POINTS)
     return (
-        *(row.group, row.name, row.kind, row.runs, row.rw, row.bs, row.iodepth, row.jobs, row.ioengine),
+        *(
+            row.group,
+            row.name,
+            row.kind,
+            row.runs,
+            row.rw,
+            row.bs,
+            row.iodepth,
+            row.jobs,
+            row.ioengine,
+        ),
         *("" if row.direct is None else int(row.direct), row.fio_version, row.format),
         *((row.iops.value, row.iops.low, row.iops.high) if row.iops else ("", "", "")),
         row.bandwidth.value if row.bandwidth else "",
         *(row.latency, row.mean.value if row.mean else ""),
         *(point.value if point else "" for point in (p50, p99, p999)),
         *((p99.low, p99.high) if p99 else ("", "")),
-        *(row.error, row.short, row.dropped, row.severity, " ".join(row.rules), row.file, row.line),
+        *(
+            row.error,
+            row.short,
+            row.dropped,
+            row.severity,
+            " ".join(row.rules),
+            row.file,
+            row.line,
+        ),
     )
 
 
 SEARCHED = (
-    *("item", "title", "place", "runs", "metric", "unit", "better", "median", "change", "low", "high", "culprit"),
+    *(
+        "item",
+        "title",
+        "place",
+        "runs",
+        "metric",
+        "unit",
+        "better",
+        "median",
+        "change",
+        "low",
+        "high",
+        "culprit",
+    ),
     *("said_good", "said_bad", "skipped", "state", "margin", "seed", "schema"),
 )
 """Of a search: one row per item that was measured, answered for, or skipped."""
@@ -191,23 +389,68 @@ def of_search(found: SearchAccount) -> str:
 def _searched(found: SearchAccount) -> Iterator[tuple[object, ...]]:
     question = found.question
     culprits = {one.item for one in found.culprits}
-    constant = (found.state, question.rules.margin, question.rules.seed, "iodelta.bisect.csv/1")
+    constant = (
+        found.state,
+        question.rules.margin,
+        question.rules.seed,
+        "iodelta.bisect.csv/1",
+    )
     named = (question.metric, question.unit, question.better)
     for level in found.levels:
         change = level.change
-        bounds = (change.value, change.low, change.high) if change else (None, None, None)
-        measured = (level.runs, *named, level.value, *bounds, int(level.item in culprits))
-        yield (level.item, level.title, level.place, *measured, None, None, "", *constant)
+        bounds = (
+            (change.value, change.low, change.high) if change else (None, None, None)
+        )
+        measured = (
+            level.runs,
+            *named,
+            level.value,
+            *bounds,
+            int(level.item in culprits),
+        )
+        yield (
+            level.item,
+            level.title,
+            level.place,
+            *measured,
+            None,
+            None,
+            "",
+            *constant,
+        )
     for said in found.answers:
         unknown = (None, *named, None, None, None, None, int(said.item in culprits))
-        yield (said.item, said.title, said.place, *unknown, said.good, said.bad, "", *constant)
+        yield (
+            said.item,
+            said.title,
+            said.place,
+            *unknown,
+            said.good,
+            said.bad,
+            "",
+            *constant,
+        )
     for one in found.skipped:
         unknown = (None, *named, None, None, None, None, int(one.item in culprits))
         yield (one.item, one.title, None, *unknown, None, None, one.reason, *constant)
 
 
 ATTRIBUTED = (
-    *("kind", "patches", "over", "name", "metric", "change", "low", "high", "p", "shown", "runs", "median", "reason"),
+    *(
+        "kind",
+        "patches",
+        "over",
+        "name",
+        "metric",
+        "change",
+        "low",
+        "high",
+        "p",
+        "shown",
+        "runs",
+        "median",
+        "reason",
+    ),
     *("blocks", "state", "schema"),
 )
 """Of an attribution. Kind: whole, alone, on top, share, together, combination; patches are numbered from 1."""
@@ -223,20 +466,56 @@ def _attributed(found: AttributionAccount) -> Iterator[tuple[object, ...]]:
     metric, measured = found.question.metric, (None, None, "")
     everything = _numbered(range(1, len(found.patches) + 1))
     if found.whole:
-        yield ("whole", everything, "", "", metric, *_ends(found.whole), None, None, *measured)
+        yield (
+            "whole",
+            everything,
+            "",
+            "",
+            metric,
+            *_ends(found.whole),
+            None,
+            None,
+            *measured,
+        )
     for kind, steps in (("alone", found.alone), ("on top", found.on_top)):
         for one in filter(None, steps):
-            place = (kind, _numbered(one.patches), _numbered(one.over), one.name, metric)
+            place = (
+                kind,
+                _numbered(one.patches),
+                _numbered(one.over),
+                one.name,
+                metric,
+            )
             yield (*place, *_ends(one.change), one.p, int(one.real), *measured)
     for number, share in enumerate(found.shares, 1):
         if share:
-            yield ("share", number, "", found.patches[number - 1], metric, *_ends(share), None, None, *measured)
+            yield (
+                "share",
+                number,
+                "",
+                found.patches[number - 1],
+                metric,
+                *_ends(share),
+                None,
+                None,
+                *measured,
+            )
     for part in found.parts:
         place = ("together", _numbered(part.patches), "", "", metric)
         yield (*place, *_ends(part.change), part.p, int(part.real), *measured)
     for run in found.combinations:
         unknown = (None, None, None, None, None)
-        yield ("combination", run.item, "", run.title, metric, *unknown, run.runs, run.value, run.reason)
+        yield (
+            "combination",
+            run.item,
+            "",
+            run.title,
+            metric,
+            *unknown,
+            run.runs,
+            run.value,
+            run.reason,
+        )
 
 
 def _numbered(patches: Iterable[int]) -> str:
@@ -248,7 +527,16 @@ def _ends(change: Changed) -> tuple[float | None, ...]:
 
 
 COUNTED = (
-    *("cell", "direction", "unit", "baseline", "variant", "path", "baseline_count", "variant_count"),
+    *(
+        "cell",
+        "direction",
+        "unit",
+        "baseline",
+        "variant",
+        "path",
+        "baseline_count",
+        "variant_count",
+    ),
     *("change", "low", "high", "bar", "reason", "not_seen"),
 )
 """Of counted instructions."""
@@ -262,12 +550,38 @@ def of_path(account: PathAccount) -> str:
 def _counted(account: PathAccount) -> Iterator[tuple[object, ...]]:
     for one in account.shifts:
         yield (
-            *(one.cell, one.kind, "instructions per I/O", account.baseline, one.variant, one.word, one.baseline),
-            *(one.value, one.change, one.low, one.high, one.bar, one.reason, account.blind),
+            *(
+                one.cell,
+                one.kind,
+                "instructions per I/O",
+                account.baseline,
+                one.variant,
+                one.word,
+                one.baseline,
+            ),
+            *(
+                one.value,
+                one.change,
+                one.low,
+                one.high,
+                one.bar,
+                one.reason,
+                account.blind,
+            ),
         )
 
 
-AUDITED = ("kind", "severity", "rule", "place", "explanation", "remedy", "mended", "repeat", "schema")
+AUDITED = (
+    "kind",
+    "severity",
+    "rule",
+    "place",
+    "explanation",
+    "remedy",
+    "mended",
+    "repeat",
+    "schema",
+)
 """Of an audit. Kind: rule, reader, claim or not read; mended is how many cells have a repair."""
 
 
@@ -284,18 +598,61 @@ def _audited(found: Audited) -> Iterator[tuple[object, ...]]:
         yield ("reader", *_finding(finding), 0)
     for claim in found.claims:
         wrong = claim.finding()
-        yield ("claim", *(_finding(wrong) if wrong else ("", "claim.holds", claim.sentence, claim.explanation, "")), 0)
+        yield (
+            "claim",
+            *(
+                _finding(wrong)
+                if wrong
+                else ("", "claim.holds", claim.sentence, claim.explanation, "")
+            ),
+            0,
+        )
     for refusal in found.refusals:
-        yield ("not read", "", "", f"{refusal.place.file}:{refusal.place.line}", refusal.reason, "", 0)
+        yield (
+            "not read",
+            "",
+            "",
+            f"{refusal.place.file}:{refusal.place.line}",
+            refusal.reason,
+            "",
+            0,
+        )
 
 
 def _finding(finding: Finding) -> tuple[object, ...]:
-    return finding.severity, finding.rule, finding.place, finding.explanation, finding.remedy
+    return (
+        finding.severity,
+        finding.rule,
+        finding.place,
+        finding.explanation,
+        finding.remedy,
+    )
 
 
 REPRODUCED = (
-    *("cell", "variant", "metric", "baseline", "word", "basis", "there", "there_low", "there_high", "there_basis"),
-    *("here", "here_low", "here_high", "here_basis", "ratio", "ratio_low", "ratio_high", "same_size_up_to", "says"),
+    *(
+        "cell",
+        "variant",
+        "metric",
+        "baseline",
+        "word",
+        "basis",
+        "there",
+        "there_low",
+        "there_high",
+        "there_basis",
+    ),
+    *(
+        "here",
+        "here_low",
+        "here_high",
+        "here_basis",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "same_size_up_to",
+        "says",
+    ),
     *("margin", "repeat", "schema"),
 )
 """Of a reproduction. Changes are fractions; a ratio is here over there, and the same size up to that factor."""
@@ -308,16 +665,36 @@ _UNKNOWN = (None,) * (len(REPRODUCED) - 9)
 def of_reproduction(found: Reproduced) -> str:
     """One row per change that both sides have; then those of one side only."""
     constant = (found.margin, "; ".join(found.again), "iodelta.reproduction.csv/1")
-    return csv_text(REPRODUCED, ((*row, *constant) for row in _reproduced(found, found.there.baseline)))
+    return csv_text(
+        REPRODUCED,
+        ((*row, *constant) for row in _reproduced(found, found.there.baseline)),
+    )
 
 
-def _reproduced(found: Reproduced | ReproducedHost, baseline: str) -> Iterator[tuple[object, ...]]:
+def _reproduced(
+    found: Reproduced | ReproducedHost, baseline: str
+) -> Iterator[tuple[object, ...]]:
     for one in found.matched:
         there, here, ratio = one.there, one.here, one.found.difference
-        factors = [math.exp(value) for value in (ratio.value, ratio.low, ratio.high, one.found.tolerance)]
+        factors = [
+            math.exp(value)
+            for value in (ratio.value, ratio.low, ratio.high, one.found.tolerance)
+        ]
         yield (
-            *(there.cell, there.variant, there.metric, baseline, one.word, one.found.basis),
-            *(*_bounds(there, one.found.basis), there.basis, *_bounds(here, one.found.basis), here.basis),
+            *(
+                there.cell,
+                there.variant,
+                there.metric,
+                baseline,
+                one.word,
+                one.found.basis,
+            ),
+            *(
+                *_bounds(there, one.found.basis),
+                there.basis,
+                *_bounds(here, one.found.basis),
+                here.basis,
+            ),
             *(*factors, one.found.says),
         )
     for side, changes in (("there", found.only_there), ("here", found.only_here)):
@@ -327,24 +704,43 @@ def _reproduced(found: Reproduced | ReproducedHost, baseline: str) -> Iterator[t
 
 def of_fleet_reproduction(found: FleetReproduced) -> str:
     """The rows of every host; a host without any has one that says why. Then what the hosts say together."""
-    constant = (found.margin, "; ".join(found.again), "iodelta.fleet-reproduction.csv/1")
+    constant = (
+        found.margin,
+        "; ".join(found.again),
+        "iodelta.fleet-reproduction.csv/1",
+    )
     rows: list[tuple[object, ...]] = []
     for host in found.hosts:
-        own = list(_reproduced(host, found.there.baseline)) or [("", "", "", "", "", "", *_UNKNOWN[:-1], host.why)]
+        own = list(_reproduced(host, found.there.baseline)) or [
+            ("", "", "", "", "", "", *_UNKNOWN[:-1], host.why)
+        ]
         rows += [(host.host, host.word, *row) for row in own]
     rows += map(_joint, found.fleet.rows)
-    return csv_text(("host", "host_word", *REPRODUCED), ((*row, *constant) for row in rows))
+    return csv_text(
+        ("host", "host_word", *REPRODUCED), ((*row, *constant) for row in rows)
+    )
 
 
 def _joint(row: FleetRow) -> tuple[object, ...]:
     """What the hosts say together of one comparison: the mean over hosts stands below ``here``."""
     mean = (None, None, None) if row.together is None else _limits(row.together.mean)
-    about = ("", "", row.cell, row.variant, row.metric.name, row.baseline, row.word or "", row.basis)
+    about = (
+        "",
+        "",
+        row.cell,
+        row.variant,
+        row.metric.name,
+        row.baseline,
+        row.word or "",
+        row.basis,
+    )
     return (*about, *(None,) * 4, *mean, "hosts", *(None,) * 4, row.says)
 
 
 def _bounds(effect: Effect, basis: Estimand) -> tuple[float | None, ...]:
-    return _limits(effect.total if basis == "total" and effect.total is not None else effect)
+    return _limits(
+        effect.total if basis == "total" and effect.total is not None else effect
+    )
 
 
 def _limits(change: Effect | Change) -> tuple[float | None, ...]:
@@ -358,7 +754,13 @@ RULES = ("rule", "severity", "says", "needs", "remedy", "schema")
 def of_rules(answer: RulesAnswer) -> str:
     """One row per rule."""
     schema = "iodelta.audit-rules.csv/1"
-    return csv_text(RULES, ((one.id, one.severity, one.says, one.needs, one.remedy, schema) for one in answer.rules))
+    return csv_text(
+        RULES,
+        (
+            (one.id, one.severity, one.says, one.needs, one.remedy, schema)
+            for one in answer.rules
+        ),
+    )
 
 
 SHEETS: dict[str, Callable[[Any], str]] = {

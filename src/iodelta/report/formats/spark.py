@@ -19,7 +19,9 @@ NIGHTS = 60
 def spark(course: Course, bars: str = BARS) -> tuple[str, str]:
     """The bars, ``|`` before another epoch, and marks below: ``~`` may be the first night of the new level, ``^`` the
     night from which on it surely is, ``!`` a night beyond the scale, ``*`` the first night after a note."""
-    points = [point for point in course.line.points if course.shown(point) is not None][-NIGHTS:]
+    points = [point for point in course.line.points if course.shown(point) is not None][
+        -NIGHTS:
+    ]
     values = [course.shown(point) or 0.0 for point in points]
     begins = {epoch.t for epoch in course.epochs}
     noted = _after(course, points)
@@ -32,14 +34,20 @@ def spark(course: Course, bars: str = BARS) -> tuple[str, str]:
             below.append(" ")
         above.append(_bar(value, scale, bars))
         is_beyond = not scale[0] <= value <= scale[1]
-        below.append(_mark(course, point.t, is_beyond=is_beyond, is_noted=point.t in noted))
+        below.append(
+            _mark(course, point.t, is_beyond=is_beyond, is_noted=point.t in noted)
+        )
     return "".join(above), "".join(below).rstrip()
 
 
 def _bar(value: float, scale: tuple[float, float], bars: str) -> str:
     low, high = scale
     if high - low <= 1e-12:
-        return bars[len(bars) // 2] if low <= value <= high else bars[-1 if value > high else 0]
+        return (
+            bars[len(bars) // 2]
+            if low <= value <= high
+            else bars[-1 if value > high else 0]
+        )
     place = int((value - low) / (high - low) * len(bars))
     return bars[max(0, min(place, len(bars) - 1))]
 
@@ -47,7 +55,11 @@ def _bar(value: float, scale: tuple[float, float], bars: str) -> str:
 def _after(course: Course, points: Sequence[HistoryPoint]) -> set[float]:
     """When the first of these nights after each note was; none for a note before all of them."""
     times = [point.t for point in points]
-    places = [bisect_left(times, note.t) for note in course.notes if note.t is not None and times[:1] <= [note.t]]
+    places = [
+        bisect_left(times, note.t)
+        for note in course.notes
+        if note.t is not None and times[:1] <= [note.t]
+    ]
     return {times[place] for place in places if place < len(times)}
 
 
@@ -58,4 +70,8 @@ def _mark(course: Course, t: float, *, is_beyond: bool, is_noted: bool) -> str:
         return "!"
     if is_noted:
         return "*"
-    return "~" if any(step.last_good.t < t < step.first_bad.t for step in course.steps) else " "
+    return (
+        "~"
+        if any(step.last_good.t < t < step.first_bad.t for step in course.steps)
+        else " "
+    )

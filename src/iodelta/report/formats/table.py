@@ -15,7 +15,12 @@ from iodelta.study.experiment import Account
 from iodelta.study.words import inert, interval, measured, metric_name, quantity
 from iodelta.verdict import Verdict
 
-STYLES = {"regression": "bold red", "improvement": "bold green", "equivalent": "green", "inconclusive": "yellow"}
+STYLES = {
+    "regression": "bold red",
+    "improvement": "bold green",
+    "equivalent": "green",
+    "inconclusive": "yellow",
+}
 VALUES = ">>><<"
 """How baseline, variant, change, interval and verdict are aligned."""
 
@@ -53,8 +58,12 @@ def lines_of(account: Account, *, whole: bool) -> tuple[Line, ...]:
     for cell, variant in product(experiment.cells, experiment.variants):
         own = [v for v in verdicts if (v.cell, v.variant) == (cell.name, variant.name)]
         for shown, alike in _folded(own) if fold else [(verdict, 0) for verdict in own]:
-            name = metric_name(shown.metric, with_kind=several) + f" (+{alike})" * bool(alike)
-            rows.append(Line((inert(cell.name), inert(variant.name), name), shown, alike))
+            name = metric_name(shown.metric, with_kind=several) + f" (+{alike})" * bool(
+                alike
+            )
+            rows.append(
+                Line((inert(cell.name), inert(variant.name), name), shown, alike)
+            )
     return tuple(rows)
 
 
@@ -66,7 +75,10 @@ def _folded(own: Sequence[Verdict]) -> Iterator[tuple[Verdict, int]]:
     for alike in by_word.values():
         largest = max(alike, key=_size)
         # The rate stands for its latencies unless one of them changed by clearly more: a worse tail is not hidden.
-        yield largest if _size(largest) > CLEARLY * _size(alike[0]) else alike[0], len(alike) - 1
+        yield (
+            largest if _size(largest) > CLEARLY * _size(alike[0]) else alike[0],
+            len(alike) - 1,
+        )
 
 
 def _size(verdict: Verdict) -> float:
@@ -93,14 +105,24 @@ def table(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
     if grouped:
         kept = kept[1:]
         texts = _texts(title, heads, rows, kept)
-    made = columns(texts, "<" * len(kept) + VALUES, width, indent=2 if grouped else 0, fold=len(kept) + 2)
+    made = columns(
+        texts,
+        "<" * len(kept) + VALUES,
+        width,
+        indent=2 if grouped else 0,
+        fold=len(kept) + 2,
+    )
     yield Text(made[0], style="dim")
     yield from _body(rows, made[1:], width, grouped=grouped)
     if any(row.alike for row in rows):
-        yield Text("(+n): n more metrics of the cell with the same verdict", style="dim")
+        yield Text(
+            "(+n): n more metrics of the cell with the same verdict", style="dim"
+        )
 
 
-def _body(rows: Sequence[Line], made: Sequence[str], width: int, *, grouped: bool) -> Iterator[Text]:
+def _body(
+    rows: Sequence[Line], made: Sequence[str], width: int, *, grouped: bool
+) -> Iterator[Text]:
     above = ""
     for row, line in zip(rows, made, strict=True):
         if grouped and row.names[CELL] != above:
@@ -118,14 +140,28 @@ def _heads(account: Account, rows: Sequence[Line]) -> tuple[str, ...]:
     return cut(baseline, NAMED), cut(variant, NAMED), "change", "interval", "verdict"
 
 
-def _texts(title: str, heads: tuple[str, ...], rows: Sequence[Line], kept: Sequence[int]) -> list[tuple[str, ...]]:
+def _texts(
+    title: str, heads: tuple[str, ...], rows: Sequence[Line], kept: Sequence[int]
+) -> list[tuple[str, ...]]:
     """The heading and all rows as texts; a name that the row above has already is left out."""
     texts = [(title, *("" for _ in kept[1:]), *heads)]
     above: tuple[str, ...] = ()
     for row in rows:
         names = row.names[: kept[-1] + 1]
-        same = next((place for place, (name, other) in enumerate(zip(names, above, strict=False)) if name != other), 0)
-        texts.append((*("" if place < same else names[place] for place in kept), *_values(row.verdict)))
+        same = next(
+            (
+                place
+                for place, (name, other) in enumerate(zip(names, above, strict=False))
+                if name != other
+            ),
+            0,
+        )
+        texts.append(
+            (
+                *("" if place < same else names[place] for place in kept),
+                *_values(row.verdict),
+            )
+        )
         above = names
     return texts
 

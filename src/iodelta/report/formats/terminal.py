@@ -10,7 +10,16 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from iodelta.report.formats.columns import columns, cut
-from iodelta.report.stories.story import BEST, Cell, Item, Row, Section, Story, Table, notes
+from iodelta.report.stories.story import (
+    BEST,
+    Cell,
+    Item,
+    Row,
+    Section,
+    Story,
+    Table,
+    notes,
+)
 from iodelta.study.words import wrap
 
 if TYPE_CHECKING:  # what goes to a file needs no console, and not the time to load one
@@ -72,7 +81,9 @@ def lines(story: Story, width: int = WIDTH, *, whole: bool = False) -> Iterator[
     yield from sections_lines(story.sections, prose, whole=whole)
 
 
-def sections_lines(sections: Iterable[Section], width: int, *, whole: bool = False) -> Iterator[Text]:
+def sections_lines(
+    sections: Iterable[Section], width: int, *, whole: bool = False
+) -> Iterator[Text]:
     """Sections after empty lines; short ones that follow each other share one."""
     short_before = False
     for section in sections:
@@ -97,7 +108,9 @@ def section_lines(section: Section, width: int) -> Iterator[Text]:
         if section.commands or section.drawing:
             yield Text(f"{INDENT}{item.text}")
             continue
-        yield from _wrapped(item.text, width, before=INDENT, style=GRADED.get(item.grade, ""))
+        yield from _wrapped(
+            item.text, width, before=INDENT, style=GRADED.get(item.grade, "")
+        )
         for text in item.below:
             yield from _wrapped(text, width, before=INDENT * 2)
 
@@ -106,7 +119,9 @@ def labelled(items: Iterable[Item], width: int = WIDTH) -> Iterator[str]:
     """Each item behind its label, what is continued below the text. A path stays whole, so that it can be pasted."""
     indent = " " * LABEL
     for item in items:
-        yield from wrap(f"{item.label:<{LABEL - 1}} {item.text}", width, indent, whole=True)
+        yield from wrap(
+            f"{item.label:<{LABEL - 1}} {item.text}", width, indent, whole=True
+        )
         for text in item.below:
             yield from wrap(f"{indent}{text}", width, indent, whole=True)
 
@@ -116,10 +131,16 @@ def _on_one_line(section: Section, width: int, *, whole: bool) -> Text | None:
     title = f"{section.title}: "
     line = Text(title, style="bold")
     if section.brief and not whole:
-        text = section.brief if section.commands else cut(section.brief, width - cell_len(title))
+        text = (
+            section.brief
+            if section.commands
+            else cut(section.brief, width - cell_len(title))
+        )
         return line.append(text, style="default")
     first = section.items[0]
-    alone = len(section.items) == 1 and not (first.below or first.label or section.drawing)
+    alone = len(section.items) == 1 and not (
+        first.below or first.label or section.drawing
+    )
     if not alone or cell_len(title) + cell_len(first.text) > width:
         return None
     return line.append(first.text, style=GRADED.get(first.grade, "default"))
@@ -127,7 +148,9 @@ def _on_one_line(section: Section, width: int, *, whole: bool) -> Text | None:
 
 def _tables(tables: Iterable[Table], width: int) -> Iterator[Text]:
     """All tables; those with the same columns, one after the other, share a heading."""
-    for _, alike in groupby(tables, key=lambda table: (table.first, table.heads, table.words)):
+    for _, alike in groupby(
+        tables, key=lambda table: (table.first, table.heads, table.words)
+    ):
         yield from _together(list(alike), width)
 
 
@@ -139,7 +162,10 @@ def _together(tables: Sequence[Table], width: int) -> Iterator[Text]:
     head = (first.first, *first.heads)
     texts = [(_name(row), *_texts(row, numbered)) for row in rows]
     alone = _alone([head, *texts], width)[1:]
-    kept = [("", *text[1:]) if is_alone else text for text, is_alone in zip(texts, alone, strict=True)]
+    kept = [
+        ("", *text[1:]) if is_alone else text
+        for text, is_alone in zip(texts, alone, strict=True)
+    ]
     align = "<" + ">" * (len(first.heads) - 1) + ("<" if first.words else ">")
     heading, *made = columns([head, *kept], align, width, indent=len(INDENT))
     waiting = iter(zip(rows, made, alone, strict=True))
@@ -169,7 +195,9 @@ def _rows(rows: Iterable[tuple[Row, str, bool]], width: int) -> Iterator[Text]:
 
 def _alone(rows: Sequence[Sequence[str]], width: int) -> list[bool]:
     """Of each row, whether its name is too long to stand before the numbers: names are not cut."""
-    numbers = [max(map(cell_len, column)) for column in list(zip(*rows, strict=True))[1:]]
+    numbers = [
+        max(map(cell_len, column)) for column in list(zip(*rows, strict=True))[1:]
+    ]
     room = width - len(INDENT) - sum(numbers) - len(numbers)
     return [cell_len(row[0]) > room for row in rows]
 
@@ -197,7 +225,11 @@ def _styled(line: str, word: str) -> Text:
     return text
 
 
-def _wrapped(text: str, width: int, *, style: str = "", before: str = "") -> Iterator[Text]:
+def _wrapped(
+    text: str, width: int, *, style: str = "", before: str = ""
+) -> Iterator[Text]:
     """Lines of at most ``width`` columns behind ``before``; those after the first are indented."""
     room = width - len(before)
-    yield from (Text(f"{before}{line}", style=style) for line in wrap(text, room, INDENT))
+    yield from (
+        Text(f"{before}{line}", style=style) for line in wrap(text, room, INDENT)
+    )

@@ -8,7 +8,13 @@ from itertools import chain
 from iodelta.errors import pasted
 from iodelta.figures import share, two_digits
 from iodelta.plural import plural
-from iodelta.report.stories.evidence import CANNOT_TELL, first_look, least_change, not_excluded, share_of
+from iodelta.report.stories.evidence import (
+    CANNOT_TELL,
+    first_look,
+    least_change,
+    not_excluded,
+    share_of,
+)
 from iodelta.report.stories.sources import findings
 from iodelta.report.stories.statements import (
     WHOLE,
@@ -37,21 +43,33 @@ def advice(account: Account, width: int, lines: int = LINES) -> Iterator[str]:
     """What went wrong, in full; then the rest while ``lines``, five at most, hold it. The last says where all is."""
     folder = inert(pasted(account.folder))
     rest = f"`iodelta report {folder} --verbose`"
-    shown = list(chain.from_iterable(wrap(sentence, width, "  ") for sentence in _failures(account)))
+    shown = list(
+        chain.from_iterable(
+            wrap(sentence, width, "  ") for sentence in _failures(account)
+        )
+    )
     statements = list(_statements(account))
     room = max(LEAST, min(lines, LINES)) - len(
         wrap(f"{plural(len(statements), 'more statement')}: {rest}", width, "  ")
     )
-    while statements and (not shown or len(shown) + len(wrap(statements[0], width, "  ")) <= room):
+    while statements and (
+        not shown or len(shown) + len(wrap(statements[0], width, "  ")) <= room
+    ):
         shown += wrap(statements.pop(0), width, "  ")
     yield from shown
-    label = f"{plural(len(statements), 'more statement')} and all details" if statements else "All details"
+    label = (
+        f"{plural(len(statements), 'more statement')} and all details"
+        if statements
+        else "All details"
+    )
     yield from wrap(f"{label}: {rest}", width, "  ")
 
 
 def _failures(account: Account) -> Iterator[str]:
     """What was not measured or cannot be believed, and how a run that ended early goes on."""
-    yield from findings(finding for finding in all_findings(account) if finding.severity == "hard")
+    yield from findings(
+        finding for finding in all_findings(account) if finding.severity == "hard"
+    )
     yield from not_measured(account)
     yield from _continued(account)
 
@@ -73,29 +91,53 @@ def _statements(account: Account) -> Iterator[str]:
     yield from _called(account)
     yield from _inconclusive(account)
     yield from _limits(account)
-    warnings = [finding.rule for finding, _ in grouped(all_findings(account)) if finding.severity == "warning"]
+    warnings = [
+        finding.rule
+        for finding, _ in grouped(all_findings(account))
+        if finding.severity == "warning"
+    ]
     if warnings:
         yield f"{plural(len(warnings), 'warning')}: {_some(list(dict.fromkeys(warnings)))}."
 
 
 def _inconclusive(account: Account) -> Iterator[str]:
     """What is open, and what an answer takes: blocks where more can decide it, else the margin that is within reach."""
-    waiting = [verdict for verdict in account.judgement.verdicts if verdict.word == "inconclusive"]
+    waiting = [
+        verdict
+        for verdict in account.judgement.verdicts
+        if verdict.word == "inconclusive"
+    ]
     if not waiting:
         return
     each = account.block_seconds
     every = [cell.name for cell in account.plan.experiment.cells]
     open_ = {verdict.cell for verdict in waiting}
     cells = [cell for cell in every if cell in open_]
-    name = "Inconclusive" if cells == every else f"Inconclusive ({_some([*map(inert, cells)])})"
-    looks = filter(None, (first_look(verdict, account.judgement, account.kept, each) for verdict in waiting))
+    name = (
+        "Inconclusive"
+        if cells == every
+        else f"Inconclusive ({_some([*map(inert, cells)])})"
+    )
+    looks = filter(
+        None,
+        (
+            first_look(verdict, account.judgement, account.kept, each)
+            for verdict in waiting
+        ),
+    )
     yield f"{name}: {next(looks, '') or _takes(waiting, cells, each)}."
 
 
 def _takes(waiting: Sequence[Verdict], cells: Sequence[str], each: float) -> str:
     """What an answer takes; ``each`` block takes so many seconds."""
-    margins = [verdict.reachable_margin for verdict in waiting if verdict.reachable_margin]
-    accept = f"accept a margin of {margin_of(max(margins))} %" if margins and max(margins) < WHOLE else ""
+    margins = [
+        verdict.reachable_margin for verdict in waiting if verdict.reachable_margin
+    ]
+    accept = (
+        f"accept a margin of {margin_of(max(margins))} %"
+        if margins and max(margins) < WHOLE
+        else ""
+    )
     if more := max(map(more_blocks, waiting)):
         seconds = sum(_blocks_of(waiting, cell) for cell in cells) * each
         needed = f"about {plural(more, 'more block')}{' of each cell' if len(cells) > 1 else ''} ({duration(seconds)})"
@@ -116,7 +158,9 @@ def _continued(account: Account) -> Iterator[str]:
     if account.broken:  # nothing is added to it
         return
     folder = inert(pasted(account.folder))
-    if account.state == "budget" and any(verdict.word == "inconclusive" for verdict in account.judgement.verdicts):
+    if account.state == "budget" and any(
+        verdict.word == "inconclusive" for verdict in account.judgement.verdicts
+    ):
         yield f"The budget ended the run; `iodelta run {folder} --budget TIME` continues it."
     elif account.state == "interrupted":
         yield f"The run was interrupted; `iodelta run {folder}` continues it."
@@ -128,39 +172,61 @@ def _continued(account: Account) -> Iterator[str]:
 
 def _called(account: Account) -> Iterator[str]:
     """How large the changes are at least, and what carry-over may have put into one."""
-    called = [verdict for verdict in account.judgement.verdicts if least_change(verdict) is not None]
+    called = [
+        verdict
+        for verdict in account.judgement.verdicts
+        if least_change(verdict) is not None
+    ]
     if not called:
         return
     smallest = min(called, key=lambda verdict: least_change(verdict) or 0.0)
     least = f"at least {share(least_change(smallest) or 0.0)}"
-    what = f"The {smallest.word} is {least}" if len(called) == 1 else f"Each of the {len(called)} changes is {least}"
+    what = (
+        f"The {smallest.word} is {least}"
+        if len(called) == 1
+        else f"Each of the {len(called)} changes is {least}"
+    )
     yield f"{what}{_carry_in(called)}."
 
 
 def _carry_in(called: Sequence[Verdict]) -> str:
     """The most that a carry-over could account for in one of these changes; empty where none was estimated."""
-    known = [(most * share_of(v.carry, v.typical), most) for v in called if v.carry and (most := not_excluded(v.carry))]
+    known = [
+        (most * share_of(v.carry, v.typical), most)
+        for v in called
+        if v.carry and (most := not_excluded(v.carry))
+    ]
     if not known:
         return ""
     part, most = max(known)
     if most > CANNOT_TELL:
         return "; the data do not show how much of it is carry-over"
-    return (
-        f"; a carry-over of up to {share(most)} is not excluded, which could be {two_digits(100 * part)} points of it"
-    )
+    return f"; a carry-over of up to {share(most)} is not excluded, which could be {two_digits(100 * part)} points of it"
 
 
 def _limits(account: Account) -> Iterator[str]:
     """What "equivalent" leaves open."""
-    same = [verdict for verdict in account.judgement.verdicts if verdict.word == "equivalent"]
-    stalls = [verdict.stalls.not_excluded for verdict in same if verdict.stalls is not None]
-    carried = [bound for verdict in same if verdict.carry and (bound := not_excluded(verdict.carry)) is not None]
+    same = [
+        verdict
+        for verdict in account.judgement.verdicts
+        if verdict.word == "equivalent"
+    ]
+    stalls = [
+        verdict.stalls.not_excluded for verdict in same if verdict.stalls is not None
+    ]
+    carried = [
+        bound
+        for verdict in same
+        if verdict.carry and (bound := not_excluded(verdict.carry)) is not None
+    ]
     parts = []
     if stalls:
         parts.append(f"stalls in up to {100 * max(stalls):.0f} % of trials")
     if carried:
         most = max(carried)
-        parts.append(f"a carry-over of {'any size' if most > CANNOT_TELL else f'up to {share(most)}'}")
+        parts.append(
+            f"a carry-over of {'any size' if most > CANNOT_TELL else f'up to {share(most)}'}"
+        )
     if parts:
         yield f"Equivalent does not exclude {' or '.join(parts)}."
 

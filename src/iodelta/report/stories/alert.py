@@ -23,12 +23,18 @@ def of_alert(alert: Alert, bisect: str = "", verdict: Verdict | None = None) -> 
         answer=inert(_answer(alert)),
         tables=(*_tables(alert), *_blocks(verdict)),
         sections=(
-            *section("Noted in this range", (inert(noted_said(note)) for note in alert.notes)),
+            *section(
+                "Noted in this range", (inert(noted_said(note)) for note in alert.notes)
+            ),
             *section("Commits in range", map(inert, _commits(alert))),
             *section("Both builds in one experiment", map(inert, _experiments(alert))),
             *section("False alarms", (inert(_false_alarms(alert)),)),
             *section("To find the commit", (inert(bisect),), commands=True),
-            *section("To decide", (f"iodelta history decide {alert.id} WORD --why REASON",), commands=True),
+            *section(
+                "To decide",
+                (f"iodelta history decide {alert.id} WORD --why REASON",),
+                commands=True,
+            ),
         ),
     )
 
@@ -43,7 +49,11 @@ def _answer(alert: Alert) -> str:
         said += f". The step of {alert.gone[0]}{more} is gone; it was"
     if alert.last_good and alert.first_bad:
         said += f" between {_night(alert.last_good)} and {_night(alert.first_bad)}"
-    return f"{said}." + (f" Decided: {alert.triage} {alert.why}".rstrip() if alert.triage != "new" else "")
+    return f"{said}." + (
+        f" Decided: {alert.triage} {alert.why}".rstrip()
+        if alert.triage != "new"
+        else ""
+    )
 
 
 def _tables(alert: Alert) -> Iterator[Table]:
@@ -66,12 +76,22 @@ def _blocks(verdict: Verdict | None) -> Iterator[Table]:
     if verdict is None or not verdict.changes:
         return
     idle = verdict.idle or ((),) * len(verdict.changes)
-    numbered = zip(verdict.block_numbers, verdict.baseline_first, verdict.changes, idle, strict=True)
+    numbered = zip(
+        verdict.block_numbers,
+        verdict.baseline_first,
+        verdict.changes,
+        idle,
+        strict=True,
+    )
     rows = []
     for number, first, change, none in numbered:
         size = "no I/O" if none else f"{100 * change:+.2f} %"
-        rows.append(Row(str(number + 1), (Cell("earlier" if first else "later"), Cell(size))))
-    yield Table("Blocks of the last experiment", "block", ("ran first", "change"), tuple(rows))
+        rows.append(
+            Row(str(number + 1), (Cell("earlier" if first else "later"), Cell(size)))
+        )
+    yield Table(
+        "Blocks of the last experiment", "block", ("ran first", "change"), tuple(rows)
+    )
 
 
 def _commits(alert: Alert) -> Iterator[str]:

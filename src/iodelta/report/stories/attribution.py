@@ -33,15 +33,29 @@ def of_attribution(found: AttributionAccount, detail: Detail = PLAIN) -> Story:
             *section("Not known", (unknown,) if found.inestimable else ()),
             *section("Method", _method(found)),
             *system(found.system),
-            *section("Next", (f"Not finished ({inert(found.state)}): {inert(found.next)}.",) if found.next else ()),
-            *section("To do it again", (f"iodelta attribute {detail.folder}", *steps(found.question)), commands=True),
+            *section(
+                "Next",
+                (f"Not finished ({inert(found.state)}): {inert(found.next)}.",)
+                if found.next
+                else (),
+            ),
+            *section(
+                "To do it again",
+                (f"iodelta attribute {detail.folder}", *steps(found.question)),
+                commands=True,
+            ),
         ),
     )
 
 
 def _patches(found: AttributionAccount) -> Iterator[Table]:
     """What each does alone, on top of the others, and on average."""
-    rows = list(chain.from_iterable(_patch(found, number, inert(name)) for number, name in enumerate(found.patches)))
+    rows = list(
+        chain.from_iterable(
+            _patch(found, number, inert(name))
+            for number, name in enumerate(found.patches)
+        )
+    )
     if rows:
         yield Table("What each patch does", "patch", HEADS, tuple(rows))
 
@@ -69,16 +83,28 @@ def _parts(found: AttributionAccount) -> Iterator[Table]:
     title = "What patches do together, beyond what fewer of them do"
     if len(groups) > SHOWN:
         title += f" ({SHOWN} of {len(groups)}; --format csv lists all)"
-    rows = (_row(" + ".join(map(str, one.patches)), one.change, one.p, one.real) for one in groups[:SHOWN])
+    rows = (
+        _row(" + ".join(map(str, one.patches)), one.change, one.p, one.real)
+        for one in groups[:SHOWN]
+    )
     yield Table(title, "patches", HEADS, tuple(rows))
 
 
 def _combinations(found: AttributionAccount) -> Iterator[Table]:
     rows = []
     for one in found.combinations:
-        value = quantity(one.value, found.question.unit) if one.value is not None else inert(one.reason) or "not run"
+        value = (
+            quantity(one.value, found.question.unit)
+            if one.value is not None
+            else inert(one.reason) or "not run"
+        )
         rows.append(Row(inert(one.title), (Cell(str(one.runs)), Cell(value))))
-    yield Table("Every combination", "patches that are on", ("runs", found.question.metric), tuple(rows))
+    yield Table(
+        "Every combination",
+        "patches that are on",
+        ("runs", found.question.metric),
+        tuple(rows),
+    )
 
 
 def _method(found: AttributionAccount) -> Iterator[str]:
@@ -91,7 +117,9 @@ def _method(found: AttributionAccount) -> Iterator[str]:
     yield "p is after Holm over all of a table. Shown: beyond doubt, and as large as the margin."
 
 
-def _row(name: str, change: Changed, p: float | None, real: bool | None, group: str = "") -> Row:
+def _row(
+    name: str, change: Changed, p: float | None, real: bool | None, group: str = ""
+) -> Row:
     shown = {True: "yes", False: "no", None: "-"}[real]
     texts = (
         measured(change.value, change.low, change.high),

@@ -10,7 +10,16 @@ from iodelta.audit.model import Hit
 from iodelta.ingest import Run
 from iodelta.plural import plural
 from iodelta.report.stories.sources import findings, not_read, systems
-from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Story, Table, section
+from iodelta.report.stories.story import (
+    PLAIN,
+    Cell,
+    Detail,
+    Item,
+    Row,
+    Story,
+    Table,
+    section,
+)
 from iodelta.study.audited import Audited, AuditRule, RulesAnswer, rule_named
 from iodelta.study.runs import shared_folder
 from iodelta.study.words import inert
@@ -28,7 +37,9 @@ CLAIMS = {"holds": "", "false": "hard: ", "untestable": "warning: "}
 def of_audit(found: Audited, detail: Detail = PLAIN) -> Story:
     """What the rules, the readers and the claims came to."""
     common = shared_folder(run.place.file for run in found.runs)
-    fired = [_fired(found, hits, common, whole=detail.whole) for hits in found.by_rule()]
+    fired = [
+        _fired(found, hits, common, whole=detail.whole) for hits in found.by_rule()
+    ]
     return Story(
         question="",
         answer=_answer(found),
@@ -38,7 +49,11 @@ def of_audit(found: Audited, detail: Detail = PLAIN) -> Story:
             *section("Findings", findings(found.findings, common)),
             *section("Claims", map(_claim, found.claims)),
             *section("Not read", not_read(found.refusals, common)),
-            *systems(found.systems, (run.fio_version for run in found.runs), alone=not found.runs),
+            *systems(
+                found.systems,
+                (run.fio_version for run in found.runs),
+                alone=not found.runs,
+            ),
             *section("To do it again", (inert(found.again),), commands=True),
         ),
     )
@@ -46,15 +61,27 @@ def of_audit(found: Audited, detail: Detail = PLAIN) -> Story:
 
 def of_rules(answer: RulesAnswer, detail: Detail = PLAIN) -> Story:
     """Every rule with what it needs and what to do."""
-    return Story("", f"{len(answer.rules)} rules.", (), section("Rules", map(_described, answer.rules)))
+    return Story(
+        "",
+        f"{len(answer.rules)} rules.",
+        (),
+        section("Rules", map(_described, answer.rules)),
+    )
 
 
 def _described(rule: AuditRule) -> Item:
-    return Item(f"{rule.id} ({rule.severity})", (f"{_sentence(rule.says)} Needs {rule.needs}. To do: {rule.remedy}.",))
+    return Item(
+        f"{rule.id} ({rule.severity})",
+        (f"{_sentence(rule.says)} Needs {rule.needs}. To do: {rule.remedy}.",),
+    )
 
 
 def _answer(found: Audited) -> str:
-    counts = ((found.rows, "row"), (len(found.runs) - found.rows, "run"), (found.trials, "trial"))
+    counts = (
+        (found.rows, "row"),
+        (len(found.runs) - found.rows, "run"),
+        (found.trials, "trial"),
+    )
     counted = [plural(count, noun) for count, noun in counts if count]
     if not counted:
         return "No run and no table to judge."
@@ -75,7 +102,9 @@ def _tables(found: Audited) -> Iterator[Table]:
         Row(inert(title or "(no title)"), (Cell(str(count)), Cell(str(failing))))
         for title, (count, failing) in counts.items()
     )
-    yield Table("Rows that fail a hard rule", "table", ("rows", "failing"), rows, words=False)
+    yield Table(
+        "Rows that fail a hard rule", "table", ("rows", "failing"), rows, words=False
+    )
 
 
 def _fired(found: Audited, hits: Sequence[Hit], common: str, *, whole: bool) -> Item:
@@ -84,14 +113,21 @@ def _fired(found: Audited, hits: Sequence[Hit], common: str, *, whole: bool) -> 
     below = []
     if len(hits) > 1:
         runs = sorted(set(chain.from_iterable(hit.runs for hit in hits)))
-        below.append(f"{len(hits)} times: {_places([found.runs[run] for run in runs], common)}")
+        below.append(
+            f"{len(hits)} times: {_places([found.runs[run] for run in runs], common)}"
+        )
     shown = hits if whole else hits[: EXAMPLES if len(hits) > 1 else 1]
     for hit in shown:
-        below.append(f"{inert(hit.finding.place.removeprefix(common))}: {inert(hit.finding.explanation)}")
+        below.append(
+            f"{inert(hit.finding.place.removeprefix(common))}: {inert(hit.finding.explanation)}"
+        )
     mends = sum(len(hit.repairs) for hit in hits)
     tail = f" {plural(mends, 'cell')} can be mended (--repair)." if mends else ""
     below.append(f"To do: {rule.remedy}.{tail}")
-    return Item(f"{hits[0].finding.severity}: {_sentence(rule.says)[:-1]} [{rule.id}]", tuple(below))
+    return Item(
+        f"{hits[0].finding.severity}: {_sentence(rule.says)[:-1]} [{rule.id}]",
+        tuple(below),
+    )
 
 
 def _claim(claim: Checked) -> str:
@@ -106,13 +142,17 @@ def _places(runs: Sequence[Run], common: str) -> str:
     """``a.txt: lines 277, 312-326``: rows by line, runs by file."""
     files: dict[str, list[int]] = {}
     for run in runs:
-        files.setdefault(inert(run.place.file.removeprefix(common)), []).append(run.place.line)
+        files.setdefault(inert(run.place.file.removeprefix(common)), []).append(
+            run.place.line
+        )
     parts = []
     for file, numbers in files.items():
         by_line = len(files) == 1 or len(numbers) > 1
         parts.append(f"{file}: {_ranges(sorted(numbers))}" if by_line else file)
     left = len(parts) - FILES
-    return "; ".join(parts[:FILES]) + (f"; and {plural(left, 'file')} more" if left > 0 else "")
+    return "; ".join(parts[:FILES]) + (
+        f"; and {plural(left, 'file')} more" if left > 0 else ""
+    )
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -123,5 +163,7 @@ def _ranges(numbers: Sequence[int]) -> str:
             groups[-1][1] = now
         else:
             groups.append([now, now])
-    shown = [f"{first}" if first == last else f"{first}-{last}" for first, last in groups]
+    shown = [
+        f"{first}" if first == last else f"{first}-{last}" for first, last in groups
+    ]
     return f"line{'s' if len(numbers) > 1 else ''} {', '.join(shown)}"

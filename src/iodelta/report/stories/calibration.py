@@ -44,9 +44,16 @@ def of_calibrated(answer: CalibrationAnswer, detail: Detail = PLAIN) -> Story:
 
 def _row(one: MetricNoise) -> Row:
     noise = one.noise
-    sources = (_percent(noise.within), _percent(noise.between), f"{100 * noise.drift:+.1f}", f"x{noise.pairing:.1f}")
+    sources = (
+        _percent(noise.within),
+        _percent(noise.between),
+        f"{100 * noise.drift:+.1f}",
+        f"x{noise.pairing:.1f}",
+    )
     seen = map(_percent, (one.ten_minutes, one.hour, one.night))
-    return Row(metric_name(one.metric, with_kind=False), tuple(map(Cell, (*sources, *seen))))
+    return Row(
+        metric_name(one.metric, with_kind=False), tuple(map(Cell, (*sources, *seen)))
+    )
 
 
 def _alarms(calibration: Calibration) -> Iterator[str]:
@@ -68,7 +75,9 @@ def _aftermath(answer: CalibrationAnswer) -> Iterator[str]:
 
 def _injected(answer: CalibrationAnswer) -> Iterator[str]:
     for injection in answer.calibration.injections:
-        said = f"A slow-down of {-100 * injection.change:g} % was called {injection.word}"
+        said = (
+            f"A slow-down of {-100 * injection.change:g} % was called {injection.word}"
+        )
         yield f"{said} after {plural(injection.blocks, 'block')} ({interval(injection.low, injection.high)})."
     if answer.throttle:
         yield f"None: {inert(answer.throttle)}."
@@ -81,13 +90,19 @@ def false_alarms(calibration: Calibration) -> str:
         f"the rate is below {100 * calibration.bound:.0f} % (95 % confidence)"
     )
     clean = calibration.comparisons - calibration.alarms
-    return f"{text}; 59 clean ones would show less than 5 %." if clean < 59 else f"{text}."
+    return (
+        f"{text}; 59 clean ones would show less than 5 %." if clean < 59 else f"{text}."
+    )
 
 
 def quoted(calibration: Calibration) -> str:
     """One sentence for the method part of a report."""
     first = calibration.metrics[0] if calibration.metrics else None
-    seen = f"; in 10 min it sees {_percent(first.ten_minutes)} %" if first and first.ten_minutes else ""
+    seen = (
+        f"; in 10 min it sees {_percent(first.ten_minutes)} %"
+        if first and first.ten_minutes
+        else ""
+    )
     stalled = f"; {_stalls(calibration)}" if calibration.trials else ""
     left = f"; {_left(calibration.aftermath[0])}" if calibration.aftermath else ""
     return (

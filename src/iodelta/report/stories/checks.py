@@ -22,7 +22,15 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.trial import Finding
     from iodelta.verdict import Verdict
 
-Word = Literal["regression", "improvement", "passed", "inconclusive", "unmeasured", "unresolved", "finding"]
+Word = Literal[
+    "regression",
+    "improvement",
+    "passed",
+    "inconclusive",
+    "unmeasured",
+    "unresolved",
+    "finding",
+]
 """``passed``: no regression as large as the margin. ``unresolved``: the source is too coarse, which decides nothing.
 ``finding``: a hard finding of the audit, which is about a number and not about a change."""
 
@@ -56,7 +64,9 @@ def code_of(checks: Iterable[Check], fail_on: frozenset[str]) -> int:
     words = {check.word for check in checks}
     if words & (fail_on - {"inconclusive"}):
         return 1
-    return 3 if "inconclusive" in fail_on and words & {"inconclusive", "unmeasured"} else 0
+    return (
+        3 if "inconclusive" in fail_on and words & {"inconclusive", "unmeasured"} else 0
+    )
 
 
 def _of_account(account: Account) -> Iterator[Check]:
@@ -65,18 +75,29 @@ def _of_account(account: Account) -> Iterator[Check]:
     from iodelta.report.stories.statements import all_findings
 
     suspected = doubt(account.calibrations, account.judgement.rules.alpha) is not None
-    broken = f"this folder is not what was measured: {inert(account.broken[0].explanation)}" if account.broken else ""
+    broken = (
+        f"this folder is not what was measured: {inert(account.broken[0].explanation)}"
+        if account.broken
+        else ""
+    )
     for verdict in account.judgement.verdicts:
         if verdict.cell not in account.unmeasured:
             reason = broken or account.abandoned.get(verdict.cell, "")
             yield _of_verdict(verdict, inert(reason), suspected=suspected)
     for cell in account.unmeasured:
-        reason = broken or account.abandoned.get(cell, f"{NOT_MEASURED} ({account.state})")
+        reason = broken or account.abandoned.get(
+            cell, f"{NOT_MEASURED} ({account.state})"
+        )
         yield Check(inert(cell), "not measured", "unmeasured", inert(reason))
     findings = all_findings(account)
     for finding in findings:
         if finding.rule == LEFT_OUT:
-            yield Check("experiment", inert(finding.place), "unmeasured", inert(finding.explanation))
+            yield Check(
+                "experiment",
+                inert(finding.place),
+                "unmeasured",
+                inert(finding.explanation),
+            )
     yield from _of_findings(finding for finding in findings if finding.rule != LEFT_OUT)
 
 
@@ -96,9 +117,17 @@ def _of_verdict(verdict: Verdict, reason: str, *, suspected: bool) -> Check:
     elif open_ended(verdict):
         word = "inconclusive"
     change, unit = verdict.change, verdict.metric.unit
-    size = f", {percent(change.value, 0.005)} ({interval(change.low, change.high)})" if change else ""
+    size = (
+        f", {percent(change.value, 0.005)} ({interval(change.low, change.high)})"
+        if change
+        else ""
+    )
     values = f"{quantity(verdict.baseline_value, unit)} -> {quantity(verdict.variant_value, unit)}"
-    more = note(verdict) if verdict.word in ("regression", "improvement") else inert(verdict.phrase)
+    more = (
+        note(verdict)
+        if verdict.word in ("regression", "improvement")
+        else inert(verdict.phrase)
+    )
     said = f"{'suspected ' if suspected else ''}{verdict.word}: {values}{size}"
     return Check(inert(verdict.cell), name, word, "; ".join(filter(None, (said, more))))
 
@@ -106,7 +135,12 @@ def _of_verdict(verdict: Verdict, reason: str, *, suspected: bool) -> Check:
 def _of_findings(findings: Iterable[Finding]) -> Iterator[Check]:
     for finding in dict.fromkeys(findings):
         if finding.severity == "hard":
-            yield Check("findings", f"{inert(finding.rule)}: {inert(finding.place)}", "finding", _sentence(finding))
+            yield Check(
+                "findings",
+                f"{inert(finding.rule)}: {inert(finding.place)}",
+                "finding",
+                _sentence(finding),
+            )
 
 
 def _sentence(finding: Finding) -> str:
@@ -119,9 +153,16 @@ def _of_comparison(comparison: Comparison) -> Iterator[Check]:
         yield _of_compared(one, counts=one.resolved or not resolved)
     for variant, cells in comparison.lacking.items():
         for cell in cells:
-            yield Check(inert(cell), inert(variant), "unmeasured", "no number is present in all runs of both sides")
+            yield Check(
+                inert(cell),
+                inert(variant),
+                "unmeasured",
+                "no number is present in all runs of both sides",
+            )
     if not comparison.compared and not any(comparison.lacking.values()):
-        yield Check("comparison", "cells", "unmeasured", "the sides have no cell in common")
+        yield Check(
+            "comparison", "cells", "unmeasured", "the sides have no cell in common"
+        )
     yield from _of_findings(comparison.findings)
 
 
@@ -133,9 +174,18 @@ def _of_compared(one: Compared, *, counts: bool) -> Check:
     word: Word = words.get(one.word, one.word)  # type: ignore[arg-type]
     values = " -> ".join(quantity(value, one.unit) for value in one.values)
     bounds = f" ({bounds_of(one)})" if bounds_of(one) else ""
-    sentences = (f"{one.word}: {values}, {change_of(one.change)[0]}{bounds}", inert(says_of(one)), inert(one.why))
+    sentences = (
+        f"{one.word}: {values}, {change_of(one.change)[0]}{bounds}",
+        inert(says_of(one)),
+        inert(one.why),
+    )
     name = f"{inert(one.variant)}: {name_of(one, several=True)}"
-    return Check(inert(one.cell), name, word if counts else "unresolved", "; ".join(filter(None, sentences)))
+    return Check(
+        inert(one.cell),
+        name,
+        word if counts else "unresolved",
+        "; ".join(filter(None, sentences)),
+    )
 
 
 def _of_fleet(account: FleetAccount) -> Iterator[Check]:
@@ -159,9 +209,23 @@ def _of_row(row: FleetRow, *, alarmed: bool) -> Check:
     if alarmed:
         word = "inconclusive"
     own = ", ".join(f"{inert(host.host)} {host.word}" for host in row.averaged)
-    mean = f"mean {percent(row.together.mean.value, 0.005)}" if row.together is not None else ""
-    doubt = "the hosts call a comparison of the baseline with itself a change" if alarmed else ""
-    said = (row.word or "no joint word", mean, doubt, inert(row.says), f"hosts: {own}" if own else "")
+    mean = (
+        f"mean {percent(row.together.mean.value, 0.005)}"
+        if row.together is not None
+        else ""
+    )
+    doubt = (
+        "the hosts call a comparison of the baseline with itself a change"
+        if alarmed
+        else ""
+    )
+    said = (
+        row.word or "no joint word",
+        mean,
+        doubt,
+        inert(row.says),
+        f"hosts: {own}" if own else "",
+    )
     return Check(inert(row.cell), name, word, "; ".join(filter(None, said)))
 
 
@@ -170,7 +234,9 @@ def _of_search(account: SearchAccount) -> Iterator[Check]:
 
     metric = inert(account.question.metric)
     for found in account.culprits:
-        said = f"culprit: {metric} {_changed(found.change)} against {inert(found.parent)}"
+        said = (
+            f"culprit: {metric} {_changed(found.change)} against {inert(found.parent)}"
+        )
         yield Check("search", inert(found.title), "regression", said)
     if not account.culprits:
         word: Word = "passed" if account.exit_code == 0 else "inconclusive"
@@ -181,26 +247,45 @@ def _of_attribution(account: AttributionAccount) -> Iterator[Check]:
     words: dict[int, Word] = {0: "passed", 1: "regression", 3: "inconclusive"}
     whole = f"all together {_changed(account.whole)}" if account.whole else ""
     said = "; ".join(filter(None, (whole, inert(account.answer))))
-    yield Check("attribution", inert(account.question.metric), words[account.exit_code], said)
+    yield Check(
+        "attribution", inert(account.question.metric), words[account.exit_code], said
+    )
 
 
 def _changed(change: Changed | None) -> str:
-    return "changed" if change is None else f"{percent(change.value, 0.005)} ({interval(change.low, change.high)})"
+    return (
+        "changed"
+        if change is None
+        else f"{percent(change.value, 0.005)} ({interval(change.low, change.high)})"
+    )
 
 
 def _of_path(account: PathAccount) -> Iterator[Check]:
     if account.exit_code == 4:
-        reason = f"the boot that was made twice is {account.self_check}" if account.counts else NOT_MEASURED
+        reason = (
+            f"the boot that was made twice is {account.self_check}"
+            if account.counts
+            else NOT_MEASURED
+        )
         yield Check("instructions", inert(account.target), "unmeasured", reason)
         return
     for shift in account.shifts:
         yield _of_shift(shift)
     if not account.shifts:
-        yield Check("instructions", inert(account.target), "inconclusive", "nothing was compared")
+        yield Check(
+            "instructions",
+            inert(account.target),
+            "inconclusive",
+            "nothing was compared",
+        )
 
 
 def _of_shift(shift: Shift) -> Check:
-    words: dict[str, Word] = {"longer": "regression", "shorter": "improvement", "same": "passed"}
+    words: dict[str, Word] = {
+        "longer": "regression",
+        "shorter": "improvement",
+        "same": "passed",
+    }
     name = f"{inert(shift.variant)} against {inert(shift.against)}: {shift.kind}"
     change = "" if shift.change is None else f": {shift.change:+g} instructions per I/O"
     said = "; ".join(filter(None, (f"{shift.word}{change}", inert(shift.reason))))

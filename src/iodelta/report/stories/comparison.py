@@ -11,12 +11,29 @@ from iodelta.errors import pasted
 from iodelta.plural import plural
 from iodelta.report.stories.environment import differing
 from iodelta.report.stories.sources import findings, not_read, system_of_sides
-from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
+from iodelta.report.stories.story import (
+    PLAIN,
+    Cell,
+    Detail,
+    Row,
+    Section,
+    Story,
+    Table,
+    section,
+)
 from iodelta.report.stories.visible import Interval, visible
 from iodelta.study.cell import Compared
 from iodelta.study.comparison import Comparison
 from iodelta.study.rows import Number
-from iodelta.study.words import inert, interval, measured, metric_name, percent, quantity, scatter
+from iodelta.study.words import (
+    inert,
+    interval,
+    measured,
+    metric_name,
+    percent,
+    quantity,
+    scatter,
+)
 from iodelta.verdict.metrics import COMMAND, Metric
 
 ONE_SIDED = 12
@@ -25,11 +42,16 @@ ONE_SIDED = 12
 
 def of_comparison(found: Comparison, detail: Detail = PLAIN) -> Story:
     """Results from anywhere, compared: differences, what they are based on, what else differs."""
-    differences = {name: tuple(differing(own)) or ("no known difference",) for name, own in found.differences.items()}
+    differences = {
+        name: tuple(differing(own)) or ("no known difference",)
+        for name, own in found.differences.items()
+    }
     alike = len(set(differences.values())) == 1
     what_else: list[Section] = []
     for name, items in list(differences.items())[: 1 if alike else None]:
-        what_else += section("What else differs" if alike else f"What else differs: {inert(name)}", items)
+        what_else += section(
+            "What else differs" if alike else f"What else differs: {inert(name)}", items
+        )
     words = " ".join(map(quoted, found.paths))
     return Story(
         question="",
@@ -39,10 +61,16 @@ def of_comparison(found: Comparison, detail: Detail = PLAIN) -> Story:
             *what_else,
             *section("On one side only", _one_sided(found.unmatched)),
             *section("Method", method(found)),
-            *section("Findings", findings(found.findings) if found.findings else ("none",)),
+            *section(
+                "Findings", findings(found.findings) if found.findings else ("none",)
+            ),
             *section("Not read", not_read(found.refusals)),
             *system_of_sides(found.systems),
-            *section("To do it again", (f"iodelta compare {words} --margin {100 * found.margin:g}%",), commands=True),
+            *section(
+                "To do it again",
+                (f"iodelta compare {words} --margin {100 * found.margin:g}%",),
+                commands=True,
+            ),
         ),
     )
 
@@ -60,7 +88,10 @@ def quoted(path: str) -> str:
 
 def _comparison_tables(found: Comparison) -> Iterator[Table]:
     if len(found.variants) > 1:
-        yield from map(partial(_side_by_side, found), dict.fromkeys(one.metric for one in found.compared))
+        yield from map(
+            partial(_side_by_side, found),
+            dict.fromkeys(one.metric for one in found.compared),
+        )
     for variant in found.variants:
         yield from _of_variant(found, variant)
 
@@ -69,7 +100,11 @@ def _of_variant(found: Comparison, variant: str) -> Iterator[Table]:
     """A table for each metric; of several variants without single runs, which stand side by side already."""
     own = [one for one in found.compared if one.variant == variant]
     several = len({one.metric.partition(".")[0] for one in own}) > 1
-    against = f": {inert(variant)} against {inert(found.baseline)}" if len(found.variants) > 1 else ""
+    against = (
+        f": {inert(variant)} against {inert(found.baseline)}"
+        if len(found.variants) > 1
+        else ""
+    )
     for metric in dict.fromkeys(one.metric for one in own):
         rows = [one for one in own if one.metric == metric]
         if against:
@@ -78,7 +113,13 @@ def _of_variant(found: Comparison, variant: str) -> Iterator[Table]:
             continue
         title = f"{name_of(rows[0], several)} ({rows[0].better} is better){against}"
         spread = set(chain.from_iterable(one.spread for one in rows)) != {None}
-        heads = ("n", inert(found.baseline), *(["+-"] * spread), inert(variant), *(["+-"] * spread))
+        heads = (
+            "n",
+            inert(found.baseline),
+            *(["+-"] * spread),
+            inert(variant),
+            *(["+-"] * spread),
+        )
         lines = tuple(_compared(one, spread) for one in rows)
         yield Table(title, "cell", (*heads, "change", "interval", "verdict"), lines)
 
@@ -92,12 +133,24 @@ def _side_by_side(found: Comparison, metric: str) -> Table:
     rows = []
     for cell, arms in by_cell.items():
         head = next(iter(arms.values()))
-        values = [head.values[0], *(arms[name].values[1] if name in arms else None for name in found.variants)]
+        values = [
+            head.values[0],
+            *(
+                arms[name].values[1] if name in arms else None
+                for name in found.variants
+            ),
+        ]
         notes = dict.fromkeys(one.says for one in arms.values() if one.unsound)
         rows.append(Row(inert(cell), _quantities(values, head.unit), "; ".join(notes)))
     several = len({one.metric.partition(".")[0] for one in found.compared}) > 1
     title = f"{name_of(own[0], several)} ({own[0].better} is better)"
-    return Table(title, "cell", (inert(found.baseline), *map(inert, found.variants)), tuple(rows), words=False)
+    return Table(
+        title,
+        "cell",
+        (inert(found.baseline), *map(inert, found.variants)),
+        tuple(rows),
+        words=False,
+    )
 
 
 def _quantities(values: Sequence[float | None], unit: str) -> tuple[Cell, ...]:
@@ -105,24 +158,39 @@ def _quantities(values: Sequence[float | None], unit: str) -> tuple[Cell, ...]:
 
 
 def _compared(one: Compared, spread: bool) -> Row:
-    counts = str(one.runs[0]) if one.runs[0] == one.runs[1] else f"{one.runs[0]}, {one.runs[1]}"
+    counts = (
+        str(one.runs[0])
+        if one.runs[0] == one.runs[1]
+        else f"{one.runs[0]}, {one.runs[1]}"
+    )
     change, bounds = change_of(one.change)[0], bounds_of(one)
-    marked = {"regression": (0,), "improvement": (1,), "equivalent": (0, 1)}.get(one.word, ())
+    marked = {"regression": (0,), "improvement": (1,), "equivalent": (0, 1)}.get(
+        one.word, ()
+    )
     cells = [Cell(counts)]
     for side, (value, share) in enumerate(zip(one.values, one.spread, strict=True)):
         cells.append(Cell(quantity(value, one.unit), side in marked))
         if spread:
             cells.append(Cell(scatter(share)))
-    return Row(inert(one.cell), (*cells, Cell(change), Cell(bounds or "-"), Cell(one.word)), inert(says_of(one)))
+    return Row(
+        inert(one.cell),
+        (*cells, Cell(change), Cell(bounds or "-"), Cell(one.word)),
+        inert(says_of(one)),
+    )
 
 
 def answer(found: Comparison) -> str:
     """The answers for all variants, those that are the same in one sentence."""
     alike: dict[str, list[str]] = {}
     for variant in found.variants:
-        said_ = _said(found, variant, [one for one in found.compared if one.variant == variant])
+        said_ = _said(
+            found, variant, [one for one in found.compared if one.variant == variant]
+        )
         alike.setdefault(said_, []).append(inert(variant))
-    return " ".join(f"{', '.join(names)} against {inert(found.baseline)}: {text}" for text, names in alike.items())
+    return " ".join(
+        f"{', '.join(names)} against {inert(found.baseline)}: {text}"
+        for text, names in alike.items()
+    )
 
 
 def headline(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
@@ -132,7 +200,11 @@ def headline(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
 
 def _said(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
     lacking = found.lacking.get(variant, ())
-    lack = f"no number that all runs have in {plural(len(lacking), 'cell')}" if lacking else ""
+    lack = (
+        f"no number that all runs have in {plural(len(lacking), 'cell')}"
+        if lacking
+        else ""
+    )
     if not own:
         return f"no verdict: {lack}." if lack else "no cell in common."
     own = [one for one in own if one.resolved] or list(own)
@@ -145,7 +217,9 @@ def _said(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
     reasons = dict.fromkeys(one.why for one in own if one.word == "no verdict")
     if not reasons:
         return f"{', '.join(verdicts)} numbers{f'; {lack}' if lack else ''}."
-    verdict = f"{', '.join(verdicts)}; no verdict on the others" if verdicts else "no verdict"
+    verdict = (
+        f"{', '.join(verdicts)}; no verdict on the others" if verdicts else "no verdict"
+    )
     return f"{verdict}: {'; '.join((*reasons, *([lack] if lack else ())))}."
 
 
@@ -156,8 +230,12 @@ def bounds_of(one: Compared) -> str:
 
 def says_of(one: Compared) -> str:
     """What stands below a number: how it came to its word, and of single runs how finely their sources tell it."""
-    low, high = (one.change.low, one.change.high) if one.change else (math.nan, math.nan)
-    rounded = change_of(one.change)[1] if one.basis == "single runs" and low < high else ""
+    low, high = (
+        (one.change.low, one.change.high) if one.change else (math.nan, math.nan)
+    )
+    rounded = (
+        change_of(one.change)[1] if one.basis == "single runs" and low < high else ""
+    )
     return f"{one.says}; the digits given leave {rounded}" if rounded else one.says
 
 
@@ -167,7 +245,11 @@ def name_of(one: Compared, several: bool) -> str:
     if kind == COMMAND:
         return metric_name(Metric(one.metric, "lower", one.unit), with_kind=False)
     family, _, point = what.partition(".")
-    name = f"{point} {family}" if point else {"iops": "IOPS", "bandwidth": "bandwidth"}[what]
+    name = (
+        f"{point} {family}"
+        if point
+        else {"iops": "IOPS", "bandwidth": "bandwidth"}[what]
+    )
     return f"{kind} {name}" if several or kind == "sync" else name
 
 
@@ -177,7 +259,9 @@ def change_of(change: Number | None) -> tuple[str, str]:
         return "-", ""
     if not (math.isfinite(change.low) and math.isfinite(change.high)):
         return percent(change.value), ""
-    return measured(change.value, change.low, change.high), interval(change.low, change.high)
+    return measured(change.value, change.low, change.high), interval(
+        change.low, change.high
+    )
 
 
 def method(found: Comparison) -> Iterator[str]:
@@ -201,13 +285,19 @@ def _intervals(compared: Sequence[Compared]) -> Iterator[Interval]:
     for one in compared:
         if one.change is not None and one.basis in ("blocks", "replicates"):
             name = inert(name_of(one, several))
-            yield Interval(name, one.better, one.change.value, one.change.low, one.change.high)
+            yield Interval(
+                name, one.better, one.change.value, one.change.low, one.change.high
+            )
 
 
 def _bases(by_basis: Mapping[str, Sequence[Compared]], every: int) -> Iterator[str]:
     """What was compared with what, and how."""
     if blocks := by_basis.get("blocks", ()):
-        level = 100 * max(one.verdict.change.level for one in blocks if one.verdict and one.verdict.change)
+        level = 100 * max(
+            one.verdict.change.level
+            for one in blocks
+            if one.verdict and one.verdict.change
+        )
         yield (
             f"{len(blocks)} of {every} numbers: runs of both sides were interleaved in time and are "
             f"compared pair by pair; Hodges-Lehmann estimate, signed-rank interval, level {level:.4g} %."

@@ -38,7 +38,13 @@ def headline(courses: Sequence[Course], experiments: int) -> str:
     series = "one series" if len(courses) == 1 else f"{len(courses)} series"
     moved = sum(bool(course.steps) for course in courses)
     steps = sum(len(course.steps) for course in courses)
-    found = "no step" if not steps else "one step" if steps == 1 else f"{plural(steps, 'step')} in {moved} of them"
+    found = (
+        "no step"
+        if not steps
+        else "one step"
+        if steps == 1
+        else f"{plural(steps, 'step')} in {moved} of them"
+    )
     return f"{nights}, {series}: {found}.".capitalize()
 
 
@@ -52,14 +58,24 @@ def _row(course: Course) -> Row:
     newest = points[-1] if points else None
     value = valued(newest.y, course.line.unit) if newest else "-"
     log = course.log_ratio(newest) if newest else None
-    against = percent(math.expm1(log), newest.r_se) if newest and log is not None else "-"
-    cells = (str(len(points)), str(len(course.epochs) + 1), value, against, str(len(course.steps)))
+    against = (
+        percent(math.expm1(log), newest.r_se) if newest and log is not None else "-"
+    )
+    cells = (
+        str(len(points)),
+        str(len(course.epochs) + 1),
+        value,
+        against,
+        str(len(course.steps)),
+    )
     return Row(inert(course.name), tuple(map(Cell, cells)))
 
 
 def _steps(courses: Sequence[Course]) -> Iterator[str]:
     for course in courses:
-        for step, notes, standing in zip(course.steps, course.noted, course.standings, strict=True):
+        for step, notes, standing in zip(
+            course.steps, course.noted, course.standings, strict=True
+        ):
             there = "; ".join(map(noted_said, notes))
             yield f"{course.name}: {standing.said}: {said(step, standing)}" + (
                 f" Noted there: {there}." if there else ""
@@ -69,7 +85,10 @@ def _steps(courses: Sequence[Course]) -> Iterator[str]:
 def noted(courses: Sequence[Course]) -> list[str]:
     """What people noted, the oldest first, each with the number that charts show."""
     notes = courses[0].notes if courses else ()
-    return [inert(f"note {number}, {noted_said(note)}") for number, note in enumerate(notes, 1)]
+    return [
+        inert(f"note {number}, {noted_said(note)}")
+        for number, note in enumerate(notes, 1)
+    ]
 
 
 def noted_said(note: Note) -> str:
@@ -84,7 +103,9 @@ def said(step: Candidate, standing: Standing) -> str:
     """A step in a sentence: its size, its range, and how sure it is."""
     by = "against the reference" if step.by == "ratio" else "of the level alone"
     doubt = (
-        "; suspected: so few nights say little of how nights differ" if step.few and not standing.is_confirmed else ""
+        "; suspected: so few nights say little of how nights differ"
+        if step.few and not standing.is_confirmed
+        else ""
     )
     change = f"{percent(step.change, step.error)} ({step.way})"
     return f"{change} {by}, between {_night(step.last_good)} and {_night(step.first_bad)}, z {step.z:.1f}{doubt}."
@@ -99,7 +120,9 @@ def _epochs(courses: Sequence[Course]) -> Iterator[str]:
     seen: dict[str, None] = {}
     for course in courses:
         for epoch in course.epochs:
-            seen[f"{course.line.key.machine}, from {day(epoch.t)}: {'; '.join(epoch.differs)}."] = None
+            seen[
+                f"{course.line.key.machine}, from {day(epoch.t)}: {'; '.join(epoch.differs)}."
+            ] = None
     yield from seen
 
 

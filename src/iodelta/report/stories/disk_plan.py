@@ -38,7 +38,9 @@ def facts(answer: DiskPlanAnswer) -> Iterator[Item]:
         label="Disk",
     )
     if found.holds:
-        yield Item(holding(found.holds, found.target.path, answer.refused), label="Holds")
+        yield Item(
+            holding(found.holds, found.target.path, answer.refused), label="Holds"
+        )
     yield cost_fact(found.cost)
     if prepare.purge == "none":
         advice = "--purge discard (or nvme-format) makes the disk forget earlier writes, where it can"
@@ -49,12 +51,24 @@ def facts(answer: DiskPlanAnswer) -> Iterator[Item]:
 
 def holding(holds: str, path: str, refused: str) -> str:
     """What a target contains, as far as it was read, and what lets it be overwritten where that is refused."""
-    return f"{inert(holds)}; only --destroy {inert(path)} lets it be overwritten" if refused else inert(holds)
+    return (
+        f"{inert(holds)}; only --destroy {inert(path)} lets it be overwritten"
+        if refused
+        else inert(holds)
+    )
 
 
 def cost_fact(cost: Cost) -> Item:
     """Steps, bytes and time of a preparation."""
-    basis = "as it took the last time" if cost.timed else "at 500 MiB/s, a guess until it was timed"
+    basis = (
+        "as it took the last time"
+        if cost.timed
+        else "at 500 MiB/s, a guess until it was timed"
+    )
     fill = f"{size(cost.fill_bytes)} in sequence, about {duration(max(1.0, cost.fill_seconds))} {basis}; then "
     rounds = f"rounds until steady, at most {duration(cost.rounds_seconds)}"
-    return Item(inert(cost.how), (f"{fill if cost.fill_bytes else ''}{rounds}",), label="Prepare")
+    return Item(
+        inert(cost.how),
+        (f"{fill if cost.fill_bytes else ''}{rounds}",),
+        label="Prepare",
+    )

@@ -11,7 +11,9 @@ from iodelta.study.words import inert
 WIDTH = 80
 
 
-def lines(found: Sequence[Differing], baseline: str, variant: str, *, whole: bool = False) -> Iterator[str]:
+def lines(
+    found: Sequence[Differing], baseline: str, variant: str, *, whole: bool = False
+) -> Iterator[str]:
     """Every group with why it matters and its values, ``before | after``."""
     if not found:
         yield "No recorded value differs."
@@ -23,14 +25,23 @@ def lines(found: Sequence[Differing], baseline: str, variant: str, *, whole: boo
     for group, why, own in said(found, whole=whole):
         yield ""
         reason = f"{why}." if why else ""
-        yield from _wrapped(f"{group}: {reason}" if group in likely else f"{group} (less likely): {reason}", "")
+        yield from _wrapped(
+            f"{group}: {reason}"
+            if group in likely
+            else f"{group} (less likely): {reason}",
+            "",
+        )
         for line in own:
             yield from _wrapped(line, "  ")
 
 
 def _wrapped(text: str, indent: str = "") -> Iterator[str]:
     yield from textwrap.wrap(
-        text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_on_hyphens=False,
     )
 
 

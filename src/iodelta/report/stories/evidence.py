@@ -18,7 +18,9 @@ NAMED = 12
 CANNOT_TELL = 1.0
 """A carry-over of 100 % or more that is not excluded says nothing of what trials leave behind."""
 
-MORE = 'more blocks can, or [design] carry-over = "superblocks" keeps it out of the change'
+MORE = (
+    'more blocks can, or [design] carry-over = "superblocks" keeps it out of the change'
+)
 
 DIRECT_SHARE = 0.5
 """Share of a carry-over that is in a change under independent draws, where the two estimates do not tell it."""
@@ -42,7 +44,11 @@ def evidence(verdict: Verdict) -> Iterator[str]:
         yield "carry-over: the orders of these blocks do not allow an estimate"
     yield from _stalls(verdict)
     if verdict.flagged:
-        without = f"; without them the typical change is {_sized(verdict.unflagged)}" if verdict.unflagged else ""
+        without = (
+            f"; without them the typical change is {_sized(verdict.unflagged)}"
+            if verdict.unflagged
+            else ""
+        )
         yield (
             f"{verdict.flagged} of {plural(verdict.blocks, 'block')} with a trial that was "
             f"flagged as disturbed{without}"
@@ -81,14 +87,24 @@ def at_least(verdict: Verdict) -> str:
 def least_change(verdict: Verdict) -> float | None:
     """The nearer end of a change that was called one, as a share; None for other words."""
     change = verdict.change
-    if verdict.word not in ("regression", "improvement") or change is None or change.low is None or change.high is None:
+    if (
+        verdict.word not in ("regression", "improvement")
+        or change is None
+        or change.low is None
+        or change.high is None
+    ):
         return None
     return min(abs(change.low), abs(change.high))
 
 
 def note(verdict: Verdict) -> str:
     """What a reader of the word must know at once; empty where the row says it all."""
-    if verdict.word == "equivalent" or verdict.basis == "total" or verdict.is_withheld or _says_more(verdict):
+    if (
+        verdict.word == "equivalent"
+        or verdict.basis == "total"
+        or verdict.is_withheld
+        or _says_more(verdict)
+    ):
         return inert(verdict.phrase)
     return at_least(verdict)
 
@@ -124,14 +140,20 @@ def not_excluded(carry: Carry) -> float | None:
 
 def share_of(carry: Carry, typical: Change | None) -> float:
     """Which share of the carry-over is in the change: that by which the adjusted change differs."""
-    ends = (carry.change.value, carry.adjusted, typical.value if typical is not None else -1.0)
+    ends = (
+        carry.change.value,
+        carry.adjusted,
+        typical.value if typical is not None else -1.0,
+    )
     if min(ends) <= -1.0 or abs(carry.change.value) < 1e-9:
         return DIRECT_SHARE
     left, adjusted, seen = map(math.log1p, ends)
     return min(1.0, abs((seen - adjusted) / left))
 
 
-def first_look(verdict: Verdict, judgement: Judgement, cells: Iterable[str], each: float) -> str:
+def first_look(
+    verdict: Verdict, judgement: Judgement, cells: Iterable[str], each: float
+) -> str:
     """Before the first look: when it will be, and nothing else; empty after it.
 
     A round holds a block of every cell that is open, so the time counts all of them. ``cells`` are those that were not
@@ -143,7 +165,9 @@ def first_look(verdict: Verdict, judgement: Judgement, cells: Iterable[str], eac
     more, open_ = sum(to_come), len(to_come)
     every, all_ = (f" of each of {open_} cells", " in all") if open_ > 1 else ("", "")
     blocks = plural(verdict.next_look, "block")
-    return f"first look after {blocks}{every}, {more} more{all_}, {duration(more * each)}"
+    return (
+        f"first look after {blocks}{every}, {more} more{all_}, {duration(more * each)}"
+    )
 
 
 def blocks_to_look(look: int, judgement: Judgement, cells: Iterable[str]) -> list[int]:
@@ -152,14 +176,20 @@ def blocks_to_look(look: int, judgement: Judgement, cells: Iterable[str]) -> lis
     for cell in cells:
         own = judgement.of(cell)
         if not own or any(verdict.step == "continue" for verdict in own):
-            lacking.append(max(0, look - max((verdict.blocks for verdict in own), default=0)))
+            lacking.append(
+                max(0, look - max((verdict.blocks for verdict in own), default=0))
+            )
     return lacking
 
 
 def _estimates(verdict: Verdict) -> Iterator[str]:
     for what, change in (("typical", verdict.typical), ("total", verdict.total)):
         if change is not None:
-            rests = "; the word rests on this" if verdict.basis == what and verdict.total is not None else ""
+            rests = (
+                "; the word rests on this"
+                if verdict.basis == what and verdict.total is not None
+                else ""
+            )
             yield f"{what} change as measured {_sized(change)} at {100 * change.level:.4g} %{rests}"
 
 
@@ -167,7 +197,10 @@ def _stalls(verdict: Verdict) -> Iterator[str]:
     stalls = verdict.stalls
     if stalls is None:
         return
-    for name, numbers in ((verdict.variant, stalls.variant), (verdict.baseline, stalls.baseline)):
+    for name, numbers in (
+        (verdict.variant, stalls.variant),
+        (verdict.baseline, stalls.baseline),
+    ):
         if numbers:
             more = f" and {len(numbers) - NAMED} more" if len(numbers) > NAMED else ""
             named = ", ".join(map(str, numbers[:NAMED]))

@@ -22,7 +22,16 @@ from iodelta.report.stories.statements import (
     open_questions,
     recommendation,
 )
-from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
+from iodelta.report.stories.story import (
+    PLAIN,
+    Cell,
+    Detail,
+    Row,
+    Section,
+    Story,
+    Table,
+    section,
+)
 from iodelta.study.again import Again, placed
 from iodelta.study.confounders import Differing
 from iodelta.study.experiment import Account, headline
@@ -42,24 +51,35 @@ RATIOS = "the change is taken from the ratios inside blocks, not from these medi
 
 def of_account(account: Account, detail: Detail = PLAIN) -> Story:
     """An experiment: verdicts, what else is known, system, method, findings, how to do it again."""
-    said = " ".join(part for part in (headline(account), recommendation(account)) if part)
+    said = " ".join(
+        part for part in (headline(account), recommendation(account)) if part
+    )
     more = (*not_measured(account), *beyond(account), *open_questions(account))
     return Story(
         question=inert(account.plan.experiment.question),
         answer=said,
-        tables=(*_account_tables(account), *chain.from_iterable(tables(disk) for disk in account.prepared)),
+        tables=(
+            *_account_tables(account),
+            *chain.from_iterable(tables(disk) for disk in account.prepared),
+        ),
         sections=(
             *section("Further observations", more),
             *section("Evidence", _evidence(account)),
             *section(
-                "Under instruments, in runs that are not trials", looked(account.instruments, account.plan.experiment)
+                "Under instruments, in runs that are not trials",
+                looked(account.instruments, account.plan.experiment),
             ),
             *section("Preparation of the disk", _prepared(account)),
             *chain.from_iterable(pictures(disk) for disk in account.prepared),
             *(system(account.system) if account.system else ()),
             *_changed(account.changed),
-            *section("Method", (*method(account), BLOCKS, _version(account.measured_by))),
-            *section("Findings", findings(all_findings(account)) if all_findings(account) else ("none",)),
+            *section(
+                "Method", (*method(account), BLOCKS, _version(account.measured_by))
+            ),
+            *section(
+                "Findings",
+                findings(all_findings(account)) if all_findings(account) else ("none",),
+            ),
             *_again(account.again, _in_short(account, detail), account.folder),
         ),
     )
@@ -88,12 +108,18 @@ def _evidence(account: Account) -> Iterator[str]:
 
 def _version(measured_by: str) -> str:
     same = not measured_by or measured_by == __version__
-    return f"iodelta {__version__}" + ("." if same else f"; measured by {inert(measured_by)}.")
+    return f"iodelta {__version__}" + (
+        "." if same else f"; measured by {inert(measured_by)}."
+    )
 
 
 def _account_tables(account: Account) -> Iterator[Table]:
     experiment = account.plan.experiment
-    others = [variant.name for variant in experiment.variants if variant.name != experiment.baseline]
+    others = [
+        variant.name
+        for variant in experiment.variants
+        if variant.name != experiment.baseline
+    ]
     verdicts: dict[tuple[str, str, str], Verdict] = {}
     metrics: dict[str, Metric] = {}
     for verdict in account.judgement.verdicts:
@@ -105,8 +131,14 @@ def _account_tables(account: Account) -> Iterator[Table]:
         title = f"{metric_name(metric, with_kind=several)} ({metric.better} is better)"
         best = {one.cell: one.variants for one in account.best if one.metric == name}
         if len(others) > 1:
-            yield _values(title, name, cells, [experiment.baseline, *others], verdicts, best)
-        own = [verdicts[name, *arm] for arm in product(cells, others) if (name, *arm) in verdicts]
+            yield _values(
+                title, name, cells, [experiment.baseline, *others], verdicts, best
+            )
+        own = [
+            verdicts[name, *arm]
+            for arm in product(cells, others)
+            if (name, *arm) in verdicts
+        ]
         yield _changes(title, account, own, best, alone=len(others) == 1)
 
 
@@ -121,18 +153,35 @@ def _values(
     """The medians of all variants, side by side."""
     rows = []
     for cell in cells:
-        own = {variant: verdicts[name, cell, variant] for variant in variants if (name, cell, variant) in verdicts}
+        own = {
+            variant: verdicts[name, cell, variant]
+            for variant in variants
+            if (name, cell, variant) in verdicts
+        }
         if not own:
             continue
         head = next(iter(own.values()))
-        values = [own[v].variant_measured if v in own else head.baseline_value for v in variants]
-        opposite = [verdict for verdict in own.values() if _opposite(head.baseline_value, verdict)]
+        values = [
+            own[v].variant_measured if v in own else head.baseline_value
+            for v in variants
+        ]
+        opposite = [
+            verdict
+            for verdict in own.values()
+            if _opposite(head.baseline_value, verdict)
+        ]
         marked = best.get(cell, ())
         texts = [quantity(value, head.metric.unit) for value in values]
-        shown = tuple(Cell(t, v in marked) for t, v in zip(texts, variants, strict=True))
+        shown = tuple(
+            Cell(t, v in marked) for t, v in zip(texts, variants, strict=True)
+        )
         rows.append(Row(inert(cell), shown, RATIOS if opposite else ""))
     return Table(
-        f"{title}: medians of all variants as measured", "cell", tuple(map(inert, variants)), tuple(rows), words=False
+        f"{title}: medians of all variants as measured",
+        "cell",
+        tuple(map(inert, variants)),
+        tuple(rows),
+        words=False,
     )
 
 
@@ -144,7 +193,12 @@ def _opposite(baseline: float | None, verdict: Verdict) -> bool:
 
 
 def _changes(
-    title: str, account: Account, own: Sequence[Verdict], best: dict[str, tuple[str, ...]], *, alone: bool
+    title: str,
+    account: Account,
+    own: Sequence[Verdict],
+    best: dict[str, tuple[str, ...]],
+    *,
+    alone: bool,
 ) -> Table:
     """Every variant against the baseline: change, interval, verdict; values too where they are not shown already."""
     baseline = account.plan.experiment.baseline
@@ -165,8 +219,18 @@ def _changes(
             Cell(interval(change.low, change.high) if change else "-"),
             Cell(verdict.word),
         ]
-        rows.append(Row(inert(verdict.cell), tuple(cells), held_back(verdict, account) or note(verdict)))
-    names = ("n", inert(baseline), inert(own[0].variant)) if alone and own else ("variant", "n")
+        rows.append(
+            Row(
+                inert(verdict.cell),
+                tuple(cells),
+                held_back(verdict, account) or note(verdict),
+            )
+        )
+    names = (
+        ("n", inert(baseline), inert(own[0].variant))
+        if alone and own
+        else ("variant", "n")
+    )
     title = title if alone else f"{title}: change against {inert(baseline)}"
     return Table(title, "cell", (*names, "change", "interval", "verdict"), tuple(rows))
 
@@ -181,9 +245,15 @@ def _in_short(account: Account, detail: Detail) -> str:
     if detail.again or account.again is None:
         return inert(detail.again)
     line = inert(account.again.run)
-    plain = line.startswith("iodelta run ")  # a scenario makes its target again: its file alone would not
+    plain = line.startswith(
+        "iodelta run "
+    )  # a scenario makes its target again: its file alone would not
     by_folder = plain and ("FOLDER" in line or len(line) > SHORT)
-    return f"iodelta run {detail.folder}/{EXPERIMENT} --seed {account.plan.seed}" if by_folder else line
+    return (
+        f"iodelta run {detail.folder}/{EXPERIMENT} --seed {account.plan.seed}"
+        if by_folder
+        else line
+    )
 
 
 def _again(again: Again | None, short: str, folder: str) -> tuple[Section, ...]:
@@ -193,13 +263,18 @@ def _again(again: Again | None, short: str, folder: str) -> tuple[Section, ...]:
     if again.tool == "fio":
         lines.append("# the same trials in the same order with fio alone, as a script")
         lines.append(f"iodelta report {pasted(folder)} --reproducer")
-    lines.append("# one trial by hand" + (", with one of the lines below in place of PART" if again.parts else ""))
+    lines.append(
+        "# one trial by hand"
+        + (", with one of the lines below in place of PART" if again.parts else "")
+    )
     lines.append(f"{again.fio} PART".strip() if again.parts else again.fio)
     lines += [f"#   {inert(name)}: {inert(part)}" for name, part in again.parts[:PARTS]]
     if len(again.parts) > PARTS:
         lines.append(f"#   and {len(again.parts) - PARTS} more, which the script holds")
     lines += [f"# {inert(name)} sets {inert(value)}" for name, value in again.settings]
-    lines += [f"# {inert(name)} runs {inert(value)}" for name, value in again.backgrounds]
+    lines += [
+        f"# {inert(name)} runs {inert(value)}" for name, value in again.backgrounds
+    ]
     return section("To do it again", map(inert, lines), commands=True, brief=short)
 
 

@@ -10,7 +10,14 @@ from iodelta.plural import plural
 from iodelta.report.stories.evidence import evidence
 from iodelta.stats.shift import ShiftFunction
 from iodelta.study.experiment import Account
-from iodelta.study.words import inert, interval, measured, metric_name, percent, quantity
+from iodelta.study.words import (
+    inert,
+    interval,
+    measured,
+    metric_name,
+    percent,
+    quantity,
+)
 from iodelta.verdict import Verdict
 
 BAR = 21
@@ -24,8 +31,13 @@ def explain(account: Account, cell: str) -> Iterator[str]:
         names = [one.name for one in account.plan.experiment.cells]
         if cell in names:
             remedy = f"`iodelta run {pasted(account.folder)}` continues it"
-            raise RequestError(f"nothing was measured in the cell {inert(cell)!r}", remedy=remedy)
-        raise RequestError(f"there is no cell {inert(cell)!r}", remedy=f"cells: {', '.join(map(inert, names))}")
+            raise RequestError(
+                f"nothing was measured in the cell {inert(cell)!r}", remedy=remedy
+            )
+        raise RequestError(
+            f"there is no cell {inert(cell)!r}",
+            remedy=f"cells: {', '.join(map(inert, names))}",
+        )
     for verdict in own:
         yield from _verdict(verdict)
         yield ""
@@ -40,7 +52,9 @@ def _shift(variant: str, shift: ShiftFunction) -> Iterator[str]:
         band = f"{100 * shift.level:g} % band over {plural(shift.blocks, 'block')}"
         yield f"latency of {inert(variant)}, percentile by percentile ({band})"
     for one in shift.shifts:
-        low, high = (None if end is None else math.expm1(end) for end in (one.low, one.high))
+        low, high = (
+            None if end is None else math.expm1(end) for end in (one.low, one.high)
+        )
         pooled = "  pooled over blocks" if one.pooled else ""
         limit = percent(math.expm1(one.smallest)).lstrip("+")
         name = f"p{100 * one.p:g}"
@@ -66,7 +80,9 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
     if verdict.sd is not None:
         yield f"  spread of a block's change: {100 * verdict.sd:.2f} %"
     if verdict.p is not None:
-        parts = [f"{name} {value:.3g}" for name, value in _ps(verdict) if value is not None]
+        parts = [
+            f"{name} {value:.3g}" for name, value in _ps(verdict) if value is not None
+        ]
         yield f"  p: {', '.join(parts)}"
     yield f"  rule: {verdict.rule}"
     yield f"  what would change it: {verdict.would_change}"
@@ -79,19 +95,35 @@ def _blocks(verdict: Verdict) -> Iterator[str]:
     if not verdict.changes:
         return
     idle = verdict.idle or ((),) * len(verdict.changes)
-    sizes = [abs(change) for change, numbers in zip(verdict.changes, idle, strict=True) if not numbers]
+    sizes = [
+        abs(change)
+        for change, numbers in zip(verdict.changes, idle, strict=True)
+        if not numbers
+    ]
     largest = max([*sizes, 1e-9])
     yield f"  block  first        change  {'-' * (BAR // 2)}0{'-' * (BAR // 2)} {percent(largest)} at the edge"
-    rows = zip(verdict.block_numbers, verdict.changes, verdict.baseline_first, idle, strict=True)
+    rows = zip(
+        verdict.block_numbers,
+        verdict.changes,
+        verdict.baseline_first,
+        idle,
+        strict=True,
+    )
     for number, change, first, numbers in rows:
         who = inert(verdict.baseline if first else verdict.variant)[:10]
         size = f"{100 * change:>+7.2f} %" if not numbers else f"{'-':>9}"
         bar = _bar(max(-1.0, min(1.0, change / largest)))
-        yield f"  {number + 1:>5}  {who:<10} {size}  {bar}" + (_idle(numbers, bar) if numbers else "")
+        yield f"  {number + 1:>5}  {who:<10} {size}  {bar}" + (
+            _idle(numbers, bar) if numbers else ""
+        )
 
 
 def _idle(numbers: Sequence[int], bar: str) -> str:
-    trials = f"trial {numbers[0]}" if len(numbers) == 1 else f"trials {' and '.join(map(str, numbers))}"
+    trials = (
+        f"trial {numbers[0]}"
+        if len(numbers) == 1
+        else f"trials {' and '.join(map(str, numbers))}"
+    )
     return f"{' ' * (BAR + 1 - len(bar))}no I/O completed in {trials}"
 
 

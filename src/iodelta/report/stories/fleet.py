@@ -8,12 +8,37 @@ from itertools import chain
 from iodelta.figures import share, two_digits
 from iodelta.plural import plural
 from iodelta.report.stories.sources import system_of_sides
-from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
+from iodelta.report.stories.story import (
+    PLAIN,
+    Cell,
+    Detail,
+    Item,
+    Row,
+    Section,
+    Story,
+    Table,
+    section,
+)
 from iodelta.stats.agreement import FEWEST
 from iodelta.study.confounders import said
-from iodelta.study.fleet import Cheaper, FleetAccount, FleetGroup, FleetRow, Together, counted
+from iodelta.study.fleet import (
+    Cheaper,
+    FleetAccount,
+    FleetGroup,
+    FleetRow,
+    Together,
+    counted,
+)
 from iodelta.study.fleet_host import FleetMember
-from iodelta.study.words import between, duration, inert, interval, measured, metric_name, percent
+from iodelta.study.words import (
+    between,
+    duration,
+    inert,
+    interval,
+    measured,
+    metric_name,
+    percent,
+)
 from iodelta.verdict import Change
 
 MOST = 12
@@ -29,7 +54,10 @@ def of_fleet(found: FleetAccount, detail: Detail = PLAIN) -> Story:
     return Story(
         question=inert(found.question),
         answer=headline(found),
-        lead=section("Not averaged", [f"{inert(one.name)}: {inert(one.drained)}" for one in found.drained]),
+        lead=section(
+            "Not averaged",
+            [f"{inert(one.name)}: {inert(one.drained)}" for one in found.drained],
+        ),
         tables=tuple(_tables(found)),
         sections=(
             *section("What would settle it", _settling(found)),
@@ -58,9 +86,14 @@ def headline(found: FleetAccount) -> str:
     variants = dict.fromkeys(row.variant for row in found.rows)
     sentences = [_sentence(found, variant) for variant in variants]
     if found.alarms:
-        sentences.insert(0, "The hosts call the placebo, the baseline against itself, a change: trust no other word.")
+        sentences.insert(
+            0,
+            "The hosts call the placebo, the baseline against itself, a change: trust no other word.",
+        )
     if found.drained:
-        sentences.append(f"{len(found.drained)} of {plural(len(found.hosts), 'host')} not averaged.")
+        sentences.append(
+            f"{len(found.drained)} of {plural(len(found.hosts), 'host')} not averaged."
+        )
     return " ".join(sentences) or "No host could be read."
 
 
@@ -71,8 +104,12 @@ def _sentence(found: FleetAccount, variant: str) -> str:
     alone = len(rows) - sum(words.values())
     parts = [f"{word}{_share(count, len(rows))}" for word, count in words.items()]
     if alone:
-        parts.append(f"no joint word{_share(alone, len(rows))}, for lack of {FEWEST} hosts")
-    worse = dict.fromkeys(chain.from_iterable(row.surely_worse for row in rows if not _worse(row)))
+        parts.append(
+            f"no joint word{_share(alone, len(rows))}, for lack of {FEWEST} hosts"
+        )
+    worse = dict.fromkeys(
+        chain.from_iterable(row.surely_worse for row in rows if not _worse(row))
+    )
     on = f"; a regression for sure on {', '.join(map(inert, worse))}" if worse else ""
     return f"{against}: {', '.join(parts)}{on}."
 
@@ -86,9 +123,16 @@ def _share(count: int, total: int) -> str:
 
 
 def _tables(found: FleetAccount) -> Iterator[Table]:
-    joint = tuple(_joint(row, row.together) for row in found.rows if row.together is not None)
+    joint = tuple(
+        _joint(row, row.together) for row in found.rows if row.together is not None
+    )
     if joint:
-        yield Table("All hosts together", "metric", ("hosts", "mean", "next host", "together"), joint)
+        yield Table(
+            "All hosts together",
+            "metric",
+            ("hosts", "mean", "next host", "together"),
+            joint,
+        )
     each = tuple(chain.from_iterable(_hosts(found, row) for row in found.rows))
     if each:
         yield Table(EACH, "host", ("blocks", "change", "interval", "word"), each)
@@ -96,7 +140,12 @@ def _tables(found: FleetAccount) -> Iterator[Table]:
 
 def _joint(row: FleetRow, together: Together) -> Row:
     name = metric_name(row.metric, with_kind=False)
-    texts = (str(len(row.averaged)), _change(together.mean), _bounds(together.next), row.word or "-")
+    texts = (
+        str(len(row.averaged)),
+        _change(together.mean),
+        _bounds(together.next),
+        row.word or "-",
+    )
     group = f"{inert(row.cell)}: {inert(row.variant)} against {inert(row.baseline)}"
     return Row(inert(name), tuple(map(Cell, texts)), _note(row, together), group)
 
@@ -106,10 +155,17 @@ def _note(row: FleetRow, together: Together) -> str:
     if row.basis == "total":
         parts.append("the numbers are those of all work together")
     if row.apart:
-        parts.append(f"{inert(row.apart[0])} and {inert(row.apart[1])} differ most surely by more than the margin")
+        parts.append(
+            f"{inert(row.apart[0])} and {inert(row.apart[1])} differ most surely by more than the margin"
+        )
     if row.surely_worse:
-        parts.append(f"a regression for sure on {', '.join(map(inert, row.surely_worse))}")
-    low, high = two_digits(100 * together.spread_low), two_digits(100 * together.spread_high)
+        parts.append(
+            f"a regression for sure on {', '.join(map(inert, row.surely_worse))}"
+        )
+    low, high = (
+        two_digits(100 * together.spread_low),
+        two_digits(100 * together.spread_high),
+    )
     parts.append(f"spread between hosts {share(together.spread)} ({low} .. {high})")
     parts.append(f"I squared {100 * together.between:.0f} %")
     return "; ".join(parts)
@@ -123,11 +179,17 @@ def _hosts(found: FleetAccount, row: FleetRow) -> Iterator[Row]:
         change = one.change
         cells = (
             str(one.blocks),
-            measured(change.value, change.low, change.high) if change is not None else "-",
+            measured(change.value, change.low, change.high)
+            if change is not None
+            else "-",
             interval(change.low, change.high) if change is not None else "-",
             one.word or "-",
         )
-        note = "" if one.averaged else f"not averaged: {inert(drained[one.host] or one.obstacle or one.phrase)}"
+        note = (
+            ""
+            if one.averaged
+            else f"not averaged: {inert(drained[one.host] or one.obstacle or one.phrase)}"
+        )
         yield Row(inert(one.host), tuple(map(Cell, cells)), note, group)
 
 
@@ -160,24 +222,38 @@ def cheaper(found: Cheaper, hosts: int) -> str:
     """Both ways with their machine time, and the cheaper one."""
     ways = []
     if found.hosts is not None and found.hosts_hours is not None:
-        ways.append(f"{plural(found.hosts - hosts, 'more host')} ({duration(3600 * found.hosts_hours)})")
+        ways.append(
+            f"{plural(found.hosts - hosts, 'more host')} ({duration(3600 * found.hosts_hours)})"
+        )
     else:
         ways.append("no number of hosts")
     if found.blocks is not None and found.blocks_hours is not None:
-        ways.append(f"{plural(found.blocks, 'block')} on each of today's hosts ({duration(3600 * found.blocks_hours)})")
+        ways.append(
+            f"{plural(found.blocks, 'block')} on each of today's hosts ({duration(3600 * found.blocks_hours)})"
+        )
     else:
         ways.append("no number of blocks, because the hosts differ by themselves")
-    end = {"hosts": "hosts are cheaper", "blocks": "blocks are cheaper", "neither": "neither settles it"}[found.choice]
+    end = {
+        "hosts": "hosts are cheaper",
+        "blocks": "blocks are cheaper",
+        "neither": "neither settles it",
+    }[found.choice]
     return f"{' or '.join(ways)} of machine time would probably settle it: {end}."
 
 
 def _groups(found: FleetAccount) -> Iterator[Item]:
     """The hosts by what they are, where they differ and so do their changes."""
-    telling = [row for row in found.rows if row.groups and row.word not in (None, "equivalent everywhere")]
+    telling = [
+        row
+        for row in found.rows
+        if row.groups and row.word not in (None, "equivalent everywhere")
+    ]
     for row in telling[:MOST]:
         yield Item(_named(row), tuple(map(_group, row.groups)))
     if len(telling) > MOST:
-        yield Item(f"and {plural(len(telling) - MOST, 'more comparison')} (--format json lists all)")
+        yield Item(
+            f"and {plural(len(telling) - MOST, 'more comparison')} (--format json lists all)"
+        )
 
 
 def _group(group: FleetGroup) -> str:
@@ -195,16 +271,25 @@ def _differences(found: FleetAccount) -> tuple[Section, ...]:
     for (worse, better), row in list(pairs.items())[:MOST]:
         items.append(Item(f"{inert(worse)} | {inert(better)}"))
         likely = [one for one in row.differing if one.likely]
-        items += [Item(f"{group}: {why}", tuple(lines)) for group, why, lines in said(likely)]
+        items += [
+            Item(f"{group}: {why}", tuple(lines)) for group, why, lines in said(likely)
+        ]
         if not likely:
-            items.append(Item("no likely confounder is known to differ between these two"))
+            items.append(
+                Item("no likely confounder is known to differ between these two")
+            )
     return section("What differs between hosts that disagree, the likely first", items)
 
 
 def _member(one: FleetMember) -> str:
     facts = [plural(one.blocks, "block"), duration(one.seconds), one.state]
     facts += [
-        f"{what} {inert(value)}" for what, value in (("CPU", one.cpu), ("disk", one.disk), ("kernel", one.kernel))
+        f"{what} {inert(value)}"
+        for what, value in (
+            ("CPU", one.cpu),
+            ("disk", one.disk),
+            ("kernel", one.kernel),
+        )
     ]
     return f"{inert(one.name)}: {', '.join(facts)}"
 

@@ -8,7 +8,16 @@ from itertools import chain
 from iodelta.plural import plural
 from iodelta.report.stories import fleet as hosts_story
 from iodelta.report.stories import reproduction
-from iodelta.report.stories.story import PLAIN, Detail, Item, Row, Section, Story, Table, section
+from iodelta.report.stories.story import (
+    PLAIN,
+    Detail,
+    Item,
+    Row,
+    Section,
+    Story,
+    Table,
+    section,
+)
 from iodelta.study.fleet_reproduction import FleetReproduced, HostReproduction
 from iodelta.study.words import inert
 
@@ -22,7 +31,10 @@ def of_fleet_reproduction(found: FleetReproduced, detail: Detail = PLAIN) -> Sto
     return Story(
         question=inert(found.there.question),
         answer=headline(found),
-        lead=(*section("The original", (reproduction.side_line(found.there),)), *_unmeasured(found)),
+        lead=(
+            *section("The original", (reproduction.side_line(found.there),)),
+            *_unmeasured(found),
+        ),
         tables=(*_tables(found), *own),
         sections=(
             *section("Measured on one side only", _one_sided(found)),
@@ -36,14 +48,29 @@ def headline(found: FleetReproduced) -> str:
     """On how many hosts, then what they say together."""
     count = len(found.of("reproduced"))
     parts = [f"Reproduced on {count} of {plural(len(found.hosts), 'host')}"]
-    words: tuple[HostReproduction, ...] = ("not reproduced", "inconclusive", "not measured")
-    parts += [f"{word} on {', '.join(map(inert, found.of(word)))}" for word in words if found.of(word)]
+    words: tuple[HostReproduction, ...] = (
+        "not reproduced",
+        "inconclusive",
+        "not measured",
+    )
+    parts += [
+        f"{word} on {', '.join(map(inert, found.of(word)))}"
+        for word in words
+        if found.of(word)
+    ]
     first = f"{'; '.join(parts)}."
-    return f"{first} Together: {hosts_story.headline(found.fleet)}" if found.fleet.rows else first
+    return (
+        f"{first} Together: {hosts_story.headline(found.fleet)}"
+        if found.fleet.rows
+        else first
+    )
 
 
 def _unmeasured(found: FleetReproduced) -> tuple[Section, ...]:
-    return section("Not measured", [f"{inert(one.host)}: {inert(one.why)}" for one in found.hosts if one.why])
+    return section(
+        "Not measured",
+        [f"{inert(one.host)}: {inert(one.why)}" for one in found.hosts if one.why],
+    )
 
 
 def _tables(found: FleetReproduced) -> tuple[Table, ...]:
@@ -52,14 +79,30 @@ def _tables(found: FleetReproduced) -> tuple[Table, ...]:
     for one in found.hosts:
         for matched in one.matched:
             row = reproduction.row_of(matched, found.there.baseline)
-            groups.setdefault(row.label, []).append(Row(inert(one.host), row.cells, row.note, row.label))
+            groups.setdefault(row.label, []).append(
+                Row(inert(one.host), row.cells, row.note, row.label)
+            )
     rows = tuple(chain.from_iterable(groups.values()))
-    return (Table("Each host against the original", "host", ("there", "here", "reproduced?"), rows),) if rows else ()
+    return (
+        (
+            Table(
+                "Each host against the original",
+                "host",
+                ("there", "here", "reproduced?"),
+                rows,
+            ),
+        )
+        if rows
+        else ()
+    )
 
 
 def _one_sided(found: FleetReproduced) -> Iterator[str]:
     for one in found.hosts:
-        for where, changes in (("in the original", one.only_there), ("here", one.only_here)):
+        for where, changes in (
+            ("in the original", one.only_there),
+            ("here", one.only_here),
+        ):
             if changes:
                 yield f"{inert(one.host)}, only {where}: {reproduction.named(changes)}"
 

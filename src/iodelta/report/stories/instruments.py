@@ -22,7 +22,11 @@ def looked(found: Instruments | None, experiment: Experiment) -> Iterator[str]:
         base = by_case.get((cell.name, experiment.baseline))
         if base is None:
             continue
-        others = [by_case.get((cell.name, v.name)) for v in experiment.variants if v.name != experiment.baseline]
+        others = [
+            by_case.get((cell.name, v.name))
+            for v in experiment.variants
+            if v.name != experiment.baseline
+        ]
         for other in filter(None, others):
             yield from _compared(base, other)
     for name, reason in found.missing.items():
@@ -38,13 +42,22 @@ def _compared(base: Looked, other: Looked) -> Iterator[str]:
     ]
     uncounted = [name for name, count in other.counts.items() if count is None]
     if counted:
-        without = f" (not counted by this machine: {', '.join(map(inert, uncounted))})" if uncounted else ""
+        without = (
+            f" (not counted by this machine: {', '.join(map(inert, uncounted))})"
+            if uncounted
+            else ""
+        )
         yield f"{head}, for one I/O: {', '.join(map(inert, counted))}{without}."
     if base.profile is not None and other.profile is not None:
         before, after = base.profile.symbols, other.profile.symbols
-        grown = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in {**before, **after}}
+        grown = {
+            name: after.get(name, 0.0) - before.get(name, 0.0)
+            for name in {**before, **after}
+        }
         largest = sorted(grown.items(), key=lambda item: -abs(item[1]))[:SHOWN]
-        parts = [f"{inert(name)} {change:+,.0f}" for name, change in largest if round(change)]
+        parts = [
+            f"{inert(name)} {change:+,.0f}" for name, change in largest if round(change)
+        ]
         totals = f"{base.profile.total:,.0f} -> {other.profile.total:,.0f}"
         yield (
             f"{head}, {inert(other.profile.unit)} in the kernel for one I/O: {totals}; "
@@ -62,4 +75,6 @@ def _compared(base: Looked, other: Looked) -> Iterator[str]:
 
 
 def _number(count: float | None) -> str:
-    return "-" if count is None else f"{count:,.3g}" if count < 1000 else f"{count:,.0f}"
+    return (
+        "-" if count is None else f"{count:,.3g}" if count < 1000 else f"{count:,.0f}"
+    )

@@ -10,7 +10,12 @@ from iodelta.report.stories.story import PLAIN, Detail, Story
 if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.path.judge import PathAccount
     from iodelta.path.plan import PathPlanAnswer
-    from iodelta.policy.answers import ExplainAnswer, MirrorAnswer, PolicyListAnswer, SimulationAnswer
+    from iodelta.policy.answers import (
+        ExplainAnswer,
+        MirrorAnswer,
+        PolicyListAnswer,
+        SimulationAnswer,
+    )
     from iodelta.policy.calibrate import Calibration
     from iodelta.report.answers import CalibrationAnswer
     from iodelta.study.attribution import AttributionAccount
@@ -29,10 +34,26 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     Searched: TypeAlias = AttributionAccount | SearchAccount
     Hosts: TypeAlias = FleetAccount | FleetReproduced | Reproduced
     Foreign: TypeAlias = Audited | Comparison | RulesAnswer | Shown
-    Policies: TypeAlias = Calibration | ExplainAnswer | MirrorAnswer | PolicyListAnswer | SimulationAnswer
-    Planned: TypeAlias = DiskPlanAnswer | PathPlanAnswer | PlanAnswer | ScenarioPlanAnswer | SearchPlanAnswer
+    Policies: TypeAlias = (
+        Calibration | ExplainAnswer | MirrorAnswer | PolicyListAnswer | SimulationAnswer
+    )
+    Planned: TypeAlias = (
+        DiskPlanAnswer
+        | PathPlanAnswer
+        | PlanAnswer
+        | ScenarioPlanAnswer
+        | SearchPlanAnswer
+    )
     Result: TypeAlias = (
-        Account | CalibrationAnswer | Foreign | Hosts | PathAccount | Planned | Policies | PrepareAnswer | Searched
+        Account
+        | CalibrationAnswer
+        | Foreign
+        | Hosts
+        | PathAccount
+        | Planned
+        | Policies
+        | PrepareAnswer
+        | Searched
     )
 
 STORIES = {
@@ -66,5 +87,7 @@ STORIES = {
 def story_of(result: Result, detail: Detail = PLAIN) -> Story:
     """The story of any result."""
     module, function = STORIES[type(result).__name__]
-    story: Story = getattr(importlib.import_module(f"iodelta.report.stories.{module}"), function)(result, detail)
+    story: Story = getattr(
+        importlib.import_module(f"iodelta.report.stories.{module}"), function
+    )(result, detail)
     return story

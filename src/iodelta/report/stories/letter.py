@@ -18,7 +18,10 @@ def mail(account: SearchAccount) -> str:
     """One mail for every culprit; a text that says why there is none otherwise."""
     if not account.culprits:
         return f"No culprit was confirmed, so there is no author to write to: {account.refused or account.state}.\n"
-    return "\n\n".join("\n".join(_lines(account, found)) for found in account.culprits) + "\n"
+    return (
+        "\n\n".join("\n".join(_lines(account, found)) for found in account.culprits)
+        + "\n"
+    )
 
 
 def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
@@ -35,10 +38,18 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
         yield f"  (merged by {inert(merge)})"
     yield ""
     if len(found.suspects) > 1:
-        yield from _wrapped("(any of these: the others could not be built, booted or measured)")
+        yield from _wrapped(
+            "(any of these: the others could not be built, booted or measured)"
+        )
         yield ""
-    pairs = "pair of runs, exactly repeatable" if not found.p else f"fresh randomised pairs of runs, p = {found.p:.2g}"
-    yield from _wrapped(f"Against its parent {inert(found.parent)}, in {found.pairs} {pairs}:")
+    pairs = (
+        "pair of runs, exactly repeatable"
+        if not found.p
+        else f"fresh randomised pairs of runs, p = {found.p:.2g}"
+    )
+    yield from _wrapped(
+        f"Against its parent {inert(found.parent)}, in {found.pairs} {pairs}:"
+    )
     yield ""
     sure = "95 % interval" if found.p else "by the exactness given"
     yield f"  {question.metric}: {size} ({interval(change.low, change.high)}, {sure})"
@@ -93,7 +104,11 @@ def _others(account: SearchAccount, found: Found) -> Iterator[str]:
         yield ""
     others = [one for one in account.culprits if one.item != found.item]
     if others:
-        named = "; ".join(f"{inert(one.title)} {percent(one.change.value)}" for one in others if one.change)
+        named = "; ".join(
+            f"{inert(one.title)} {percent(one.change.value)}"
+            for one in others
+            if one.change
+        )
         yield from _wrapped(f"This is not the only one between the two: {named}.")
         yield ""
 
@@ -106,7 +121,11 @@ def _environment(account: SearchAccount) -> Iterator[str]:
         unknown = ("machine", "measured by hand; add what it is")
     for name, value in account.system or (unknown,):
         yield from textwrap.wrap(
-            f"{name}: {value}", WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+            f"{name}: {value}",
+            WIDTH,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_on_hyphens=False,
         )
 
 
@@ -118,7 +137,9 @@ def _by_words(account: SearchAccount, found: Found) -> Iterator[str]:
     yield ""
     yield "Hi,"
     yield ""
-    yield from _wrapped(f"a search between {inert(account.good)} and {inert(account.bad)} ended at")
+    yield from _wrapped(
+        f"a search between {inert(account.good)} and {inert(account.bad)} ended at"
+    )
     yield ""
     yield from (f"  {inert(title)}" for title in found.suspects)
     yield from (f"  (merged by {inert(merge)})" for merge in found.via)
@@ -141,4 +162,6 @@ def _reproducer(account: SearchAccount) -> Iterator[str]:
 
 
 def _wrapped(text: str) -> Iterator[str]:
-    yield from textwrap.wrap(text, WIDTH, break_on_hyphens=False, break_long_words=False)
+    yield from textwrap.wrap(
+        text, WIDTH, break_on_hyphens=False, break_long_words=False
+    )

@@ -24,7 +24,9 @@ def named(row: Row) -> str:
 
 def shortened(name: str) -> str:
     """A name that a table can hold. Names differ at their ends: what is too much is taken from the middle."""
-    return name if len(name) <= NAME else f"{name[: NAME // 3]}..{name[-2 * NAME // 3 :]}"
+    return (
+        name if len(name) <= NAME else f"{name[: NAME // 3]}..{name[-2 * NAME // 3 :]}"
+    )
 
 
 def rate(row: Row) -> str:
@@ -53,7 +55,10 @@ def bandwidth(found: Number | None) -> str:
     if found is None:
         return "-"
     value, digits = found.value / 2**20, known_digits(found.resolution)
-    return coarse(f"{value:,.0f}" if value >= 1000 else significant(value, digits), found.resolution)
+    return coarse(
+        f"{value:,.0f}" if value >= 1000 else significant(value, digits),
+        found.resolution,
+    )
 
 
 def time(found: Number | Point | None) -> str:
@@ -61,7 +66,10 @@ def time(found: Number | Point | None) -> str:
     if found is None:
         return "-"
     size, unit = next((step for step in TIMES if found.value >= step[0]), TIMES[-1])
-    return coarse(f"{significant(found.value / size, known_digits(found.resolution))}{unit}", found.resolution)
+    return coarse(
+        f"{significant(found.value / size, known_digits(found.resolution))}{unit}",
+        found.resolution,
+    )
 
 
 def point(found: Point | None) -> str:
@@ -76,7 +84,15 @@ def coarse(text: str, resolution: float) -> str:
 
 def known_digits(resolution: float) -> int:
     """Digits that mean something: 5 of an exact number, 3 of a percentile, 2 of one known to a tenth."""
-    return 5 if resolution <= 2e-4 else 4 if resolution <= 2e-3 else 3 if resolution <= 2e-2 else 2
+    return (
+        5
+        if resolution <= 2e-4
+        else 4
+        if resolution <= 2e-3
+        else 3
+        if resolution <= 2e-2
+        else 2
+    )
 
 
 def significant(value: float, digits: int) -> str:
@@ -93,7 +109,10 @@ def legend(rows: Sequence[Row]) -> Iterator[str]:
     """What the marks in rows mean."""
     points = list(chain.from_iterable(row.points for row in rows))
     others = chain.from_iterable((row.iops, row.bandwidth, row.mean) for row in rows)
-    if any(number is not None and number.resolution > COARSE for number in (*others, *points)):
+    if any(
+        number is not None and number.resolution > COARSE
+        for number in (*others, *points)
+    ):
         yield "~ known to 5 % at best, for its source rounds"
     if any(point.thin for point in points):
         yield "( ) fewer than 100 I/Os beyond"

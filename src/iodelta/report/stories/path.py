@@ -42,8 +42,13 @@ def headline(account: PathAccount) -> str:
     for (against, variant), own in pairs.items():
         if account.row and {one.word for one in own} == {"same"}:
             continue
-        sentences.append(f"{inert(variant)} against {inert(against)}: path {', '.join(_words(own))}.")
-    return " ".join(sentences) or "No step: every kernel's path is as long as that of the one before."
+        sentences.append(
+            f"{inert(variant)} against {inert(against)}: path {', '.join(_words(own))}."
+        )
+    return (
+        " ".join(sentences)
+        or "No step: every kernel's path is as long as that of the one before."
+    )
 
 
 def _words(own: Sequence[Shift]) -> Iterator[str]:
@@ -79,10 +84,18 @@ def _heading(table: FunctionTable, account: PathAccount) -> str:
 def _rows(table: FunctionTable) -> Iterator[tuple[str, str, str, str]]:
     shown = [row for row in table.rows if abs(row.change) >= TOLD][:FUNCTIONS]
     for row in shown:
-        yield inert(row.name), f"{row.baseline:,.1f}", f"{row.value:,.1f}", f"{row.change:+,.1f}"
+        yield (
+            inert(row.name),
+            f"{row.baseline:,.1f}",
+            f"{row.value:,.1f}",
+            f"{row.change:+,.1f}",
+        )
     rest = sum(row.change for row in table.rows) - sum(row.change for row in shown)
     yield "all other kernel functions", "", "", f"{rest:+,.1f}"
-    for name, (a, b) in (("kernel together", table.kernel), ("user space (fio)", table.user)):
+    for name, (a, b) in (
+        ("kernel together", table.kernel),
+        ("user space (fio)", table.user),
+    ):
         yield name, f"{a:,.1f}", f"{b:,.1f}", f"{b - a:+,.1f}"
 
 
@@ -102,7 +115,11 @@ def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
         *section("Could not be measured", map(inert, account.problems)),
         *section("Bill", _about_bills(account) if detail.bill else []),
         *section("Functions", _about_functions(account) if detail.functions else []),
-        *section("To do it again", (inert(placed(line, account.folder)) for line in account.again), commands=True),
+        *section(
+            "To do it again",
+            (inert(placed(line, account.folder)) for line in account.again),
+            commands=True,
+        ),
     )
     return Story(inert(account.question), headline(account), tuple(tables), sections)
 
@@ -114,7 +131,14 @@ def _shifts(account: PathAccount) -> Table:
 
 
 def _shift(one: Shift, account: PathAccount) -> Row:
-    texts = (_count(one.baseline), _count(one.value), _change(one), _share(one), _layouts(one), one.word)
+    texts = (
+        _count(one.baseline),
+        _count(one.value),
+        _change(one),
+        _share(one),
+        _layouts(one),
+        one.word,
+    )
     return Row(_named(one, account), tuple(map(Cell, texts)), inert(one.reason))
 
 
@@ -137,12 +161,21 @@ KINDS = {
 def _bill(one: Bill, account: PathAccount) -> Table:
     heads = (inert(account.baseline), inert(one.variant), "change", "an I/O has")
     title = f"{inert(one.cell)}: bill of an I/O in the kernel, {inert(one.variant)} against {inert(account.baseline)}"
-    return Table(title, "executed per I/O", heads, tuple(map(_charge, one.charges)), words=False)
+    return Table(
+        title, "executed per I/O", heads, tuple(map(_charge, one.charges)), words=False
+    )
 
 
 def _charge(one: Charge) -> Row:
-    functions = ", ".join(f"{inert(row.name)} {row.change:+,.2f}" for row in one.functions)
-    texts = (f"{one.baseline:,.2f}", f"{one.value:,.2f}", f"{one.change:+,.2f}", WORDS[one.word])
+    functions = ", ".join(
+        f"{inert(row.name)} {row.change:+,.2f}" for row in one.functions
+    )
+    texts = (
+        f"{one.baseline:,.2f}",
+        f"{one.value:,.2f}",
+        f"{one.change:+,.2f}",
+        WORDS[one.word],
+    )
     return Row(KINDS[one.kind], tuple(map(Cell, texts)), functions)
 
 
@@ -154,7 +187,9 @@ def _about_bills(account: PathAccount) -> list[str]:
     if not account.functions:
         return [f"No bill: {account.no_functions or 'its boots were not made'}."]
     if not account.bills:
-        return ["No bill: an iodelta that knew no classes of instructions counted this folder."]
+        return [
+            "No bill: an iodelta that knew no classes of instructions counted this folder."
+        ]
     return [
         "Executed instructions, not time: means over I/Os, to which ticks of the timer add some hundredths. More or "
         "fewer: at least half of all I/Os have one more, or one less (ten string iterations); as many: they differ by "
@@ -168,16 +203,23 @@ def _about_bills(account: PathAccount) -> list[str]:
 def _reads(account: PathAccount) -> Iterator[str]:
     for count in account.counts:
         if count.reads:
-            members = ", ".join(f"{inert(name)} {number:,}" for name, number in count.reads.items())
+            members = ", ".join(
+                f"{inert(name)} {number:,}" for name, number in count.reads.items()
+            )
             yield f"{inert(count.cell)}, {inert(count.variant)}: {members}"
 
 
 def _about_functions(account: PathAccount) -> list[str]:
     if not account.functions:
-        return [f"No table of functions: {account.no_functions or 'its boots were not made'}."]
+        return [
+            f"No table of functions: {account.no_functions or 'its boots were not made'}."
+        ]
     doubts = []
     for one in account.functions:
-        doubts += [f"{inert(one.cell)}, {inert(one.variant)}: {inert(doubt)}" for doubt in one.doubts]
+        doubts += [
+            f"{inert(one.cell)}, {inert(one.variant)}: {inert(doubt)}"
+            for doubt in one.doubts
+        ]
     return doubts
 
 
@@ -202,18 +244,30 @@ def _system(account: PathAccount) -> list[str]:
         f"{inert(side.variant)}: {inert(side.release)}{f' ({inert(side.package)})' if side.package.strip() else ''}"
         for side in account.sides
     )
-    return [f"kernels: {kernels}", f"target in the guest: {inert(account.target)}", f"emulator: {inert(account.qemu)}"]
+    return [
+        f"kernels: {kernels}",
+        f"target in the guest: {inert(account.target)}",
+        f"emulator: {inert(account.qemu)}",
+    ]
 
 
 def steps(account: PathAccount) -> list[str]:
     """A row of kernels as steps, oldest first: where each stands between the shortest path and the longest."""
     found = []
     names = [side.variant for side in account.sides]
-    changes = {(one.cell, one.kind, one.against, one.variant): one for one in account.shifts}
+    changes = {
+        (one.cell, one.kind, one.against, one.variant): one for one in account.shifts
+    }
     for cell, kind in dict.fromkeys((one.cell, one.kind) for one in account.counts):
-        medians = {one.variant: one.median for one in account.counts if (one.cell, one.kind) == (cell, kind)}
+        medians = {
+            one.variant: one.median
+            for one in account.counts
+            if (one.cell, one.kind) == (cell, kind)
+        }
         least, most = min(medians.values()), max(medians.values())
-        found.append(f"{inert(cell)}, {kind}: {least:,.0f} to {most:,.0f} instructions per I/O")
+        found.append(
+            f"{inert(cell)}, {kind}: {least:,.0f} to {most:,.0f} instructions per I/O"
+        )
         before: int | None = None
         for older, name in pairwise(["", *names]):
             if name not in medians:
@@ -221,10 +275,18 @@ def steps(account: PathAccount) -> list[str]:
                 continue
             at = round((medians[name] - least) / max(most - least, 1.0) * STEPS)
             first, last = sorted((at if before is None else before, at))
-            drawn = " " * first + ("o" if first == last else f"+{'-' * (last - first - 1)}+")
+            drawn = " " * first + (
+                "o" if first == last else f"+{'-' * (last - first - 1)}+"
+            )
             one = changes.get((cell, kind, older, name))
-            change = f"{one.change:+,.0f} {one.word}" if one and one.change is not None and one.word != "same" else ""
-            found.append(f"  {inert(name):<16.16} {medians[name]:>9,.0f}  {drawn:<{STEPS + 2}}{change}".rstrip())
+            change = (
+                f"{one.change:+,.0f} {one.word}"
+                if one and one.change is not None and one.word != "same"
+                else ""
+            )
+            found.append(
+                f"  {inert(name):<16.16} {medians[name]:>9,.0f}  {drawn:<{STEPS + 2}}{change}".rstrip()
+            )
             before = at
         found.append("")
     return found
@@ -233,13 +295,22 @@ def steps(account: PathAccount) -> list[str]:
 def _sides(account: PathAccount) -> tuple[str, str]:
     """What heads the two counts: names, where there are but two short ones."""
     names = tuple(
-        inert(side.variant) for side in sorted(account.sides, key=lambda one: one.variant != account.baseline)
+        inert(side.variant)
+        for side in sorted(
+            account.sides, key=lambda one: one.variant != account.baseline
+        )
     )
-    return (names[0], names[1]) if len(names) == 2 and max(map(len, names)) < SHORT else ("baseline", "variant")
+    return (
+        (names[0], names[1])
+        if len(names) == 2 and max(map(len, names)) < SHORT
+        else ("baseline", "variant")
+    )
 
 
 def _named(one: Shift, account: PathAccount) -> str:
-    several = len({other.kind for other in account.shifts if other.cell == one.cell}) > 1
+    several = (
+        len({other.kind for other in account.shifts if other.cell == one.cell}) > 1
+    )
     name = inert(one.cell) + (f" {one.kind}" if several else "")
     if account.row:
         return f"{name} [{inert(one.against)} to {inert(one.variant)}]"
@@ -247,12 +318,22 @@ def _named(one: Shift, account: PathAccount) -> str:
 
 
 def _count(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+    return (
+        "-"
+        if value is None
+        else f"{value:,.0f}"
+        if value == int(value)
+        else f"{value:,.1f}"
+    )
 
 
 def _change(one: Shift) -> str:
     return (
-        "-" if one.change is None else f"{one.change:+,.0f}" if one.change == int(one.change) else f"{one.change:+,.1f}"
+        "-"
+        if one.change is None
+        else f"{one.change:+,.0f}"
+        if one.change == int(one.change)
+        else f"{one.change:+,.1f}"
     )
 
 
@@ -261,4 +342,8 @@ def _share(one: Shift) -> str:
 
 
 def _layouts(one: Shift) -> str:
-    return "-" if one.low is None or one.high is None else f"{one.low:+,.0f} .. {one.high:+,.0f}"
+    return (
+        "-"
+        if one.low is None or one.high is None
+        else f"{one.low:+,.0f} .. {one.high:+,.0f}"
+    )

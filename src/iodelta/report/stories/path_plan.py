@@ -26,7 +26,10 @@ def of_path_plan(answer: PathPlanAnswer, detail: Detail = PLAIN) -> Story:
 def facts(plan: PathPlan) -> Iterator[Item]:
     """What each variant boots, how often, and what is counted."""
     for arm in plan.arms:
-        yield Item(f"{inert(arm.variant)}: boots {_kernel(arm)}, {arm.memory} MiB", label="Variant")
+        yield Item(
+            f"{inert(arm.variant)}: boots {_kernel(arm)}, {arm.memory} MiB",
+            label="Variant",
+        )
     cells = ", ".join(inert(cell.name) for cell in plan.experiment.cells)
     yield Item(f"{len(plan.experiment.cells)}: {cells}", label="Cells")
     yield Item(

@@ -9,7 +9,14 @@ from iodelta.errors import pasted
 from iodelta.experiment import Experiment
 from iodelta.experiment.command import commands_of, only_reads, unseen
 from iodelta.lab.diskstate import findings as of_disk
-from iodelta.lab.plan import Plan, boot_seconds, carry_over, smallest_p, trials_of_a_variant, warnings
+from iodelta.lab.plan import (
+    Plan,
+    boot_seconds,
+    carry_over,
+    smallest_p,
+    trials_of_a_variant,
+    warnings,
+)
 from iodelta.lab.setup import Survey
 from iodelta.lab.superblocks import kinds_of
 from iodelta.plural import plural
@@ -55,7 +62,10 @@ def facts(answer: PlanAnswer, *, rules: bool = True) -> Iterator[Item]:
     yield from asked(plan) if rules else (*_contents(plan), _time(plan))
     yield fact("Writes", _writes(found, answer.refused, experiment))
     if unseen(experiment):
-        yield fact("Unseen", "the commands may write anywhere that you may; iodelta guards the target alone")
+        yield fact(
+            "Unseen",
+            "the commands may write anywhere that you may; iodelta guards the target alone",
+        )
     yield from _at_stake(found, answer.refused)
     yield from _disk(found, experiment)
     yield from settings(experiment)
@@ -88,17 +98,31 @@ def asked(plan: Plan) -> Iterator[Item]:
 
 def _contents(plan: Plan) -> Iterator[Item]:
     experiment = plan.experiment
-    yield fact("Cells", f"{len(experiment.cells)}: {_some([cell.name for cell in experiment.cells])}")
-    yield fact("Variants", _some([_variant(v.name, experiment.baseline) for v in experiment.variants]))
+    yield fact(
+        "Cells",
+        f"{len(experiment.cells)}: {_some([cell.name for cell in experiment.cells])}",
+    )
+    yield fact(
+        "Variants",
+        _some([_variant(v.name, experiment.baseline) for v in experiment.variants]),
+    )
 
 
 def _rules(plan: Plan) -> Iterator[Item]:
     """By which rules it is decided, and what the budget lets them decide."""
     rules = plan.rules
-    metrics = ", ".join(metric.name.removeprefix("command.") for metric in rules.metrics)
+    metrics = ", ".join(
+        metric.name.removeprefix("command.") for metric in rules.metrics
+    )
     looks = ", ".join(map(str, rules.looks))
-    yield fact("Metrics", f"{metrics}; margin {100 * rules.margin:g} %, level {100 * (1 - rules.alpha):g} %")
-    yield fact("Blocks", f"looks at {looks}; the budget pays for about {rounds(plan)} of every cell")
+    yield fact(
+        "Metrics",
+        f"{metrics}; margin {100 * rules.margin:g} %, level {100 * (1 - rules.alpha):g} %",
+    )
+    yield fact(
+        "Blocks",
+        f"looks at {looks}; the budget pays for about {rounds(plan)} of every cell",
+    )
     yield fact("Reach", f"smallest p {smallest_p(plan):.2g}; {_stalls(plan)}")
     if carry := carry_over(plan):
         yield fact("Carry", inert(carry))
@@ -113,7 +137,10 @@ def _stalls(plan: Plan) -> str:
 def _time(plan: Plan) -> Item:
     each, longest = duration(plan.trial_seconds), duration(at_most(plan))
     boot = _boot(plan.experiment)
-    return fact("Time", f"{each} a trial{boot}, {plural(plan.per_round, 'trial')} a round, at most {longest}")
+    return fact(
+        "Time",
+        f"{each} a trial{boot}, {plural(plan.per_round, 'trial')} a round, at most {longest}",
+    )
 
 
 def _boot(experiment: Experiment) -> str:
@@ -130,7 +157,10 @@ def _at_stake(found: Survey, refused: str) -> Iterator[Item]:
     if found.holds:
         yield fact("Holds", holding(found.holds, found.target.path, refused))
     if found.reboots:
-        yield fact("Reboots", f"for every variant of a block, by {found.reboots}; a boot serves each cell once")
+        yield fact(
+            "Reboots",
+            f"for every variant of a block, by {found.reboots}; a boot serves each cell once",
+        )
 
 
 def _disk(found: Survey, experiment: Experiment) -> Iterator[Item]:
@@ -145,13 +175,18 @@ def settings(experiment: Experiment) -> Iterator[Item]:
     """What is set, and which commands run."""
     for name in experiment.knob_names():
         values = [
-            f"{inert(v.name)}: {inert(setting(name, v.knobs.get(name, 'as it is')))}" for v in experiment.variants
+            f"{inert(v.name)}: {inert(setting(name, v.knobs.get(name, 'as it is')))}"
+            for v in experiment.variants
         ]
         yield fact("Knob", f"{name} ({'; '.join(values)}); restored at the end")
     for text in commands_of(experiment):
         yield fact("Measures", inert(text))
     of_variants = {one.knobs.get("command") for one in experiment.variants}
-    others = [text for text in dict.fromkeys(experiment.runs_commands()) if text not in of_variants]
+    others = [
+        text
+        for text in dict.fromkeys(experiment.runs_commands())
+        if text not in of_variants
+    ]
     for text in (*others, *experiment.looks_closer()):
         yield fact("Command", inert(setting("command", text)))
 
@@ -159,7 +194,10 @@ def settings(experiment: Experiment) -> Iterator[Item]:
 def _against(found: Survey) -> Iterator[Item]:
     """What stands against it on its machine."""
     for against in found.reasons:
-        yield fact("Against", f"{inert(against.place)} {inert(against.what)}: {inert(against.remedy)}")
+        yield fact(
+            "Against",
+            f"{inert(against.place)} {inert(against.what)}: {inert(against.remedy)}",
+        )
     for name, reason in (*found.unavailable.items(), *found.unmeasurable.items()):
         yield fact("Not here", f"{inert(name)}: {inert(reason)}")
     yield from map(_graded, chain.from_iterable(found.placement.values()))
@@ -173,29 +211,44 @@ def warned(plan: Plan) -> Iterator[Item]:
 
 
 def _graded(finding: Finding) -> Item:
-    return fact(finding.severity.capitalize(), f"{inert(finding.explanation)}; {inert(finding.remedy)}")
+    return fact(
+        finding.severity.capitalize(),
+        f"{inert(finding.explanation)}; {inert(finding.remedy)}",
+    )
 
 
 def order(plan: Plan) -> tuple[Section, ...]:
     """Every cell with its options, and the order of the first rounds."""
     cells = []
     for cell in plan.experiment.cells:
-        options = " ".join(f"--{name}" if value is None else f"--{name}={inert(value)}" for name, value in cell.options)
+        options = " ".join(
+            f"--{name}" if value is None else f"--{name}={inert(value)}"
+            for name, value in cell.options
+        )
         kinds = "command" if cell.command is not None else "+".join(kinds_of(cell))
         cells.append(f"{inert(cell.name)} ({kinds}): {options}".removesuffix(": "))
     rounds_ = plan.schedule.rounds
     lines = []
     for number, round_ in enumerate(rounds_[:FIRST], 1):
-        lines += [f"{number}  {inert(slot.cell)}: {', '.join(map(inert, slot.order))}" for slot in round_[:SHOWN]]
+        lines += [
+            f"{number}  {inert(slot.cell)}: {', '.join(map(inert, slot.order))}"
+            for slot in round_[:SHOWN]
+        ]
     title = f"Order (seed {plan.seed}), the first rounds of {len(rounds_)}"
     return (*section("Cells", cells), *section(title, lines))
 
 
 def _origin(answer: PlanAnswer, bundle: FromBundle) -> Iterator[Item]:
     """Whose experiment it is, what is not as it was there, and what is dangerous."""
-    yield fact("Bundle", f"{inert(bundle.name)}, SHA-256 {bundle.digest}, made by iodelta {inert(bundle.made_by)}")
+    yield fact(
+        "Bundle",
+        f"{inert(bundle.name)}, SHA-256 {bundle.digest}, made by iodelta {inert(bundle.made_by)}",
+    )
     if not bundle.shown:
-        yield fact("Note", "nothing was shown there (every interval holds zero): there is nothing to reproduce")
+        yield fact(
+            "Note",
+            "nothing was shown there (every interval holds zero): there is nothing to reproduce",
+        )
     for note in answer.notes:
         yield fact("Changed", inert(note))
     for danger in answer.dangers:
@@ -208,16 +261,26 @@ def _commands(bundle: FromBundle) -> Iterator[Item]:
         yield fact("Runs", inert(text))
     left = len(bundle.commands) - COMMANDS
     if left > 0:
-        yield fact("", f"and {left} more that differ from these by their cell's options")
+        yield fact(
+            "", f"and {left} more that differ from these by their cell's options"
+        )
     yield fact("Folder", f"{inert(pasted(bundle.folder))}, new")
 
 
 def _target(found: Survey) -> str:
     path = inert(found.target.path)
-    what = f"a scratch file of {size(found.size or 0)} in {path}" if found.scratch else f"{path} ({found.target.kind})"
+    what = (
+        f"a scratch file of {size(found.size or 0)} in {path}"
+        if found.scratch
+        else f"{path} ({found.target.kind})"
+    )
     if not found.scratch:
         what += f", {size(found.size or found.target.size_bytes)}"
-    return f"{what} on {found.target.device}" if found.target.device and found.target.kind != "block" else what
+    return (
+        f"{what} on {found.target.device}"
+        if found.target.device and found.target.kind != "block"
+        else what
+    )
 
 
 def _writes(found: Survey, refused: str, experiment: Experiment) -> str:
@@ -226,7 +289,9 @@ def _writes(found: Survey, refused: str, experiment: Experiment) -> str:
     if experiment.of_command and not found.writes:
         own = "; iodelta itself only the scratch file" if found.scratch else ""
         return (
-            f"nothing, says the file (only_reads){own}" if only_reads(experiment) else f"what the commands write{own}"
+            f"nothing, says the file (only_reads){own}"
+            if only_reads(experiment)
+            else f"what the commands write{own}"
         )
     if not found.writes:
         return "nothing is written" + (" but the scratch file" if found.scratch else "")

@@ -13,16 +13,30 @@ from iodelta.policy.answers import (
     Predicted,
     SimulationAnswer,
 )
-from iodelta.policy.calibrate import CLOSURE, DEPTHS, MIX, Calibration, HeldOut, MemberCurve
+from iodelta.policy.calibrate import (
+    CLOSURE,
+    DEPTHS,
+    MIX,
+    Calibration,
+    HeldOut,
+    MemberCurve,
+)
 from iodelta.policy.catalogue import PolicyInfo
 from iodelta.policy.explain import Array, Explanation
 from iodelta.report.stories.sources import findings, system_lines
-from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Story, Table, section
+from iodelta.report.stories.story import (
+    PLAIN,
+    Cell,
+    Detail,
+    Item,
+    Row,
+    Story,
+    Table,
+    section,
+)
 from iodelta.study.words import inert
 
-MODELS = (
-    "Members are models, not measured devices: the ranking may hold; absolute numbers are those of typical devices."
-)
+MODELS = "Members are models, not measured devices: the ranking may hold; absolute numbers are those of typical devices."
 
 NAME = 27
 """Columns of a member's name; of a longer path the end is shown."""
@@ -35,8 +49,13 @@ def of_policies(answer: PolicyListAnswer, detail: Detail = PLAIN) -> Story:
 
 
 def _described(policy: PolicyInfo) -> Item:
-    parameters = (f"{one.name}={one.default}: {one.meaning}" for one in policy.parameters)
-    return Item(policy.name, (policy.rule, f"ties: {policy.ties}", f"source: {policy.source}", *parameters))
+    parameters = (
+        f"{one.name}={one.default}: {one.meaning}" for one in policy.parameters
+    )
+    return Item(
+        policy.name,
+        (policy.rule, f"ties: {policy.ties}", f"source: {policy.source}", *parameters),
+    )
 
 
 def of_explanations(answer: ExplainAnswer, detail: Detail = PLAIN) -> Story:
@@ -57,7 +76,10 @@ def of_explanations(answer: ExplainAnswer, detail: Detail = PLAIN) -> Story:
 
 
 def _explained(policy: str, one: Explanation) -> Item:
-    return Item(f"{inert(policy)}: {one.mechanism}", (f"{one.prediction}.", f"Look: {one.confirm}."))
+    return Item(
+        f"{inert(policy)}: {one.mechanism}",
+        (f"{one.prediction}.", f"Look: {one.confirm}."),
+    )
 
 
 def _array(array: Array) -> Iterator[str]:
@@ -79,7 +101,12 @@ def of_simulation(answer: SimulationAnswer, detail: Detail = PLAIN) -> Story:
         (
             *section("Overloaded", overloads),
             *section("What this relies on", trust(answer.closure, answer.held_out)),
-            *system_lines((f"member {number}: {inert(one)}" for number, one in enumerate(answer.members, 1))),
+            *system_lines(
+                (
+                    f"member {number}: {inert(one)}"
+                    for number, one in enumerate(answer.members, 1)
+                )
+            ),
             *section("To do it again", (inert(answer.again),), commands=True),
         ),
     )
@@ -88,7 +115,9 @@ def of_simulation(answer: SimulationAnswer, detail: Detail = PLAIN) -> Story:
 def _predictions(found: Sequence[Predicted], worlds: int) -> Table:
     load = "arrive/s" if any(one.rate is not None for one in found) else "depth"
     heads = (load, "IOPS", "over worlds", "mean", "p99", "reads by member")
-    return Table("Predictions", "policy", heads, tuple(_predicted(one, worlds) for one in found))
+    return Table(
+        "Predictions", "policy", heads, tuple(_predicted(one, worlds) for one in found)
+    )
 
 
 def _predicted(one: Predicted, worlds: int) -> Row:
@@ -96,7 +125,9 @@ def _predicted(one: Predicted, worlds: int) -> Row:
     spread = f"{one.least:,.0f} .. {one.most:,.0f}" if worlds > 1 else ""
     # Latencies of an overload say how long the run was, and no more.
     times = ("-", "-") if one.overloaded else (_time(one.mean_ns), _time(one.p99_ns))
-    return _row(one.policy, (asked, f"{one.iops:,.0f}", spread, *times, _shares(one.shares)))
+    return _row(
+        one.policy, (asked, f"{one.iops:,.0f}", spread, *times, _shares(one.shares))
+    )
 
 
 def _overload(one: Predicted) -> str:
@@ -126,14 +157,25 @@ def _held_out(one: HeldOut) -> str:
 def of_calibration(found: Calibration, detail: Detail = PLAIN) -> Story:
     """Each member's rates by depth, then the errors."""
     good = sum(member.closure <= CLOSURE for member in found.members)
-    rows = tuple(_row(_short(member.path), tuple(map("{:,.0f}".format, member.iops))) for member in found.members)
-    table = Table("Random 4k reads per second at depth", "member", tuple(map(str, DEPTHS)), rows, words=False)
+    rows = tuple(
+        _row(_short(member.path), tuple(map("{:,.0f}".format, member.iops)))
+        for member in found.members
+    )
+    table = Table(
+        "Random 4k reads per second at depth",
+        "member",
+        tuple(map(str, DEPTHS)),
+        rows,
+        words=False,
+    )
     return Story(
         "",
         f"The models of {good} of {len(found.members)} members are within {100 * CLOSURE:.0f} %.",
         (table,),
         (
-            *section("Reads during writes", filter(None, map(_beside_writes, found.members))),
+            *section(
+                "Reads during writes", filter(None, map(_beside_writes, found.members))
+            ),
             *section("Models", map(_model, found.members)),
             *section("What this relies on", map(_held_out, found.held_out)),
             *section("Findings", findings(found.findings)),
@@ -155,13 +197,19 @@ def _beside_writes(member: MemberCurve) -> str:
         return ""
     alone = dict(zip(model.read.depths, model.read.latency, strict=True))
     pairs = zip(model.read_beside.depths, model.read_beside.latency, strict=True)
-    parts = ", ".join(f"depth {depth} {_time(time)} ({_time(alone[depth])} alone)" for depth, time in pairs)
+    parts = ", ".join(
+        f"depth {depth} {_time(time)} ({_time(alone[depth])} alone)"
+        for depth, time in pairs
+    )
     return f"{_short(member.path)}: a read during writes, {MIX}/{100 - MIX}: {parts}"
 
 
 def of_mirror(answer: MirrorAnswer, detail: Detail = PLAIN) -> Story:
     """One row for each run of the mirror."""
-    found = (*answer.findings, *chain.from_iterable(run.findings for run in answer.runs))
+    found = (
+        *answer.findings,
+        *chain.from_iterable(run.findings for run in answer.runs),
+    )
     heads = ("depth", "IOPS", "mean", "p50", "p99", "p99.9", "reads by member")
     return Story(
         "",
@@ -169,7 +217,12 @@ def of_mirror(answer: MirrorAnswer, detail: Detail = PLAIN) -> Story:
         (Table("Runs", "policy", heads, tuple(map(_mirrored, answer.runs))),),
         (
             *section("Findings", findings(dict.fromkeys(found))),
-            *system_lines((f"member {number}: {inert(one)}" for number, one in enumerate(answer.members, 1))),
+            *system_lines(
+                (
+                    f"member {number}: {inert(one)}"
+                    for number, one in enumerate(answer.members, 1)
+                )
+            ),
             *section("To do it again", (inert(answer.again),), commands=True),
         ),
     )

@@ -7,7 +7,17 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from iodelta.plural import plural
-from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
+from iodelta.report.stories.story import (
+    PLAIN,
+    Cell,
+    Detail,
+    Item,
+    Row,
+    Section,
+    Story,
+    Table,
+    section,
+)
 from iodelta.stats.rounds import RANGE, SLOPE, WINDOW, Window
 from iodelta.study.preparation import DiskAccount, PrepareAnswer, RoundSeen
 from iodelta.study.words import inert, percent, quantity, size
@@ -31,7 +41,11 @@ def of_preparation(account: PrepareAnswer, detail: Detail = PLAIN) -> Story:
     more = (
         {}
         if disk.state == "steady"
-        else {"To go on": [f"iodelta prepare {detail.folder} --destroy {inert(disk.path)}"]}
+        else {
+            "To go on": [
+                f"iodelta prepare {detail.folder} --destroy {inert(disk.path)}"
+            ]
+        }
     )
     return Story(
         question=f"Is {inert(disk.path)} in a known state?",
@@ -40,7 +54,9 @@ def of_preparation(account: PrepareAnswer, detail: Detail = PLAIN) -> Story:
         sections=(
             *pictures(disk),
             *section("Method", (*steps(disk), *limits(disk))),
-            *chain.from_iterable(section(title, lines, commands=True) for title, lines in more.items()),
+            *chain.from_iterable(
+                section(title, lines, commands=True) for title, lines in more.items()
+            ),
         ),
     )
 
@@ -54,9 +70,13 @@ def answer(disk: DiskAccount) -> str:
     if disk.state == "running":
         return f"Not finished: {plural(len(disk.rounds), 'complete round')} so far."
     if disk.window is None:
-        return f"Not steady: {made}, and no {WINDOW} in a row without a rest of the disk."
+        return (
+            f"Not steady: {made}, and no {WINDOW} in a row without a rest of the disk."
+        )
     if disk.window.steady:
-        share, least = (100 * part / disk.size for part in (disk.before_window, disk.least_written))
+        share, least = (
+            100 * part / disk.size for part in (disk.before_window, disk.least_written)
+        )
         return (
             f"Not steady after {made}: the last {WINDOW} {_window(disk.window)}, "
             f"but complete rounds had written only {share:.0f} % of the size before them, and up to {least:.0f} % a "
@@ -90,7 +110,12 @@ def tables(disk: DiskAccount) -> Iterator[Table]:
         )
         rows.append(Row(str(one.round), tuple(map(Cell, cells))))
     title = f"Rounds of {disk.prepare.round:g} s on {inert(disk.path)}"
-    yield Table(title, "round", ("IOPS", "range of five", "slope", "size written", "window"), tuple(rows))
+    yield Table(
+        title,
+        "round",
+        ("IOPS", "range of five", "slope", "size written", "window"),
+        tuple(rows),
+    )
 
 
 def _chosen(disk: DiskAccount) -> range:
@@ -112,9 +137,21 @@ def pictures(disk: DiskAccount) -> tuple[Section, ...]:
     if not found:
         return ()
     left_out = len(disk.rounds) - DRAWN
-    more = f" The first {plural(left_out, 'round')} are left out." if left_out > 0 else ""
-    window = "The five most recent rounds that were checked are marked *." if _chosen(disk) else ""
-    return (*found, *section("How to read it", (f"IOPS from 0 up, a column for each round. {window}{more}".strip(),)))
+    more = (
+        f" The first {plural(left_out, 'round')} are left out." if left_out > 0 else ""
+    )
+    window = (
+        "The five most recent rounds that were checked are marked *."
+        if _chosen(disk)
+        else ""
+    )
+    return (
+        *found,
+        *section(
+            "How to read it",
+            (f"IOPS from 0 up, a column for each round. {window}{more}".strip(),),
+        ),
+    )
 
 
 def drawing(values: Sequence[float], chosen: range) -> Iterator[str]:
@@ -125,11 +162,21 @@ def drawing(values: Sequence[float], chosen: range) -> Iterator[str]:
         return
     heights = [(number, max(1, round(HEIGHT * value / top))) for number, value in shown]
     for line in range(HEIGHT, 0, -1):
-        head = quantity(top * line / HEIGHT, "IOPS", 3) if line in (HEIGHT, HEIGHT // 2) else ""
+        head = (
+            quantity(top * line / HEIGHT, "IOPS", 3)
+            if line in (HEIGHT, HEIGHT // 2)
+            else ""
+        )
         marks = ("*" if number in chosen else "o" for number, _ in heights)
-        columns = (mark if height >= line else " " for mark, (_, height) in zip(marks, heights, strict=True))
+        columns = (
+            mark if height >= line else " "
+            for mark, (_, height) in zip(marks, heights, strict=True)
+        )
         yield f"{head:>9} | {' '.join(columns)} "
-    numbers = (str(number) if number % 5 == 0 or number == shown[0][0] else "" for number, _ in shown)
+    numbers = (
+        str(number) if number % 5 == 0 or number == shown[0][0] else ""
+        for number, _ in shown
+    )
     axis = "".join(f"{text:<2}"[:2] if len(text) < 3 else text[-2:] for text in numbers)
     yield f"{'round':>9}   {axis}"
 
@@ -152,7 +199,11 @@ def steps(disk: DiskAccount) -> Iterator[str]:
 def limits(disk: DiskAccount) -> Iterator[str]:
     """What steady means here."""
     yield SOURCE
-    wrote = f"All complete rounds wrote {size(disk.overwritten)}" if disk.rounds else "No round is complete"
+    wrote = (
+        f"All complete rounds wrote {size(disk.overwritten)}"
+        if disk.rounds
+        else "No round is complete"
+    )
     yield (
         f"The {WINDOW} rounds count only once others have written {size(disk.least_written)} before them: until its "
         f"spare area is used up, a disk writes as fast as a new one. {wrote}{_unknown(disk, 'round')}."
@@ -167,7 +218,11 @@ def _unknown(disk: DiskAccount, kind: str) -> str:
     """That steps were killed, or still run: they did something, and nobody knows how much."""
     count = disk.unfinished.get(kind, 0)
     steps = plural(count, STEPS[kind])
-    return f"; not known: what {steps} without an end did (killed, or still running)" if count else ""
+    return (
+        f"; not known: what {steps} without an end did (killed, or still running)"
+        if count
+        else ""
+    )
 
 
 def _moment(at: float) -> str:
@@ -175,4 +230,9 @@ def _moment(at: float) -> str:
 
 
 def _options(workload: Sequence[tuple[str, str | None]]) -> str:
-    return inert(" ".join(f"--{name}" if value is None else f"--{name}={value}" for name, value in workload))
+    return inert(
+        " ".join(
+            f"--{name}" if value is None else f"--{name}={value}"
+            for name, value in workload
+        )
+    )

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iodelta.lab.superblocks import kinds_of
-from iodelta.report.stories.plan import asked, fact, facts, order, planned, settings, warned
+from iodelta.report.stories.plan import (
+    asked,
+    fact,
+    facts,
+    order,
+    planned,
+    settings,
+    warned,
+)
 from iodelta.report.stories.story import PLAIN, Detail, Item, Story, section
 from iodelta.study.rehearsed import ScenarioPlanAnswer
 from iodelta.study.words import inert, size
@@ -27,14 +35,23 @@ def of_rehearsal(answer: ScenarioPlanAnswer, detail: Detail = PLAIN) -> Story:
 def _making(answer: ScenarioPlanAnswer) -> Iterator[Item]:
     """What it makes, with the room for it."""
     yield fact("Makes", answer.makes or "nothing here")
-    free = f"; {size(answer.free)} are free in {inert(answer.home)}" if answer.free is not None else ""
-    yield fact("Space", f"up to {size(answer.space)}{free}" if answer.space else "none here")
+    free = (
+        f"; {size(answer.free)} are free in {inert(answer.home)}"
+        if answer.free is not None
+        else ""
+    )
+    yield fact(
+        "Space", f"up to {size(answer.space)}{free}" if answer.space else "none here"
+    )
 
 
 def _lacking(answer: ScenarioPlanAnswer) -> Iterator[Item]:
     """What is missing, with the remedy."""
     for need in answer.missing:
-        yield fact("Not here", f"{inert(need.what)}: {inert(need.reason)}; {inert(need.remedy)}")
+        yield fact(
+            "Not here",
+            f"{inert(need.what)}: {inert(need.reason)}; {inert(need.remedy)}",
+        )
 
 
 def _unmade(answer: ScenarioPlanAnswer) -> Iterator[Item]:
@@ -43,7 +60,10 @@ def _unmade(answer: ScenarioPlanAnswer) -> Iterator[Item]:
     experiment = plan.experiment
     for name in experiment.machines:
         yield fact("Machine", inert(name))
-    yield fact("Target", f"{inert(experiment.target.path)}{'' if answer.own else ', as the run will make it'}")
+    yield fact(
+        "Target",
+        f"{inert(experiment.target.path)}{'' if answer.own else ', as the run will make it'}",
+    )
     yield from asked(plan)
     writes = any("write" in kinds_of(cell) for cell in experiment.cells)
     where = "YES, if --destroy names it" if answer.own else "to what the run makes only"

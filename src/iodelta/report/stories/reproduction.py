@@ -7,7 +7,17 @@ from collections.abc import Iterator, Sequence
 
 from iodelta.plural import plural
 from iodelta.report.stories.sources import system_of_sides
-from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
+from iodelta.report.stories.story import (
+    PLAIN,
+    Cell,
+    Detail,
+    Item,
+    Row,
+    Section,
+    Story,
+    Table,
+    section,
+)
 from iodelta.study.confounders import said
 from iodelta.study.reproduction import Effect, Matched, Reproduced, Side, counted
 from iodelta.study.words import between, inert, measured, metric_name, percent
@@ -31,7 +41,9 @@ def of_reproduction(found: Reproduced, detail: Detail = PLAIN) -> Story:
             *section("Measured on one side only", _one_sided(found)),
             *_differences(found),
             *section("Different from the original", map(inert, found.notes)),
-            *section("Method", (method(sum(one.found.asked for one in found.matched)),)),
+            *section(
+                "Method", (method(sum(one.found.asked for one in found.matched)),)
+            ),
             *system_of_sides({"There": found.there.system, "Here": found.here.system}),
             *section("To do it again", map(inert, found.again), commands=True),
         ),
@@ -48,7 +60,9 @@ def headline(found: Reproduced) -> str:
 
 def _unanswered(found: Reproduced) -> str:
     count = len(found.unanswered)
-    return f" Nothing here answers {plural(count, 'change')} shown there." if count else ""
+    return (
+        f" Nothing here answers {plural(count, 'change')} shown there." if count else ""
+    )
 
 
 def _words(words: dict[str, int]) -> str:
@@ -71,7 +85,11 @@ def side_line(side: Side) -> str:
 
 def _tables(found: Reproduced) -> tuple[Table, ...]:
     rows = tuple(row_of(one, found.there.baseline) for one in found.matched)
-    return (Table("Changes", "metric", ("there", "here", "reproduced?"), rows),) if rows else ()
+    return (
+        (Table("Changes", "metric", ("there", "here", "reproduced?"), rows),)
+        if rows
+        else ()
+    )
 
 
 def row_of(one: Matched, baseline: str) -> Row:
@@ -79,7 +97,11 @@ def row_of(one: Matched, baseline: str) -> Row:
     cell, variant = one.there.cell, one.there.variant
     place = "all cells together" if cell == "*" else inert(cell)
     name = metric_name(_metric(one.there.metric), with_kind=False)
-    texts = (_change(one.there, one.found.basis), _change(one.here, one.found.basis), one.word)
+    texts = (
+        _change(one.there, one.found.basis),
+        _change(one.here, one.found.basis),
+        one.word,
+    )
     group = f"{place}: {inert(variant)} against {inert(baseline)}"
     return Row(inert(name), tuple(map(Cell, texts)), inert(_detail(one)), group)
 
@@ -134,7 +156,11 @@ def named(changes: Sequence[str]) -> str:
 
 def method(count: int) -> str:
     """What the words rest on; ``count`` is how many changes of the original are compared."""
-    by_chance = f" Of {count} comparisons one in twenty may be called not reproduced by chance." if count > 1 else ""
+    by_chance = (
+        f" Of {count} comparisons one in twenty may be called not reproduced by chance."
+        if count > 1
+        else ""
+    )
     return (
         "here/there is the ratio of both relative changes, with the interval (95 %) of the difference of their "
         "logarithms. The same size: more than half of the change seen there, and less than half as much again."
@@ -146,11 +172,18 @@ def _differences(found: Reproduced) -> tuple[Section, ...]:
     """What else differs between the two machines, the likely explanations only."""
     title = "What else differs"
     if not (found.there.environment and found.here.environment):
-        return section(title, ("It is not known: one side has no record of its environment.",))
+        return section(
+            title, ("It is not known: one side has no record of its environment.",)
+        )
     likely = [one for one in found.differing if one.likely]
     if not likely:
-        return section(title, ("No likely confounder is known to differ between the two environments.",))
+        return section(
+            title,
+            ("No likely confounder is known to differ between the two environments.",),
+        )
     failed = any(one.found.held is False for one in found.matched)
     what = "What could explain it" if failed else "Other differences"
-    items = [Item(f"{group}: {why}", tuple(lines)) for group, why, lines in said(likely)]
+    items = [
+        Item(f"{group}: {why}", tuple(lines)) for group, why, lines in said(likely)
+    ]
     return section(f"{what}, the likely first (there | here)", items)

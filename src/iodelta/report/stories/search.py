@@ -9,7 +9,16 @@ from collections.abc import Iterator, Sequence
 from iodelta.bisect.question import Question
 from iodelta.plural import plural
 from iodelta.report.stories.sources import system
-from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
+from iodelta.report.stories.story import (
+    PLAIN,
+    Cell,
+    Detail,
+    Row,
+    Section,
+    Story,
+    Table,
+    section,
+)
 from iodelta.study.ends import beyond_typical
 from iodelta.study.posterior import Bar
 from iodelta.study.search import Changed, Found, Left, Level, Proof, SearchAccount
@@ -26,7 +35,9 @@ SHOWN = 14
 
 def of_search(account: SearchAccount, detail: Detail = PLAIN) -> Story:
     """A search of a line, by measured values or by a person's words."""
-    facts = account.system or ((("kernel", inert(account.machine)),) if account.machine else ())
+    facts = account.system or (
+        (("kernel", inert(account.machine)),) if account.machine else ()
+    )
     return Story(
         question="",
         answer=headline(account),
@@ -49,14 +60,25 @@ def _lead(account: SearchAccount, folder: str) -> Iterator[Section]:
     for number, found in enumerate(account.culprits, 1):
         yield from section(f"{number}. {inert(found.title)}", _culprit(found))
     yield from section(
-        "Suspected", (f"{_between(one.first, one.last)}: {inert(one.text)}." for one in account.suspects)
+        "Suspected",
+        (
+            f"{_between(one.first, one.last)}: {inert(one.text)}."
+            for one in account.suspects
+        ),
     )
-    gaps = (f"Between {inert(one.first[:12])} and {inert(one.last[:12])}: {inert(one.text)}." for one in account.gaps)
+    gaps = (
+        f"Between {inert(one.first[:12])} and {inert(one.last[:12])}: {inert(one.text)}."
+        for one in account.gaps
+    )
     yield from section("Between the ends", gaps)
     left = account.left
     if left is not None and (left.between or (left.possible and left.rest)):
         yield from section("Not explained", (unexplained(account, left, folder),))
-    yield from section(f"{account.question.metric}, change against good over the line", plot(account), drawing=True)
+    yield from section(
+        f"{account.question.metric}, change against good over the line",
+        plot(account),
+        drawing=True,
+    )
 
 
 def headline(account: SearchAccount) -> str:
@@ -65,8 +87,15 @@ def headline(account: SearchAccount) -> str:
     if account.culprits and account.question.by_hand == "words":
         return f"One culprit of {account.items - 1} candidates, by your answers: {inert(account.culprits[0].title)}."
     if account.culprits:
-        named = "; ".join(f"{inert(one.title)}: {metric} {_change(one.change)}" for one in account.culprits)
-        count = "One culprit" if len(account.culprits) == 1 else f"{len(account.culprits)} culprits"
+        named = "; ".join(
+            f"{inert(one.title)}: {metric} {_change(one.change)}"
+            for one in account.culprits
+        )
+        count = (
+            "One culprit"
+            if len(account.culprits) == 1
+            else f"{len(account.culprits)} culprits"
+        )
         return f"{count} of {account.items - 1} candidates: {named}."
     if account.refused:
         beyond = beyond_typical(account.ends) if account.ends else ""
@@ -87,7 +116,11 @@ def _culprit(found: Found) -> Iterator[str]:
     if found.change is None:
         yield by_words(found)
         return
-    p = "one run each, exactly repeatable" if not found.p else f"one-sided p {found.p:.2g}"
+    p = (
+        "one run each, exactly repeatable"
+        if not found.p
+        else f"one-sided p {found.p:.2g}"
+    )
     pairs = "pair" if found.pairs == 1 else "pairs"
     yield (
         f"{_change(found.change)} against {inert(found.parent)}, in {found.pairs} fresh {pairs} of runs ({p}); "
@@ -102,25 +135,41 @@ def _parts(account: SearchAccount) -> Iterator[Table]:
     left = account.left
     if left is None:
         return
-    named = [(f"{number}. {inert(one.title)}", one.change) for number, one in enumerate(account.culprits, 1)]
+    named = [
+        (f"{number}. {inert(one.title)}", one.change)
+        for number, one in enumerate(account.culprits, 1)
+    ]
     rows = []
-    for title, change in (*named, ("not named", left.change), ("from good to bad", left.whole)):
+    for title, change in (
+        *named,
+        ("not named", left.change),
+        ("from good to bad", left.whole),
+    ):
         if change is not None:
             size, _, between = _change(change).partition(" (")
             rows.append(Row(title, (Cell(size), Cell(between.rstrip(")")))))
-    yield Table("Parts of the difference, which multiply", "part", ("change", "interval"), tuple(rows))
+    yield Table(
+        "Parts of the difference, which multiply",
+        "part",
+        ("change", "interval"),
+        tuple(rows),
+    )
 
 
 def unexplained(account: SearchAccount, left: Left, folder: str) -> str:
     """That a change is left which no culprit accounts for, where it lies, and how to find it."""
-    where = " and ".join(f"between {inert(first)} and {inert(last)}" for first, last in left.between)
+    where = " and ".join(
+        f"between {inert(first)} and {inert(last)}" for first, last in left.between
+    )
     more = (
         f"`iodelta bisect {folder} --rest {left.rest:g}` looks for it"
         if left.rest
         else "no single step of the margin was found in it"
     )
     if not left.between:
-        worst = left.change.high if account.question.better == "lower" else left.change.low
+        worst = (
+            left.change.high if account.question.better == "lower" else left.change.low
+        )
         return f"Another {percent(worst)} is not excluded; {more}."
     return f"Another {_change(left.change)} remains unexplained {where}; {more}."
 
@@ -128,7 +177,11 @@ def unexplained(account: SearchAccount, left: Left, folder: str) -> str:
 def by_words(found: Found) -> str:
     """What a culprit by words rests on."""
     wrong = found.contradicting
-    against = f"{wrong} of {found.runs} answers contradict{'s' * (wrong == 1)}" if wrong else "no answer contradicts"
+    against = (
+        f"{wrong} of {found.runs} answers contradict{'s' * (wrong == 1)}"
+        if wrong
+        else "no answer contradicts"
+    )
     return (
         f"Good up to {inert(found.parent)}, by {found.runs} answers given by hand; {against} it. "
         f"Probability of this place {100 * found.probability:.1f} %. No number was measured."
@@ -144,7 +197,9 @@ def proof(revert: Proof) -> str:
     p = "" if not revert.p else f", one-sided p {revert.p:.2g}"
     pairs = f"{revert.pairs} fresh pair{'s' * (revert.pairs > 1)}{p}"
     if revert.shown:
-        return f"Second proof: at the bad end it makes {size}, against {title} ({pairs})."
+        return (
+            f"Second proof: at the bad end it makes {size}, against {title} ({pairs})."
+        )
     return (
         f"No second proof: at the bad end it makes {size}, against {title} ({pairs}); a later change may "
         "do the same, or undo it."
@@ -153,7 +208,11 @@ def proof(revert: Proof) -> str:
 
 def plot(account: SearchAccount) -> Iterator[str]:
     """Levels of measured items over the line, and below it the posterior of each culprit."""
-    points = [(level.place, 100 * level.change.value) for level in account.levels if level.change and level.place > 0]
+    points = [
+        (level.place, 100 * level.change.value)
+        for level in account.levels
+        if level.change and level.place > 0
+    ]
     if not points:
         return
     points.append((0, 0.0))
@@ -188,7 +247,17 @@ def _columns(bars: Sequence[Bar], last: int) -> list[float]:
 
 
 def _shade(share: float) -> str:
-    return "#" if share > 0.5 else "=" if share > 0.1 else "-" if share > 0.01 else "." if share > 0.001 else " "
+    return (
+        "#"
+        if share > 0.5
+        else "="
+        if share > 0.1
+        else "-"
+        if share > 0.01
+        else "."
+        if share > 0.001
+        else " "
+    )
 
 
 def _levels(account: SearchAccount) -> Iterator[Table]:
@@ -206,12 +275,18 @@ def _levels(account: SearchAccount) -> Iterator[Table]:
 def _nearest(account: SearchAccount) -> list[Level]:
     last = account.items - 1
     culprits = {one.item for one in account.culprits}
-    centres = [level.place for level in account.levels if level.item in culprits] or [last // 2]
+    centres = [level.place for level in account.levels if level.item in culprits] or [
+        last // 2
+    ]
 
     def distance(level: Level) -> tuple[bool, int]:
-        return level.place not in (0, last), min(abs(level.place - centre) for centre in centres)
+        return level.place not in (0, last), min(
+            abs(level.place - centre) for centre in centres
+        )
 
-    return sorted(sorted(account.levels, key=distance)[:SHOWN], key=lambda level: level.place)
+    return sorted(
+        sorted(account.levels, key=distance)[:SHOWN], key=lambda level: level.place
+    )
 
 
 def _level(level: Level, unit: str) -> Row:
@@ -227,9 +302,14 @@ def _level(level: Level, unit: str) -> Row:
 
 
 def _answers(account: SearchAccount) -> Iterator[Table]:
-    rows = [Row(inert(one.title), (Cell(str(one.good or "-")), Cell(str(one.bad or "-")))) for one in account.answers]
+    rows = [
+        Row(inert(one.title), (Cell(str(one.good or "-")), Cell(str(one.bad or "-"))))
+        for one in account.answers
+    ]
     if rows:
-        yield Table("Answers by hand", "item", ("good", "bad"), tuple(rows), words=False)
+        yield Table(
+            "Answers by hand", "item", ("good", "bad"), tuple(rows), words=False
+        )
 
 
 def _stalled(account: SearchAccount) -> Iterator[str]:
@@ -250,7 +330,9 @@ def _skipped(account: SearchAccount) -> Iterator[str]:
     for one in account.skipped:
         reasons.setdefault(one.reason, []).append(_brief(one.title))
     for reason, items in list(reasons.items())[:SHOWN]:
-        names = ", ".join(inert(item) for item in items[:6]) + (f" and {len(items) - 6} more" if len(items) > 6 else "")
+        names = ", ".join(inert(item) for item in items[:6]) + (
+            f" and {len(items) - 6} more" if len(items) > 6 else ""
+        )
         yield f"{names}: {inert(reason)}."
 
 
@@ -293,7 +375,11 @@ def _next(account: SearchAccount) -> Iterator[str]:
 def _again(account: SearchAccount, folder: str) -> Iterator[str]:
     """The commands of the search, and how to go on or to answer."""
     if account.next and account.question.by_hand:
-        words = "good (or bad, skip, undo)" if account.question.by_hand == "words" else "--value NUMBER (or skip, undo)"
+        words = (
+            "good (or bad, skip, undo)"
+            if account.question.by_hand == "words"
+            else "--value NUMBER (or skip, undo)"
+        )
         yield f"iodelta bisect {folder} {words}"
     elif account.next:
         yield f"iodelta bisect {folder}"
@@ -305,13 +391,21 @@ def _again(account: SearchAccount, folder: str) -> Iterator[str]:
 def steps(question: Question) -> Iterator[str]:
     """What made an item ready and measured it, as lines of a shell."""
     commands = question.steps
-    for name, words in (("build", commands.build), ("put under test", commands.put), ("measure", commands.measure)):
+    for name, words in (
+        ("build", commands.build),
+        ("put under test", commands.put),
+        ("measure", commands.measure),
+    ):
         if words:
             yield f"# {name}"
             yield inert(shlex.join(words))
     if question.experiment:
         yield "# measure: the cell of this experiment file"
-        yield from (f"#   {inert(line)}" for line in question.experiment.strip().splitlines() if line)
+        yield from (
+            f"#   {inert(line)}"
+            for line in question.experiment.strip().splitlines()
+            if line
+        )
     if question.words:
         yield "# all of it"
         yield inert(shlex.join(question.words))
@@ -329,4 +423,8 @@ def _change(change: Changed | None) -> str:
 
 
 def _between(first: str, last: str) -> str:
-    return inert(first[:12]) if first == last else f"{inert(first[:12])} .. {inert(last[:12])}"
+    return (
+        inert(first[:12])
+        if first == last
+        else f"{inert(first[:12])} .. {inert(last[:12])}"
+    )

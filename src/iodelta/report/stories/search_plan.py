@@ -17,8 +17,14 @@ def of_search_plan(answer: SearchPlanAnswer, detail: Detail = PLAIN) -> Story:
     rows = tuple(Row(str(number), (Cell(name),)) for number, name in enumerate(names))
     if len(rows) > SHOWN and not detail.whole:
         half = SHOWN // 2
-        rows = (*rows[:half], Row("...", (Cell(f"{len(rows) - SHOWN} more"),)), *rows[-half:])
-    first = f"{inert(answer.next)}: {inert(answer.why)}" if answer.next else "nothing to do"
+        rows = (
+            *rows[:half],
+            Row("...", (Cell(f"{len(rows) - SHOWN} more"),)),
+            *rows[-half:],
+        )
+    first = (
+        f"{inert(answer.next)}: {inert(answer.why)}" if answer.next else "nothing to do"
+    )
     return Story(
         question="",
         answer=f"Plan: {plural(len(names) - 1, 'candidate')} between {names[0]} and {names[-1]}. Nothing was built.",

@@ -27,7 +27,9 @@ DEVICES = 40
 
 def of_shown(found: Shown, detail: Detail = PLAIN) -> Story:
     """What is in foreign results, nothing compared: the rows of ``iodelta show``."""
-    common = shared_folder((*(row.file for row in found.rows), *(device.file for device in found.devices)))
+    common = shared_folder(
+        (*(row.file for row in found.rows), *(device.file for device in found.devices))
+    )
     paths = " ".join(pasted(inert(path)) for path in found.paths)
     return Story(
         question="",
@@ -35,12 +37,21 @@ def of_shown(found: Shown, detail: Detail = PLAIN) -> Story:
         tables=(*_runs(found.rows), *_devices(found.devices, common)),
         sections=(
             *section("Legend", _legend(found)),
-            *section("Findings", findings(found.findings, common) if found.findings else ("none",)),
+            *section(
+                "Findings",
+                findings(found.findings, common) if found.findings else ("none",),
+            ),
             *section("Not read", not_read(found.refusals, common)),
             *systems(
-                found.systems, (row.fio_version for row in found.rows), alone=len(found.systems) == len(found.paths)
+                found.systems,
+                (row.fio_version for row in found.rows),
+                alone=len(found.systems) == len(found.paths),
             ),
-            *section("To do it again", (inert(detail.again) or f"iodelta show {paths}",), commands=True),
+            *section(
+                "To do it again",
+                (inert(detail.again) or f"iodelta show {paths}",),
+                commands=True,
+            ),
         ),
     )
 
@@ -54,11 +65,19 @@ def _table(title: str, rows: Sequence[RunRow]) -> Table:
     """What fio measures in columns of their own; of a command, a column for each of its numbers."""
     of_command: dict[str, str] = {}
     for row in rows:
-        of_command |= {name: name_of_command(name, one.unit) for name, one in row.measured.items()}
+        of_command |= {
+            name: name_of_command(name, one.unit) for name, one in row.measured.items()
+        }
     if not of_command:
         return Table(title, "run", HEADS, tuple(map(_run, rows)), words=False)
     heads = tuple(inert(head) for head in of_command.values())
-    return Table(title, "run", heads, tuple(_of_command(row, of_command) for row in rows), words=False)
+    return Table(
+        title,
+        "run",
+        heads,
+        tuple(_of_command(row, of_command) for row in rows),
+        words=False,
+    )
 
 
 def _of_command(row: RunRow, names: Iterable[str]) -> Row:
@@ -68,9 +87,16 @@ def _of_command(row: RunRow, names: Iterable[str]) -> Row:
 
 
 def _run(row: RunRow) -> Row:
-    cells = [row.kind, numbers.rate(row), numbers.bandwidth(row.bandwidth), numbers.time(row.mean)]
+    cells = [
+        row.kind,
+        numbers.rate(row),
+        numbers.bandwidth(row.bandwidth),
+        numbers.time(row.mean),
+    ]
     cells += [numbers.point(row.point(share)) for share in (50.0, 99.0, 99.9)]
-    return Row(f"{numbers.named(row)}{MARKS.get(row.severity, '')}", tuple(map(Cell, cells)))
+    return Row(
+        f"{numbers.named(row)}{MARKS.get(row.severity, '')}", tuple(map(Cell, cells))
+    )
 
 
 def _legend(found: Shown) -> Iterator[str]:
@@ -88,13 +114,30 @@ def _devices(found: Sequence[Served], common: str) -> Iterator[Table]:
     """What each device of a mirror served, a table per file."""
     for file, devices in groupby(found[:DEVICES], key=lambda device: device.file):
         rows = list(devices)
-        when = "since mount" if rows[0].since_mount else "between the first and the last dump"
+        when = (
+            "since mount"
+            if rows[0].since_mount
+            else "between the first and the last dump"
+        )
         lasted = f", {rows[0].seconds:g} s" if rows[0].seconds is not None else ""
         title = f"read_stats, {inert(file.removeprefix(common))}: {when}{lasted}"
-        yield Table(title, "device", ("reads", "share", "mean wait"), tuple(map(_device, rows)), words=False)
+        yield Table(
+            title,
+            "device",
+            ("reads", "share", "mean wait"),
+            tuple(map(_device, rows)),
+            words=False,
+        )
 
 
 def _device(device: Served) -> Row:
     share = "-" if device.share is None else f"{100 * device.share:.1f} %"
-    wait = "-" if device.wait is None else numbers.time(Number(device.wait, device.wait, device.wait))
-    return Row(numbers.shortened(inert(device.device)), (Cell(f"{device.reads:,.0f}"), Cell(share), Cell(wait)))
+    wait = (
+        "-"
+        if device.wait is None
+        else numbers.time(Number(device.wait, device.wait, device.wait))
+    )
+    return Row(
+        numbers.shortened(inert(device.device)),
+        (Cell(f"{device.reads:,.0f}"), Cell(share), Cell(wait)),
+    )

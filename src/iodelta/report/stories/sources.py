@@ -34,7 +34,9 @@ def not_read(refusals: Sequence[Refusal], common: str = "") -> Iterator[str]:
     alike: dict[str, list[str]] = {}
     for refusal in refusals:
         line = f":{refusal.place.line}" if refusal.place.line else ""
-        alike.setdefault(refusal.reason, []).append(refusal.place.file.removeprefix(common) + line)
+        alike.setdefault(refusal.reason, []).append(
+            refusal.place.file.removeprefix(common) + line
+        )
     reasons = list(alike.items())
     for reason, files in reasons[:REFUSALS]:
         more = f" and {len(files) - 1} more" if len(files) > 1 else ""
@@ -44,7 +46,9 @@ def not_read(refusals: Sequence[Refusal], common: str = "") -> Iterator[str]:
         yield f"and {left} more not read; --format json lists them"
 
 
-def system(recorded: Sequence[tuple[str, str]], otherwise: str = UNKNOWN) -> tuple[Section, ...]:
+def system(
+    recorded: Sequence[tuple[str, str]], otherwise: str = UNKNOWN
+) -> tuple[Section, ...]:
     """The system that iodelta ``recorded``, one fact a line."""
     facts = [f"{name}: {value}" for name, value in recorded]
     return section("System", facts or (otherwise,), brief=brief(recorded))
@@ -61,12 +65,21 @@ def foreign_system(versions: Iterable[str | None]) -> tuple[Section, ...]:
     known = sorted({inert(version) for version in versions if version})
     if not known:
         return system(())
-    fio = f"{', '.join(known[:VERSIONS])}{' and others' if len(known) > VERSIONS else ''}"
-    return section("System", (f"fio: {fio}", UNKNOWN), brief=f"fio {fio}; the machine is not recorded")
+    fio = (
+        f"{', '.join(known[:VERSIONS])}{' and others' if len(known) > VERSIONS else ''}"
+    )
+    return section(
+        "System",
+        (f"fio: {fio}", UNKNOWN),
+        brief=f"fio {fio}; the machine is not recorded",
+    )
 
 
 def systems(
-    recorded: Mapping[str, Sequence[tuple[str, str]]], versions: Iterable[str | None], *, alone: bool
+    recorded: Mapping[str, Sequence[tuple[str, str]]],
+    versions: Iterable[str | None],
+    *,
+    alone: bool,
 ) -> tuple[Section, ...]:
     """The systems behind results: by path what iodelta ``recorded``, ``alone`` where nothing else was read; of what
     others measured the ``versions`` of fio."""
@@ -75,14 +88,23 @@ def systems(
     return system_of_sides(recorded) if recorded else foreign_system(versions)
 
 
-def system_of_sides(sides: Mapping[str, Sequence[tuple[str, str]]]) -> tuple[Section, ...]:
+def system_of_sides(
+    sides: Mapping[str, Sequence[tuple[str, str]]],
+) -> tuple[Section, ...]:
     """The systems of what was compared; what all have in common is said once on one line."""
     items = [Item(inert(side), _facts(facts)) for side, facts in sides.items()]
     alike = len({tuple(facts) for facts in sides.values()}) == 1
     room = LINE if alike else LINE // max(len(sides), 1)
     named = [] if alike else [len(side) + 2 for side in sides]
-    lines = [(inert(side), brief(facts, room - max(named, default=0))) for side, facts in sides.items()]
-    short = lines[0][1] if alike else "; ".join(f"{side}: {line}" for side, line in lines if line)
+    lines = [
+        (inert(side), brief(facts, room - max(named, default=0)))
+        for side, facts in sides.items()
+    ]
+    short = (
+        lines[0][1]
+        if alike
+        else "; ".join(f"{side}: {line}" for side, line in lines if line)
+    )
     return section("System", items or (UNKNOWN,), brief=short)
 
 
@@ -111,6 +133,8 @@ def brief(system: Sequence[tuple[str, str]], room: int = LINE) -> str:
         lines = (f"{line}, {name} {text}".removeprefix(", ").rstrip() for text in texts)
         fitting = next((more for more in lines if len(more) <= room), None)
         if fitting is None:
-            left_out.add(kind)  # a member is not named in the place of the device that was measured
+            left_out.add(
+                kind
+            )  # a member is not named in the place of the device that was measured
         line = fitting or line
     return line

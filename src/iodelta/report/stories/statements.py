@@ -13,11 +13,24 @@ from iodelta.figures import share, two_digits
 from iodelta.lab.plan import carry_over
 from iodelta.plural import plural
 from iodelta.report.stories.calibration import QUOTED, quoted
-from iodelta.report.stories.evidence import CANNOT_TELL, MORE, first_look, not_excluded, share_of
+from iodelta.report.stories.evidence import (
+    CANNOT_TELL,
+    MORE,
+    first_look,
+    not_excluded,
+    share_of,
+)
 from iodelta.report.stories.visible import Interval, visible
 from iodelta.stats.modes import Modes
 from iodelta.study.experiment import Account
-from iodelta.study.words import duration, inert, interval, metric_name, percent, quantity
+from iodelta.study.words import (
+    duration,
+    inert,
+    interval,
+    metric_name,
+    percent,
+    quantity,
+)
 from iodelta.trial import Finding
 from iodelta.verdict import Verdict
 from iodelta.verdict.derived import KneeMove
@@ -40,7 +53,9 @@ def not_measured(account: Account) -> Iterator[str]:
     """Cells that were given up, and why; cells that the run did not come to."""
     for cell, reason in account.abandoned.items():
         yield f"Cell {inert(cell)} could not be measured: {inert(reason)}"
-    missing = [inert(cell) for cell in account.unmeasured if cell not in account.abandoned]
+    missing = [
+        inert(cell) for cell in account.unmeasured if cell not in account.abandoned
+    ]
     if missing:
         more = f" and {len(missing) - MANY} more" if len(missing) > MANY else ""
         yield f"No block was finished of {plural(len(missing), 'cell')}: {', '.join(missing[:MANY])}{more}."
@@ -49,7 +64,11 @@ def not_measured(account: Account) -> Iterator[str]:
 def recommendation(account: Account) -> str:
     """The one sentence about which variant to choose; empty where there is nothing to choose."""
     found = account.views.recommendation
-    return f"All cells together (exploratory): {inert(found.sentence)}" if found is not None else ""
+    return (
+        f"All cells together (exploratory): {inert(found.sentence)}"
+        if found is not None
+        else ""
+    )
 
 
 def beyond(account: Account) -> Iterator[str]:
@@ -65,7 +84,9 @@ def beyond(account: Account) -> Iterator[str]:
     yield from map(_modes, views.modes)
     effects: dict[str, list[str]] = {}
     for cell, variant, account_ in views.together:
-        effects.setdefault(account_.phrase, []).append(f"{inert(cell)} ({inert(variant)})")
+        effects.setdefault(account_.phrase, []).append(
+            f"{inert(cell)} ({inert(variant)})"
+        )
     for phrase, cells in effects.items():
         yield f"{phrase[:1].upper()}{phrase[1:]}: {', '.join(cells)}."
     yield from _held(account)
@@ -77,9 +98,13 @@ def beyond(account: Account) -> Iterator[str]:
 
 def _held(account: Account) -> Iterator[str]:
     """Comparisons whose change does not stand among so many."""
-    held = [(v.cell, v.variant) for v in account.judgement.verdicts if held_back(v, account)]
+    held = [
+        (v.cell, v.variant) for v in account.judgement.verdicts if held_back(v, account)
+    ]
     if held:
-        names = [f"{inert(cell)} ({inert(variant)})" for cell, variant in dict.fromkeys(held)]
+        names = [
+            f"{inert(cell)} ({inert(variant)})" for cell, variant in dict.fromkeys(held)
+        ]
         more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
         yield (
             "Changes on their own, but not yet certain among "
@@ -104,17 +129,33 @@ def by_total(account: Account) -> Iterator[str]:
 def _not_excluded(account: Account) -> Iterator[str]:
     """What the verdicts do not exclude: the largest bounds of stalls and of carry-over."""
     verdicts = account.judgement.verdicts
-    stalls = [v.stalls.not_excluded for v in verdicts if v.word == "equivalent" and v.stalls is not None]
+    stalls = [
+        v.stalls.not_excluded
+        for v in verdicts
+        if v.word == "equivalent" and v.stalls is not None
+    ]
     if stalls:
         yield f"Where it says equivalent, stalls in up to {100 * max(stalls):.0f} % of trials are not excluded."
-    known = [(bound, v) for v in verdicts if v.carry and (bound := not_excluded(v.carry)) is not None]
+    known = [
+        (bound, v)
+        for v in verdicts
+        if v.carry and (bound := not_excluded(v.carry)) is not None
+    ]
     bounded = [one for one in known if one[0] <= CANNOT_TELL]
     if len(bounded) < len(known):
-        of = f" of {len(known) - len(bounded)} of {plural(len(known), 'comparison')}" if bounded else ""
+        of = (
+            f" of {len(known) - len(bounded)} of {plural(len(known), 'comparison')}"
+            if bounded
+            else ""
+        )
         yield f"The data do not determine the carry-over{of}: {MORE}."
     if bounded:
         most, verdict = max(bounded, key=lambda one: one[0])
-        points = 100 * most * (share_of(verdict.carry, verdict.typical) if verdict.carry else 0.0)
+        points = (
+            100
+            * most
+            * (share_of(verdict.carry, verdict.typical) if verdict.carry else 0.0)
+        )
         yield (
             f"A carry-over of up to {share(most)} is not excluded; it could account for {two_digits(points)} points of "
             f"a change ({inert(verdict.cell)}, {metric_name(verdict.metric, with_kind=False)})."
@@ -150,7 +191,9 @@ def _pooled(account: Account) -> Iterator[str]:
     refused = set()
     for verdict in account.judgement.verdicts:
         if any(finding.rule == "verdict.tail-too-thin" for finding in verdict.findings):
-            refused.add((verdict.cell, verdict.variant, verdict.metric.name.rpartition(".p")[2]))
+            refused.add(
+                (verdict.cell, verdict.variant, verdict.metric.name.rpartition(".p")[2])
+            )
     several = len(account.plan.experiment.variants) > 2
     for cell, variant, shift in account.views.shifts:
         for one in shift.shifts:
@@ -165,16 +208,27 @@ def _pooled(account: Account) -> Iterator[str]:
 
 def _modes(found: ModeChange) -> str:
     """How often each variant runs at which speed, and what of it changed."""
-    parts = [f"{inert(found.baseline)} {_speeds(found.before)}, {inert(found.variant)} {_speeds(found.after)}"]
-    named = (("seconds at the faster speed", found.share), ("slow speed", found.slow), ("fast speed", found.fast))
+    parts = [
+        f"{inert(found.baseline)} {_speeds(found.before)}, {inert(found.variant)} {_speeds(found.after)}"
+    ]
+    named = (
+        ("seconds at the faster speed", found.share),
+        ("slow speed", found.slow),
+        ("fast speed", found.fast),
+    )
     for name, change in named:
         if change is not None:
-            parts.append(f"{name} {percent(change.value, 0.005)} ({interval(change.low, change.high)})")
+            parts.append(
+                f"{name} {percent(change.value, 0.005)} ({interval(change.low, change.high)})"
+            )
     return f"Two speeds (exploratory): {inert(found.cell)}: {'; '.join(parts)}."
 
 
 def _speeds(modes: Modes) -> str:
-    rates = (f"{math.exp(mode.centre):,.0f} IOPS in {100 * mode.share:.0f} % of seconds" for mode in modes.modes)
+    rates = (
+        f"{math.exp(mode.centre):,.0f} IOPS in {100 * mode.share:.0f} % of seconds"
+        for mode in modes.modes
+    )
     return " and ".join(rates)
 
 
@@ -182,7 +236,10 @@ def _knee(move: KneeMove) -> Iterator[str]:
     """Where each variant saturates, and whether that moved."""
     if move.before is None or move.after is None:
         return
-    before, after = (f"{knee.depth:.3g} ({knee.low:.3g}-{knee.high:.3g})" for knee in (move.before, move.after))
+    before, after = (
+        f"{knee.depth:.3g} ({knee.low:.3g}-{knee.high:.3g})"
+        for knee in (move.before, move.after)
+    )
     moved = ""
     if move.shift is not None:
         how = "moved" if move.shift.moved else "did not move measurably"
@@ -201,10 +258,16 @@ def _costs(account: Account) -> Iterator[str]:
     known = [cost for cost in account.views.costs if cost.system_ns is not None]
     if not known or len(account.plan.experiment.cells) > MANY:
         return
-    by_cell: dict[str, list[str]] = {cell.name: [] for cell in account.plan.experiment.cells}
+    by_cell: dict[str, list[str]] = {
+        cell.name: [] for cell in account.plan.experiment.cells
+    }
     for cost in known:
-        switches = f", {cost.switches:.2f} switches" if cost.switches is not None else ""
-        half = " to ".join(quantity(end, "ns", 3) for end in cost.system_quartiles or ())
+        switches = (
+            f", {cost.switches:.2f} switches" if cost.switches is not None else ""
+        )
+        half = " to ".join(
+            quantity(end, "ns", 3) for end in cost.system_quartiles or ()
+        )
         text = f"{inert(cost.variant)} {quantity(cost.system_ns, 'ns', 3)}{f' ({half})' if half else ''}{switches}"
         by_cell.setdefault(cost.cell, []).append(text)
     for cell, parts in by_cell.items():
@@ -219,7 +282,10 @@ def open_questions(account: Account) -> Iterator[str]:
         if verdict.word == "inconclusive":
             waiting.setdefault((verdict.cell, verdict.variant), []).append(verdict)
     each = account.block_seconds
-    looks = {_first_look(verdict, account) for verdict in chain.from_iterable(waiting.values())}
+    looks = {
+        _first_look(verdict, account)
+        for verdict in chain.from_iterable(waiting.values())
+    }
     if len(waiting) > 1 and len(looks) == 1 and looks != {""}:
         yield f"Open: {looks.pop()}."
         return
@@ -265,7 +331,10 @@ def _cost(verdict: Verdict, account: Account) -> str:
         )
         text += f" (in {100 * needed.share:.0f} % of replays)"
     elif more_blocks(verdict) and needed is not None:
-        low, high = max(0, needed.low - verdict.blocks), max(0, (needed.high or 0) - verdict.blocks)
+        low, high = (
+            max(0, needed.low - verdict.blocks),
+            max(0, (needed.high or 0) - verdict.blocks),
+        )
         span = f"{low}-{high} in {100 * needed.share:.0f} % of replays"
         text += (
             f" needs about {plural(more_blocks(verdict), 'more block')} ({span}), "
@@ -292,12 +361,18 @@ def more_blocks(verdict: Verdict) -> int:
     """Blocks to go; before the first look those up to it, since nothing else is known."""
     if verdict.look is None:
         return max(0, verdict.next_look - verdict.blocks) if verdict.next_look else 0
-    return max(0, (verdict.needed.blocks or 0) - verdict.blocks) if verdict.needed else 0
+    return (
+        max(0, (verdict.needed.blocks or 0) - verdict.blocks) if verdict.needed else 0
+    )
 
 
 def _hosts(account: Account) -> str:
     names = account.plan.experiment.machines
-    return f" on {plural(len(names), 'host')} in turn, whose own effects are averaged" if len(names) > 1 else ""
+    return (
+        f" on {plural(len(names), 'host')} in turn, whose own effects are averaged"
+        if len(names) > 1
+        else ""
+    )
 
 
 def _length(account: Account) -> str:
@@ -326,7 +401,10 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
         yield carry
     if carry := carry_over(account.plan):
         yield f"Carry-over: {inert(carry)}."
-    yield from (f"{inert(note[:1].upper() + note[1:])}." for note in account.plan.experiment.notes)
+    yield from (
+        f"{inert(note[:1].upper() + note[1:])}."
+        for note in account.plan.experiment.notes
+    )
     if account.repeated:
         yield f"{plural(account.repeated, 'trial')} failed or ended early; the block was repeated each time."
     if seen := visible(intervals(account)):
@@ -335,7 +413,9 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
         yield quoted(calibration)
     if not account.calibrations:
         yield "Not calibrated here for these workloads: `iodelta calibrate` says what this machine can see."
-    if account.state != "complete" and not account.broken:  # to a changed folder nothing is added
+    if (
+        account.state != "complete" and not account.broken
+    ):  # to a changed folder nothing is added
         yield {
             "running": f"It is still running, or was killed: `iodelta run {folder}` continues it.",
             "budget": f"The budget ended it: `iodelta run {folder} --budget TIME` extends it once.",
@@ -349,10 +429,14 @@ def intervals(account: Account) -> Iterator[Interval]:
     for verdict in account.judgement.verdicts:
         if (change := verdict.change) is not None:
             name = inert(metric_name(verdict.metric, with_kind=several))
-            yield Interval(name, verdict.metric.better, change.value, change.low, change.high)
+            yield Interval(
+                name, verdict.metric.better, change.value, change.low, change.high
+            )
 
 
 def all_findings(account: Account) -> list[Finding]:
     """The findings of folder, judgement and verdicts together."""
-    judged = list(chain.from_iterable(verdict.findings for verdict in account.judgement.verdicts))
+    judged = list(
+        chain.from_iterable(verdict.findings for verdict in account.judgement.verdicts)
+    )
     return [*account.findings, *account.judgement.findings, *judged]

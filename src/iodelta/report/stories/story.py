@@ -119,10 +119,17 @@ BEST = "the best, or tied with it, as far as these trials show; without a mark t
 
 
 def section(
-    title: str, items: Iterable[str | Item], *, commands: bool = False, drawing: bool = False, brief: str = ""
+    title: str,
+    items: Iterable[str | Item],
+    *,
+    commands: bool = False,
+    drawing: bool = False,
+    brief: str = "",
 ) -> tuple[Section, ...]:
     """The section, or nothing when it has no items."""
-    found = tuple(Item(item) if isinstance(item, str) else item for item in items if item)
+    found = tuple(
+        Item(item) if isinstance(item, str) else item for item in items if item
+    )
     return (Section(title, found, commands, drawing, brief),) if found else ()
 
 

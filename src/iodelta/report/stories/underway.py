@@ -19,16 +19,22 @@ def ahead(plan: Plan, judgement: Judgement, spent: float, left: float) -> str:
     nearest = _before_first_look(judgement)
     if nearest is None:
         return expected(left)
-    return first_look(nearest, judgement, _names(plan), _block_seconds(plan, judgement, spent))
+    return first_look(
+        nearest, judgement, _names(plan), _block_seconds(plan, judgement, spent)
+    )
 
 
 def beyond_budget(plan: Plan, judgement: Judgement, spent: float) -> str:
     """That the budget ends before the first look at the pace that was measured; empty where it does not."""
     nearest, budget = _before_first_look(judgement), plan.experiment.design.budget
-    if nearest is None or nearest.next_look is None or spent > budget:  # one that was extended
+    if (
+        nearest is None or nearest.next_look is None or spent > budget
+    ):  # one that was extended
         return ""
     each = _block_seconds(plan, judgement, spent)
-    needed = spent + each * sum(blocks_to_look(nearest.next_look, judgement, _names(plan)))
+    needed = spent + each * sum(
+        blocks_to_look(nearest.next_look, judgement, _names(plan))
+    )
     if needed <= budget:
         return ""
     return (
@@ -40,7 +46,9 @@ def beyond_budget(plan: Plan, judgement: Judgement, spent: float) -> str:
 
 def _before_first_look(judgement: Judgement) -> Verdict | None:
     """The comparison that is nearest to its first look; None once any cell was looked at, or where none will be."""
-    waiting = [verdict for verdict in judgement.verdicts if verdict.next_look is not None]
+    waiting = [
+        verdict for verdict in judgement.verdicts if verdict.next_look is not None
+    ]
     if not waiting or any(verdict.look is not None for verdict in judgement.verdicts):
         return None
     return min(waiting, key=lambda verdict: (verdict.next_look or 0) - verdict.blocks)
@@ -53,7 +61,9 @@ def _names(plan: Plan) -> list[str]:
 def _block_seconds(plan: Plan, judgement: Judgement, spent: float) -> float:
     """Seconds of a block of one cell: as measured, once one was."""
     blocks: dict[str, int] = {}
-    for verdict in judgement.verdicts:  # a metric may lack values that another one of the cell has
+    for verdict in (
+        judgement.verdicts
+    ):  # a metric may lack values that another one of the cell has
         blocks[verdict.cell] = max(verdict.blocks, blocks.get(verdict.cell, 0))
     done = sum(blocks.values())
     return spent / done if done else plan.trial_seconds * plan.per_block

@@ -42,7 +42,10 @@ def smallest(one: Interval) -> Smallest | None:
     if far <= LOPSIDED * near:
         return Smallest(math.expm1(near), "")
     # The upper end is the one that a decrease has to bring below 0.
-    return Smallest(math.expm1(near), "worse" if (up == near) == (one.better == "higher") else "better")
+    return Smallest(
+        math.expm1(near),
+        "worse" if (up == near) == (one.better == "higher") else "better",
+    )
 
 
 def _distance(value: float, end: float | None) -> float:

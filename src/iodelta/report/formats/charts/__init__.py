@@ -70,8 +70,16 @@ def _distinct(made: Sequence[Figure]) -> Iterator[Figure]:
     seen: Counter[str] = Counter()
     for figure in made:
         seen[figure.title] += 1
-        again = f" ({seen[figure.title]} of {counts[figure.title]})" if counts[figure.title] > 1 else ""
-        yield msgspec.structs.replace(figure, title=f"{figure.title}{again}") if again else figure
+        again = (
+            f" ({seen[figure.title]} of {counts[figure.title]})"
+            if counts[figure.title] > 1
+            else ""
+        )
+        yield (
+            msgspec.structs.replace(figure, title=f"{figure.title}{again}")
+            if again
+            else figure
+        )
 
 
 __all__ = ["FAMILIES", "Effect", "Figure", "Scale", "Source", "figures"]

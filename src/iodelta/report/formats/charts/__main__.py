@@ -29,11 +29,18 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 def specifications() -> dict[str, dict[str, Any]]:
     """Name -> specification, validated by altair against Vega-Lite's schema, without looks."""
-    own = [family for family in FAMILIES.values() if family not in (bars, curves, heat, shares)]
+    own = [
+        family
+        for family in FAMILIES.values()
+        if family not in (bars, curves, heat, shares)
+    ]
     made = {family.__name__.rpartition(".")[2]: family.chart() for family in own}
     made["values"], made["values-log"] = bars.chart(), bars.chart(log=True)
     made["grid"] = heat.chart()
-    made["sweep-log"], made["timeline-log"] = sweep.chart(log=True), timeline.chart(log=True)
+    made["sweep-log"], made["timeline-log"] = (
+        sweep.chart(log=True),
+        timeline.chart(log=True),
+    )
     made["rounds-log"] = rounds.chart(log=True)
     made["percentiles-linear"] = percentiles.chart(log=False)
     for log, wide in product((True, False), repeat=2):
@@ -52,7 +59,9 @@ def main() -> None:
     """Write them."""
     FOLDER.mkdir(exist_ok=True)
     for name, specification in specifications().items():
-        data = msgspec.json.format(msgspec.json.encode(specification, order="deterministic"), indent=1)
+        data = msgspec.json.format(
+            msgspec.json.encode(specification, order="deterministic"), indent=1
+        )
         (FOLDER / f"{name}.json").write_bytes(data + b"\n")
 
 

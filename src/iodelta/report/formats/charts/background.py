@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from statistics import median
 from typing import TYPE_CHECKING
 
-from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of
+from iodelta.report.formats.charts.model import (
+    Figure,
+    Source,
+    label,
+    number,
+    percent_of,
+)
 from iodelta.report.formats.charts.sweep import scale
 from iodelta.study.words import quantity
 from iodelta.trial import Trial
@@ -25,7 +31,9 @@ def chart() -> alt.LayerChart:
         alt.Chart()
         .mark_point(filled=True, size=30, opacity=0.8)
         .encode(
-            x=build.x("trial", "trial, in the order in which they were run", grid=False),
+            x=build.x(
+                "trial", "trial, in the order in which they were run", grid=False
+            ),
             y=build.y("value", zero=True),
             tooltip=build.tips("variant", "cell", "said=@y"),
             **build.by_variant(gap=build.TALL),
@@ -39,30 +47,57 @@ def figures(source: Source) -> Iterator[Figure]:
     loads: dict[str, list[tuple[int, Trial]]] = {}
     for place, trial in enumerate(source.trials, 1):
         if trial.background is not None:
-            loads.setdefault(source.backgrounds.get(trial.cell, "background"), []).append((place, trial))
+            loads.setdefault(
+                source.backgrounds.get(trial.cell, "background"), []
+            ).append((place, trial))
     for number_, (name, own) in enumerate(loads.items(), 1):
-        rated = [(place, trial, trial.background.rate) for place, trial in own if trial.background]
-        rates = [(place, trial, rate) for place, trial, rate in rated if rate is not None]
+        rated = [
+            (place, trial, trial.background.rate)
+            for place, trial in own
+            if trial.background
+        ]
+        rates = [
+            (place, trial, rate) for place, trial, rate in rated if rate is not None
+        ]
         if len(rates) == len(own):
             yield _figure(source, name, number_, rates, by_rate=True)
-        alive = [(place, trial, trial.background.alive) for place, trial in own if trial.background]
+        alive = [
+            (place, trial, trial.background.alive)
+            for place, trial in own
+            if trial.background
+        ]
         if len(rates) < len(own):
             yield _figure(source, name, number_, alive, by_rate=False)
 
 
-def _figure(source: Source, name: str, at: int, found: list[tuple[int, Trial, float]], *, by_rate: bool) -> Figure:
-    size, unit = scale("B/s", median(value for _, _, value in found)) if by_rate else (1.0, "%")
+def _figure(
+    source: Source,
+    name: str,
+    at: int,
+    found: list[tuple[int, Trial, float]],
+    *,
+    by_rate: bool,
+) -> Figure:
+    size, unit = (
+        scale("B/s", median(value for _, _, value in found)) if by_rate else (1.0, "%")
+    )
     y = f"its own rate, {unit}" if by_rate else "share of the trial in which it ran, %"
     said = {}
     for variant in source.variants:
-        said[variant] = _said([value for _, trial, value in found if trial.variant == variant], by_rate)
-    commands = dict.fromkeys(" ".join(t.background.command) for _, t, _ in found if t.background)
+        said[variant] = _said(
+            [value for _, trial, value in found if trial.variant == variant], by_rate
+        )
+    commands = dict.fromkeys(
+        " ".join(t.background.command) for _, t, _ in found if t.background
+    )
     return Figure(
         name=f"background-{at}",
         spec="background",
         title=f"Background load: {label(name)}",
         alt=f"{label('; '.join(commands), 90)}. Medians: "
-        + ", ".join(f"{label(variant)} {text}" for variant, text in said.items() if text)
+        + ", ".join(
+            f"{label(variant)} {text}" for variant, text in said.items() if text
+        )
         + ".",
         about="The background load's own rate during each trial. It reveals a variant that is fast because it "
         "starves the load.",
@@ -86,4 +121,6 @@ def _figure(source: Source, name: str, at: int, found: list[tuple[int, Trial, fl
 def _said(values: list[float], by_rate: bool) -> str:
     if not values:
         return ""
-    return quantity(median(values), "B/s") if by_rate else f"{100 * median(values):.0f} %"
+    return (
+        quantity(median(values), "B/s") if by_rate else f"{100 * median(values):.0f} %"
+    )

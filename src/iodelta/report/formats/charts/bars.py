@@ -45,14 +45,26 @@ def chart(*, log: bool = False) -> alt.LayerChart:
     from iodelta.report.formats.charts import build
 
     kind: build.Encoding = {"type": "log"} if log else {}
-    scale = alt.Scale(domain=["@frame"], range=[0, alt.ExprRef("@room")], nice=False, **kind)
+    scale = alt.Scale(
+        domain=["@frame"], range=[0, alt.ExprRef("@room")], nice=False, **kind
+    )
     axis = alt.Axis(grid=True, tickCount=6, format="@format")
-    across: build.Encoding = {"type": "quantitative", "title": "@x", "scale": scale, "axis": axis}
-    place: build.Encoding = {"y": build.names("row"), "yOffset": build.offset("@legend")}
+    across: build.Encoding = {
+        "type": "quantitative",
+        "title": "@x",
+        "scale": scale,
+        "axis": axis,
+    }
+    place: build.Encoding = {
+        "y": build.names("row"),
+        "yOffset": build.offset("@legend"),
+    }
     looks = build.by_variant(names="@legend", shape=log)
     tips = build.tips("cell", "variant", "said=@name", "interval", "runs")
     value = alt.X(field="value", **across)
-    marks = alt.Chart().mark_point(filled=True, size=56) if log else alt.Chart().mark_bar()
+    marks = (
+        alt.Chart().mark_point(filled=True, size=56) if log else alt.Chart().mark_bar()
+    )
     band = {} if log else {"y": build.names("row")}
     shown = marks.encode(x=value, tooltip=tips, **{**place, **band}, **looks)
     span = (
@@ -63,7 +75,11 @@ def chart(*, log: bool = False) -> alt.LayerChart:
     text = (
         alt.Chart()
         .mark_text(style="label", align="left", dx=7 if log else 5, fontSize=10.5)
-        .encode(x=alt.X(field="end", **across), text=alt.Text(field="text", type="nominal"), **place)
+        .encode(
+            x=alt.X(field="end", **across),
+            text=alt.Text(field="text", type="nominal"),
+            **place,
+        )
     )
     return build.layered(shown, span, text, height=alt.Step(15, **{"for": "offset"}))
 
@@ -103,7 +119,9 @@ def _figure(
 ) -> Figure:
     order = [
         (row, held[place.cell, variant])
-        for (row, place), variant in product(zip(sheet.rows, sheet.places, strict=True), values.variants)
+        for (row, place), variant in product(
+            zip(sheet.rows, sheet.places, strict=True), values.variants
+        )
         if (place.cell, variant) in held
     ]
     own = [value for _, value in order]
@@ -111,7 +129,10 @@ def _figure(
     log = source.logarithmic(wide_apart(own), [value.value for value in own])
     title = metric_title(metric, kind, values.kinds())
     names, crowded = variant_names(values), len(values.variants) > COLORS
-    rows = [_row(value, row, names[value.variant], size, crowded=crowded) for row, value in order]
+    rows = [
+        _row(value, row, names[value.variant], size, crowded=crowded)
+        for row, value in order
+    ]
     shown = above_zero(rows) if log else rows
     drawn = [ELSEWHERE] if crowded else list(names.values())
     longest = max(map(len, (str(row["row"]) for row in rows)))
@@ -126,22 +147,40 @@ def _figure(
         texts={
             "x": axis_title(title, unit),
             "name": title,
-            "frame": frame([row["high"] for row in shown], [row["low"] for row in shown], log=log),
+            "frame": frame(
+                [row["high"] for row in shown], [row["low"] for row in shown], log=log
+            ),
             "room": room([row["text"] for row in shown]),
             "format": tick_format(unit, log=log),
             "variants": colored(drawn),
             "legend": drawn,
         },
         head=("cell", "variant", "median", "interval", "runs"),
-        table=[(label(v.cell), names[v.variant], quantity(v.value, v.unit), spans(v), str(v.runs)) for _, v in order],
+        table=[
+            (
+                label(v.cell),
+                names[v.variant],
+                quantity(v.value, v.unit),
+                spans(v),
+                str(v.runs),
+            )
+            for _, v in order
+        ],
         note=NO_ZEROS if len(shown) < len(rows) else "",
         wide=longest > LONG,
     )
 
 
-def _row(value: Value, row: str, variant: str, size: float, *, crowded: bool) -> dict[str, Any]:
+def _row(
+    value: Value, row: str, variant: str, size: float, *, crowded: bool
+) -> dict[str, Any]:
     """A mark; where colours cannot tell variants apart its row is named after both."""
-    made = datum(value, size, row=f"{row}, {variant}" if crowded else row, variant=ELSEWHERE if crowded else variant)
+    made = datum(
+        value,
+        size,
+        row=f"{row}, {variant}" if crowded else row,
+        variant=ELSEWHERE if crowded else variant,
+    )
     return {**made, "end": made["high"], "text": quantity(value.value / size, "")}
 
 
@@ -150,7 +189,9 @@ def room(numbers: Sequence[str]) -> str:
     return f"width - {LETTER * max(map(len, numbers), default=0) + GAP:.0f}"
 
 
-def frame(highs: list[float], lows: list[float], *, log: bool, beyond: float = 1.0) -> list[float]:
+def frame(
+    highs: list[float], lows: list[float], *, log: bool, beyond: float = 1.0
+) -> list[float]:
     """Ends of the axis: all values with their intervals, and ``beyond`` times that length."""
     top = max(highs, default=1.0) or 1.0
     if not log:
@@ -164,12 +205,17 @@ def _seen(own: list[Value], metric: str) -> str:
     if low.value == high.value:
         return f"{quantity(high.value, high.unit)} in {label(high.cell)}."
     several = len({value.variant for value in own}) > 1
-    ends = [f"{quantity(v.value, v.unit)} ({_where(v, several=several)})" for v in (low, high)]
+    ends = [
+        f"{quantity(v.value, v.unit)} ({_where(v, several=several)})"
+        for v in (low, high)
+    ]
     return f"From {ends[0]} to {ends[1]}."
 
 
 def _where(value: Value, *, several: bool) -> str:
-    return ", ".join(filter(None, (label(value.cell), label(value.variant) if several else "")))
+    return ", ".join(
+        filter(None, (label(value.cell), label(value.variant) if several else ""))
+    )
 
 
 def _about(own: list[Value]) -> str:
@@ -177,4 +223,6 @@ def _about(own: list[Value]) -> str:
     bases = list(dict.fromkeys(value.basis for value in own if value.basis))
     if not bases:
         return "One run each: there is no interval."
-    return f"Medians over runs; the line at a bar's end is the {' or the '.join(bases)}."
+    return (
+        f"Medians over runs; the line at a bar's end is the {' or the '.join(bases)}."
+    )

@@ -12,12 +12,25 @@ import altair as alt
 
 WORDS = ("regression", "improvement", "equivalent", "inconclusive", "no verdict")
 SHAPES = ("triangle-down", "triangle-up", "square", "circle", "diamond")
-VARIANT_SHAPES = ("circle", "diamond", "square", "triangle-up", "cross", "triangle-down", "triangle-right")
+VARIANT_SHAPES = (
+    "circle",
+    "diamond",
+    "square",
+    "triangle-up",
+    "cross",
+    "triangle-down",
+    "triangle-right",
+)
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3], [10, 3])
 
 Encoding = dict[str, Any]
 
-LEGEND: dict[str, Any] = {"title": None, "orient": "top", "symbolSize": 70, "symbolOpacity": 1}
+LEGEND: dict[str, Any] = {
+    "title": None,
+    "orient": "top",
+    "symbolSize": 70,
+    "symbolOpacity": 1,
+}
 
 TALL = 26
 """Pixels that a title above the y axis needs below the legend."""
@@ -32,7 +45,13 @@ def data(name: str = "rows") -> alt.NamedData:
 
 
 def x(
-    field: str, title: str = "@x", *, zero: bool = False, log: bool = False, framed: bool = False, **axis: Any
+    field: str,
+    title: str = "@x",
+    *,
+    zero: bool = False,
+    log: bool = False,
+    framed: bool = False,
+    **axis: Any,
 ) -> alt.X:
     """A quantitative x axis; ``framed`` ones have their ends from the figure."""
     return alt.X(
@@ -45,7 +64,13 @@ def x(
 
 
 def y(
-    field: str, title: str = "@y", *, zero: bool = False, log: bool = False, framed: bool = False, **axis: Any
+    field: str,
+    title: str = "@y",
+    *,
+    zero: bool = False,
+    log: bool = False,
+    framed: bool = False,
+    **axis: Any,
 ) -> alt.Y:
     """A quantitative y axis, its title above it and upright."""
     placed = {
@@ -82,10 +107,14 @@ def names(field: str, domain: str = "") -> alt.Y:
     """Names down the left, in the order of the data; or of ``domain``, where a layer lacks some of them."""
     axis = alt.Axis(ticks=False, domain=False, grid=False)
     scale = alt.Scale(domain=[domain]) if domain else alt.Undefined
-    return alt.Y(field=field, type="nominal", sort=None, title=None, axis=axis, scale=scale)
+    return alt.Y(
+        field=field, type="nominal", sort=None, title=None, axis=axis, scale=scale
+    )
 
 
-def by_variant(*, line: bool = False, shape: bool = True, names: str = "@variants", gap: int = 12) -> Encoding:
+def by_variant(
+    *, line: bool = False, shape: bool = True, names: str = "@variants", gap: int = 12
+) -> Encoding:
     """Colour and shape of a variant, or the dash of its line: told apart in greyscale, and by those who see no colours.
 
     ``gap`` are the pixels between legend and plot; a title of the y axis stands in it.
@@ -95,10 +124,16 @@ def by_variant(*, line: bool = False, shape: bool = True, names: str = "@variant
     bare: Encoding = {"symbolStrokeWidth": 0} if shape else {}
     legend = alt.Legend(values=[names], offset=gap, **LEGEND, **bare)
     domain = ["@variants"]
-    found: Encoding = {"color": alt.Color(scale=alt.Scale(domain=domain, range="category"), legend=legend, **common)}
+    found: Encoding = {
+        "color": alt.Color(
+            scale=alt.Scale(domain=domain, range="category"), legend=legend, **common
+        )
+    }
     if line:
         dashes = alt.Scale(domain=domain, range=[list(one) for one in DASHES])
-        found["strokeDash"] = alt.StrokeDash(scale=dashes, legend=None if shape else legend, **common)
+        found["strokeDash"] = alt.StrokeDash(
+            scale=dashes, legend=None if shape else legend, **common
+        )
     elif shape:
         shapes = alt.Scale(domain=domain, range=list(VARIANT_SHAPES))
         found["shape"] = alt.Shape(scale=shapes, legend=legend, **common)
@@ -107,20 +142,27 @@ def by_variant(*, line: bool = False, shape: bool = True, names: str = "@variant
 
 def offset(names: str = "@variants") -> alt.YOffset:
     """Variants side by side on one line."""
-    return alt.YOffset(field="variant", type="nominal", sort=None, scale=alt.Scale(domain=[names]))
+    return alt.YOffset(
+        field="variant", type="nominal", sort=None, scale=alt.Scale(domain=[names])
+    )
 
 
 def tips(*fields: str) -> list[alt.Tooltip]:
     """What a pointer shows: nominal fields that hold text already."""
     parts = (field.partition("=") for field in fields)
-    return [alt.Tooltip(field=name, type="nominal", title=title or name) for name, _, title in parts]
+    return [
+        alt.Tooltip(field=name, type="nominal", title=title or name)
+        for name, _, title in parts
+    ]
 
 
 def rule_at(value: float, axis: str = "x") -> alt.Chart:
     """A line across the plot."""
     line = alt.Chart(ONCE).mark_rule(style="zero")
     at: Encoding = (
-        {"x": alt.XDatum(value, type="quantitative")} if axis == "x" else {"y": alt.YDatum(value, type="quantitative")}
+        {"x": alt.XDatum(value, type="quantitative")}
+        if axis == "x"
+        else {"y": alt.YDatum(value, type="quantitative")}
     )
     placed: alt.Chart = line.encode(**at)
     return placed
@@ -129,13 +171,25 @@ def rule_at(value: float, axis: str = "x") -> alt.Chart:
 def band(axis: str = "x") -> alt.Chart:
     """The margin, shaded: inside it a change does not matter."""
     shade = alt.Chart(ONCE).mark_rect(style="margin")
-    ends: Encoding = {"y": alt.YDatum("@-margin", type="quantitative"), "y2": alt.Y2Datum("@+margin")}
+    ends: Encoding = {
+        "y": alt.YDatum("@-margin", type="quantitative"),
+        "y2": alt.Y2Datum("@+margin"),
+    }
     if axis == "x":
-        ends = {"x": alt.XDatum("@-margin", type="quantitative"), "x2": alt.X2Datum("@+margin")}
+        ends = {
+            "x": alt.XDatum("@-margin", type="quantitative"),
+            "x2": alt.X2Datum("@+margin"),
+        }
     placed: alt.Chart = shade.encode(**ends)
     return placed
 
 
 def layered(*layers: alt.Chart, height: float | alt.Step = 220) -> alt.LayerChart:
     """Layers over one data set, as wide as the page."""
-    return alt.LayerChart(layer=list(layers), data=data(), width="container", height=height, description="@alt")
+    return alt.LayerChart(
+        layer=list(layers),
+        data=data(),
+        width="container",
+        height=height,
+        description="@alt",
+    )

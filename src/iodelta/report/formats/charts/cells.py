@@ -62,7 +62,10 @@ def sheets(values: Values, held: Iterable[str]) -> Iterator[Sheet]:
 
 def _by_panel(values: Values, cells: set[str]) -> list[list[Place]]:
     """The places of ``cells``, panel by panel."""
-    panels = ([place for place in places if place.cell in cells] for places in values.panels().values())
+    panels = (
+        [place for place in places if place.cell in cells]
+        for places in values.panels().values()
+    )
     return [places for places in panels if places]
 
 
@@ -164,7 +167,10 @@ NO_ZEROS = "A logarithmic axis cannot show zeros: they are in the table."
 def above_zero(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows that a logarithmic axis can show; an interval that begins at zero begins at its smallest number."""
     shown = [row for row in rows if row["value"]]
-    least = min((end for row in shown for end in (row["low"], row["value"]) if end > 0), default=1.0)
+    least = min(
+        (end for row in shown for end in (row["low"], row["value"]) if end > 0),
+        default=1.0,
+    )
     return [{**row, "low": row["low"] or least} for row in shown]
 
 
@@ -189,8 +195,16 @@ def tick_format(unit: str, *, log: bool) -> str:
 def rate_of(values: Values, kind: Kind) -> str:
     """IOPS; bandwidth for I/Os of 64 KiB and more, as storage people read it."""
     rates, bandwidths = values.of(kind, "iops"), values.of(kind, "bandwidth")
-    sizes = [bandwidths[arm].value / rates[arm].value for arm in rates if arm in bandwidths and rates[arm].value > 0]
-    return "bandwidth" if bandwidths and (not rates or (sizes and median(sizes) >= LARGE_BLOCK)) else "iops"
+    sizes = [
+        bandwidths[arm].value / rates[arm].value
+        for arm in rates
+        if arm in bandwidths and rates[arm].value > 0
+    ]
+    return (
+        "bandwidth"
+        if bandwidths and (not rates or (sizes and median(sizes) >= LARGE_BLOCK))
+        else "iops"
+    )
 
 
 def colored(names: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,9 @@ Row = tuple[str, str, str, float, float, float, float, float]
 def _rows(source: Source, trials: Sequence[Trial]) -> list[Row]:
     found: list[Row] = []
     for name, unit, read in _readers():
-        if read is system_ns_per_io and not is_resolved([one for one in map(read, trials) if math.isfinite(one)]):
+        if read is system_ns_per_io and not is_resolved(
+            [one for one in map(read, trials) if math.isfinite(one)]
+        ):
             continue  # it is counted in ticks: without the trials of none the others' median is no time either
         arms: dict[str, dict[int, float]] = {}
         for trial in trials:
@@ -89,11 +92,23 @@ def _rows(source: Source, trials: Sequence[Trial]) -> list[Row]:
         old = arms.get(source.baseline, {})
         for variant in source.others:
             new = arms.get(variant, {})
-            ratios = sorted(new[block] / old[block] - 1 for block in new if block in old)
+            ratios = sorted(
+                new[block] / old[block] - 1 for block in new if block in old
+            )
             if len(ratios) >= LEAST:
                 quarter = len(ratios) // 4
                 middle = (ratios[quarter], ratios[-1 - quarter])
-                found.append((variant, name, unit, median(old.values()), median(new.values()), median(ratios), *middle))
+                found.append(
+                    (
+                        variant,
+                        name,
+                        unit,
+                        median(old.values()),
+                        median(new.values()),
+                        median(ratios),
+                        *middle,
+                    )
+                )
     return found
 
 
@@ -101,7 +116,7 @@ def _readers() -> Iterator[tuple[str, str, Callable[[Trial], float]]]:
     yield "kernel time", "ns", system_ns_per_io
     yield "context switches", "", switches_per_io
     for name, counter, unit, size in COUNTED:
-        yield name, unit, lambda trial, counter=counter, size=size: _per_io(trial, counter, size)  # type: ignore[misc]
+        yield name, unit, partial(_per_io, counter=counter, size=size)
 
 
 def _per_io(trial: Trial, counter: str, size: float) -> float:
@@ -138,7 +153,13 @@ def _figure(source: Source, cell: str, rows: list[Row], note: str) -> Figure:
         },
         head=("per I/O", "variant", label(source.baseline), "variant's", "change"),
         table=[
-            (name, label(variant), quantity(old, unit), quantity(new, unit), percent(change, 0.01))
+            (
+                name,
+                label(variant),
+                quantity(old, unit),
+                quantity(new, unit),
+                percent(change, 0.01),
+            )
             for variant, name, unit, old, new, change, _, _ in rows
         ],
         note=note,

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 Z95 = 1.959963984540054
 
 SCALES = {"ns": ((1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s"))}
-SCALES["B/s"] = ((1.0, "B/s"), (2.0**10, "KiB/s"), (2.0**20, "MiB/s"), (2.0**30, "GiB/s"))
+SCALES["B/s"] = (
+    (1.0, "B/s"),
+    (2.0**10, "KiB/s"),
+    (2.0**20, "MiB/s"),
+    (2.0**30, "GiB/s"),
+)
 
 CLOCK = {"hours": "%H:%M", "minutes": "%H:%M", "seconds": "%H:%M:%S"}
 """Of 24 hours, as everywhere else: Vega's own labels have 12, and do not say which."""
@@ -38,17 +43,33 @@ def chart() -> alt.LayerChart:
 
     from iodelta.report.formats.charts import build
 
-    axis = alt.Axis(grid=False, labelOverlap="greedy", labelSeparation=8, tickCount=8, format=CLOCK)
-    night = alt.X(field="t", type="temporal", title="night (UTC)", scale=alt.Scale(type="utc"), axis=axis)
+    axis = alt.Axis(
+        grid=False, labelOverlap="greedy", labelSeparation=8, tickCount=8, format=CLOCK
+    )
+    night = alt.X(
+        field="t",
+        type="temporal",
+        title="night (UTC)",
+        scale=alt.Scale(type="utc"),
+        axis=axis,
+    )
     value = build.y("value", "@y")
     steps = alt.Chart(build.data("steps")).mark_rect(style="margin", opacity=0.16)
-    epochs = alt.Chart(build.data("epochs")).mark_rule(style="trend", strokeDash=[2, 3], strokeWidth=1.2)
-    notes = alt.Chart(build.data("notes")).encode(x=night, tooltip=build.tips("said=noted"))
-    flags = notes.mark_text(align="left", baseline="top", dx=3).encode(y=alt.value(0), text=alt.Text(field="number"))
+    epochs = alt.Chart(build.data("epochs")).mark_rule(
+        style="trend", strokeDash=[2, 3], strokeWidth=1.2
+    )
+    notes = alt.Chart(build.data("notes")).encode(
+        x=night, tooltip=build.tips("said=noted")
+    )
+    flags = notes.mark_text(align="left", baseline="top", dx=3).encode(
+        y=alt.value(0), text=alt.Text(field="number")
+    )
     flats = alt.Chart(build.data("flats")).mark_rule(style="trend", strokeWidth=2)
     spans = alt.Chart().mark_rule(style="trend", strokeWidth=1, opacity=0.45)
     points = alt.Chart().mark_point(style="trend", filled=True, size=24)
-    beyond = alt.Chart(build.data("beyond")).mark_text(text="!", fontWeight="bold", dx=6)
+    beyond = alt.Chart(build.data("beyond")).mark_text(
+        text="!", fontWeight="bold", dx=6
+    )
     return build.layered(
         steps.encode(x=night, x2=alt.X2("t2"), tooltip=build.tips("said=step")),
         epochs.encode(x=night, tooltip=build.tips("said=another epoch")),
@@ -56,7 +77,11 @@ def chart() -> alt.LayerChart:
         flags,
         spans.encode(x=night, y=build.y("low", "@y"), y2=alt.Y2("high")),
         flats.encode(x=night, x2=alt.X2("t2"), y=value),
-        points.encode(x=night, y=value, tooltip=build.tips("night", "build", "said=value", "flags")),
+        points.encode(
+            x=night,
+            y=value,
+            tooltip=build.tips("night", "build", "said=value", "flags"),
+        ),
         beyond.encode(x=night, y=value),
         height=230,
     )
@@ -64,7 +89,10 @@ def chart() -> alt.LayerChart:
 
 def charts_of(courses: Sequence[Course]) -> tuple[tuple[str, tuple[Figure, ...]], ...]:
     """A chapter for each series: its ratio to the reference, and its value."""
-    return tuple((label(course.name), tuple(_figures(place, course))) for place, course in enumerate(courses[:MOST], 1))
+    return tuple(
+        (label(course.name), tuple(_figures(place, course)))
+        for place, course in enumerate(courses[:MOST], 1)
+    )
 
 
 def _figures(place: int, course: Course) -> Iterator[Figure]:
@@ -98,23 +126,37 @@ def _ratio(place: int, course: Course) -> Figure:
 
 
 def _value(place: int, course: Course) -> Figure:
-    unit, scale = _unit(course.line.unit, [math.exp(point.y) for point in course.line.points])
+    unit, scale = _unit(
+        course.line.unit, [math.exp(point.y) for point in course.line.points]
+    )
     rows = []
     for point in course.line.points:
         half = Z95 * point.se
-        ends = [math.exp(one) / scale for one in (point.y, point.y - half, point.y + half)]
+        ends = [
+            math.exp(one) / scale for one in (point.y, point.y - half, point.y + half)
+        ]
         rows.append(_row(point, ends, quantity(math.exp(point.y), course.line.unit)))
     name = inert(course.line.key.metric)
     return Figure(
         name=f"course-{place}-value",
         spec="course",
         title=f"{name} as measured",
-        alt=_seen(course) if course.by == "level" else "These values include the effect of each night on all variants.",
+        alt=_seen(course)
+        if course.by == "level"
+        else "These values include the effect of each night on all variants.",
         about=ABOUT,
         rows=_cut(rows),
         texts={"y": f"{name}, {unit}"},
         extra={**_drawn(course, scale, by="level"), "beyond": _beyond(rows)},
-        head=("night", "build", "value", "95 % interval", "against the reference", "95 % interval", "flags"),
+        head=(
+            "night",
+            "build",
+            "value",
+            "95 % interval",
+            "against the reference",
+            "95 % interval",
+            "flags",
+        ),
         table=[_row_of(course, point) for point in course.line.points],
         wide=True,
     )
@@ -135,14 +177,27 @@ def _cut(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     lowest, highest = scale_of([row["value"] for row in rows])
     room = statistics.median(row["high"] - row["low"] for row in rows)
     low, high = number(lowest - room), number(highest + room)
-    return [{**row, **{name: min(max(row[name], low), high) for name in ("value", "low", "high")}} for row in rows]
+    return [
+        {
+            **row,
+            **{
+                name: min(max(row[name], low), high)
+                for name in ("value", "low", "high")
+            },
+        }
+        for row in rows
+    ]
 
 
 def _beyond(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The lone nights that are drawn at the edge of the chart."""
     cut = _cut(rows)
     pairs = zip(rows, cut, strict=True)
-    return [{"t": own["t"], "value": own["value"]} for row, own in pairs if row["value"] != own["value"]]
+    return [
+        {"t": own["t"], "value": own["value"]}
+        for row, own in pairs
+        if row["value"] != own["value"]
+    ]
 
 
 def _row(point: HistoryPoint, ends: Sequence[float], said: str) -> dict[str, Any]:
@@ -161,7 +216,10 @@ def _row(point: HistoryPoint, ends: Sequence[float], said: str) -> dict[str, Any
 
 def _drawn(course: Course, scale: float, *, by: str) -> dict[str, list[dict[str, Any]]]:
     """Epochs and notes; and where this is what steps are looked for in, those and the levels between them."""
-    epochs = [{"t": round(1000 * one.t), "said": inert("; ".join(one.differs))} for one in course.epochs]
+    epochs = [
+        {"t": round(1000 * one.t), "said": inert("; ".join(one.differs))}
+        for one in course.epochs
+    ]
     both = {"epochs": epochs, "notes": _notes(course)}
     if by != course.by:
         return {**both, "steps": [], "flats": []}
@@ -177,7 +235,11 @@ def _drawn(course: Course, scale: float, *, by: str) -> dict[str, list[dict[str,
         {
             "t": round(1000 * flat.first),
             "t2": round(1000 * flat.last),
-            "value": number(100 * math.expm1(flat.value) if by == "ratio" else math.exp(flat.value) / scale),
+            "value": number(
+                100 * math.expm1(flat.value)
+                if by == "ratio"
+                else math.exp(flat.value) / scale
+            ),
         }
         for flat in course.flats
     ]
@@ -198,7 +260,11 @@ def _notes(course: Course) -> list[dict[str, Any]]:
 def _seen(course: Course) -> str:
     nights = len(course.line.points)
     steps = (
-        "no step" if not course.steps else "one step" if len(course.steps) == 1 else plural(len(course.steps), "step")
+        "no step"
+        if not course.steps
+        else "one step"
+        if len(course.steps) == 1
+        else plural(len(course.steps), "step")
     )
     epochs = "" if not course.epochs else f" in {len(course.epochs) + 1} epochs"
     return f"{plural(nights, 'night')}{epochs}, {steps}."
@@ -211,7 +277,16 @@ def _row_of(course: Course, point: HistoryPoint) -> tuple[str, ...]:
     log, ratio_half = course.log_ratio(point), Z95 * (point.r_se or 0.0)
     against = ("-", "-")
     if log is not None:
-        bounds = [percent(math.expm1(log + sign * ratio_half), ratio_half) for sign in (-1, 1)]
+        bounds = [
+            percent(math.expm1(log + sign * ratio_half), ratio_half) for sign in (-1, 1)
+        ]
         against = (percent(math.expm1(log), ratio_half), " .. ".join(bounds))
     build = inert(point.describe or point.commit[:12] or "-")
-    return day(point.t), build, quantity(math.exp(point.y), unit), between, *against, ", ".join(point.flags) or "-"
+    return (
+        day(point.t),
+        build,
+        quantity(math.exp(point.y), unit),
+        between,
+        *against,
+        ", ".join(point.flags) or "-",
+    )

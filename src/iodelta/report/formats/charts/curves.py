@@ -59,7 +59,9 @@ def figures(source: Source) -> Iterator[Figure]:
                 yield from _figures(source, values, panel, axis, curves, note, number)
 
 
-def curve_groups(values: Values, places: Sequence[Place], axis: str) -> Iterator[tuple[list[Curve], str]]:
+def curve_groups(
+    values: Values, places: Sequence[Place], axis: str
+) -> Iterator[tuple[list[Curve], str]]:
     """The curves of a panel, at most 7 in a chart, and what is left out of it."""
     other = "jobs" if axis == "depth" else "depth"
     names = variant_names(values)
@@ -68,7 +70,9 @@ def curve_groups(values: Values, places: Sequence[Place], axis: str) -> Iterator
         for place in places:
             at = getattr(place, axis)
             if at:
-                lines.setdefault((variant, getattr(place, other)), []).append((at, place.cell))
+                lines.setdefault((variant, getattr(place, other)), []).append(
+                    (at, place.cell)
+                )
     lines = {key: sorted(own) for key, own in lines.items() if len(own) >= LEAST}
     others = list(dict.fromkeys(held for _, held in lines))
     if len(lines) <= COLORS or len(others) == 1:
@@ -80,14 +84,28 @@ def curve_groups(values: Values, places: Sequence[Place], axis: str) -> Iterator
         groups = []
         for name in values.variants:
             groups.append([(name, held) for held in kept if (name, held) in lines])
-        left_out = f"Shown: {len(kept)} of {len(others)} curves of each variant." if len(kept) < len(others) else ""
+        left_out = (
+            f"Shown: {len(kept)} of {len(others)} curves of each variant."
+            if len(kept) < len(others)
+            else ""
+        )
     for group in groups:
         variants = {variant for variant, _ in group}
         made = [
-            Curve(_named(names, key, other, variants, len(others)), key[0], tuple(lines[key]), key[1]) for key in group
+            Curve(
+                _named(names, key, other, variants, len(others)),
+                key[0],
+                tuple(lines[key]),
+                key[1],
+            )
+            for key in group
         ]
         if made:
-            alone = f"{names[group[0][0]]}: " if len(variants) == 1 and len(values.variants) > 1 else ""
+            alone = (
+                f"{names[group[0][0]]}: "
+                if len(variants) == 1 and len(values.variants) > 1
+                else ""
+            )
             yield made, f"{alone}{left_out}" if left_out else ""
 
 
@@ -107,31 +125,61 @@ def whose(panel: str, curves: Sequence[Curve], values: Values) -> str:
     return ", ".join(filter(None, (panel, variant_names(values)[variants.pop()])))
 
 
-def _named(names: Mapping[str, str], key: tuple[str, int | None], other: str, variants: set[str], others: int) -> str:
+def _named(
+    names: Mapping[str, str],
+    key: tuple[str, int | None],
+    other: str,
+    variants: set[str],
+    others: int,
+) -> str:
     """The variant where charts have several, the place on the other axis where there are several of those."""
     variant, held = key
-    where = "" if held is None else plural(held, "job") if other == "jobs" else f"iodepth {held}"
+    where = (
+        ""
+        if held is None
+        else plural(held, "job")
+        if other == "jobs"
+        else f"iodepth {held}"
+    )
     if others > 1 and where:
-        return f"{names[variant]}, {where}" if len(variants) > 1 or len(names) > 1 else where
+        return (
+            f"{names[variant]}, {where}"
+            if len(variants) > 1 or len(names) > 1
+            else where
+        )
     return names[variant]
 
 
 def _figures(
-    source: Source, values: Values, panel: str, axis: str, curves: list[Curve], note: str, number: int
+    source: Source,
+    values: Values,
+    panel: str,
+    axis: str,
+    curves: list[Curve],
+    note: str,
+    number: int,
 ) -> Iterator[Figure]:
     for kind in values.kinds():
         rate = rate_of(values, kind)
-        crossed = axis == "jobs" and len({curve.held for curve in curves}) > 1  # over iodepth it was drawn
+        crossed = (
+            axis == "jobs" and len({curve.held for curve in curves}) > 1
+        )  # over iodepth it was drawn
         for metric in (rate,) if crossed else (rate, *LATENCIES):
-            swept = bool(source.sweeps) and axis == "depth" and metric in ("iops", "mean")
+            swept = (
+                bool(source.sweeps) and axis == "depth" and metric in ("iops", "mean")
+            )
             held = values.of(kind, metric)
             own = list(chain.from_iterable(_points(curve, held) for curve in curves))
             # The chapter on depth has a sweep's IOPS and mean latency, with their knees.
             if len({at for _, at, _ in own}) >= LEAST and not swept:
-                yield _figure(source, values, panel, axis, kind, metric, own, note, number)
+                yield _figure(
+                    source, values, panel, axis, kind, metric, own, note, number
+                )
 
 
-def _points(curve: Curve, held: Mapping[tuple[str, str], Value]) -> Iterator[tuple[Curve, int, Value]]:
+def _points(
+    curve: Curve, held: Mapping[tuple[str, str], Value]
+) -> Iterator[tuple[Curve, int, Value]]:
     for at, cell in curve.points:
         value = held.get((cell, curve.variant))
         if value is not None:
@@ -154,7 +202,10 @@ def _figure(
     wide = latency or wide_apart([value for _, _, value in own])
     log = source.logarithmic(wide, [value.value for _, _, value in own])
     size, unit = sized([value for _, _, value in own])
-    rows = [datum(value, size, variant=inert(curve.name), depth=at, at=str(at)) for curve, at, value in own]
+    rows = [
+        datum(value, size, variant=inert(curve.name), depth=at, at=str(at))
+        for curve, at, value in own
+    ]
     shown_rows = above_zero(rows) if log else rows
     names = list(dict.fromkeys(inert(curve.name) for curve, _, _ in own))
     best = max(own, key=lambda one: one[2].value)
@@ -164,7 +215,10 @@ def _figure(
     return Figure(
         name=f"over-{axis}-{number}-{kind}-{metric}",
         spec="sweep-log" if log else "sweep",
-        title=titled(f"{title} over {shown}", whose(panel, [curve for curve, _, _ in own], values)),
+        title=titled(
+            f"{title} over {shown}",
+            whose(panel, [curve for curve, _, _ in own], values),
+        ),
         alt=f"{most} ({inert(best[0].name)})." if len(names) > 1 else f"{most}.",
         about="Medians over runs; the line at a point is its interval where there are several.",
         rows=shown_rows,
@@ -177,8 +231,16 @@ def _figure(
         extra={"knees": []},
         head=(shown, "curve", "median", "interval", "runs"),
         table=[
-            (str(at), inert(curve.name), quantity(value.value, value.unit), spans(value), str(value.runs))
+            (
+                str(at),
+                inert(curve.name),
+                quantity(value.value, value.unit),
+                spans(value),
+                str(value.runs),
+            )
             for curve, at, value in own
         ],
-        note=" ".join(filter(None, (note, NO_ZEROS if len(shown_rows) < len(rows) else ""))),
+        note=" ".join(
+            filter(None, (note, NO_ZEROS if len(shown_rows) < len(rows) else ""))
+        ),
     )

@@ -37,7 +37,13 @@ def chart() -> alt.LayerChart:
     return build.layered(
         line.encode(
             x=build.x("latency", log=True, format=",~g", tickCount=6, grid=False),
-            y=build.y("share", "share of I/Os, %", log=True, format=",~g", values=[0.001, 0.01, 0.1, 1, 10, 100]),
+            y=build.y(
+                "share",
+                "share of I/Os, %",
+                log=True,
+                format=",~g",
+                values=[0.001, 0.01, 0.1, 1, 10, 100],
+            ),
             **build.by_variant(line=True, shape=False, gap=build.TALL),
         ),
         height=210,
@@ -58,7 +64,11 @@ def figures(source: Source) -> Iterator[Figure]:
 def bins_of(direction: Direction) -> Histogram | None:
     """The bins of total latency, else those of completion latency, which are fio's unless it is asked for others."""
     for latency in (direction.lat, direction.clat):
-        if latency is not None and latency.histogram is not None and latency.histogram.total:
+        if (
+            latency is not None
+            and latency.histogram is not None
+            and latency.histogram.total
+        ):
             return latency.histogram
     return None
 
@@ -74,7 +84,9 @@ def histogram(trials: Sequence[Trial], kind: Kind, variant: str) -> Histogram | 
                 parts.append(own)
     if not parts:
         return None
-    counts = np.zeros(BINS, dtype=np.int64)  # a merge one by one takes a third of a report's time
+    counts = np.zeros(
+        BINS, dtype=np.int64
+    )  # a merge one by one takes a third of a report's time
     for part in parts:
         counts[list(part.indexes)] += np.asarray(part.counts, dtype=np.int64)
     (held,) = counts.nonzero()
@@ -90,21 +102,32 @@ def _kinds(trials: Sequence[Trial]) -> list[Kind]:
     return list(found)
 
 
-def _figure(source: Source, cell: str, kind: Kind, trials: Sequence[Trial], note: str) -> Figure:
+def _figure(
+    source: Source, cell: str, kind: Kind, trials: Sequence[Trial], note: str
+) -> Figure:
     held = {variant: histogram(trials, kind, variant) for variant in source.variants}
     known = {variant: own for variant, own in held.items() if own is not None}
     points = []
     for variant, own in known.items():
         points += [(variant, at, share) for at, share in _steps(own)]
     ends = [at for _, at, _ in points]
-    size, unit = scale("ns", math.sqrt(min(ends) * max(ends)))  # the middle of a logarithmic axis
+    size, unit = scale(
+        "ns", math.sqrt(min(ends) * max(ends))
+    )  # the middle of a logarithmic axis
     directions = chain.from_iterable(trial.directions for trial in trials)
     several = len({direction.kind for direction in directions}) > 1
     rows = [
-        {"variant": label(variant), "latency": number(at / size, 4), "share": number(100 * share, 4)}
+        {
+            "variant": label(variant),
+            "latency": number(at / size, 4),
+            "share": number(100 * share, 4),
+        }
         for variant, at, share in points
     ]
-    medians = [f"{label(name)} {quantity(own.quantile(0.5), 'ns')}" for name, own in known.items()]
+    medians = [
+        f"{label(name)} {quantity(own.quantile(0.5), 'ns')}"
+        for name, own in known.items()
+    ]
     return Figure(
         name=f"distribution-{kind}-{place(source, cell)}",
         spec="distribution",
@@ -113,9 +136,15 @@ def _figure(source: Source, cell: str, kind: Kind, trials: Sequence[Trial], note
         about=f"How many I/Os took how long, all runs together, {PER_OCTAVE} steps to a doubling; both axes are "
         "logarithmic so that the tail is seen.",
         rows=rows,
-        texts={"x": f"{kind} latency, {unit}", "variants": [label(variant) for variant in source.variants]},
+        texts={
+            "x": f"{kind} latency, {unit}",
+            "variants": [label(variant) for variant in source.variants],
+        },
         head=("variant", "I/Os", *(f"p{100 * p:g}" for p in POINTS)),
-        table=[(label(variant), f"{own.total:,}", *_points(own)) for variant, own in known.items()],
+        table=[
+            (label(variant), f"{own.total:,}", *_points(own))
+            for variant, own in known.items()
+        ],
         note=note,
     )
 
@@ -123,7 +152,11 @@ def _figure(source: Source, cell: str, kind: Kind, trials: Sequence[Trial], note
 def _points(own: Histogram) -> Iterator[str]:
     """The percentiles with at least 100 I/Os beyond them."""
     for p in POINTS:
-        yield quantity(own.quantile(p), "ns") if own.total * (1 - p) >= 100 else "too few I/Os"
+        yield (
+            quantity(own.quantile(p), "ns")
+            if own.total * (1 - p) >= 100
+            else "too few I/Os"
+        )
 
 
 def place(source: Source, cell: str) -> str:
@@ -148,4 +181,6 @@ def _steps(own: Histogram) -> Iterator[tuple[float, float]]:
 def _step_of_bins() -> tuple[int, ...]:
     """The step of the line that each of fio's bins falls into, by its centre."""
     centres = (sum(bin_edges(index)) / 2 for index in range(BINS))
-    return tuple(math.floor(PER_OCTAVE * math.log2(max(1.0, centre))) for centre in centres)
+    return tuple(
+        math.floor(PER_OCTAVE * math.log2(max(1.0, centre))) for centre in centres
+    )

@@ -31,14 +31,19 @@ def export(figures: Iterable[Figure], folder: Path) -> list[Path]:
             svg = vl_convert.vegalite_to_svg(alone(figure), vl_version=VEGA_LITE)
             for path, data in (
                 (folder / f"{_file(figure)}.svg", svg.encode()),
-                (folder / f"{_file(figure)}.png", vl_convert.svg_to_png(svg, scale=PIXELS)),
+                (
+                    folder / f"{_file(figure)}.png",
+                    vl_convert.svg_to_png(svg, scale=PIXELS),
+                ),
             ):
                 path.write_bytes(data)
                 made.append(path)
     except OSError as error:
         why = os.strerror(error.errno or 0)
         raise MeasureError(
-            f"cannot write the charts: {why}", place=str(folder), remedy="name another folder"
+            f"cannot write the charts: {why}",
+            place=str(folder),
+            remedy="name another folder",
         ) from error
     return made
 

@@ -47,7 +47,11 @@ def _figures(found: FleetAccount) -> Iterator[Figure]:
             effects=effects,
         )
         for figure in forest.figures(source):
-            place = f"{inert(row.cell)}, {inert(row.variant)}" if several else inert(row.cell)
+            place = (
+                f"{inert(row.cell)}, {inert(row.variant)}"
+                if several
+                else inert(row.cell)
+            )
             yield msgspec.structs.replace(
                 figure,
                 name=f"hosts-{number}-{row.metric.name}",
@@ -59,13 +63,19 @@ def _figures(found: FleetAccount) -> Iterator[Figure]:
 
 
 def _left_out(row: FleetRow) -> str:
-    return f" Shown are the first {MOST} of {len(row.hosts)} hosts." if len(row.hosts) > MOST else ""
+    return (
+        f" Shown are the first {MOST} of {len(row.hosts)} hosts."
+        if len(row.hosts) > MOST
+        else ""
+    )
 
 
 def _effects(row: FleetRow) -> Iterator[Effect]:
     for one in row.hosts[:MOST]:
         word = one.word if one.averaged else "no verdict"
-        yield _effect(row, one.host, one.change, word or "no verdict", plural(one.blocks, "block"))
+        yield _effect(
+            row, one.host, one.change, word or "no verdict", plural(one.blocks, "block")
+        )
     if row.together is not None and row.word is not None:
         word = WORDS.get(row.word.partition(" ")[0], "no verdict")
         counted = plural(len(row.averaged), "host")
@@ -73,7 +83,9 @@ def _effects(row: FleetRow) -> Iterator[Effect]:
         yield _effect(row, NEXT, row.together.next, word, counted)
 
 
-def _effect(row: FleetRow, name: str, change: Change | None, word: str, counted: str) -> Effect:
+def _effect(
+    row: FleetRow, name: str, change: Change | None, word: str, counted: str
+) -> Effect:
     return Effect(
         cell=name,
         variant=row.variant,

@@ -8,7 +8,17 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from iodelta.plural import plural
-from iodelta.report.formats.charts.model import LONG, Effect, Figure, Source, frame, label, labels, percent_of, some
+from iodelta.report.formats.charts.model import (
+    LONG,
+    Effect,
+    Figure,
+    Source,
+    frame,
+    label,
+    labels,
+    percent_of,
+    some,
+)
 from iodelta.study.words import inert, interval, quantity
 
 if TYPE_CHECKING:
@@ -25,7 +35,9 @@ def chart() -> alt.LayerChart:
     from iodelta.report.formats.charts import build
 
     rows = build.names("row", "@rows")
-    tips = build.tips("row=comparison", "said=change", "values", "counted=based on", "word=verdict")
+    tips = build.tips(
+        "row=comparison", "said=change", "values", "counted=based on", "word=verdict"
+    )
     scale = alt.Scale(domain=list(build.WORDS), range="ordinal")
     shapes = alt.Scale(domain=list(build.WORDS), range=list(build.SHAPES))
     legend = alt.Legend(values=["@words"], offset=12, **build.LEGEND)
@@ -34,7 +46,13 @@ def chart() -> alt.LayerChart:
     span = (
         alt.Chart()
         .mark_rule(strokeWidth=1.6, clip=True)
-        .encode(x=build.x("low", framed=True), x2=alt.X2("high"), y=rows, color=color, tooltip=tips)
+        .encode(
+            x=build.x("low", framed=True),
+            x2=alt.X2("high"),
+            y=rows,
+            color=color,
+            tooltip=tips,
+        )
     )
     point = (
         alt.Chart()
@@ -53,7 +71,9 @@ def chart() -> alt.LayerChart:
         .encode(x=build.x("at", framed=True), y=rows, color=color, tooltip=tips)
         for name, side, inwards in (("below", "left", 3), ("above", "right", -3))
     ]
-    return build.layered(build.band(), build.rule_at(0), span, *cut, point, height=alt.Step(18))
+    return build.layered(
+        build.band(), build.rule_at(0), span, *cut, point, height=alt.Step(18)
+    )
 
 
 def figures(source: Source) -> Iterator[Figure]:
@@ -69,7 +89,9 @@ def figures(source: Source) -> Iterator[Figure]:
 def _figure(source: Source, own: list[Effect]) -> Figure:
     shown = own
     if len(own) > MOST:
-        strongest = sorted(own, key=lambda e: -abs(e.change or 0.0) / (e.half or 1e9))[:MOST]
+        strongest = sorted(own, key=lambda e: -abs(e.change or 0.0) / (e.half or 1e9))[
+            :MOST
+        ]
         kept = set(map(id, strongest))
         shown = [effect for effect in own if id(effect) in kept]
     several = len(source.others) > 1
@@ -91,8 +113,16 @@ def _figure(source: Source, own: list[Effect]) -> Figure:
         f"{100 * source.margin:g} %; an arrowhead marks an interval that runs off the chart; the table has all of it.",
         rows=marks,
         extra={
-            "below": [{**mark, "at": ends[0]} for mark in marks if _under(mark["low"], ends[0])],
-            "above": [{**mark, "at": ends[1]} for mark in marks if _under(ends[1], mark["high"])],
+            "below": [
+                {**mark, "at": ends[0]}
+                for mark in marks
+                if _under(mark["low"], ends[0])
+            ],
+            "above": [
+                {**mark, "at": ends[1]}
+                for mark in marks
+                if _under(ends[1], mark["high"])
+            ],
         },
         texts={
             "x": f"change, % ({better} is better)",
@@ -112,7 +142,9 @@ def _figure(source: Source, own: list[Effect]) -> Figure:
 
 def _mark(row: str, effect: Effect) -> dict[str, Any]:
     """A comparison as it is drawn, and what a pointer shows of it."""
-    bounds = interval(effect.low, effect.high) if effect.low is not None else "no interval"
+    bounds = (
+        interval(effect.low, effect.high) if effect.low is not None else "no interval"
+    )
     return {
         "row": row,
         "change": percent_of(effect.change),
@@ -120,7 +152,9 @@ def _mark(row: str, effect: Effect) -> dict[str, Any]:
         "high": percent_of(effect.high),
         "word": effect.word,
         "said": f"{effect.text} ({bounds})",
-        "values": " to ".join(quantity(value, effect.metric.unit) for value in effect.values),
+        "values": " to ".join(
+            quantity(value, effect.metric.unit) for value in effect.values
+        ),
         "counted": inert(effect.counted),
     }
 

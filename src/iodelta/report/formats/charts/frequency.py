@@ -24,29 +24,56 @@ def chart() -> alt.LayerChart:
     span = (
         alt.Chart()
         .mark_rule(opacity=0.35)
-        .encode(x=at, y=build.y("low", "CPU clock, MHz"), y2=alt.Y2("high"), color=shown["color"])
+        .encode(
+            x=at,
+            y=build.y("low", "CPU clock, MHz"),
+            y2=alt.Y2("high"),
+            color=shown["color"],
+        )
     )
     point = (
         alt.Chart()
         .mark_point(filled=True, size=26, opacity=0.8)
-        .encode(x=at, y=build.y("mean", "CPU clock, MHz"), tooltip=build.tips("variant", "cell", "said=MHz"), **shown)
+        .encode(
+            x=at,
+            y=build.y("mean", "CPU clock, MHz"),
+            tooltip=build.tips("variant", "cell", "said=MHz"),
+            **shown,
+        )
     )
     return build.layered(span, point, height=180)
 
 
 def figures(source: Source) -> Iterator[Figure]:
     """One, where clocks were sampled and differ at all."""
-    seen = [(place, t) for place, t in enumerate(source.trials, 1) if "cpu.mhz_mean" in t.counters]
-    clocks = {t.counters[name] for (_, t), name in product(seen, ("cpu.mhz_min", "cpu.mhz_max")) if name in t.counters}
+    seen = [
+        (place, t)
+        for place, t in enumerate(source.trials, 1)
+        if "cpu.mhz_mean" in t.counters
+    ]
+    clocks = {
+        t.counters[name]
+        for (_, t), name in product(seen, ("cpu.mhz_min", "cpu.mhz_max"))
+        if name in t.counters
+    }
     if len(seen) < 2 or not clocks:
         return
     means = {}
     for variant in source.variants:
-        own = [trial.counters["cpu.mhz_mean"] for _, trial in seen if trial.variant == variant]
+        own = [
+            trial.counters["cpu.mhz_mean"]
+            for _, trial in seen
+            if trial.variant == variant
+        ]
         if own:
             means[variant] = median(own)
-    said = ", ".join(f"{label(variant)} {value:.0f}" for variant, value in means.items())
-    fixed = " It never changed: the clock is fixed, or the machine (a guest) does not show it." * (len(clocks) == 1)
+    said = ", ".join(
+        f"{label(variant)} {value:.0f}" for variant, value in means.items()
+    )
+    fixed = (
+        " It never changed: the clock is fixed, or the machine (a guest) does not show it."
+        * (len(clocks) == 1)
+    )
     yield Figure(
         name="frequency",
         spec="frequency",

@@ -43,17 +43,40 @@ def chart() -> alt.LayerChart:
 
     from iodelta.report.formats.charts import build
 
-    axis = alt.Axis(ticks=False, domain=False, grid=False, labelAngle=0, labelOverlap="greedy", labelSeparation=4)
-    x = alt.X(field="depth", type="ordinal", sort=None, title="iodepth", scale=alt.Scale(domain=["@depths"]), axis=axis)
+    axis = alt.Axis(
+        ticks=False,
+        domain=False,
+        grid=False,
+        labelAngle=0,
+        labelOverlap="greedy",
+        labelSeparation=4,
+    )
+    x = alt.X(
+        field="depth",
+        type="ordinal",
+        sort=None,
+        title="iodepth",
+        scale=alt.Scale(domain=["@depths"]),
+        axis=axis,
+    )
     y = alt.Y(
         field="jobs",
         type="ordinal",
         sort=None,
         title="jobs",
         scale=alt.Scale(domain=["@jobs"]),
-        axis=alt.Axis(ticks=False, domain=False, grid=False, titleAngle=0, titleAlign="right", titleBaseline="middle"),
+        axis=alt.Axis(
+            ticks=False,
+            domain=False,
+            grid=False,
+            titleAngle=0,
+            titleAlign="right",
+            titleBaseline="middle",
+        ),
     )
-    legend = alt.Legend(values=["@levels"], symbolType="square", offset=12, **build.LEGEND)
+    legend = alt.Legend(
+        values=["@levels"], symbolType="square", offset=12, **build.LEGEND
+    )
     tiles = (
         alt.Chart()
         .mark_rect(style="tile")
@@ -67,7 +90,9 @@ def chart() -> alt.LayerChart:
                 scale=alt.Scale(domain=["@levels"], range="heatmap"),
                 legend=legend,
             ),
-            tooltip=build.tips("variant", "depth=iodepth", "jobs", "said=@name", "interval", "runs"),
+            tooltip=build.tips(
+                "variant", "depth=iodepth", "jobs", "said=@name", "interval", "runs"
+            ),
         )
     )
     # The second set of colours are those of text on the first.
@@ -99,20 +124,33 @@ def figures(source: Source) -> Iterator[Figure]:
         return
     place = 0
     for panel, places in values.panels().items():
-        tiles = [one for one in places if one.depth is not None and one.jobs is not None]
-        if min(len({one.depth for one in tiles}), len({one.jobs for one in tiles})) < 2 or len(tiles) < LEAST:
+        tiles = [
+            one for one in places if one.depth is not None and one.jobs is not None
+        ]
+        if (
+            min(len({one.depth for one in tiles}), len({one.jobs for one in tiles})) < 2
+            or len(tiles) < LEAST
+        ):
             continue
         place += 1
         for kind in values.kinds():
             for metric in DRAWN:
                 held = values.of(kind, metric)
-                log = source.logarithmic(far_apart(held.values()), [value.value for value in held.values()])
+                log = source.logarithmic(
+                    far_apart(held.values()), [value.value for value in held.values()]
+                )
                 cuts = cuts_of(held, log=log)
                 for number, variant in enumerate(values.variants, 1):
-                    own = [(one, held[one.cell, variant]) for one in tiles if (one.cell, variant) in held]
+                    own = [
+                        (one, held[one.cell, variant])
+                        for one in tiles
+                        if (one.cell, variant) in held
+                    ]
                     if own:
                         name = f"grid-{place}-{kind}-{metric}-{number}"
-                        yield _figure(values, panel, kind, metric, variant, own, cuts, name)
+                        yield _figure(
+                            values, panel, kind, metric, variant, own, cuts, name
+                        )
 
 
 def far_apart(held: Iterable[Value]) -> bool:
@@ -175,10 +213,21 @@ def _figure(
         about="A tile is a cell; darker (lighter on a dark page) is more. All variants have the same scale.",
         rows=rows,
         extra={"texts": rows if len(depths) <= NUMBERED else []},
-        texts={"name": title, "levels": levels, "depths": list(map(str, depths)), "jobs": list(map(str, jobs))},
+        texts={
+            "name": title,
+            "levels": levels,
+            "depths": list(map(str, depths)),
+            "jobs": list(map(str, jobs)),
+        },
         head=("iodepth", "jobs", title, "interval", "runs"),
         table=[
-            (str(one.depth), str(one.jobs), quantity(value.value, value.unit), spans(value), str(value.runs))
+            (
+                str(one.depth),
+                str(one.jobs),
+                quantity(value.value, value.unit),
+                spans(value),
+                str(value.runs),
+            )
             for one, value in own
         ],
     )

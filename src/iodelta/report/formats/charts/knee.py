@@ -6,7 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from iodelta.report.formats.charts.cells import NO_ZEROS, axis_title, metric_title, sized, spans, titled, wide_apart
+from iodelta.report.formats.charts.cells import (
+    NO_ZEROS,
+    axis_title,
+    metric_title,
+    sized,
+    spans,
+    titled,
+    wide_apart,
+)
 from iodelta.report.formats.charts.curves import AXES, LEAST, Curve, curve_groups, whose
 from iodelta.report.formats.charts.model import Figure, Source, number
 from iodelta.study.values import Place, Value, Values
@@ -42,14 +50,28 @@ def chart(*, log: bool = True, wide: bool = False) -> alt.LayerChart:
     if not log:  # with room above the highest point for its label
         y = y.scale(domain=["@heights"], nice=False)
     looks = build.by_variant(line=True, gap=build.TALL)
-    tips = build.tips("variant", "at=@axis", "rated=IOPS", "said=@y", "interval", "runs")
-    line = alt.Chart().mark_line().encode(x=x, y=y, order=alt.Order(field="depth", type="quantitative"), **looks)
+    tips = build.tips(
+        "variant", "at=@axis", "rated=IOPS", "said=@y", "interval", "runs"
+    )
+    line = (
+        alt.Chart()
+        .mark_line()
+        .encode(x=x, y=y, order=alt.Order(field="depth", type="quantitative"), **looks)
+    )
     point = (
-        alt.Chart().mark_point(filled=True, size=48).encode(x=x, y=y, tooltip=tips, **build.by_variant(gap=build.TALL))
+        alt.Chart()
+        .mark_point(filled=True, size=48)
+        .encode(x=x, y=y, tooltip=tips, **build.by_variant(gap=build.TALL))
     )
     text = (
         alt.Chart(build.data("marks"))
-        .mark_text(style="label", align=alt.ExprRef(SIDE), dx=alt.ExprRef(ASIDE), dy=-6, fontSize=10)
+        .mark_text(
+            style="label",
+            align=alt.ExprRef(SIDE),
+            dx=alt.ExprRef(ASIDE),
+            dy=-6,
+            fontSize=10,
+        )
         .encode(x=x, y=y, text=alt.Text(field="at", type="nominal"))
     )
     return build.layered(line, point, text, height=260)
@@ -57,7 +79,9 @@ def chart(*, log: bool = True, wide: bool = False) -> alt.LayerChart:
 
 def spec_of(*, log: bool, wide: bool) -> str:
     """The name of the specification with these axes."""
-    return "-".join(filter(None, ("knee", "wide" if wide else "", "" if log else "linear")))
+    return "-".join(
+        filter(None, ("knee", "wide" if wide else "", "" if log else "linear"))
+    )
 
 
 def figures(source: Source) -> Iterator[Figure]:
@@ -74,7 +98,17 @@ def figures(source: Source) -> Iterator[Figure]:
                 for latency in LATENCIES:
                     own = _pairs(values, curves, kind, latency)
                     if len(own) >= LEAST:
-                        yield _figure(source, values, panel, AXES[axes[0]], kind, latency, own, note, place)
+                        yield _figure(
+                            source,
+                            values,
+                            panel,
+                            AXES[axes[0]],
+                            kind,
+                            latency,
+                            own,
+                            note,
+                            place,
+                        )
 
 
 def _varies(places: Sequence[Place], axis: str) -> bool:
@@ -82,12 +116,17 @@ def _varies(places: Sequence[Place], axis: str) -> bool:
     return len({getattr(place, axis) for place in places} - {None}) >= LEAST
 
 
-def _pairs(values: Values, curves: Sequence[Curve], kind: Kind, latency: str) -> list[Pair]:
+def _pairs(
+    values: Values, curves: Sequence[Curve], kind: Kind, latency: str
+) -> list[Pair]:
     rates, times = values.of(kind, "iops"), values.of(kind, latency)
     found = []
     for curve in curves:
         for at, cell in curve.points:
-            rate, time = rates.get((cell, curve.variant)), times.get((cell, curve.variant))
+            rate, time = (
+                rates.get((cell, curve.variant)),
+                times.get((cell, curve.variant)),
+            )
             if rate is not None and time is not None and time.value > 0:
                 found.append((curve, at, rate, time))
     return found
@@ -104,7 +143,10 @@ def _figure(
     note: str,
     place: int,
 ) -> Figure:
-    rates, times = [rate.value for _, _, rate, _ in own], [time.value for *_, time in own]
+    rates, times = (
+        [rate.value for _, _, rate, _ in own],
+        [time.value for *_, time in own],
+    )
     log = source.logarithmic(True, times)
     wide = source.logarithmic(wide_apart([rate for _, _, rate, _ in own]), rates)
     title = metric_title(latency, kind, values.kinds())
@@ -131,7 +173,9 @@ def _figure(
     return Figure(
         name=f"knee-{place}-{kind}-{latency}",
         spec=spec_of(log=log, wide=wide),
-        title=titled(f"{title} against IOPS", whose(panel, [curve for curve, *_ in own], values)),
+        title=titled(
+            f"{title} against IOPS", whose(panel, [curve for curve, *_ in own], values)
+        ),
         alt=f"Most IOPS: {quantity(best[2].value, 'IOPS')} at {axis} {best[1]}, "
         f"with {title} {quantity(best[3].value, 'ns')}.",
         about=f"Each point is a cell, joined in the order of {axis}; points of the first curve are "
@@ -148,7 +192,12 @@ def _figure(
         },
         head=(axis, "curve", "IOPS", title),
         table=[
-            (str(at), inert(curve.name), quantity(rate.value, "IOPS"), quantity(time.value, "ns"))
+            (
+                str(at),
+                inert(curve.name),
+                quantity(rate.value, "IOPS"),
+                quantity(time.value, "ns"),
+            )
             for curve, at, rate, time in own
         ],
         note=" ".join(filter(None, (note, NO_ZEROS if len(rows) < len(own) else ""))),
@@ -172,13 +221,19 @@ def _labelled(
     heights = [row["value"] for row in rows]
     up = _shares(heights, [min(heights) if log else 0.0, max(heights)], log=log)
     taken: list[tuple[float, float]] = []
-    for row, x, y in sorted(zip(rows, across, up, strict=True), key=lambda one: -one[0]["depth"]):
-        if all(abs(x - left) > NEAR[0] or abs(y - top) > NEAR[1] for left, top in taken):
+    for row, x, y in sorted(
+        zip(rows, across, up, strict=True), key=lambda one: -one[0]["depth"]
+    ):
+        if all(
+            abs(x - left) > NEAR[0] or abs(y - top) > NEAR[1] for left, top in taken
+        ):
             taken.append((x, y))
             yield {**row, "first": x < NEAR[0]}
 
 
-def _shares(values: Sequence[float], ends: Sequence[float], *, log: bool) -> list[float]:
+def _shares(
+    values: Sequence[float], ends: Sequence[float], *, log: bool
+) -> list[float]:
     """Where values lie on an axis: 0 at its beginning, 1 at its end."""
     place = math.log if log else float
     low, high = map(place, ends)

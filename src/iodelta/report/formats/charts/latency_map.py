@@ -35,7 +35,9 @@ def chart() -> alt.LayerChart:
 
     from iodelta.report.formats.charts import build
 
-    decades: dict[str, Any] = {"gridOpacity": {"condition": {"test": DECADE, "value": 1}, "value": 0.3}}
+    decades: dict[str, Any] = {
+        "gridOpacity": {"condition": {"test": DECADE, "value": 1}, "value": 0.3}
+    }
     band = alt.Y(
         field="low",
         type="quantitative",
@@ -53,8 +55,12 @@ def chart() -> alt.LayerChart:
         ),
     )
     level: dict[str, Any] = {"field": "level", "type": "ordinal", "sort": None}
-    legend = alt.Legend(values=["@levels"], symbolType="square", offset=build.TALL, **build.LEGEND)
-    color = alt.Color(scale=alt.Scale(domain=["@levels"], range="heatmap"), legend=legend, **level)
+    legend = alt.Legend(
+        values=["@levels"], symbolType="square", offset=build.TALL, **build.LEGEND
+    )
+    color = alt.Color(
+        scale=alt.Scale(domain=["@levels"], range="heatmap"), legend=legend, **level
+    )
     at = build.x("t", grid=False)
     tiles = (
         alt.Chart()
@@ -74,13 +80,27 @@ def chart() -> alt.LayerChart:
         type="nominal",
         sort=None,
         scale=kinds,
-        legend=alt.Legend(title=None, orient="top", offset=build.TALL, symbolType="stroke", symbolSize=420),
+        legend=alt.Legend(
+            title=None,
+            orient="top",
+            offset=build.TALL,
+            symbolType="stroke",
+            symbolSize=420,
+        ),
     )
-    middle = alt.Y(field="value", type="quantitative", scale=alt.Scale(type="log", domain=["@latencies"], nice=False))
+    middle = alt.Y(
+        field="value",
+        type="quantitative",
+        scale=alt.Scale(type="log", domain=["@latencies"], nice=False),
+    )
     lines = alt.Chart(build.data("lines"))
     # A light edge keeps a dark line legible on dark tiles.
-    edge = lines.mark_line(style="paper", strokeWidth=4, strokeDash=[1, 0]).encode(x=at, y=middle, detail="point:N")
-    drawn = lines.mark_line(style="trend", strokeWidth=1.8).encode(x=at, y=middle, strokeDash=dash)
+    edge = lines.mark_line(style="paper", strokeWidth=4, strokeDash=[1, 0]).encode(
+        x=at, y=middle, detail="point:N"
+    )
+    drawn = lines.mark_line(style="trend", strokeWidth=1.8).encode(
+        x=at, y=middle, strokeDash=dash
+    )
     return build.layered(tiles, edge, drawn, height=280)
 
 
@@ -91,13 +111,20 @@ def figures(source: Source) -> Iterator[Figure]:
     for place, found in enumerate(shown, 1):
         alike = [one for one in shown if one.kind == found.kind]
         last = place == len(shown) < len(drawn)
-        yield _figure(found, place, alike, f"Shown: {MAPS} of {len(drawn)} histogram logs." * last)
+        yield _figure(
+            found, place, alike, f"Shown: {MAPS} of {len(drawn)} histogram logs." * last
+        )
 
 
-def _figure(found: LatencyMap, place: int, alike: Sequence[LatencyMap], note: str) -> Figure:
+def _figure(
+    found: LatencyMap, place: int, alike: Sequence[LatencyMap], note: str
+) -> Figure:
     tiles = list(found.tiles())
     every = list(chain.from_iterable(one.tiles() for one in alike))
-    low, high = min(max(tile.low, 1.0) for tile in every), max(tile.high for tile in every)
+    low, high = (
+        min(max(tile.low, 1.0) for tile in every),
+        max(tile.high for tile in every),
+    )
     size, unit = scale("ns", math.sqrt(low * high))  # the middle of a logarithmic axis
     end = max(tile.end for tile in every)
     step, across = time_step(end)
@@ -131,7 +158,13 @@ def _figure(found: LatencyMap, place: int, alike: Sequence[LatencyMap], note: st
             "levels": list(LEVELS),
             "latencies": [number(low / size, 4), number(high / size, 4)],
         },
-        head=(f"time, {across}", "I/Os", "p50 between", "p99 between", "slowest between"),
+        head=(
+            f"time, {across}",
+            "I/Os",
+            "p50 between",
+            "p99 between",
+            "slowest between",
+        ),
         table=[
             (
                 f"{column.start / step:.4g} to {column.end / step:.4g}",
@@ -152,4 +185,8 @@ def _between(low: float, high: float) -> str:
 def _lines(found: LatencyMap, step: float, size: float) -> Iterator[dict[str, Any]]:
     for middle, p50, p99 in found.quantiles():
         for point, value in (("p50", p50), ("p99", p99)):
-            yield {"t": number(middle / step, 5), "value": number(max(value, 1.0) / size, 5), "point": point}
+            yield {
+                "t": number(middle / step, 5),
+                "value": number(max(value, 1.0) / size, 5),
+                "point": point,
+            }

@@ -44,7 +44,11 @@ def chart() -> alt.LayerChart:
     name = (
         alt.Chart()
         .mark_text(style="label")
-        .encode(x=alt.X(field="middle", type="quantitative"), y=rows, text=alt.Text(field="text", type="nominal"))
+        .encode(
+            x=alt.X(field="middle", type="quantitative"),
+            y=rows,
+            text=alt.Text(field="text", type="nominal"),
+        )
     )
     return build.layered(part, name, height=alt.Step(26))
 
@@ -54,7 +58,9 @@ def figures(source: Source) -> Iterator[Figure]:
     found = {}
     if len(source.members) > 1:
         for cell, trials in source.by_cell().items():
-            shares = {variant: _shares(source, trials, variant) for variant in source.variants}
+            shares = {
+                variant: _shares(source, trials, variant) for variant in source.variants
+            }
             known = {variant: own for variant, own in shares.items() if own}
             if known:
                 found[cell] = known
@@ -78,7 +84,9 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _figure(source: Source, cell: str, shares: dict[str, list[float]], note: str) -> Figure:
+def _figure(
+    source: Source, cell: str, shares: dict[str, list[float]], note: str
+) -> Figure:
     rows = []
     for variant, own in shares.items():
         below = 0.0
@@ -91,13 +99,18 @@ def _figure(source: Source, cell: str, shares: dict[str, list[float]], note: str
                     "high": number(100 * (below + share)),
                     "middle": number(100 * (below + share / 2)),
                     "shade": 0.12 + 0.36 * at / max(1, len(source.members) - 1),
-                    "text": f"{label(member, 10)} {100 * share:.0f} %" if share >= NAMED else "",
+                    "text": f"{label(member, 10)} {100 * share:.0f} %"
+                    if share >= NAMED
+                    else "",
                     "said": _percent(share),
                 }
             )
             below += share
     even = 1 / len(source.members)
-    skew = max(((abs(max(own) - even), variant) for variant, own in shares.items()), key=lambda one: one[0])
+    skew = max(
+        ((abs(max(own) - even), variant) for variant, own in shares.items()),
+        key=lambda one: one[0],
+    )
     return Figure(
         name=f"members-{place(source, cell)}",
         spec="members",
@@ -107,6 +120,8 @@ def _figure(source: Source, cell: str, shares: dict[str, list[float]], note: str
         rows=rows,
         texts={},
         head=("variant", *(label(member) for member in source.members)),
-        table=[(label(variant), *map(_percent, own)) for variant, own in shares.items()],
+        table=[
+            (label(variant), *map(_percent, own)) for variant, own in shares.items()
+        ],
         note=note,
     )

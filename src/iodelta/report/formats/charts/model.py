@@ -58,7 +58,11 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def half(self) -> float | None:
         """Half the interval; None where there is none."""
-        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+        return (
+            None
+            if self.low is None or self.high is None
+            else (self.high - self.low) / 2
+        )
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,14 +122,18 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             found.setdefault(trial.cell, []).append(trial)
         return {cell: own for cell, own in found.items() if own}
 
-    def telling(self, limit: int = SHOWN, among: Sequence[str] | None = None) -> list[str]:
+    def telling(
+        self, limit: int = SHOWN, among: Sequence[str] | None = None
+    ) -> list[str]:
         """At most ``limit`` cells, in their order: all of them, or those whose change is farthest from none, measured
         in half intervals; where nothing is compared, the first, the last and those evenly between."""
         cells = [cell for cell in self.cells if among is None or cell in among]
         if len(cells) <= limit:
             return cells
         if not self.effects:
-            return [cells[round(at * (len(cells) - 1) / (limit - 1))] for at in range(limit)]
+            return [
+                cells[round(at * (len(cells) - 1) / (limit - 1))] for at in range(limit)
+            ]
         clearness = self.clearness()
         kept = set(sorted(cells, key=lambda cell: -clearness.get(cell, -1.0))[:limit])
         return [cell for cell in cells if cell in kept]
@@ -204,7 +212,9 @@ def labels(names: Sequence[str]) -> list[str]:
     return found
 
 
-def frame(values: Sequence[float | None], bounds: Sequence[float | None], margin: float) -> list[float]:
+def frame(
+    values: Sequence[float | None], bounds: Sequence[float | None], margin: float
+) -> list[float]:
     """Ends of an axis of changes, in percent: all values, and as much of their intervals as leaves them legible."""
     known = [value for value in values if value is not None] or [0.0]
     reach = 3 * max(margin, max(map(abs, known)))
@@ -216,5 +226,7 @@ def frame(values: Sequence[float | None], bounds: Sequence[float | None], margin
 
 def some(what: str, shown: int, total: int, *, compared: bool = True) -> str:
     """What a chart leaves out, said: empty when nothing."""
-    which = "those with the clearest changes" if compared else "from the first to the last"
+    which = (
+        "those with the clearest changes" if compared else "from the first to the last"
+    )
     return "" if shown >= total else f"Shown: {shown} of {total} {what}, {which}."

@@ -8,7 +8,13 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from iodelta.plural import plural
-from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of
+from iodelta.report.formats.charts.model import (
+    Figure,
+    Source,
+    label,
+    number,
+    percent_of,
+)
 from iodelta.study.words import metric_name, percent
 from iodelta.trial import Trial
 from iodelta.verdict import Metric
@@ -38,19 +44,29 @@ def chart() -> alt.LayerChart:
         .mark_point(filled=True, size=26, opacity=0.75)
         .encode(x=at, y=level, tooltip=tips, **build.by_variant(gap=build.TALL))
     )
-    line = alt.Chart(build.data("level")).mark_line(style="trend", strokeWidth=2).encode(x=at, y=build.y("value", "@y"))
+    line = (
+        alt.Chart(build.data("level"))
+        .mark_line(style="trend", strokeWidth=2)
+        .encode(x=at, y=build.y("value", "@y"))
+    )
     return build.layered(build.rule_at(0, "y"), point, line, height=240)
 
 
 def rates(source: Source) -> list[Metric]:
     """The metrics that say how much was done."""
-    return [metric for metric in source.metrics if metric.name.endswith((".iops", ".bandwidth"))]
+    return [
+        metric
+        for metric in source.metrics
+        if metric.name.endswith((".iops", ".bandwidth"))
+    ]
 
 
 def relative(source: Source, metric: Metric) -> list[tuple[int, Trial, float]]:
     """(place in the run, trial, its value over the median of its cell and variant, less 1)."""
     read = reader(metric.name)
-    values = [(place, trial, read(trial)[0]) for place, trial in enumerate(source.trials, 1)]
+    values = [
+        (place, trial, read(trial)[0]) for place, trial in enumerate(source.trials, 1)
+    ]
     arms: dict[tuple[str, str], list[float]] = {}
     for _, trial, value in values:
         if math.isfinite(value) and value > 0:
@@ -72,7 +88,9 @@ def figures(source: Source) -> Iterator[Figure]:
                 yield _figure(source, metric, found)
 
 
-def _figure(source: Source, metric: Metric, found: list[tuple[int, Trial, float]]) -> Figure:
+def _figure(
+    source: Source, metric: Metric, found: list[tuple[int, Trial, float]]
+) -> Figure:
     name = metric_name(metric, with_kind=len(rates(source)) > 1)
     levels = [value for _, _, value in found]
     level = _running(levels)
@@ -92,7 +110,11 @@ def _figure(source: Source, metric: Metric, found: list[tuple[int, Trial, float]
                 "trial": place,
                 "variant": label(trial.variant),
                 "value": percent_of(number(value, 4)),
-                **({"cell": label(trial.cell, 40), "said": percent(value, 0.01)} if len(found) <= NAMED else {}),
+                **(
+                    {"cell": label(trial.cell, 40), "said": percent(value, 0.01)}
+                    if len(found) <= NAMED
+                    else {}
+                ),
             }
             for place, trial, value in found
         ],
@@ -114,10 +136,14 @@ def _figure(source: Source, metric: Metric, found: list[tuple[int, Trial, float]
 
 def _running(values: Sequence[float]) -> list[float]:
     half = WINDOW // 2
-    return [median(values[max(0, at - half) : at + half + 1]) for at in range(len(values))]
+    return [
+        median(values[max(0, at - half) : at + half + 1]) for at in range(len(values))
+    ]
 
 
-def _thirds(source: Source, found: list[tuple[int, Trial, float]]) -> list[tuple[str, ...]]:
+def _thirds(
+    source: Source, found: list[tuple[int, Trial, float]]
+) -> list[tuple[str, ...]]:
     """The level of each variant in the first, middle and last third of the run."""
     third = max(1, math.ceil(len(found) / 3))
     rows = []

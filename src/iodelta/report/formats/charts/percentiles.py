@@ -28,7 +28,13 @@ from iodelta.trial import Kind
 if TYPE_CHECKING:
     import altair as alt
 
-SHOWN = {"mean": "cross", "p50": "circle", "p99": "square", "p99.9": "triangle-up", "p99.99": "triangle-right"}
+SHOWN = {
+    "mean": "cross",
+    "p50": "circle",
+    "p99": "square",
+    "p99.9": "triangle-up",
+    "p99.99": "triangle-right",
+}
 """Points of a line and their shapes; the table has p90 and p95 too."""
 
 TABLED = ("mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99")
@@ -43,10 +49,20 @@ def chart(*, log: bool = True) -> alt.LayerChart:
     kind: build.Encoding = {"type": "log"} if log else {}
     scale = alt.Scale(domain=["@frame"], nice=False, **kind)
     axis = alt.Axis(grid=True, tickCount=6, format="@format")
-    across: build.Encoding = {"type": "quantitative", "title": "@x", "scale": scale, "axis": axis}
-    place: build.Encoding = {"y": build.names("row"), "yOffset": build.offset("@legend")}
+    across: build.Encoding = {
+        "type": "quantitative",
+        "title": "@x",
+        "scale": scale,
+        "axis": axis,
+    }
+    place: build.Encoding = {
+        "y": build.names("row"),
+        "yOffset": build.offset("@legend"),
+    }
     colors = build.by_variant(names="@legend", shape=False)
-    legend = alt.Legend(values=["@points"], offset=12, symbolFillColor="transparent", **build.LEGEND)
+    legend = alt.Legend(
+        values=["@points"], offset=12, symbolFillColor="transparent", **build.LEGEND
+    )
     shape = alt.Shape(
         field="point",
         type="nominal",
@@ -69,7 +85,14 @@ def chart(*, log: bool = True) -> alt.LayerChart:
         .encode(
             x=alt.X(field="value", **across),
             shape=shape,
-            tooltip=build.tips("cell", "variant", "point=percentile", "said=latency", "interval", "runs"),
+            tooltip=build.tips(
+                "cell",
+                "variant",
+                "point=percentile",
+                "said=latency",
+                "interval",
+                "runs",
+            ),
             **place,
             **colors,
         )
@@ -88,27 +111,47 @@ def figures(source: Source) -> Iterator[Figure]:
         held = dict.fromkeys(cell for cell, _ in arms)
         own = list(sheets(values, held))
         for place, sheet in enumerate(own, 1):
-            yield _figure(source, values, sheet, kind, points, numbered(f"percentiles-{kind}", place, len(own)))
+            yield _figure(
+                source,
+                values,
+                sheet,
+                kind,
+                points,
+                numbered(f"percentiles-{kind}", place, len(own)),
+            )
 
 
 Points = Mapping[str, Mapping[tuple[str, str], Value]]
 
 
-def _figure(source: Source, values: Values, sheet: Sheet, kind: Kind, points: Points, name: str) -> Figure:
+def _figure(
+    source: Source, values: Values, sheet: Sheet, kind: Kind, points: Points, name: str
+) -> Figure:
     cells = dict(zip((place.cell for place in sheet.places), sheet.rows, strict=True))
     known = set(chain.from_iterable(points[point] for point in TABLED[1:]))
     arms = [arm for arm in product(cells, values.variants) if arm in known]
-    drawn = [(point, points[point][arm]) for arm, point in product(arms, SHOWN) if arm in points[point]]
+    drawn = [
+        (point, points[point][arm])
+        for arm, point in product(arms, SHOWN)
+        if arm in points[point]
+    ]
     drawn = [(point, value) for point, value in drawn if value.value > 0]
     log = source.logarithmic(True, [value.value for _, value in drawn])
-    size, unit = sized([value for _, value in drawn] or [next(iter(points["p50"].values()))])
+    size, unit = sized(
+        [value for _, value in drawn] or [next(iter(points["p50"].values()))]
+    )
     if drawn and not log:  # a linear axis shows little but the largest
-        size, unit = sized([max((value for _, value in drawn), key=lambda value: value.value)])
+        size, unit = sized(
+            [max((value for _, value in drawn), key=lambda value: value.value)]
+        )
     names, crowded = variant_names(values), len(values.variants) > COLORS
     rows: list[dict[str, Any]] = []
     for point, value in drawn:
         row, variant = cells[value.cell], names[value.variant]
-        line = {"row": f"{row}, {variant}" if crowded else row, "variant": ELSEWHERE if crowded else variant}
+        line = {
+            "row": f"{row}, {variant}" if crowded else row,
+            "variant": ELSEWHERE if crowded else variant,
+        }
         rows.append(datum(value, size, point=point, **line))
     colors = [ELSEWHERE] if crowded else list(names.values())
     title = f"{kind} latency" if len(values.kinds()) > 1 else "Latency"
@@ -125,7 +168,12 @@ def _figure(source: Source, values: Values, sheet: Sheet, kind: Kind, points: Po
         texts={
             "x": f"latency, {unit}",
             "format": tick_format(unit, log=log),
-            "frame": frame([row["high"] for row in rows], [row["low"] for row in rows], log=log, beyond=1.05),
+            "frame": frame(
+                [row["high"] for row in rows],
+                [row["low"] for row in rows],
+                log=log,
+                beyond=1.05,
+            ),
             "variants": colored(colors),
             "legend": colors,
             "points": sorted({point for point, _ in drawn}, key=list(SHOWN).index),
@@ -146,8 +194,14 @@ def _reaches(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         name, variant, value = row["row"], row["variant"], row["value"]
-        known = found.setdefault((name, variant), {"row": name, "variant": variant, "low": value, "high": value})
-        known["low"], known["high"] = min(known["low"], value), max(known["high"], value)
+        known = found.setdefault(
+            (name, variant),
+            {"row": name, "variant": variant, "low": value, "high": value},
+        )
+        known["low"], known["high"] = (
+            min(known["low"], value),
+            max(known["high"], value),
+        )
     return list(found.values())
 
 
@@ -159,7 +213,9 @@ def _seen(drawn: list[tuple[str, Value]]) -> str:
         if own:
             times = [value.value for value in own]
             low, high = quantity(min(times), "ns"), quantity(max(times), "ns")
-            parts.append(f"{point} {low}" if low == high else f"{point} {low} to {high}")
+            parts.append(
+                f"{point} {low}" if low == high else f"{point} {low} to {high}"
+            )
     return f"{'; '.join(parts)}." if parts else "Every latency is zero."
 
 

@@ -24,21 +24,33 @@ def chart(*, log: bool = False) -> alt.LayerChart:
     at = build.x("round", "round", grid=False, tickMinStep=1, format="d")
     value = build.y("iops", "IOPS", zero=not log, log=log)
     window = alt.Chart(build.data("window"))
-    shade = window.mark_rect(style="margin", opacity=0.16).encode(x=build.x("first", "round"), x2=alt.X2("last"))
+    shade = window.mark_rect(style="margin", opacity=0.16).encode(
+        x=build.x("first", "round"), x2=alt.X2("last")
+    )
     level = window.mark_rule(style="trend", strokeWidth=2, strokeDash=[6, 3]).encode(
-        x=build.x("first", "round"), x2=alt.X2("last"), y=build.y("average", "IOPS", zero=not log, log=log)
+        x=build.x("first", "round"),
+        x2=alt.X2("last"),
+        y=build.y("average", "IOPS", zero=not log, log=log),
     )
     line = alt.Chart().mark_line(style="trend", strokeWidth=1.2).encode(x=at, y=value)
     points = alt.Chart().mark_point(style="trend", filled=True, size=34)
-    tips = build.tips("round", "said=IOPS", "range=range of five", "slope", "written=size written")
-    return build.layered(shade, level, line, points.encode(x=at, y=value, tooltip=tips), height=230)
+    tips = build.tips(
+        "round", "said=IOPS", "range=range of five", "slope", "written=size written"
+    )
+    return build.layered(
+        shade, level, line, points.encode(x=at, y=value, tooltip=tips), height=230
+    )
 
 
 def figures(source: Source) -> Iterator[Figure]:
     """One for each disk that was prepared."""
     for place, disk in enumerate(source.prepared, 1):
         if disk.rounds:
-            yield figure(disk, place, log=source.logarithmic(False, [seen.iops for seen in disk.rounds]))
+            yield figure(
+                disk,
+                place,
+                log=source.logarithmic(False, [seen.iops for seen in disk.rounds]),
+            )
 
 
 def figure(disk: DiskAccount, place: int = 1, *, log: bool = False) -> Figure:
@@ -56,7 +68,11 @@ def figure(disk: DiskAccount, place: int = 1, *, log: bool = False) -> Figure:
         }
         for seen, row in zip(disk.rounds, table.rows, strict=True)
     ]
-    marked = [] if window is None else [(window.first + 0.5, window.last + 1.5, number(window.average))]
+    marked = (
+        []
+        if window is None
+        else [(window.first + 0.5, window.last + 1.5, number(window.average))]
+    )
     return Figure(
         name=f"rounds-{place}",
         spec="rounds-log" if log else "rounds",
@@ -65,7 +81,12 @@ def figure(disk: DiskAccount, place: int = 1, *, log: bool = False) -> Figure:
         about=f"Shaded: the five most recent rounds that were checked; dashed: their average. {SOURCE}",
         rows=rows,
         texts={},
-        extra={"window": [{"first": first, "last": last, "average": level} for first, last, level in marked]},
+        extra={
+            "window": [
+                {"first": first, "last": last, "average": level}
+                for first, last, level in marked
+            ]
+        },
         head=("round", *table.heads),
         table=[(row.name, *map(attrgetter("text"), row.cells)) for row in table.rows],
         wide=True,

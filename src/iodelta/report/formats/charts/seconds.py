@@ -7,7 +7,15 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 from iodelta.plural import plural
-from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of, some, time_step
+from iodelta.report.formats.charts.model import (
+    Figure,
+    Source,
+    label,
+    number,
+    percent_of,
+    some,
+    time_step,
+)
 from iodelta.report.formats.charts.timeline import FEW, above
 from iodelta.study.seconds import Second, Stay, course, kinds, loads, stays
 from iodelta.study.words import percent, quantity
@@ -31,12 +39,31 @@ def chart() -> alt.LayerChart:
 
     at = build.x("t", grid=False)
     level = build.y("value", "@y")
-    tips = build.tips("variant", "cell", "trial", "at=@x", "said=mean, slowest and fastest second", "flags")
+    tips = build.tips(
+        "variant",
+        "cell",
+        "trial",
+        "at=@x",
+        "said=mean, slowest and fastest second",
+        "flags",
+    )
     colors = build.by_variant(gap=build.TALL)
-    span = alt.Chart().mark_rule(strokeWidth=1.4, opacity=0.55).encode(x=at, y=build.y("low", "@y"), y2=alt.Y2("high"))
-    point = alt.Chart().mark_point(filled=True, size=26).encode(x=at, y=level, tooltip=tips, **colors)
-    ring = alt.Chart(build.data("flagged")).mark_point(style="trend", size=120, filled=False, strokeWidth=1.2)
-    border = alt.Chart(build.data("sessions")).mark_rule(style="trend", strokeDash=[4, 3], strokeWidth=1.2)
+    span = (
+        alt.Chart()
+        .mark_rule(strokeWidth=1.4, opacity=0.55)
+        .encode(x=at, y=build.y("low", "@y"), y2=alt.Y2("high"))
+    )
+    point = (
+        alt.Chart()
+        .mark_point(filled=True, size=26)
+        .encode(x=at, y=level, tooltip=tips, **colors)
+    )
+    ring = alt.Chart(build.data("flagged")).mark_point(
+        style="trend", size=120, filled=False, strokeWidth=1.2
+    )
+    border = alt.Chart(build.data("sessions")).mark_rule(
+        style="trend", strokeDash=[4, 3], strokeWidth=1.2
+    )
     load = alt.Chart(build.data("loads")).mark_rect(style="margin", opacity=0.1)
     return build.layered(
         load.encode(x=at, x2=alt.X2("t2"), tooltip=build.tips("said=background load")),
@@ -64,11 +91,15 @@ def figures(source: Source) -> Iterator[Figure]:
                 yield _inside(source, cell, place, kind, lines)
 
 
-def _courses(variants: Sequence[str], trials: Sequence[Trial], kind: Kind) -> list[tuple[str, list[Second]]]:
+def _courses(
+    variants: Sequence[str], trials: Sequence[Trial], kind: Kind
+) -> list[tuple[str, list[Second]]]:
     """The variants of a cell whose trials last."""
     found = []
     for name in variants:
-        seconds = list(course((trial for trial in trials if trial.variant == name), kind))
+        seconds = list(
+            course((trial for trial in trials if trial.variant == name), kind)
+        )
         if seconds:
             found.append((name, seconds))
     return found
@@ -84,8 +115,14 @@ def _run(source: Source, kind: Kind, found: Sequence[Stay]) -> Figure:
     borders = [at - first for at in source.sessions[1:]]
     spans = loads(source.trials)
     flags = sum(bool(stay.flags) for stay in found)
-    said = [plural(len(found), "trial"), plural(len(source.sessions), "session") if source.sessions else ""]
-    said += [f"{flags} flagged" if flags else "none flagged", "background load shaded" if spans else ""]
+    said = [
+        plural(len(found), "trial"),
+        plural(len(source.sessions), "session") if source.sessions else "",
+    ]
+    said += [
+        f"{flags} flagged" if flags else "none flagged",
+        "background load shaded" if spans else "",
+    ]
     return Figure(
         name=f"seconds-{kind}",
         spec="seconds",
@@ -101,13 +138,29 @@ def _run(source: Source, kind: Kind, found: Sequence[Stay]) -> Figure:
         },
         extra={
             "flagged": flagged,
-            "sessions": [{"t": number(at / step, 5), "said": f"{place}"} for place, at in enumerate(borders, 2)],
+            "sessions": [
+                {"t": number(at / step, 5), "said": f"{place}"}
+                for place, at in enumerate(borders, 2)
+            ],
             "loads": [
-                {"t": number(one.start / step, 5), "t2": number(one.end / step, 5), "said": label(one.what)}
+                {
+                    "t": number(one.start / step, 5),
+                    "t2": number(one.end / step, 5),
+                    "said": label(one.what),
+                }
                 for one in spans
             ],
         },
-        head=("trial", unit, "variant", "cell", "mean", "slowest second", "fastest second", "flags"),
+        head=(
+            "trial",
+            unit,
+            "variant",
+            "cell",
+            "mean",
+            "slowest second",
+            "fastest second",
+            "flags",
+        ),
         table=[
             (
                 stay.name,
@@ -132,15 +185,21 @@ def _thinned(found: Sequence[Stay], most: int = MOST) -> list[Stay]:
         return list(found)
     each = -(-len(found) // most)
     thin = []
-    for _, group in groupby(sorted(found, key=lambda stay: stay.variant), key=lambda stay: stay.variant):
+    for _, group in groupby(
+        sorted(found, key=lambda stay: stay.variant), key=lambda stay: stay.variant
+    ):
         own = list(group)
         for first in range(0, len(own), each):
             part = own[first : first + each]
             flags = dict.fromkeys(chain.from_iterable(stay.flags for stay in part))
             mean = sum(stay.mean for stay in part) / len(part)
             low, high = min(stay.low for stay in part), max(stay.high for stay in part)
-            name = f"{part[0].name} .. {part[-1].name}" if len(part) > 1 else part[0].name
-            thin.append(Stay(name, *part[0][1:4], part[-1].end, mean, low, high, tuple(flags)))
+            name = (
+                f"{part[0].name} .. {part[-1].name}" if len(part) > 1 else part[0].name
+            )
+            thin.append(
+                Stay(name, *part[0][1:4], part[-1].end, mean, low, high, tuple(flags))
+            )
     return sorted(thin, key=lambda stay: stay.start)
 
 
@@ -168,7 +227,9 @@ def _row(stay: Stay, step: float) -> dict[str, Any]:
     }
 
 
-def _dots(variant: str, seconds: Sequence[Second], floor: float | None) -> Iterator[dict[str, Any]]:
+def _dots(
+    variant: str, seconds: Sequence[Second], floor: float | None
+) -> Iterator[dict[str, Any]]:
     for second in seconds:
         mean, low, high = _rates(second)
         ends = (second.mean, second.low, second.high)
@@ -193,11 +254,21 @@ def _rates(second: Second) -> list[str]:
     return [quantity(value, "IOPS") for value in (second.mean, second.low, second.high)]
 
 
-def _inside(source: Source, cell: str, place: int, kind: Kind, lines: Sequence[tuple[str, Sequence[Second]]]) -> Figure:
+def _inside(
+    source: Source,
+    cell: str,
+    place: int,
+    kind: Kind,
+    lines: Sequence[tuple[str, Sequence[Second]]],
+) -> Figure:
     every = chain.from_iterable(seconds for _, seconds in lines)
     positive = [end for second in every for end in (second.low, second.mean) if end > 0]
     floor = min(positive) if source.logarithmic(False, positive) else None
-    rows = list(chain.from_iterable(_dots(variant, seconds, floor) for variant, seconds in lines))
+    rows = list(
+        chain.from_iterable(
+            _dots(variant, seconds, floor) for variant, seconds in lines
+        )
+    )
     most = LINES // len(lines)
     first_and_last = ", ".join(
         f"{label(variant)} {quantity(seconds[0].mean, 'IOPS')} to {quantity(seconds[-1].mean, 'IOPS')}"
@@ -218,6 +289,10 @@ def _inside(source: Source, cell: str, place: int, kind: Kind, lines: Sequence[t
         },
         extra={"dots": rows if len(rows) <= FEW else []},
         head=("variant", "second", "mean", "slowest trial", "fastest trial", "trials"),
-        table=list(chain.from_iterable(_lines(variant, seconds[:most]) for variant, seconds in lines)),
+        table=list(
+            chain.from_iterable(
+                _lines(variant, seconds[:most]) for variant, seconds in lines
+            )
+        ),
         note=some("cells", len(source.telling()), len(source.by_cell())),
     )

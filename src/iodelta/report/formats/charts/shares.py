@@ -83,7 +83,11 @@ def _row(shares: Shares, name: str, bound: float, percent: float) -> dict[str, A
 
 
 def _bucket(bound: float) -> str:
-    return f"above {quantity(BOUNDS[-2], 'ns')}" if math.isinf(bound) else f"to {quantity(bound, 'ns')}"
+    return (
+        f"above {quantity(BOUNDS[-2], 'ns')}"
+        if math.isinf(bound)
+        else f"to {quantity(bound, 'ns')}"
+    )
 
 
 def _seen(shares: Shares) -> str:

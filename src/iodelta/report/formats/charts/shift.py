@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from iodelta.plural import plural
 from iodelta.report.formats.charts.distribution import place
 from iodelta.report.formats.charts.forest import margins
-from iodelta.report.formats.charts.model import Figure, Source, frame, label, percent_of, some
+from iodelta.report.formats.charts.model import (
+    Figure,
+    Source,
+    frame,
+    label,
+    percent_of,
+    some,
+)
 from iodelta.stats.shift import ShiftFunction
 from iodelta.study.words import interval, measured
 
@@ -28,9 +35,13 @@ def chart() -> alt.LayerChart:
         type="nominal",
         sort=None,
         title="percentile of latency",
-        axis=alt.Axis(labelAngle=0, grid=False, labelOverlap="greedy", labelSeparation=4),
+        axis=alt.Axis(
+            labelAngle=0, grid=False, labelOverlap="greedy", labelSeparation=4
+        ),
     )
-    offset = alt.XOffset(field="variant", type="nominal", sort=None, scale=alt.Scale(domain=["@others"]))
+    offset = alt.XOffset(
+        field="variant", type="nominal", sort=None, scale=alt.Scale(domain=["@others"])
+    )
     shown = build.by_variant(names="@others", gap=build.TALL)
     change = build.y("change", "change, % (more is slower)", framed=True)
     span = (
@@ -56,7 +67,9 @@ def chart() -> alt.LayerChart:
             **shown,
         )
     )
-    return build.layered(build.band("y"), build.rule_at(0, "y"), span, point, height=210)
+    return build.layered(
+        build.band("y"), build.rule_at(0, "y"), span, point, height=210
+    )
 
 
 def figures(source: Source) -> Iterator[Figure]:
@@ -70,12 +83,17 @@ def figures(source: Source) -> Iterator[Figure]:
         yield _figure(source, cell, found[cell], some("cells", len(shown), len(found)))
 
 
-def _figure(source: Source, cell: str, own: list[tuple[str, ShiftFunction]], note: str) -> Figure:
+def _figure(
+    source: Source, cell: str, own: list[tuple[str, ShiftFunction]], note: str
+) -> Figure:
     rows, table, moved = [], [], []
     changes, bounds = [], []
     for variant, shift in own:
         for one in shift.shifts:
-            change, low, high = (None if v is None else math.expm1(v) for v in (one.change, one.low, one.high))
+            change, low, high = (
+                None if v is None else math.expm1(v)
+                for v in (one.change, one.low, one.high)
+            )
             changes.append(change)
             bounds += [low, high]
             name = f"p{100 * one.p:g}"
@@ -93,9 +111,25 @@ def _figure(source: Source, cell: str, own: list[tuple[str, ShiftFunction]], not
                     "said": said + (", all blocks together" if one.pooled else ""),
                 }
             )
-            pooled = "all blocks together" if one.pooled else f"band over {plural(shift.blocks, 'block')}"
-            table.append((label(variant), name, measured(change, low, high), interval(low, high), pooled))
-    said = f"moved beyond its interval: {', '.join(moved)}" if moved else "none moved beyond its interval"
+            pooled = (
+                "all blocks together"
+                if one.pooled
+                else f"band over {plural(shift.blocks, 'block')}"
+            )
+            table.append(
+                (
+                    label(variant),
+                    name,
+                    measured(change, low, high),
+                    interval(low, high),
+                    pooled,
+                )
+            )
+    said = (
+        f"moved beyond its interval: {', '.join(moved)}"
+        if moved
+        else "none moved beyond its interval"
+    )
     level = 100 * own[0][1].level
     return Figure(
         name=f"shift-{place(source, cell)}",

@@ -31,15 +31,25 @@ from iodelta.verdict.metrics import Better
 
 
 def of_account(
-    account: Account, trials: Sequence[Trial], environment: Mapping[str, Any], sessions: Sequence[float] = ()
+    account: Account,
+    trials: Sequence[Trial],
+    environment: Mapping[str, Any],
+    sessions: Sequence[float] = (),
 ) -> Source:
     """An experiment: ``trials`` are those that count, ``environment`` is the recorded one, ``sessions`` are the Unix
     seconds at which each of its sessions began."""
     experiment = account.plan.experiment
     verdicts = account.judgement.verdicts
     several = len({verdict.metric.kind for verdict in verdicts}) > 1
-    names = (experiment.baseline, *(v.name for v in experiment.variants if v.name != experiment.baseline))
-    loads = {one.name: shlex.join(one.background) or "fio" for one in experiment.conditions if _loaded(one)}
+    names = (
+        experiment.baseline,
+        *(v.name for v in experiment.variants if v.name != experiment.baseline),
+    )
+    loads = {
+        one.name: shlex.join(one.background) or "fio"
+        for one in experiment.conditions
+        if _loaded(one)
+    }
     return Source(
         baseline=experiment.baseline,
         variants=names,
@@ -53,7 +63,11 @@ def of_account(
         sweeps=tuple(sweeps(experiment)),
         members=members_of(environment),
         sessions=tuple(sessions),
-        backgrounds={cell.name: cell.condition for cell in experiment.cells if cell.condition in loads},
+        backgrounds={
+            cell.name: cell.condition
+            for cell in experiment.cells
+            if cell.condition in loads
+        },
         values=of_trials(experiment, trials, names) if trials else None,
         prepared=account.prepared,
     )
@@ -83,7 +97,11 @@ def _effect(verdict: Verdict, several: bool) -> Effect:
 def members_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
     """The devices among which the target's reads are shared out: those of a btrfs, or those below a stacked device."""
     target = environment.get("target", {})
-    names = [str(device["name"]) for device in environment.get("devices", ()) if device.get("name")]
+    names = [
+        str(device["name"])
+        for device in environment.get("devices", ())
+        if device.get("name")
+    ]
     # What lies under the files of loop devices is shared by all of them.
     names = [name for name in names if name.startswith("loop")] or names
     if target.get("fstype") == "btrfs":
@@ -92,7 +110,12 @@ def members_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
     return below if len(below) > 1 else ()
 
 
-def of_comparison(found: Comparison, layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None) -> Source:
+def of_comparison(
+    found: Comparison,
+    layouts: Sequence[Layout],
+    paths: Sequence[str],
+    baseline: str | None,
+) -> Source:
     """Results from anywhere: runs stand in for trials, in the order of their time stamps where all have one."""
     base, *others = sides_of(layouts, paths, baseline)
     trials: list[Trial] = []
@@ -105,7 +128,10 @@ def of_comparison(found: Comparison, layouts: Sequence[Layout], paths: Sequence[
             for name, entries in zip((base.name, other.name), sides, strict=True):
                 if (cell, name) not in placed:
                     placed.add((cell, name))
-                    trials += [_trial(entry, cell, name, block) for block, entry in enumerate(entries)]
+                    trials += [
+                        _trial(entry, cell, name, block)
+                        for block, entry in enumerate(entries)
+                    ]
                     measured += [(cell, name, entry) for entry in entries]
             _note_depth(depths, cell, list(chain.from_iterable(sides)))
     logs = _logs(layouts, paths, [side.name for side in (base, *others)])
@@ -126,11 +152,16 @@ def of_comparison(found: Comparison, layouts: Sequence[Layout], paths: Sequence[
     )
 
 
-def _logs(layouts: Sequence[Layout], paths: Sequence[str], sides: Sequence[str]) -> dict[str, tuple[Run, ...]]:
+def _logs(
+    layouts: Sequence[Layout], paths: Sequence[str], sides: Sequence[str]
+) -> dict[str, tuple[Run, ...]]:
     """fio's logs by side, the baseline's first; of one path all together."""
     if len(layouts) == 1:
         return {"": layouts[0].logs}
-    found = {name: layout.logs for name, layout in zip(short_names(paths), layouts, strict=True)}
+    found = {
+        name: layout.logs
+        for name, layout in zip(short_names(paths), layouts, strict=True)
+    }
     return {name: found[name] for name in sides}
 
 
@@ -139,7 +170,11 @@ def of_layout(layout: Layout) -> Source:
     named = {entry.variant for entry in layout.entries}
     nameless = "runs" if "runs" not in named else "other runs"
     entries = [
-        (", ".join(filter(None, (with_syncs(e.cell, [e.run]), e.condition))), e.variant or nameless, e)
+        (
+            ", ".join(filter(None, (with_syncs(e.cell, [e.run]), e.condition))),
+            e.variant or nameless,
+            e,
+        )
         for e in layout.entries
     ]
     values = of_entries(entries)
@@ -181,8 +216,14 @@ def _compared(found: Comparison) -> Iterable[Effect]:
         several = len({one.metric.partition(".")[0] for one in own}) > 1
         for one in own:
             change = one.change
-            spanned = change if one.basis != "single runs" else None  # what digits leave open is no interval
-            counted = "one run each" if one.runs == (1, 1) else f"{one.runs[0]} and {plural(one.runs[1], 'run')}"
+            spanned = (
+                change if one.basis != "single runs" else None
+            )  # what digits leave open is no interval
+            counted = (
+                "one run each"
+                if one.runs == (1, 1)
+                else f"{one.runs[0]} and {plural(one.runs[1], 'run')}"
+            )
             better: Better = "higher" if one.better == "higher" else "lower"
             yield Effect(
                 cell=one.cell,
@@ -196,7 +237,11 @@ def _compared(found: Comparison) -> Iterable[Effect]:
                 word=one.word,
                 says=says_of(one),
                 counted=counted,
-                resolution=_finite((change.high - change.low) / 2 if change and spanned is None else None),
+                resolution=_finite(
+                    (change.high - change.low) / 2
+                    if change and spanned is None
+                    else None
+                ),
             )
 
 
@@ -228,7 +273,11 @@ def _work(entry: Entry) -> tuple[object, ...]:
     return work.rw, work.bs, entry.condition, work.numjobs, in_flight
 
 
-def _note_depth(depths: dict[tuple[object, ...], dict[str, int]], cell: str, entries: Sequence[Entry]) -> None:
+def _note_depth(
+    depths: dict[tuple[object, ...], dict[str, int]],
+    cell: str,
+    entries: Sequence[Entry],
+) -> None:
     """Cells of the same work at several depths make a sweep."""
     found = set(map(_work, entries))
     if len(found) == 1:

@@ -50,7 +50,13 @@ def alone(figure: Figure, width: int = 720) -> dict[str, Any]:
     looks = {**config(LIGHT), "background": "#ffffff"}
     made = filled(figure)
     fold_legends(made, width)
-    return {**made, "width": width, "title": figure.title, "padding": 12, "config": looks}
+    return {
+        **made,
+        "width": width,
+        "title": figure.title,
+        "padding": 12,
+        "config": looks,
+    }
 
 
 LETTER, SYMBOL = 6.4, 42
@@ -66,7 +72,12 @@ def fold_legends(part: Any, width: float) -> None:
         legend = part.get("legend")
         names = legend.get("values") if isinstance(legend, dict) else None
         if isinstance(legend, dict) and names:
-            part["legend"] = {**legend, "columns": max(1, int(width / (LETTER * max(map(len, names)) + SYMBOL)))}
+            part["legend"] = {
+                **legend,
+                "columns": max(
+                    1, int(width / (LETTER * max(map(len, names)) + SYMBOL))
+                ),
+            }
         for key, value in part.items():
             if key not in ("data", "datasets"):
                 fold_legends(value, width)
@@ -83,7 +94,11 @@ def _fill(part: Any, texts: Mapping[str, Any]) -> Any:
         out: list[Any] = []
         for value in part:
             new = _fill(value, texts)
-            if isinstance(value, str) and value.startswith("@") and isinstance(new, list):
+            if (
+                isinstance(value, str)
+                and value.startswith("@")
+                and isinstance(new, list)
+            ):
                 out += new
             else:
                 out.append(new)

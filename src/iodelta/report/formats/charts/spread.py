@@ -8,7 +8,14 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from iodelta.figures import share
-from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of, some
+from iodelta.report.formats.charts.model import (
+    Figure,
+    Source,
+    label,
+    number,
+    percent_of,
+    some,
+)
 from iodelta.report.formats.charts.order import rates, relative
 from iodelta.study.words import metric_name
 from iodelta.verdict import Metric
@@ -66,12 +73,25 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
     cells = [cell for cell in source.cells if cell in spread]
     shown = source.telling(CELLS, cells)
     name = metric_name(metric, with_kind=len(rates(source)) > 1)
-    own = [(cell, variant) for cell, variant in product(shown, source.variants) if (cell, variant) in sds]
+    own = [
+        (cell, variant)
+        for cell, variant in product(shown, source.variants)
+        if (cell, variant) in sds
+    ]
     rows = []
     for cell, variant in own:
         for value in arms[cell, variant]:
-            rows.append({"cell": label(cell), "variant": label(variant), "value": percent_of(number(value, 4))})
-    widest, least = max(own, key=lambda arm: sds[arm]), min(own, key=lambda arm: sds[arm])
+            rows.append(
+                {
+                    "cell": label(cell),
+                    "variant": label(variant),
+                    "value": percent_of(number(value, 4)),
+                }
+            )
+    widest, least = (
+        max(own, key=lambda arm: sds[arm]),
+        min(own, key=lambda arm: sds[arm]),
+    )
     return Figure(
         name=f"spread-{metric.name}",
         spec="spread",
@@ -99,7 +119,9 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
             "variants": [label(variant) for variant in source.variants],
         },
         head=("cell", "variant", "trials", "standard deviation"),
-        table=[(label(c), label(v), str(len(arms[c, v])), share(sds[c, v])) for c, v in own],
+        table=[
+            (label(c), label(v), str(len(arms[c, v])), share(sds[c, v])) for c, v in own
+        ],
         note=some("cells", len(shown), len(cells)),
     )
 

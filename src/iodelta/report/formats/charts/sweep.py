@@ -41,7 +41,12 @@ def chart(*, log: bool = False) -> alt.LayerChart:
     span = (
         alt.Chart()
         .mark_rule(strokeWidth=1.2)
-        .encode(x=depth, y=build.y("low", zero=not log, log=log), y2=alt.Y2("high"), color=lines["color"])
+        .encode(
+            x=depth,
+            y=build.y("low", zero=not log, log=log),
+            y2=alt.Y2("high"),
+            color=lines["color"],
+        )
     )
     point = (
         alt.Chart()
@@ -52,7 +57,12 @@ def chart(*, log: bool = False) -> alt.LayerChart:
     reach = (
         alt.Chart(build.data("knees"))
         .mark_rule(strokeWidth=1.2)
-        .encode(x=alt.X(field="low", type="quantitative"), x2=alt.X2("high"), y=level, color=lines["color"])
+        .encode(
+            x=alt.X(field="low", type="quantitative"),
+            x2=alt.X2("high"),
+            y=level,
+            color=lines["color"],
+        )
     )
     knee = (
         alt.Chart(build.data("knees"))
@@ -79,7 +89,14 @@ def figures(source: Source) -> Iterator[Figure]:
                     yield figure
 
 
-def _figure(source: Source, depths: Mapping[str, int], metric: Metric, suffix: str, *, latency: bool) -> Figure | None:
+def _figure(
+    source: Source,
+    depths: Mapping[str, int],
+    metric: Metric,
+    suffix: str,
+    *,
+    latency: bool,
+) -> Figure | None:
     found = _values(source, depths, metric)
     if not found:
         return None
@@ -90,7 +107,9 @@ def _figure(source: Source, depths: Mapping[str, int], metric: Metric, suffix: s
     knees = [] if latency else _knees(source, metric, depths)
     for row in knees:
         curve = [
-            (depths[cell], middle / size) for cell, variant, middle, _, _ in found if label(variant) == row["variant"]
+            (depths[cell], middle / size)
+            for cell, variant, middle, _, _ in found
+            if label(variant) == row["variant"]
         ]
         row["level"] = number(_at(curve, row["knee"], log=log))
     said = "; ".join(f"{label(row['variant'])} {row['said']}" for row in knees)
@@ -99,7 +118,9 @@ def _figure(source: Source, depths: Mapping[str, int], metric: Metric, suffix: s
         name=f"sweep-{metric.name}{suffix}",
         spec="sweep-log" if log else "sweep",
         title=f"{name} over depth{several}",
-        alt=f"Knee: {said}." if said else f"At {', '.join(map(str, sorted(set(depths.values()))))} I/Os in flight.",
+        alt=f"Knee: {said}."
+        if said
+        else f"At {', '.join(map(str, sorted(set(depths.values()))))} I/Os in flight.",
         about="Medians over blocks with the range of their middle half. A ring marks the knee, beyond which more depth "
         "adds latency but no IOPS; the line through it is its interval.",
         rows=[
@@ -136,7 +157,9 @@ def _figure(source: Source, depths: Mapping[str, int], metric: Metric, suffix: s
     )
 
 
-def _values(source: Source, depths: Mapping[str, int], metric: Metric) -> list[tuple[str, str, float, float, float]]:
+def _values(
+    source: Source, depths: Mapping[str, int], metric: Metric
+) -> list[tuple[str, str, float, float, float]]:
     read = reader(metric.name)
     values: dict[tuple[str, str], list[float]] = {}
     for trial in source.trials:
@@ -149,11 +172,21 @@ def _values(source: Source, depths: Mapping[str, int], metric: Metric) -> list[t
         for cell in sorted(depths, key=lambda one: depths[one]):
             own = sorted(values.get((cell, variant), ()))
             if own:
-                found.append((cell, variant, median(own), own[len(own) // 4], own[-1 - len(own) // 4]))
+                found.append(
+                    (
+                        cell,
+                        variant,
+                        median(own),
+                        own[len(own) // 4],
+                        own[-1 - len(own) // 4],
+                    )
+                )
     return found
 
 
-def _knees(source: Source, metric: Metric, depths: Mapping[str, int]) -> list[dict[str, Any]]:
+def _knees(
+    source: Source, metric: Metric, depths: Mapping[str, int]
+) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     moves = [move for move in source.knees if move.metric == metric]
     if len(source.sweeps) > 1:  # moves stand in the order of the sweeps
@@ -193,7 +226,11 @@ def _each(moves: list[KneeMove]) -> Iterator[tuple[str, Knee]]:
 def _common(depths: Mapping[str, int]) -> str:
     """What the names of a sweep's cells have in common beside the depth."""
     first = next(iter(depths))
-    rest = [part for part in first.replace(",", " ").split() if not part.startswith("iodepth")]
+    rest = [
+        part
+        for part in first.replace(",", " ").split()
+        if not part.startswith("iodepth")
+    ]
     return " ".join(rest).strip(" :,") or first
 
 
@@ -201,7 +238,15 @@ def scale(unit: str, typical: float) -> tuple[float, str]:
     """What to divide by so that a typical value reads well, and the unit that results."""
     steps: Mapping[str, tuple[tuple[float, str], ...]] = {
         "ns": ((1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")),
-        "B/s": ((1.0, "B/s"), (2.0**10, "KiB/s"), (2.0**20, "MiB/s"), (2.0**30, "GiB/s")),
+        "B/s": (
+            (1.0, "B/s"),
+            (2.0**10, "KiB/s"),
+            (2.0**20, "MiB/s"),
+            (2.0**30, "GiB/s"),
+        ),
     }
     fitting: Callable[[tuple[float, str]], bool] = lambda step: typical >= step[0]  # noqa: E731
-    return next(filter(fitting, reversed(steps.get(unit, ((1.0, unit),)))), steps.get(unit, ((1.0, unit),))[0])
+    return next(
+        filter(fitting, reversed(steps.get(unit, ((1.0, unit),)))),
+        steps.get(unit, ((1.0, unit),))[0],
+    )

@@ -21,7 +21,15 @@ LIGHT = {
     "soft": "#5c5952",
     "hair": "#dedbd2",
     "paper": "#fdfcf9",
-    "variants": ["#1c1b19", "#0a66b0", "#c2541d", "#3c8d6b", "#8764b8", "#a3861c", "#b0457b"],
+    "variants": [
+        "#1c1b19",
+        "#0a66b0",
+        "#c2541d",
+        "#3c8d6b",
+        "#8764b8",
+        "#a3861c",
+        "#b0457b",
+    ],
     "words": ["#b02a1c", "#1c7048", "#5f6a72", "#8a6d00", "#77736b"],
     "heat": ["#e8f0f4", "#bfd9e6", "#8fbdd6", "#5799c0", "#2a6f9f", "#0f4570"],
     "on-heat": ["#1c1b19", "#1c1b19", "#1c1b19", "#1c1b19", "#ffffff", "#ffffff"],
@@ -31,7 +39,15 @@ DARK = {
     "soft": "#a5a196",
     "hair": "#3a3833",
     "paper": "#171614",
-    "variants": ["#f1eee7", "#6cb4ee", "#f09a6a", "#79cfa9", "#c3abec", "#dcc25c", "#ee93bf"],
+    "variants": [
+        "#f1eee7",
+        "#6cb4ee",
+        "#f09a6a",
+        "#79cfa9",
+        "#c3abec",
+        "#dcc25c",
+        "#ee93bf",
+    ],
     "words": ["#ff8d7e", "#7cd6a3", "#abb6be", "#e2c25e", "#9c978d"],
     "heat": ["#1b2a35", "#1f435a", "#2b6385", "#4b8bb2", "#84b9d8", "#cfe6f2"],
     "on-heat": ["#f1eee7", "#f1eee7", "#f1eee7", "#171614", "#171614", "#171614"],
@@ -41,7 +57,12 @@ DARK = {
 def config(colors: dict[str, Any]) -> dict[str, Any]:
     """Vega-Lite's ``config`` for one set of colours."""
     ink, soft, hair = colors["ink"], colors["soft"], colors["hair"]
-    text = {"labelFont": FONT, "titleFont": FONT, "labelColor": soft, "titleColor": soft}
+    text = {
+        "labelFont": FONT,
+        "titleFont": FONT,
+        "labelColor": soft,
+        "titleColor": soft,
+    }
     return {
         "background": None,
         "font": FONT,
@@ -65,10 +86,21 @@ def config(colors: dict[str, Any]) -> dict[str, Any]:
             "columnPadding": 18,
             "layout": STACKED,
         },
-        "title": {"font": FONT, "color": ink, "anchor": "start", "fontSize": 13, "fontWeight": 600, "offset": 12},
+        "title": {
+            "font": FONT,
+            "color": ink,
+            "anchor": "start",
+            "fontSize": 13,
+            "fontWeight": 600,
+            "offset": 12,
+        },
         "axisX": {"labelFlush": FLUSH},
         "axisY": {"labelLimit": 420},
-        "axisQuantitative": {"labelOverlap": "greedy", "labelSeparation": 6, "labelExpr": PLAIN_ZERO},
+        "axisQuantitative": {
+            "labelOverlap": "greedy",
+            "labelSeparation": 6,
+            "labelExpr": PLAIN_ZERO,
+        },
         "line": {"strokeWidth": 2},
         "point": {"opacity": 1},
         "range": {

@@ -58,29 +58,67 @@ def chart(*, log: bool = False) -> alt.LayerChart:
 
     at = build.x("t", grid=False)
     # The legend shows the lines themselves: colour and dash.
-    looks: dict[str, Any] = {**build.LEGEND, "symbolType": "stroke", "symbolSize": 420, "symbolStrokeWidth": 2}
+    looks: dict[str, Any] = {
+        **build.LEGEND,
+        "symbolType": "stroke",
+        "symbolSize": 420,
+        "symbolStrokeWidth": 2,
+    }
     legend = alt.Legend(values=["@variants"], offset=build.TALL, **looks)
     sides: dict[str, Any] = {"field": "variant", "type": "nominal", "sort": None}
     domain = ["@variants"]
-    color = alt.Color(scale=alt.Scale(domain=domain, range="category"), legend=legend, **sides)
+    color = alt.Color(
+        scale=alt.Scale(domain=domain, range="category"), legend=legend, **sides
+    )
     dashes = alt.Scale(domain=domain, range=[list(one) for one in build.DASHES])
-    dash, detail = alt.StrokeDash(scale=dashes, legend=legend, **sides), alt.Detail(field="name", type="nominal")
-    axis: dict[str, Any] = {"gridOpacity": {"condition": {"test": DECADE, "value": 1}, "value": 0.3}} if log else {}
+    dash, detail = (
+        alt.StrokeDash(scale=dashes, legend=legend, **sides),
+        alt.Detail(field="name", type="nominal"),
+    )
+    axis: dict[str, Any] = (
+        {"gridOpacity": {"condition": {"test": DECADE, "value": 1}, "value": 0.3}}
+        if log
+        else {}
+    )
     level = build.y("value", zero=not log, log=log, **axis)
     tips = build.tips("name=log", "at=@x", "said=@y")
-    band = alt.Chart().mark_area(opacity=0.16).encode(x=at, y=build.y("low", zero=not log, log=log), y2=alt.Y2("high"))
-    line = alt.Chart().mark_line(strokeWidth=1.6).encode(x=at, y=level, detail=detail, color=color, strokeDash=dash)
-    dots = alt.Chart(build.data("dots")).mark_point(filled=True, size=22).encode(x=at, y=level, color=color)
-    hover = alt.Chart().mark_point(filled=True, size=90, opacity=0).encode(x=at, y=level, tooltip=tips)
-    return build.layered(band.encode(color=color, detail=detail), line, dots, hover, height=260)
+    band = (
+        alt.Chart()
+        .mark_area(opacity=0.16)
+        .encode(x=at, y=build.y("low", zero=not log, log=log), y2=alt.Y2("high"))
+    )
+    line = (
+        alt.Chart()
+        .mark_line(strokeWidth=1.6)
+        .encode(x=at, y=level, detail=detail, color=color, strokeDash=dash)
+    )
+    dots = (
+        alt.Chart(build.data("dots"))
+        .mark_point(filled=True, size=22)
+        .encode(x=at, y=level, color=color)
+    )
+    hover = (
+        alt.Chart()
+        .mark_point(filled=True, size=90, opacity=0)
+        .encode(x=at, y=level, tooltip=tips)
+    )
+    return build.layered(
+        band.encode(color=color, detail=detail), line, dots, hover, height=260
+    )
 
 
 def figures(source: Source) -> Iterator[Figure]:
     """One for each chart of logs."""
     shown = source.timelines[:CHARTS]
     for place, timeline in enumerate(shown, 1):
-        more = f"Shown: {len(shown)} of {len(source.timelines)} charts of logs." if place == len(shown) else ""
-        yield figure(source, timeline, place, more if len(shown) < len(source.timelines) else "")
+        more = (
+            f"Shown: {len(shown)} of {len(source.timelines)} charts of logs."
+            if place == len(shown)
+            else ""
+        )
+        yield figure(
+            source, timeline, place, more if len(shown) < len(source.timelines) else ""
+        )
 
 
 def figure(source: Source, timeline: Timeline, place: int, note: str = "") -> Figure:
@@ -96,7 +134,8 @@ def figure(source: Source, timeline: Timeline, place: int, note: str = "") -> Fi
     floor = min((point.low / size for point in every if point.low > 0), default=1.0)
     rows = list(
         chain.from_iterable(
-            _rows(track, points, timeline, size, step, floor if log else None) for track, points in drawn
+            _rows(track, points, timeline, size, step, floor if log else None)
+            for track, points in drawn
         )
     )
     few = {label(track.name) for track, points in drawn if len(points) <= FEW}
@@ -110,19 +149,32 @@ def figure(source: Source, timeline: Timeline, place: int, note: str = "") -> Fi
         rows=rows,
         texts={
             "x": x,
-            "y": f"{timeline.kind} {name}" if unit == name else f"{timeline.kind} {name}, {unit}",
-            "variants": list(dict.fromkeys(label(track.side) for track in timeline.tracks)),
+            "y": f"{timeline.kind} {name}"
+            if unit == name
+            else f"{timeline.kind} {name}, {unit}",
+            "variants": list(
+                dict.fromkeys(label(track.side) for track in timeline.tracks)
+            ),
         },
         extra={"dots": [row for row in rows if row["name"] in few]},
         head=("log", x, "mean", "least", "greatest"),
-        table=list(chain.from_iterable(_table(track, timeline, step) for track in timeline.tracks)),
+        table=list(
+            chain.from_iterable(
+                _table(track, timeline, step) for track in timeline.tracks
+            )
+        ),
         note=" ".join(filter(None, (TOTAL if timeline.kind == "total" else "", note))),
         wide=True,
     )
 
 
 def _rows(
-    track: Track, points: Sequence[Point], timeline: Timeline, size: float, step: float, floor: float | None
+    track: Track,
+    points: Sequence[Point],
+    timeline: Timeline,
+    size: float,
+    step: float,
+    floor: float | None,
 ) -> Iterator[dict[str, Any]]:
     for point in points:
         value, low, high = (each / size for each in point[1:])
@@ -143,7 +195,9 @@ def _rows(
 
 def above(floor: float, value: float, low: float, high: float) -> tuple[float, ...]:
     """A point of a logarithmic axis, which has no place for 0: its band ends at ``floor``, its line is interrupted."""
-    return tuple(each if each > 0 else math.nan for each in (value, max(low, floor), high))
+    return tuple(
+        each if each > 0 else math.nan for each in (value, max(low, floor), high)
+    )
 
 
 def _steep(timeline: Timeline, every: Sequence[Point]) -> bool:
@@ -163,7 +217,10 @@ def _across(timeline: Timeline, end: float) -> tuple[str, float]:
         step, unit = next((one for one in reversed(steps) if end >= one[0]), steps[0])
         return f"written by this log's job, {unit}", step
     step, unit = time_step(end)
-    return f"time since {'the start of each log' if timeline.aligned else 'the first log began'}, {unit}", step
+    return (
+        f"time since {'the start of each log' if timeline.aligned else 'the first log began'}, {unit}",
+        step,
+    )
 
 
 def _seen(timeline: Timeline) -> str:
@@ -172,8 +229,16 @@ def _seen(timeline: Timeline) -> str:
     for track in timeline.tracks:
         whole, idle = track.whole(), track.idle()
         ends = f"{quantity(whole.low, timeline.unit, 3)} to {quantity(whole.high, timeline.unit, 3)}"
-        none = f", {idle:.3g} s without I/O" if idle and not timeline.of.endswith("lat") else ""
-        mean = "mean over time" if timeline.of.endswith("lat") and track.weighs_time() else "mean"
+        none = (
+            f", {idle:.3g} s without I/O"
+            if idle and not timeline.of.endswith("lat")
+            else ""
+        )
+        mean = (
+            "mean over time"
+            if timeline.of.endswith("lat") and track.weighs_time()
+            else "mean"
+        )
         parts.append(
             f"{label(track.name)}: {duration(whole.x)}, {mean} {quantity(whole.mean, timeline.unit)}, {ends}{none}"
         )

@@ -33,11 +33,20 @@ POSSIBILITY OF SUCH DAMAGE. */
 
 def main() -> None:
     """Write ``vega.js``."""
-    lite = max(vl_convert.get_vegalite_versions(), key=lambda one: tuple(map(int, one.split("."))))
-    made = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=f"v{lite}")
+    lite = max(
+        vl_convert.get_vegalite_versions(),
+        key=lambda one: tuple(map(int, one.split("."))),
+    )
+    made = vl_convert.javascript_bundle(
+        "window.vegaEmbed = vegaEmbed;", vl_version=f"v{lite}"
+    )
     if re.search(r"</script|<!--", made, re.IGNORECASE):
         raise SystemExit("the scripts hold text that would end a script element")
-    notice = NOTICE.format(vega=vl_convert.get_vega_version(), lite=lite, embed=vl_convert.get_vega_embed_version())
+    notice = NOTICE.format(
+        vega=vl_convert.get_vega_version(),
+        lite=lite,
+        embed=vl_convert.get_vega_embed_version(),
+    )
     (HERE / "vega.js").write_text(notice + made, encoding="utf-8")
 
 

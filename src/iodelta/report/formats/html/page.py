@@ -14,7 +14,13 @@ from iodelta.report.formats.charts.model import Effect
 from iodelta.report.stories.story import Section, Story, Table
 from iodelta.study.words import inert, interval, quantity
 
-GLYPHS = {"regression": "▼", "improvement": "▲", "equivalent": "■", "inconclusive": "○", "no verdict": "◆"}
+GLYPHS = {
+    "regression": "▼",
+    "improvement": "▲",
+    "equivalent": "■",
+    "inconclusive": "○",
+    "no verdict": "◆",
+}
 """The marks of the words, the same shapes as in the charts."""
 
 CLASSES = {word: word.replace(" ", "-") for word in GLYPHS}
@@ -122,7 +128,9 @@ def page(
         beside=tuple(section for section in story.sections if section.title == BESIDE),
         chapters=tuple(_chapters(charts, source)),
         tables=story.tables,
-        sections=tuple(section for section in story.sections if section.title != BESIDE),
+        sections=tuple(
+            section for section in story.sections if section.title != BESIDE
+        ),
         marks=story.marks,
         lead=story.lead,
     )
@@ -133,9 +141,13 @@ def matrix(source: Source) -> Matrix:
     metrics = _columns(source.effects)
     found: dict[tuple[str, str], dict[str, Mark]] = {}
     for effect in source.effects:
-        found.setdefault((effect.cell, effect.variant), {})[metrics[effect.metric.name]] = _mark(effect)
+        found.setdefault((effect.cell, effect.variant), {})[
+            metrics[effect.metric.name]
+        ] = _mark(effect)
     rates = {column for metric, column in metrics.items() if _role(metric) == RATE}
-    names = tuple(sorted(dict.fromkeys(metrics.values()), key=lambda column: column not in rates))
+    names = tuple(
+        sorted(dict.fromkeys(metrics.values()), key=lambda column: column not in rates)
+    )
     dense = len(source.others) > 1 and len(source.others) * len(names) > WIDEST
     lines = []
     for cell in source.cells:
@@ -162,7 +174,9 @@ def _columns(effects: Sequence[Effect]) -> dict[str, str]:
     each (``rate`` is IOPS in one and bandwidth in another)."""
     names = {effect.metric.name: effect.name for effect in effects}
     roles = {name: _role(name) for name in names}
-    places = {(effect.cell, effect.variant, roles[effect.metric.name]) for effect in effects}
+    places = {
+        (effect.cell, effect.variant, roles[effect.metric.name]) for effect in effects
+    }
     if len(places) < len(effects) or len(set(roles.values())) == len(names):
         return names
     rates = {name.partition(".")[2] for name, role in roles.items() if role == RATE}
@@ -187,7 +201,11 @@ def _counts(effects: Sequence[Effect]) -> Iterator[tuple[Mark, int]]:
 
 def _mark(effect: Effect) -> Mark:
     known = any(value is not None for value in effect.values)
-    values = " \u2192 ".join(quantity(value, effect.metric.unit) for value in effect.values) if known else "no value"
+    values = (
+        " \u2192 ".join(quantity(value, effect.metric.unit) for value in effect.values)
+        if known
+        else "no value"
+    )
     bounds = "no interval" if known else ""
     if effect.low is not None:
         bounds = interval(effect.low, effect.high)
@@ -196,7 +214,17 @@ def _mark(effect: Effect) -> Mark:
         effect.word,
         CLASSES[effect.word],
         effect.text,
-        "; ".join(filter(None, (f"{effect.name} {values}", bounds, inert(effect.counted), inert(effect.says)))),
+        "; ".join(
+            filter(
+                None,
+                (
+                    f"{effect.name} {values}",
+                    bounds,
+                    inert(effect.counted),
+                    inert(effect.says),
+                ),
+            )
+        ),
         bounds,
         values,
     )
@@ -209,7 +237,9 @@ def _chapters(charts: Charts, source: Source | None) -> Iterator[Chapter]:
         kept = open_ones(own, source)
         more = [figure for figure in own if figure.name not in kept]
         first = [figure for figure in own if figure.name in kept]
-        yield Chapter(f"charts-{number}", title, tuple(first), tuple(notes), tuple(more))
+        yield Chapter(
+            f"charts-{number}", title, tuple(first), tuple(notes), tuple(more)
+        )
 
 
 def open_ones(figures: Sequence[Figure], source: Source | None) -> set[str]:
@@ -221,7 +251,10 @@ def open_ones(figures: Sequence[Figure], source: Source | None) -> set[str]:
     kinds: dict[str, list[Figure]] = {}
     for figure in figures:
         kinds.setdefault(re.sub(r"\d+", "", figure.name), []).append(figure)
-    ranked = [sorted(own, key=lambda one: -_clearest(one, clearness)) for own in kinds.values()]
+    ranked = [
+        sorted(own, key=lambda one: -_clearest(one, clearness))
+        for own in kinds.values()
+    ]
     in_turn = filter(None, chain.from_iterable(zip_longest(*ranked)))
     first, *others = islice(in_turn, KEPT)
     kept, lines = {first.name}, _lines(first)
@@ -239,4 +272,6 @@ def _lines(figure: Figure) -> int:
 
 def _clearest(figure: Figure, clearness: Mapping[str, float]) -> float:
     """The clearest change of the cells in a chart."""
-    return max((clearness.get(str(row.get("cell")), 0.0) for row in figure.rows), default=0.0)
+    return max(
+        (clearness.get(str(row.get("cell")), 0.0) for row in figure.rows), default=0.0
+    )

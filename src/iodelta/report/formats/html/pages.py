@@ -23,7 +23,12 @@ from iodelta.study.words import duration, inert, size
 FEW = 4
 """Values of a fact that are named, and rows of a table that is a small one."""
 
-STATES = {"complete": "complete", "budget": "ended by its budget", "interrupted": "interrupted", "running": "running"}
+STATES = {
+    "complete": "complete",
+    "budget": "ended by its budget",
+    "interrupted": "interrupted",
+    "running": "running",
+}
 
 
 def of_account(account: Account, source: Source, charts: Charts) -> Page:
@@ -33,7 +38,9 @@ def of_account(account: Account, source: Source, charts: Charts) -> Page:
         experiment.of_account(account),
         source,
         charts,
-        answers=_shared(_sentences(headline(account)), account.plan.experiment.baseline),
+        answers=_shared(
+            _sentences(headline(account)), account.plan.experiment.baseline
+        ),
         recommendation=advice,
         facts=tuple(_facts(account)),
     )
@@ -54,7 +61,13 @@ def of_comparison(found: Comparison, source: Source, charts: Charts) -> Page:
         ("margin", f"{100 * found.margin:g} %"),
         ("based on", ", ".join(words) or "no number in common"),
     )
-    return page(comparison.of_comparison(found), source, charts, answers=_shared(answers, found.baseline), facts=facts)
+    return page(
+        comparison.of_comparison(found),
+        source,
+        charts,
+        answers=_shared(answers, found.baseline),
+        facts=facts,
+    )
 
 
 def of_shown(found: Shown, charts: Charts) -> Page:
@@ -70,9 +83,17 @@ def of_shown(found: Shown, charts: Charts) -> Page:
     ):
         known = list(dict.fromkeys(inert(value) for value in values if value))
         if known:
-            facts.append((name, ", ".join(known[:FEW]) + (f" and {len(known) - FEW} more" if len(known) > FEW else "")))
+            facts.append(
+                (
+                    name,
+                    ", ".join(known[:FEW])
+                    + (f" and {len(known) - FEW} more" if len(known) > FEW else ""),
+                )
+            )
     title = f"{names}: {made.title}" if names else made.title
-    return msgspec.structs.replace(made, title=title, facts=tuple(facts), tables=joined(made.tables))
+    return msgspec.structs.replace(
+        made, title=title, facts=tuple(facts), tables=joined(made.tables)
+    )
 
 
 def joined(tables: Sequence[Table]) -> tuple[Table, ...]:
@@ -95,9 +116,14 @@ def _shared(answers: Sequence[str], baseline: str) -> tuple[str, ...]:
     for answer in answers:
         name, found, rest = answer.partition(middle)
         groups.setdefault(rest if found else answer, []).append(name if found else "")
-    names_have_commas = any("," in name for name in chain.from_iterable(groups.values()))
+    names_have_commas = any(
+        "," in name for name in chain.from_iterable(groups.values())
+    )
     between = "; " if names_have_commas else ", "
-    return tuple(f"{between.join(names)}{middle}{rest}" if all(names) else rest for rest, names in groups.items())
+    return tuple(
+        f"{between.join(names)}{middle}{rest}" if all(names) else rest
+        for rest, names in groups.items()
+    )
 
 
 def _sentences(text: str) -> tuple[str, ...]:
@@ -109,10 +135,17 @@ def _sentences(text: str) -> tuple[str, ...]:
 def _facts(account: Account) -> list[tuple[str, str]]:
     rules, experiment = account.plan.rules, account.plan.experiment
     blocks = sorted(account.blocks.values())
-    seen = [found.size for found in map(smallest, intervals(account)) if found is not None]
+    seen = [
+        found.size for found in map(smallest, intervals(account)) if found is not None
+    ]
     found = [
         ("trials", f"{account.trials:,}"),
-        ("blocks of a cell", f"{blocks[0]}" if blocks[0] == blocks[-1] else f"{blocks[0]} to {blocks[-1]}"),
+        (
+            "blocks of a cell",
+            f"{blocks[0]}"
+            if blocks[0] == blocks[-1]
+            else f"{blocks[0]} to {blocks[-1]}",
+        ),
         ("time", duration(account.spent)),
         ("margin", f"{100 * experiment.margin:g} %"),
         ("level", f"{100 * (1 - rules.alpha):g} %"),

@@ -53,4 +53,6 @@ def charts_of(
 
 def charts_of_runs(layout: Layout, scale: Scale = "auto") -> Charts:
     """The charts of results of which nothing is compared."""
-    return tuple(figures(msgspec.structs.replace(sources.of_layout(layout), scale=scale)))
+    return tuple(
+        figures(msgspec.structs.replace(sources.of_layout(layout), scale=scale))
+    )

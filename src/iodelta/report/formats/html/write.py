@@ -26,9 +26,15 @@ def report(page: Page) -> bytes:
     """The page as one HTML file in UTF-8. The same page gives the same bytes."""
     sheet = style()
     scripts = tuple(map(asset, scripts_of(page)))
-    hashes = {"style": _hash(sheet), "scripts": " ".join(map(_hash, scripts)) or "'none'"}
+    hashes = {
+        "style": _hash(sheet),
+        "scripts": " ".join(map(_hash, scripts)) or "'none'",
+    }
     text = _template().render(
-        **parts(page), style=_safe(sheet), scripts=[_safe(script) for script in scripts], hashes=hashes
+        **parts(page),
+        style=_safe(sheet),
+        scripts=[_safe(script) for script in scripts],
+        hashes=hashes,
     )
     return str(text).encode("utf-8", "backslashreplace")
 
@@ -36,7 +42,11 @@ def report(page: Page) -> bytes:
 def scripts_of(page: Page) -> tuple[str, ...]:
     """Names of the scripts that a page needs."""
     charts = ("vega.js", "report.js") if _is_drawn(page) else ()
-    return (*charts, "copy.js") if any(section.commands for section in page.sections) else charts
+    return (
+        (*charts, "copy.js")
+        if any(section.commands for section in page.sections)
+        else charts
+    )
 
 
 def parts(page: Page) -> dict[str, Any]:
@@ -62,7 +72,9 @@ def environment(*places: Path) -> Any:
     import jinja2
 
     loader = jinja2.FileSystemLoader([*places, HERE])
-    made = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    made = jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
     made.undefined = jinja2.StrictUndefined
     made.filters["tied"] = _tied
     made.filters["named"] = _named
@@ -105,7 +117,11 @@ def _colors(colors: dict[str, Any]) -> list[tuple[str, str]]:
 def _named(rows: Iterable[Sequence[str]], heads: Sequence[str]) -> set[int]:
     """The columns that hold names, not numbers: those of variants, and those whose every text begins with a letter."""
     columns = enumerate(zip(*rows, strict=False))
-    worded = {at for at, texts in columns if all(re.match(r"(?!x\d)[^\W\d_]|$", text) for text in texts)}
+    worded = {
+        at
+        for at, texts in columns
+        if all(re.match(r"(?!x\d)[^\W\d_]|$", text) for text in texts)
+    }
     return worded | {at for at, head in enumerate(heads) if head == "variant"}
 
 
@@ -122,7 +138,9 @@ def _hash(text: str) -> str:
 
 def _families(page: Page) -> Iterator[tuple[str, Any]]:
     """The specification of every family that is drawn, once for all its charts: name and unfilled specification."""
-    drawn = chain.from_iterable((*chapter.figures, *chapter.more) for chapter in page.chapters)
+    drawn = chain.from_iterable(
+        (*chapter.figures, *chapter.more) for chapter in page.chapters
+    )
     for name in sorted({figure.spec for figure in drawn if figure.rows}):
         yield name, safe_json(stored(name))
 
@@ -144,7 +162,9 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> Any:
 def safe_json(value: Any) -> Any:
     """JSON that cannot end a script element or begin a comment, even if a name in it tries to."""
     text = msgspec.json.encode(value, order="deterministic").decode()
-    return _safe(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+    return _safe(
+        text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    )
 
 
 def _safe(text: str) -> Any:
