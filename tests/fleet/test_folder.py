@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from iodelta.cli.main import cli
-from iodelta.errors import IodeltaError
+from iodelta.errors import IodeltaError, MeasureError
 from iodelta.fleet.cluster import workers
 from iodelta.fleet.events import Joined, Moved
 from iodelta.fleet.folder import FleetFolder, question
@@ -158,3 +158,16 @@ def test_the_scheduler_of_a_fleet_listens_to_this_machine_alone() -> None:
         opened = set(psutil.Process().net_connections("inet")) - before
         assert client.submit(abs, -1).result() == 1
     assert {one.laddr.ip for one in opened if one.status == psutil.CONN_LISTEN} <= {"127.0.0.1", "::1"}
+
+
+def test_a_scheduler_without_workers_is_named_after_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed", reason="iodelta[fleet] is not installed")
+    monkeypatch.setattr("iodelta.fleet.cluster.FIRST_WORKER", 0.1)
+    idle = distributed.LocalCluster(n_workers=0, protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0")
+    with (
+        idle,
+        pytest.raises(MeasureError, match=r"no workers within 0\.1 s") as caught,
+        workers(idle.scheduler_address, 1),
+    ):
+        pytest.fail("nobody works")
+    assert "dask worker" in caught.value.remedy

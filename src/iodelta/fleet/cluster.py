@@ -12,6 +12,8 @@ from iodelta.errors import MeasureError, RequestError
 
 SCHEME = "tcp://"
 HERE = "127.0.0.1:0"
+FIRST_WORKER = 60
+"""Seconds until the first worker of the user's scheduler must be there: both are often started together."""
 
 
 @contextlib.contextmanager
@@ -60,11 +62,13 @@ def workers(address: str, most: int) -> Iterator[tuple[Any, int]]:
             remedy="start `dask scheduler` there",
         ) from error
     with client:
-        threads = sum(client.nthreads().values())  # type: ignore[no-untyped-call]
-        if not threads:
+        try:
+            client.wait_for_workers(1, timeout=FIRST_WORKER)
+        except TimeoutError as error:
             raise MeasureError(
-                "the scheduler has no workers",
+                f"the scheduler got no workers within {FIRST_WORKER} s",
                 place=address,
                 remedy="start `dask worker` for it",
-            )
+            ) from error
+        threads = sum(client.nthreads().values())  # type: ignore[no-untyped-call]
         yield client, min(most, threads)
