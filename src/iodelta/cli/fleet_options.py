@@ -153,7 +153,8 @@ def _refuse_given(*names: str) -> None:
 def chosen_of(inventory: Path, expression: str | None) -> tuple[FleetHost, ...]:
     """The hosts of an inventory that an expression names. Raises RequestError."""
     from iodelta.fleet.choice import chosen
-    from iodelta.fleet.inventory import ALL, load
+    from iodelta.fleet.entry import ALL
+    from iodelta.fleet.inventory import load
 
     return chosen(load(inventory), ALL if expression is None else expression)
 
@@ -161,7 +162,7 @@ def chosen_of(inventory: Path, expression: str | None) -> tuple[FleetHost, ...]:
 def among(folder: FleetFolder, expression: str | None) -> tuple[FleetHost, ...]:
     """Hosts of a fleet folder."""
     from iodelta.fleet.choice import chosen
-    from iodelta.fleet.inventory import ALL
+    from iodelta.fleet.entry import ALL
 
     hosts = sorted(folder.hosts().values(), key=lambda host: host.name)
     return chosen(hosts, ALL if expression is None else expression)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from iodelta.errors import RequestError
+from iodelta.fleet.entry import ALL, checked, text_of
 from iodelta.fleet.host import FleetHost
-from iodelta.fleet.inventory import ALL, checked, text_of
 
 MOST = 100_000
 """Groups and hosts that are looked at: an alias in YAML may stand for many."""

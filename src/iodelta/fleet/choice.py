@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from iodelta.errors import RequestError
+from iodelta.fleet.entry import ALL
 from iodelta.fleet.host import FleetHost
-from iodelta.fleet.inventory import ALL
 
 _PLACE = "--hosts"
 

@@ -25,9 +25,9 @@ from iodelta.errors import MeasureError, RequestError, pasted
 from iodelta.experiment import Experiment, parse, toml_text
 from iodelta.experiment.command import placed, unseen
 from iodelta.experiment.source import text_of, toml_data
+from iodelta.fleet.entry import checked
 from iodelta.fleet.events import Begun, FleetEvent, Joined
 from iodelta.fleet.host import FleetHost
-from iodelta.fleet.inventory import checked
 from iodelta.lab.folder import EXPERIMENT, FULL, JOURNAL, now
 from iodelta.lab.journal import Journal
 from iodelta.lab.seal import sha256
