@@ -25,6 +25,7 @@ from iodelta.report.formats.charts import (
     members,
     order,
     percentiles,
+    shift,
     sweep,
 )
 from iodelta.report.formats.charts.__main__ import specifications
@@ -156,6 +157,28 @@ def test_a_wide_interval_does_not_squeeze_the_others_and_stays_whole_in_the_tabl
     assert high < 100
     assert low > -100
     assert "+4000 %" in str(figure.table[0])
+
+
+def test_a_forest_promises_no_interval_where_there_is_none() -> None:
+    found = source(-0.05, blocks=20)
+    bare = tuple(msgspec.structs.replace(one, low=None, high=None) for one in found.effects)
+    for figure in forest.figures(msgspec.structs.replace(found, effects=bare)):
+        assert "no change has an interval" in figure.about
+        assert "with its interval" not in figure.about
+    assert all("with its interval" in figure.about for figure in forest.figures(found))
+
+
+def test_a_shift_that_runs_off_its_chart_ends_in_an_arrowhead() -> None:
+    found = source(-0.05)
+    cell, variant, moved = next(one for one in found.shifts if one[2].shifts)
+    first, *others = moved.shifts
+    wild = msgspec.structs.replace(first, low=-9.0, high=9.0)
+    one = (cell, variant, msgspec.structs.replace(moved, shifts=(wild, *others)))
+    (figure,) = shift.figures(msgspec.structs.replace(found, shifts=(one,)))
+    for side, end in zip(("below", "above"), figure.texts["frame"], strict=True):
+        marks = [mark for mark in figure.extra[side] if mark["percentile"] == f"p{100 * wild.p:g}"]
+        assert [mark["at"] for mark in marks] == [end]
+    assert len(figure.extra["above"]) < len(figure.rows), "only where an interval is cut"
 
 
 @pytest.mark.parametrize("change", [-0.8, -0.05])

@@ -66,6 +66,20 @@ COVERED = """
 """
 """How far lines of commands reach under the button that copies them."""
 
+UNEVEN = """
+() => [...document.querySelectorAll(".plot svg .role-axis-label")].flatMap((axis) => {
+  const seen = (one) => one.textContent && one.getAttribute("opacity") !== "0";
+  const shown = [...axis.querySelectorAll("text")].filter(seen).map((one) => one.textContent);
+  if (!shown.some((text) => parseFloat(text) === 0)) return [];
+  const unit = { k: 1e3, M: 1e6 };
+  const number = (text) => parseFloat(text.replace("\u2212", "-").replaceAll(",", "")) * (unit[text.at(-1)] ?? 1);
+  const values = shown.map(number).sort((one, other) => one - other);
+  const steps = values.slice(1).map((value, at) => value - values[at]);
+  return Math.max(...steps) > 1.01 * Math.min(...steps) ? [`${axis.closest(".plot").id}: ${shown}`] : [];
+})
+"""
+"""Linear axes, which have a 0, whose numbers stand at uneven steps, as if the scale were bent."""
+
 POINTS = COLLIDING.replace(".plot svg .role-axis-label", "[id^=plot-knee] svg .mark-text")
 """Labels of points that meet."""
 
@@ -145,7 +159,7 @@ def legible(browser: Browser, path: Path, width: int) -> None:
     watched = Watched(browser.new_page(viewport={"width": width, "height": 900}))
     page = watched.open(path)
     assert page.locator(".plot").count() == page.locator(".plot.drawn svg").count() >= 4
-    for script in (COLLIDING, NAMELESS, ALIKE, CUT_OFF, TWINS, POWERS, RAGGED):
+    for script in (COLLIDING, NAMELESS, ALIKE, CUT_OFF, TWINS, POWERS, RAGGED, UNEVEN):
         assert page.evaluate(script) == [], width
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert watched.wrong == []
@@ -221,7 +235,7 @@ def test_a_page_of_hundreds_of_cells_is_folded_and_opens_by_keyboard(browser: Br
     assert page.evaluate(SEEN) > before
     page.locator("details.more").evaluate_all("all => all.forEach(one => { one.open = true; })")
     assert 3 * folded < 2 * page.evaluate(height)
-    for script in (COLLIDING, NAMELESS, ALIKE, CUT_OFF, TWINS, POWERS, RAGGED):
+    for script in (COLLIDING, NAMELESS, ALIKE, CUT_OFF, TWINS, POWERS, RAGGED, UNEVEN):
         assert page.evaluate(script) == []
     page.close()
 
@@ -259,7 +273,11 @@ def test_a_reason_next_to_a_verdict_does_not_make_rows_tall_on_a_phone(browser: 
         "() => [...document.querySelectorAll('table.words tbody tr')].map((row) => row.getBoundingClientRect().height)"
     )
     assert len(heights) >= 3
-    assert max(heights) < 120, "five lines"
+    assert max(heights) < 60, "three lines"
+    notes = page.locator("td.note small")
+    assert notes.count() >= 3
+    rights = notes.evaluate_all("all => all.map((one) => one.getBoundingClientRect().right)")
+    assert max(rights) <= 390
     page.close()
 
 

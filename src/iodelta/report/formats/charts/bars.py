@@ -48,7 +48,7 @@ def chart(*, log: bool = False) -> alt.LayerChart:
     scale = alt.Scale(
         domain=["@frame"], range=[0, alt.ExprRef("@room")], nice=False, **kind
     )
-    axis = alt.Axis(grid=True, tickCount=6, format="@format")
+    axis = alt.Axis(grid=True, tickCount=6, format="@format", **build.logarithmic(log))
     across: build.Encoding = {
         "type": "quantitative",
         "title": "@x",

@@ -35,6 +35,9 @@ LEGEND: dict[str, Any] = {
 TALL = 26
 """Pixels that a title above the y axis needs below the legend."""
 
+NUMBERED = "datum.label !== ''"
+"""Whether a line of an axis has a number at its end."""
+
 ONCE = alt.InlineData(values=[{}])
 """For marks that stand for no data."""
 
@@ -92,9 +95,17 @@ def y(
     )
 
 
+def logarithmic(log: bool) -> Encoding:
+    """Of a logarithmic axis: lines without a number are faint, and labels go one by one where they would meet."""
+    if not log:
+        return {}
+    faint = {"condition": {"test": NUMBERED, "value": 1}, "value": 0.3}
+    return {"gridOpacity": faint, "labelOverlap": "greedy"}
+
+
 def _ticks(log: bool) -> Encoding:
-    """On a logarithmic axis of many decades only these have a line."""
-    return {"tickCount": 5} if log else {}
+    """On a logarithmic axis of many decades only these have a number."""
+    return {"tickCount": 5, **logarithmic(log)} if log else {}
 
 
 def _scale(zero: bool, log: bool, framed: bool) -> alt.Scale:

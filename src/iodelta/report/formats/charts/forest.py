@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -109,21 +109,9 @@ def _figure(source: Source, own: list[Effect]) -> Figure:
         spec="forest",
         title=f"Change of {name}",
         alt=f"{plural(len(own), 'comparison')}: {counts}; {better} is better. {left}".strip(),
-        about=f"Change against {label(source.baseline)} with its interval. The shaded band is the margin of "
-        f"{100 * source.margin:g} %; an arrowhead marks an interval that runs off the chart; the table has all of it.",
+        about=_about(source, any(effect.low is not None for effect in source.effects)),
         rows=marks,
-        extra={
-            "below": [
-                {**mark, "at": ends[0]}
-                for mark in marks
-                if _under(mark["low"], ends[0])
-            ],
-            "above": [
-                {**mark, "at": ends[1]}
-                for mark in marks
-                if _under(ends[1], mark["high"])
-            ],
-        },
+        extra=run_off(marks, ends),
         texts={
             "x": f"change, % ({better} is better)",
             "words": words,
@@ -156,6 +144,27 @@ def _mark(row: str, effect: Effect) -> dict[str, Any]:
             quantity(value, effect.metric.unit) for value in effect.values
         ),
         "counted": inert(effect.counted),
+    }
+
+
+def _about(source: Source, has_intervals: bool) -> str:
+    """What the marks are; of intervals only where there are some."""
+    against = f"Change against {label(source.baseline)}"
+    margin = f"The shaded band is the margin of {100 * source.margin:g} %"
+    if not has_intervals:
+        return f"{against}; no change has an interval. {margin}."
+    arrow = "an arrowhead marks an interval that runs off the chart; the table has all of it"
+    return f"{against} with its interval. {margin}; {arrow}."
+
+
+def run_off(
+    marks: Sequence[dict[str, Any]], ends: Sequence[float]
+) -> dict[str, list[dict[str, Any]]]:
+    """The marks whose intervals end ``below`` or ``above`` the axis, each at that end of the axis."""
+    low, high = ends
+    return {
+        "below": [{**mark, "at": low} for mark in marks if _under(mark["low"], low)],
+        "above": [{**mark, "at": high} for mark in marks if _under(high, mark["high"])],
     }
 
 

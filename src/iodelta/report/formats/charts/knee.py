@@ -44,7 +44,7 @@ def chart(*, log: bool = True, wide: bool = False) -> alt.LayerChart:
 
     kind: build.Encoding = {"type": "log"} if wide else {}
     scale = alt.Scale(domain=["@frame"], nice=False, **kind)
-    axis = alt.Axis(grid=True, format="~s", tickCount=6)
+    axis = alt.Axis(grid=True, format="~s", tickCount=6, **build.logarithmic(wide))
     x = alt.X(field="rate", type="quantitative", title="@x", scale=scale, axis=axis)
     y = build.y("value", log=log, format=",~g" if log else ",~f", tickCount=5)
     if not log:  # with room above the highest point for its label

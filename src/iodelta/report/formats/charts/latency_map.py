@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from iodelta.figures import share
 from iodelta.report.formats.charts.model import Figure, Source, label, number, time_step
 from iodelta.report.formats.charts.sweep import scale
-from iodelta.report.formats.charts.timeline import DECADE
 from iodelta.study.latency_maps import LatencyMap
 from iodelta.study.words import duration, quantity
 
@@ -35,9 +34,6 @@ def chart() -> alt.LayerChart:
 
     from iodelta.report.formats.charts import build
 
-    decades: dict[str, Any] = {
-        "gridOpacity": {"condition": {"test": DECADE, "value": 1}, "value": 0.3}
-    }
     band = alt.Y(
         field="low",
         type="quantitative",
@@ -51,7 +47,7 @@ def chart() -> alt.LayerChart:
             titleY=-8,
             titleBaseline="bottom",
             grid=True,
-            **decades,
+            **build.logarithmic(True),
         ),
     )
     level: dict[str, Any] = {"field": "level", "type": "ordinal", "sort": None}

@@ -48,7 +48,7 @@ def chart(*, log: bool = True) -> alt.LayerChart:
 
     kind: build.Encoding = {"type": "log"} if log else {}
     scale = alt.Scale(domain=["@frame"], nice=False, **kind)
-    axis = alt.Axis(grid=True, tickCount=6, format="@format")
+    axis = alt.Axis(grid=True, tickCount=6, format="@format", **build.logarithmic(log))
     across: build.Encoding = {
         "type": "quantitative",
         "title": "@x",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from iodelta.plural import plural
 from iodelta.report.formats.charts.distribution import place
-from iodelta.report.formats.charts.forest import margins
+from iodelta.report.formats.charts.forest import margins, run_off
 from iodelta.report.formats.charts.model import (
     Figure,
     Source,
@@ -36,7 +36,11 @@ def chart() -> alt.LayerChart:
         sort=None,
         title="percentile of latency",
         axis=alt.Axis(
-            labelAngle=0, grid=False, labelOverlap="greedy", labelSeparation=4
+            labelAngle=0,
+            grid=False,
+            labelOverlap="greedy",
+            labelSeparation=2,
+            labelFlush=False,
         ),
     )
     offset = alt.XOffset(
@@ -67,8 +71,19 @@ def chart() -> alt.LayerChart:
             **shown,
         )
     )
+    cut = [
+        alt.Chart(build.data(name))
+        .mark_point(size=44, filled=True, shape=f"triangle-{side}", yOffset=inwards)
+        .encode(
+            x=at,
+            xOffset=offset,
+            y=build.y("at", "change, % (more is slower)", framed=True),
+            color=shown["color"],
+        )
+        for name, side, inwards in (("below", "down", -3), ("above", "up", 3))
+    ]
     return build.layered(
-        build.band("y"), build.rule_at(0, "y"), span, point, height=210
+        build.band("y"), build.rule_at(0, "y"), span, *cut, point, height=210
     )
 
 
@@ -131,19 +146,21 @@ def _figure(
         else "none moved beyond its interval"
     )
     level = 100 * own[0][1].level
+    ends = frame(changes, bounds, source.margin)
     return Figure(
         name=f"shift-{place(source, cell)}",
         spec="shift",
         title=label(cell),
         alt=f"{said[:1].upper()}{said[1:]}.",
         about=f"How far each percentile of latency moved against {label(source.baseline)}, with a {level:g} % band "
-        "that holds for all percentiles of a chart. Pale marks come from the counts of all blocks together and "
-        "have no band; values that run off the chart are given in full in the table.",
+        "that holds for all percentiles of a chart. Pale marks come from the counts of all blocks together; each of "
+        "their intervals stands alone. An arrowhead marks an interval that runs off the chart; the table has all of it.",
         rows=rows,
+        extra=run_off(rows, ends),
         texts={
             "variants": [label(name) for name in source.variants],
             "others": [label(name) for name in source.others],
-            "frame": frame(changes, bounds, source.margin),
+            "frame": ends,
             **margins(source),
         },
         head=("variant", "percentile", "change", "interval", "from"),

@@ -97,7 +97,8 @@ def config(colors: dict[str, Any]) -> dict[str, Any]:
         "axisX": {"labelFlush": FLUSH},
         "axisY": {"labelLimit": 420},
         "axisQuantitative": {
-            "labelOverlap": "greedy",
+            # Every second label, or fourth: gaps of different lengths would look like a scale that is not even.
+            "labelOverlap": "parity",
             "labelSeparation": 6,
             "labelExpr": PLAIN_ZERO,
         },

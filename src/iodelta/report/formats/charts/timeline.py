@@ -31,9 +31,6 @@ STEEP = 30.0
 CHARTS = 24
 """Charts of logs on one page."""
 
-DECADE = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 0.001"
-"""Of a logarithmic axis: the lines between decades are fainter."""
-
 NAMES = {
     "bw": "bandwidth",
     "iops": "IOPS",
@@ -75,12 +72,7 @@ def chart(*, log: bool = False) -> alt.LayerChart:
         alt.StrokeDash(scale=dashes, legend=legend, **sides),
         alt.Detail(field="name", type="nominal"),
     )
-    axis: dict[str, Any] = (
-        {"gridOpacity": {"condition": {"test": DECADE, "value": 1}, "value": 0.3}}
-        if log
-        else {}
-    )
-    level = build.y("value", zero=not log, log=log, **axis)
+    level = build.y("value", zero=not log, log=log)
     tips = build.tips("name=log", "at=@x", "said=@y")
     band = (
         alt.Chart()
