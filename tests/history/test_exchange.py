@@ -12,10 +12,12 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
-from nights import night
+from msgspec.structs import replace
+from nights import key, night
 
 from iodelta.cli.main import cli
 from iodelta.errors import RequestError
+from iodelta.experiment import Subject
 from iodelta.history.importing import nights_of
 from iodelta.history.log import Given, Log
 from iodelta.history.store import Store
@@ -160,6 +162,57 @@ def test_an_export_says_the_same_in_every_form(place: Path) -> None:
     value = measures["read.iops"]
     assert value["lower_value"] < value["value"] < value["upper_value"]
     assert value["value"] == pytest.approx(math.exp(night(9).points[0].y))
+
+
+HOSTILE = 'say "4k"\\\nnext'
+
+
+def test_kernelci_gets_a_test_of_a_build_of_the_commit_for_each_series(place: Path) -> None:
+    store = Store(f"sqlite:///{place / 'iodelta-history' / 'history.db'}")
+    (point,) = night(10).points
+    odd = replace(point, key=key("read.lat"), cell=HOSTILE, variant="../ é", unit="", better="lower", r=None, r_se=None)
+    no_commit = Subject("https://example.org/linux.git", "", "v6\0.10")
+    store.add(replace(night(10), subject=no_commit, points=(odd,)))
+    store.close()
+    report = json.loads(iodelta("export", "--to", "kcidb", "--origin", "my_lab").output)
+    assert report["version"] == {"major": 5, "minor": 3}
+    by_path = {test["path"]: test for test in report["tests"]}
+    assert by_path.keys() == {"iodelta.randread_4k.new.read_iops", "iodelta.say_4k_next._.read_lat"}
+    test = by_path["iodelta.randread_4k.new.read_iops"]
+    assert (test["status"], test["number"]["unit"]) == ("DONE", "IOPS")
+    assert test["number"]["value"] == pytest.approx(math.exp(night(9).points[0].y))
+    assert test["start_time"] == "2023-11-23T22:13:20Z"
+    builds = {build["id"]: build["checkout_id"] for build in report["builds"]}
+    checkouts = {checkout["id"]: checkout for checkout in report["checkouts"]}
+    assert checkouts[builds[test["build_id"]]]["git_commit_hash"] == f"{9:040x}"
+    bare = checkouts[builds[by_path["iodelta.say_4k_next._.read_lat"]["build_id"]]]
+    assert (bare["git_commit_name"], bare["git_repository_url"]) == ("v6.10", "https://example.org/linux.git")
+    assert "git_commit_hash" not in bare
+    every = [*report["checkouts"], *report["builds"], *report["tests"]]
+    assert {one["id"].partition(":")[0] for one in every} == {one["origin"] for one in every} == {"my_lab"}
+    assert len({one["id"] for one in report["tests"]}) == 2
+    assert isinstance(iodelta("export", "--to", "kcidb", "--origin", "My Lab").exception, RequestError)
+
+
+def test_prometheus_gets_gauges_of_the_newest_night_alone(place: Path) -> None:
+    store = Store(f"sqlite:///{place / 'iodelta-history' / 'history.db'}")
+    (point,) = night(10).points
+    store.add(replace(night(10), points=(replace(point, key=key("read.lat"), cell=HOSTILE, r=None, r_se=None),)))
+    store.close()
+    text = iodelta("export", "--to", "openmetrics").output
+    assert text.endswith("# EOF\n")
+    samples = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            name, _, number = line.rpartition(" ")
+            samples[name] = float(number)
+    assert len(samples) == 6 + 4  # of the other series no reference was measured
+    (value,) = [samples[name] for name in samples if name.startswith("iodelta_value{") and 'cell="randread 4k"' in name]
+    assert value == pytest.approx(math.exp(night(9).points[0].y))
+    (ratio,) = [samples[name] for name in samples if name.startswith("iodelta_against_reference_ratio{")]
+    assert ratio == pytest.approx(math.exp(-(night(9).points[0].r or 0.0)))
+    assert sum('cell="say \\"4k\\"\\\\\\nnext"' in name for name in samples) == 4
+    assert iodelta("export", "--to", "openmetrics", "--history", "none").exit_code == 1
 
 
 def test_pruning_names_what_goes_keeps_folders_and_rebuild_agrees(place: Path) -> None:

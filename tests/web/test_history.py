@@ -67,6 +67,14 @@ def test_from_the_matrix_to_a_series_and_its_step(visit: Visit, server: Server) 
     assert found["series"]["points"][STEP]["experiment"] == f"experiment-{STEP}"
 
 
+def test_prometheus_reads_the_newest_values(server: Server) -> None:
+    answer = server.ask("/metrics")
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    assert answer.text.count("iodelta_nights{") == 1
+    assert answer.text.endswith(" 60\n# EOF\n")
+
+
 def test_a_series_by_keyboard(visit: Visit, server: Server) -> None:
     (line,) = board(server)["series"]
     page = visit.open(f"/series/{line['id']}")

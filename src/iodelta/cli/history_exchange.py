@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from iodelta.history.store import Store
 
 SOURCES = ("bmf", "perfherder", "lnt", "csv", "parquet")
-TARGETS = ("csv", "json", "parquet", "bmf", "delta")
+TARGETS = ("csv", "json", "parquet", "bmf", "kcidb", "openmetrics", "delta")
 
 _IMPORT = """
 \b
@@ -39,6 +40,7 @@ _EXPORT = """
 Examples:
   iodelta history export --to csv > history.csv
   iodelta history export history.parquet --to parquet
+  iodelta history export --to kcidb --origin mylab > report.json
   iodelta history export s3://bucket/history --to delta
 """
 
@@ -116,12 +118,24 @@ def _way(text: str) -> tuple[str, str]:
 @click.option(
     "--to", "kind", type=click.Choice(TARGETS), required=True, help="What is written."
 )
+@click.option(
+    "--origin",
+    default="iodelta",
+    show_default=True,
+    metavar="NAME",
+    help="For kcidb: what KernelCI calls you.",
+)
 @force_option
 def export(
-    target: str | None, place: str, log: Path | None, kind: str, force: bool
+    target: str | None,
+    place: str,
+    log: Path | None,
+    kind: str,
+    origin: str,
+    force: bool,
 ) -> None:
-    """Export all points as CSV, JSON or Parquet, the newest values as Bencher's metric format, or everything to a Delta
-    lake (a directory or s3://BUCKET/PATH; AWS_* variables say how to reach it).
+    """Export all points as CSV, JSON or Parquet, the newest values for Bencher (bmf), KernelCI (kcidb) or Prometheus
+    (openmetrics), or everything to a Delta lake (a directory or s3://BUCKET/PATH; AWS_* variables say how to reach it).
 
     An export to a lake appends the missing experiments, at most 1000 per commit, and compacts the table, which is
     partitioned by month and machine.
@@ -132,6 +146,8 @@ def export(
             place="export --to delta",
             remedy="name a directory or s3://BUCKET/PATH",
         )
+    if kind == "kcidb":
+        _check_origin(origin)
     if target and kind != "delta":
         check_free(Path(target), force=force)
     store, _ = opened(place, log)
@@ -143,25 +159,41 @@ def export(
             f"{inert(done.target)}: {plural(done.appended, 'experiment')} appended, {done.deleted} deleted"
         )
         return
-    data = _written(store, kind)
+    data = _written(store, kind, origin)
     if target is None:
         sys.stdout.buffer.write(data)
     else:
         write(Path(target), data, "the export", force=force)
 
 
-def _written(store: Store, kind: str) -> bytes:
+def _check_origin(origin: str) -> None:
+    from iodelta.history.newest import ORIGIN
+
+    if not ORIGIN.fullmatch(origin):
+        raise RequestError(
+            f"not an origin of KernelCI: {origin!r}",
+            place="--origin",
+            remedy="small letters, digits and _ alone",
+        )
+
+
+def _written(store: Store, kind: str, origin: str) -> bytes:
     import io
 
-    from iodelta.history.exchange import HistoryExportAnswer, bmf, frame, rows
+    from iodelta.history import newest
+    from iodelta.history.exchange import HistoryExportAnswer, frame, rows
+    from iodelta.report.documents import written
 
     lines = store.lines()
-    if kind in ("json", "bmf"):
-        from iodelta.report.documents import written
-
-        return written(
-            HistoryExportAnswer(tuple(rows(lines))) if kind == "json" else bmf(lines)
-        )
+    if kind == "openmetrics":
+        return newest.openmetrics(lines).encode()
+    documents: dict[str, Callable[[], object]] = {
+        "json": lambda: HistoryExportAnswer(tuple(rows(lines))),
+        "bmf": lambda: newest.bmf(lines),
+        "kcidb": lambda: newest.kcidb(lines, origin),
+    }
+    if kind in documents:
+        return written(documents[kind]())
     made = io.BytesIO()
     table = frame(lines)
     table.write_csv(made) if kind == "csv" else table.write_parquet(made)

@@ -64,10 +64,11 @@ def rows(lines: Iterable[Line]) -> Iterator[PointRow]:
     """Every point of every series."""
     for line in lines:
         for point in line.points:
-            yield _row(line, point)
+            yield row_of(line, point)
 
 
-def _row(line: Line, point: HistoryPoint) -> PointRow:
+def row_of(line: Line, point: HistoryPoint) -> PointRow:
+    """One point as a row."""
     sign = -1.0 if line.better == "higher" else 1.0
     return PointRow(
         time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(point.t)),
@@ -88,27 +89,6 @@ def _row(line: Line, point: HistoryPoint) -> PointRow:
         flags=" ".join(point.flags),
         role=line.key.role,
     )
-
-
-def bmf(lines: Iterable[Line]) -> dict[str, dict[str, dict[str, float]]]:
-    """The newest value of every series in Bencher's metric format, with its interval of 95 %."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for line in lines:
-        if not line.points:
-            continue
-        point = line.points[-1]
-        value = {"value": math.exp(point.y)}
-        if "no-error" not in point.flags:
-            half = 1.959963984540054 * point.se
-            value |= {
-                "lower_value": math.exp(point.y - half),
-                "upper_value": math.exp(point.y + half),
-            }
-        name = " ".join(
-            filter(None, (line.key.machine, line.cell, line.variant, line.key.role))
-        )
-        found.setdefault(name, {})[line.key.metric] = value
-    return found
 
 
 def frame(lines: Iterable[Line]) -> Any:

@@ -110,6 +110,7 @@ def _of_history() -> list[Route]:
 
     return [
         Route("/matrix", series.matrix),
+        Route("/metrics", series.metrics),
         Route("/series/{number:int}", series.series),
         Route("/series/{number:int}/chart.svg", series.picture),
         Route("/compare", comparing.compare),

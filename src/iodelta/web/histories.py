@@ -16,6 +16,7 @@ from iodelta.history.alerts import history, is_asking
 from iodelta.history.answers import Alert
 from iodelta.history.courses import Course, courses_of
 from iodelta.history.log import Entry, Log
+from iodelta.history.newest import openmetrics
 from iodelta.history.store import Store
 from iodelta.report.stories.course import valued
 from iodelta.study.words import percent
@@ -77,6 +78,7 @@ class Histories:
         self.store, self.log = store, log
         self._board: tuple[_Stamp, Board] | None = None
         self._courses: dict[int, tuple[_Stamp, Course]] = {}
+        self._metrics: tuple[_Stamp, str] | None = None
         self._scanning = threading.Lock()
         self._following = threading.Lock()
 
@@ -89,6 +91,14 @@ class Histories:
             if self._board is None or self._board[0] != stamp:
                 self._board = (stamp, self._seen())
         return self._board[1]
+
+    def metrics(self) -> str:
+        """The newest value of every series, as OpenMetrics: a scraper asks again and again."""
+        stamp = self._stamp()
+        with self._following:
+            if self._metrics is None or self._metrics[0] != stamp:
+                self._metrics = (stamp, openmetrics(self.store.lines()))
+            return self._metrics[1]
 
     def warm(self) -> None:
         """Find it before somebody asks. What cannot be read is said to who asks."""

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from iodelta.history.answers import Candidate, HistorySeries, Note
 from iodelta.history.courses import Course
+from iodelta.history.newest import OPENMETRICS
 from iodelta.report.formats.charts.course import charts_of
 from iodelta.report.formats.charts.model import Figure
 from iodelta.report.formats.html.write import safe_json
@@ -101,6 +102,11 @@ def matrix(request: Request) -> Response:
         only=words,
         spark=spark,
     )
+
+
+def metrics(request: Request) -> Response:
+    """The newest values for Prometheus."""
+    return Response(history_of(request).metrics(), media_type=OPENMETRICS)
 
 
 def _name(line: SeriesLine) -> str:

@@ -1,0 +1,184 @@
+"""The newest value of every series, as other services take it: Bencher, KernelCI, Prometheus."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from iodelta.history.answers import HistoryPoint
+from iodelta.history.exchange import PointRow, row_of
+from iodelta.history.store import Line
+
+Z95 = 1.959963984540054
+"""Half the width of an interval of 95 %, in standard errors."""
+
+ORIGIN = re.compile(r"[a-z0-9_]+")
+"""What KernelCI takes for the name of a system that reports to it."""
+
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+"""Media type of the text for Prometheus."""
+
+
+def newest(lines: Iterable[Line]) -> Iterator[tuple[Line, HistoryPoint]]:
+    """Each series that has a point, with its newest."""
+    for line in lines:
+        if line.points:
+            yield line, line.points[-1]
+
+
+def bmf(lines: Iterable[Line]) -> dict[str, dict[str, dict[str, float]]]:
+    """Bencher's metric format, with intervals of 95 %."""
+    benchmarks: dict[str, dict[str, dict[str, float]]] = {}
+    for line, point in newest(lines):
+        value = {"value": math.exp(point.y)}
+        if "no-error" not in point.flags:
+            half = Z95 * point.se
+            value |= {
+                "lower_value": math.exp(point.y - half),
+                "upper_value": math.exp(point.y + half),
+            }
+        name = " ".join(
+            filter(None, (line.key.machine, line.cell, line.variant, line.key.role))
+        )
+        benchmarks.setdefault(name, {})[line.key.metric] = value
+    return benchmarks
+
+
+def kcidb(lines: Iterable[Line], origin: str) -> dict[str, Any]:
+    """A report to KernelCI (schema 5.3): each experiment is a build of its commit, each series a test of it that is done
+    and has a number."""
+    checkouts: dict[str, dict[str, Any]] = {}
+    builds: dict[str, dict[str, Any]] = {}
+    tests = []
+    for line, point in newest(lines):
+        row = row_of(line, point)
+        checkout = f"{origin}:{point.commit or point.experiment}"
+        build = f"{origin}:{point.experiment}"
+        checkouts[checkout] = {
+            "id": checkout,
+            "origin": origin,
+            **_commit(row, point.repo),
+        }
+        builds[build] = {"id": build, "checkout_id": checkout, "origin": origin}
+        tests.append(_test(row, line.key.number, build, origin))
+    return {
+        "version": {"major": 5, "minor": 3},
+        "checkouts": list(checkouts.values()),
+        "builds": list(builds.values()),
+        "tests": tests,
+    }
+
+
+def _commit(row: PointRow, repo: str) -> dict[str, str]:
+    described: dict[str, str] = {}
+    if re.fullmatch(r"[0-9a-f]{40}", row.commit):
+        described["git_commit_hash"] = row.commit
+    if row.build:
+        described["git_commit_name"] = _plain(row.build)
+    if re.fullmatch(r"https://[!-~]+", repo):
+        described["git_repository_url"] = repo
+    return described
+
+
+def _test(row: PointRow, series: int, build: str, origin: str) -> dict[str, Any]:
+    unit = {"unit": _plain(row.unit)} if row.unit else {}
+    known = {
+        name: getattr(row, name)
+        for name in ("better", "error", "ratio", "ratio_error", "flags", "role")
+    }
+    return {
+        "id": f"{build}-{series}",
+        "build_id": build,
+        "origin": origin,
+        "path": ".".join(map(_part, ("iodelta", row.cell, row.variant, row.metric))),
+        "comment": _plain(f"{row.cell}, {row.variant}: {row.metric}"),
+        "status": "DONE",
+        "number": {"value": row.value, **unit},
+        "start_time": row.time,
+        "environment": {"comment": _plain(row.machine)},
+        "misc": {
+            name: value for name, value in known.items() if value not in ("", None)
+        },
+    }
+
+
+def _part(text: str) -> str:
+    """A part of a path of KernelCI, which is made of letters, digits, ``-`` and ``_``."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", text) or "_"
+
+
+def _plain(text: str) -> str:
+    return text.replace("\0", "")
+
+
+GAUGES = (
+    ("value", "", "Newest value of a series: the geometric mean of its blocks."),
+    ("error", "ratio", "Standard error of the value, as a share of it."),
+    (
+        "against_reference",
+        "ratio",
+        "Newest value over the reference variant's in the same blocks.",
+    ),
+    ("against_reference_error", "ratio", "Standard error of that, as a share of it."),
+    (
+        "measured_timestamp",
+        "seconds",
+        "When the experiment of the newest value began, in Unix time.",
+    ),
+    ("nights", "", "Points of a series."),
+)
+"""Gauges of a series: name, unit and help."""
+
+
+def openmetrics(lines: Iterable[Line]) -> str:
+    """Gauges in the text format of OpenMetrics 1.0. A number that is not known has no sample."""
+    samples = [
+        (_labels(row_of(line, point), line), _numbers(line, point))
+        for line, point in newest(lines)
+    ]
+    text = []
+    for name, unit, about in GAUGES:
+        metric = "_".join(filter(None, ("iodelta", name, unit)))
+        text += [
+            f"# TYPE {metric} gauge",
+            *([f"# UNIT {metric} {unit}"] if unit else []),
+        ]
+        text.append(f"# HELP {metric} {about}")
+        text += [
+            f"{metric}{{{labels}}} {own[name]!r}"
+            for labels, own in samples
+            if own[name] is not None
+        ]
+    return "\n".join([*text, "# EOF", ""])
+
+
+def _numbers(line: Line, point: HistoryPoint) -> dict[str, float | int | None]:
+    row = row_of(line, point)
+    return {
+        "value": row.value,
+        "error": row.error,
+        "against_reference": row.ratio,
+        "against_reference_error": row.ratio_error,
+        "measured_timestamp": point.t,
+        "nights": len(line.points),
+    }
+
+
+def _labels(row: PointRow, line: Line) -> str:
+    named: Mapping[str, str] = {
+        "machine": row.machine,
+        "cell": row.cell,
+        "variant": row.variant,
+        "metric": row.metric,
+        "unit": row.unit,
+        "better": row.better,
+        "role": row.role,
+        "series": str(line.key.number),
+    }
+    return ",".join([f'{name}="{_escaped(text)}"' for name, text in named.items()])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
