@@ -12,7 +12,7 @@ from iodelta.machine import reach
 from iodelta.vm.acpi import clocks
 from iodelta.vm.disks import nodes, words
 from iodelta.vm.spec import Disk, Spec, changed, parse
-from iodelta.vm.targets import TARGETS, script
+from iodelta.vm.targets import TARGETS, boot_parameters, script
 
 
 def test_kernel_size_disks_and_target() -> None:
@@ -120,6 +120,21 @@ def test_every_target_has_a_script_and_says_what_it_is() -> None:
         script("md-raid10", {"layout": "x9"})
     with pytest.raises(RequestError, match="has no option speed"):
         script("brd", {"speed": "1"})
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("null_blk:irqmode=2", "null_blk.nr_devices=0"),
+        ("md-raid1", "null_blk.nr_devices=0"),
+        ("brd", "brd.rd_nr=1 brd.rd_size=65536"),
+        ("scsi_debug:ndelay=5000", "scsi_debug.ndelay=5000"),
+        ("scsi_debug", ""),
+    ],
+)
+def test_a_driver_that_is_built_in_gets_its_parameters_at_boot(target: str, said: str) -> None:
+    spec = parse(f"6.12,target={target}")
+    assert boot_parameters(spec.target, dict(spec.options)) == said
 
 
 def test_a_kernel_that_is_not_here_is_told_with_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ class GuestLine:
             asked = boot.Boot(
                 kernel.image,
                 str(initrd),
-                cmdline=f"{boot.QUIET} {CALM} {self.spec.cmdline}".strip(),
+                cmdline=_cmdline(self.spec),
                 memory=self.spec.memory,
                 cpus=self.spec.cpus,
                 nodes=self.spec.nodes,
@@ -381,6 +381,16 @@ def kernel_of(spec: Spec) -> kernels.Kernel:
             remedy="`iodelta kernel fetch 6.12` gets one; or name a bzImage: vm:PATH",
         )
     return known[-1]
+
+
+def _cmdline(spec: Spec) -> str:
+    """Boot parameters; those of the user are the last."""
+    target = (
+        guest_targets.boot_parameters(spec.target, dict(spec.options))
+        if spec.target
+        else ""
+    )
+    return " ".join(filter(None, (boot.QUIET, CALM, target, spec.cmdline)))
 
 
 def _base(spec: Spec, kernel: kernels.Kernel) -> guest.Base:

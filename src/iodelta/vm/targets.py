@@ -218,3 +218,14 @@ def parameters(kind: str, options: Mapping[str, str]) -> dict[str, str]:
         if target.parameters
         else {"null_blk": "nr_devices=0"}
     )
+
+
+def boot_parameters(kind: str, options: Mapping[str, str]) -> str:
+    """The same for a kernel that has the module built in: without them its null_blk has made ``nullb0`` already, and
+    makes none of that name by configfs."""
+    words = [
+        f"{module}.{word}"
+        for module, given in parameters(kind, options).items()
+        for word in given.split()
+    ]
+    return " ".join(words)
