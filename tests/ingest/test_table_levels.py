@@ -148,3 +148,39 @@ def test_rows_that_something_sets_apart_from_their_titles_are_refused_with_their
 
 def test_how_full_a_disk_is_sums_nothing_up() -> None:
     assert len(rates(read_bytes(b"fill,IOPS\n25%,70800\n50%,60000\n75%,43600\n", "x"))) == 3
+
+
+def test_the_heading_of_the_next_table_ends_the_one_above() -> None:
+    text = "IOPS,none,bfq\nqd1,8100,7900\nqd32,120000,96000\nlat (us),none,bfq\nqd1,123,126\nqd32,266,333\n"
+    runs = read_bytes(text.encode(), "x").runs
+    assert [run.directions[0].iops.value for run in runs[:4]] == [8100, 7900, 120_000, 96_000]
+    means = [lat.mean.value for run in runs[4:] if (lat := run.directions[0].lat) is not None]
+    assert means == [123e3, 126e3, 266e3, 333e3]
+
+
+def test_a_section_that_names_a_measure_is_what_its_numbers_are() -> None:
+    text = ",none,bfq\nIOPS,,\nqd1,8100,7900\nqd32,120000,96000\nlat (us),,\nqd1,123,126\nqd32,266,333\n"
+    runs = read_bytes(text.encode(), "x").runs
+    means = [lat.mean.value for run in runs if (lat := run.directions[0].lat) is not None]
+    assert means == [123e3, 126e3, 266e3, 333e3]
+    rates = [run.directions[0].iops.value for run in runs if run.directions[0].lat is None]
+    assert rates == [8100, 7900, 120_000, 96_000]
+
+
+def test_rows_of_another_measure_below_one_of_iops_are_refused() -> None:
+    found = read_bytes(b"sched,IOPS\nnone,45000\nbfq,31000\nlat (us),\nnone,710\nbfq,1030\n", "x")
+    assert not found.runs
+    assert "'lat (us)'" in found.refusals[0].reason
+
+
+def test_a_section_of_a_measure_that_is_not_read_gives_no_numbers() -> None:
+    found = read_bytes(b"IOPS,none,bfq\nqd1,8100,7900\nCPU (%),,\nqd1,45,46\nqd2,55,56\nqd1,7,8\n", "x")
+    rates = [d.iops.value for run in found.runs for d in run.directions]
+    assert not {45, 46, 55, 56} & set(rates)
+
+
+def test_versions_above_the_columns_of_the_next_measure_are_no_numbers_of_the_first() -> None:
+    text = "IOPS,6.1,6.12\nqd1,8100,7900\nqd32,120000,96000\nlat (us),6.1,6.12\nqd1,123,126\nqd32,266,333\n"
+    found = read_bytes(text.encode(), "x")
+    assert not {123, 126, 266, 333} & {value for _, _, value in rates(found)}
+    assert found.refusals

@@ -1066,3 +1066,93 @@ def test_a_row_that_is_closed_is_whole(end: str) -> None:
     text = "| job | IOPS |\n| a | 5000 |\n| b | 7000 "
     runs = rows_of(text + end if end.strip() else text + "|" + end)
     assert [run.findings for run in runs] == [(), ()]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sched;IOPS\nnone;45.000\nbfq;131.250\n",
+        "| sched | IOPS |\n|--|--|\n| none | 45.000 |\n| bfq | 131.250 |\n",
+        "IOPS;none;bfq\nqd1;8.100;7.900\nqd32;120.000;96.000\n",
+        "IOPS;none;bfq\nqd1;8,100;7,900\nqd32;120,000;96,000\n",
+        "measure;none;bfq\nIOPS;45.000;31.000\n",
+        "sched;p99 (us)\nnone;1.812\nbfq;2.100\n",
+    ],
+)
+def test_a_mark_that_may_stand_before_thousands_or_decimals_is_not_guessed_at(text: str) -> None:
+    found = read_bytes(text.encode(), "x")
+    assert [d for run in found.runs for d in run.directions] == []
+    rules = {finding.rule for run in found.runs for finding in run.findings}
+    assert rules == {"read.comma"} or found.refusals
+
+
+@pytest.mark.parametrize("number", ["0.125", "12.5", "1234", "1234.567", "1,234,567"])
+def test_another_number_tells_what_a_point_means(number: str) -> None:
+    text = f"| sched | IOPS |\n|--|--|\n| none | 45.125 |\n| bfq | {number} |\n"
+    none, bfq = rows_of(text)
+    assert none.directions[0].iops.value == 45.125
+    assert bfq.directions[0].iops.value == float(number.replace(",", ""))
+
+
+def test_thousandths_of_a_millisecond_are_decimals() -> None:
+    none, _ = rows_of("| sched | IOPS | lat (ms) |\n|--|--|--|\n| none | 450 | 1.250 |\n| bfq | 310 | 2.125 |\n")
+    lat = none.directions[0].lat
+    assert lat is not None
+    assert lat.mean.value == 1.25e6
+
+
+PAGE = "<table><tr><th>sched</th><th>IOPS</th><th>lat (us)</th></tr>{}</table>"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        '<span style="display:none">1</span>44000',
+        '<span class=key style="width: 1px; display: none;">0044000</span> 44000',
+        "<span hidden>1</span>44000",
+        "<div style='visibility:hidden'>9</div>44000",
+        "44<br>000",
+        "<p>44</p><p>000</p>",
+        "<div>44</div><div>000</div>",
+    ],
+)
+def test_a_cell_of_html_is_read_as_a_browser_shows_it(cell: str) -> None:
+    row = f"<tr><td>kyber</td><td>{cell}</td><td>720</td></tr><tr><td>bfq</td><td>31000</td><td>1030</td></tr>"
+    found = read_bytes(PAGE.format(row).encode(), "x.html")
+    values = [(d.iops.value, d.lat and d.lat.mean.value) for run in found.runs for d in run.directions]
+    assert values == [(44_000, 720e3), (31_000, 1030e3)]
+
+
+@pytest.mark.parametrize("word", ["lost", "gained", "saved", "penalty", "decrease", "gap"])
+def test_what_one_side_lost_is_no_side(word: str) -> None:
+    text = f"| sched | IOPS before | IOPS after | IOPS {word} |\n|--|--|--|--|\n| none | 45000 | 44000 | 1000 |\n"
+    rates = [d.iops.value for run in read_bytes(text.encode(), "x").runs for d in run.directions]
+    assert 1000 not in rates
+    pivot = f"| | none | bfq | {word} |\n|--|--|--|--|\n| IOPS | 45000 | 44000 | 1000 |\n| lat (us) | 7 | 8 | 1 |\n"
+    rates = [d.iops.value for run in read_bytes(pivot.encode(), "x").runs for d in run.directions]
+    assert rates == [45_000, 44_000]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",sched,iops,lat_us\n0,none,45000,710\n1,bfq,31000,1030\n",
+        "Unnamed: 0,sched,iops,lat_us\n0,none,45000,710\n1,bfq,31000,1030\n",
+        "  sched   iops  lat_us\n1  none  45000     710\n2   bfq  31000    1030\n",
+        "| # | sched | iops | lat_us |\n|--|--|--|--|\n| 1 | none | 45000 | 710 |\n| 2 | bfq | 31000 | 1030 |\n",
+    ],
+)
+def test_a_column_that_counts_the_rows_is_no_name(text: str) -> None:
+    runs = rows_of(text)
+    assert [run.jobname for run in runs] == ["none", "bfq"]
+    assert [set(run.labels) - {"sched", "iops", "lat_us"} for run in runs] == [set(), set()]
+
+
+def test_numbered_runs_keep_their_numbers() -> None:
+    assert [run.jobname for run in rows_of("run,iops\n1,45000\n2,31000\n")] == ["1", "2"]
+
+
+def test_lines_of_a_paragraph_that_is_read_in_part_are_told() -> None:
+    found = read_bytes(b"none:\n  iops: 45000\n  lat_us: 710\nbfq:\n  iops: 31000\n  lat_us: 1030\n", "x.yml")
+    lines = {run.place.line for run in found.runs} | {refusal.place.line for refusal in found.refusals}
+    assert lines == {2, 5}

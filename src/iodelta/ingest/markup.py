@@ -9,7 +9,16 @@ _TABLE = re.compile(r"<(/?)table\b[^<>]{0,300}>", re.I)
 _CELL = re.compile(r"<t[dh]\b([^<>]{0,300})>", re.I)
 _ROW = re.compile(r"<tr\b[^<>]{0,300}>", re.I)
 _SPAN = re.compile(r"\b(col|row)span\s?=\s?[\"']?(\d{1,3})", re.I)
-_BREAK = re.compile(r"<br ?/?>(?:\r?\n)?|</p>(?=[^\n])", re.I)
+_BREAK = re.compile(r"<br ?/?>(?:\r?\n)?|</(?:p|div|li|h\d)>(?=[^\n])", re.I)
+_BREAK_IN_CELL = re.compile(
+    r"\s*<(?:br\b ?/?|/?(?:p|div|li|ul|ol|h\d)\b[^<>]{0,300})>\s*", re.I
+)
+_HIDDEN = re.compile(
+    r"<(span|div|i|b|p|small|td|th|tr)\b(?=[^<>]{0,300}(?:display: ?none|visibility: ?hidden|\shidden[\s>=]))[^<>]{0,300}>"
+    r"(?:(?!</?\1\b).){0,2000}</\1>",
+    re.I | re.S,
+)
+"""What a browser does not show: the key by which a column is sorted."""
 _TAG = re.compile(
     r"</?(?:a|b|body|br|code|div|em|font|h\d|head|html|i|li|p|pre|samp|span|strong|t[dhrt]|table|tbody|thead|ul)"
     r"(?:\s[^<>\n]{0,300})?/?>",
@@ -24,6 +33,7 @@ _LOOK = 1_000_000
 def plain(text: str) -> str:
     """``text`` without entities and tags; a line end that only markup made is a carriage return."""
     if _TAG.search(text, 0, _LOOK):
+        text = _HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), text)
         text = "".join(_tables(text))
         text = _TAG.sub(
             "", _BREAK.sub(lambda found: "\n" if "\n" in found[0] else "\r", text)
@@ -55,6 +65,7 @@ def _tables(text: str) -> Iterator[str]:
 
 def _rows(text: str) -> Iterator[str]:
     """The rows of a table; a cell over several rows stands in each, and one over several columns in the first."""
+    text = re.sub(r" {2,}", " ", _BREAK_IN_CELL.sub(" ", text))
     before, *rows = _ROW.split(text)
     yield before
     held: dict[

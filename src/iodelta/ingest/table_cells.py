@@ -175,3 +175,21 @@ def doubtful_commas(cells: Sequence[str]) -> bool:
     return not plainly and any(
         re.fullmatch(r"[1-9]\d{0,2},\d{3}", text) for text in numbers
     )
+
+
+_EITHER_POINT = re.compile(r"-?[1-9]\d{0,2}\.\d{3}")
+_CLEAR_POINT = re.compile(
+    r"-?(?:0?\.\d{1,18}|\d{1,18}\.(?:\d{1,2}|\d{4,18})|\d{4,18}(?:\.\d{1,18})?"
+    r"|\d{1,3}(?:,\d{3}){2,}|\d{1,3}(?:,\d{3}){1,5}\.\d{1,18})(?:e[+-]?\d{1,2})?",
+    re.I,
+)
+"""Numbers that show what a point means: the decimals of one, or thousands without a point."""
+
+
+def doubtful_points(cells: Sequence[str], beside: Sequence[str]) -> bool:
+    """Whether a point in a column may stand before thousands or decimals alike: ``45.000``, and no number ``beside`` it
+    tells."""
+    if not any(_EITHER_POINT.fullmatch(_UNIT.sub("", plain(text))) for text in cells):
+        return False
+    numbers = (_UNIT.sub("", _without_scatter(plain(text))) for text in beside)
+    return not any(map(_CLEAR_POINT.fullmatch, numbers))

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from iodelta.ingest.cleaning import Line
-from iodelta.ingest.table_cells import cell, decimal_comma, doubtful_commas, is_missing
+from iodelta.ingest.table_cells import (
+    cell,
+    decimal_comma,
+    doubtful_commas,
+    doubtful_points,
+    is_missing,
+)
 from iodelta.ingest.table_grids import LONGEST, RULE, Grid
 from iodelta.ingest.table_headings import (
     Heading,
@@ -99,10 +105,14 @@ def headings(grid: Grid) -> list[Heading]:
             for text, cells in zip(grid.titles, columns, strict=True)
         ]
     )
-    if commas or grid.mark != ";":
+    if commas:
         return found
+    measured = [
+        cells for h, cells in zip(found, columns, strict=True) if h.column is not None
+    ]
+    beside = list(chain.from_iterable(measured))
     return [
-        without_commas(h) if h.column is not None and doubtful_commas(cells) else h
+        without_marks(h) if in_doubt(h, cells, beside, grid.mark) else h
         for h, cells in zip(found, columns, strict=True)
     ]
 
@@ -112,8 +122,24 @@ def _below(grid: Grid, at: int) -> list[str]:
     return [cells[at] for _, cells, _ in grid.rows if at < len(cells)]
 
 
-def without_commas(h: Heading) -> Heading:
-    """A heading of numbers whose commas may stand before thousands or decimals: such a number is not read."""
+def in_doubt(
+    h: Heading, cells: Sequence[str], beside: Sequence[str], mark: str
+) -> bool:
+    """Whether commas or points in ``cells`` may stand before thousands or decimals; ``beside``: all numbers.
+
+    Where ``;`` separates columns the writer may use decimal commas. Elsewhere only IOPS are doubted, and only their
+    points: nobody measures thousandths of an I/O.
+    """
+    if h.column is None:
+        return False
+    if mark == ";":
+        return doubtful_commas(cells) or doubtful_points(cells, beside)
+    is_plain = h.column.stat == "iops" and h.column.scale == 1
+    return is_plain and doubtful_points(cells, beside)
+
+
+def without_marks(h: Heading) -> Heading:
+    """A heading of numbers whose commas or points may stand before thousands or decimals: such a number is not read."""
     return h._replace(doubtful=True)
 
 

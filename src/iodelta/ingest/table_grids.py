@@ -12,7 +12,14 @@ from typing import NamedTuple
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import cell, is_missing
 from iodelta.ingest.table_headings import column
-from iodelta.ingest.table_levels import Row, in_sections, is_above, is_heading, together
+from iodelta.ingest.table_levels import (
+    Row,
+    in_sections,
+    is_above,
+    is_heading,
+    is_of_next,
+    together,
+)
 
 SOME = 20
 """Rows by which it is seen whether a table holds results."""
@@ -74,7 +81,7 @@ def grid(
         return None  # the name of what follows
     titles, rows = _with_whole_titles(titles, rows)
     rows = [each for each in rows if not _is_types(each[1])]
-    rows, misfits = _of_one_table(rows, misfits)
+    rows, misfits = _of_one_table(titles, rows, misfits)
     if not rows or len(titles) < 2:
         return None
     return (
@@ -98,10 +105,10 @@ def _with_whole_titles(
 
 
 def _of_one_table(
-    rows: list[Row], misfits: Sequence[int]
+    titles: Sequence[str], rows: list[Row], misfits: Sequence[int]
 ) -> tuple[list[Row], Sequence[int]]:
     """What is above the titles of another table."""
-    another = next((at for at, cells, _ in rows if is_heading(cells)), None)
+    another = next((at for at, cells, _ in rows if is_of_next(titles, cells)), None)
     if another is None:
         return rows, misfits
     return [each for each in rows if each[0] < another], [
@@ -290,7 +297,7 @@ def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
         is_row = len(cells) == len(found.titles) and _has_numbers_in(cells, numbered)
         if is_row and (by_row or column(cells[0]) is None):
             strays.append(at)
-        elif at > max([last, *strays]) + _APART or is_heading(cells):
+        elif at > max([last, *strays]) + _APART or is_of_next(found.titles, cells):
             break
     return strays
 

@@ -41,7 +41,9 @@ _OF_ITS_OWN = re.compile(
 )
 COMPARES = re.compile(
     r"st[dandr.]{0,5}dev|diff|change|delta|gain|%|ratio|\bvs\b|versus|Δ|speed-?up|slow-?down|\bcv\b|\bsd\b|\bp-?val"
-    r"|normali[sz]e|\brel(?:ative)?\b|improve|regression|reduction|factor",
+    r"|normali[sz]e|\brel(?:ative)?\b|improve|regression|reduction|factor"
+    r"|\b(?:loss(?:es)?|lost|drop(?:ped)?|gained|saved|(?:in|de)crease[ds]?|penalty|benefit|gap|deficit)\b"
+    r"|\b(?:unterschied|abweichung|verlust|(?:ver)?änderung)\b",
     re.I,
 )
 """Titles of columns that are not a variant but say how two differ, or how one scatters."""
@@ -57,7 +59,7 @@ _COUNTS = re.compile(
 """Titles of columns that hold a number of a result, whether or not it is read."""
 _OTHER = frozenset(
     "stdev stddev sd std dev deviation cv rsd sem ci se var variance spread jitter diff difference delta change gain "
-    "loss drop dropped speedup improvement regression relative normalized normalised scaling efficiency ratio rank "
+    "loss drop dropped lost gained saved decrease increase penalty slowdown benefit gap deficit speedup improvement regression relative normalized normalised scaling efficiency ratio rank "
     "score samples sample count counts sum agg runtime duration elapsed limit limits target rated spec claimed "
     "expected theoretical cost price power watt watts energy temperature cpu util utilization utilisation interrupts "
     "switches errors error spikes outliers violations tail overhead range span iqr interquartile quartile "
@@ -123,7 +125,7 @@ class Heading(NamedTuple):
     comma: bool = False
     """Whether its commas stand before decimals."""
     doubtful: bool = False
-    """Whether its commas may stand before thousands or decimals alike."""
+    """Whether its commas or points may stand before thousands or decimals alike."""
     asked: Workload = Workload()
     """The workload that the title names, when it is of one: ``4k randread IOPS``."""
     owner: str = ""
@@ -225,7 +227,7 @@ def of_names(measure: Heading, *names: str) -> Heading:
     """What a number is in a table of one ``measure``, for the ``names`` of its row and column."""
     statistics = [name.strip("*` :") for name in names if is_statistic(name)]
     others = [name for name in names if not is_statistic(name)]
-    if len(statistics) > 1 or any(map(_is_measure, others)):
+    if len(statistics) > 1 or any(map(is_measure, others)):
         return Heading(measure.title, None)
     return measure._replace(column=column(" ".join((measure.title, *statistics))))
 
@@ -237,7 +239,8 @@ def names_percentiles(title: str, names: Sequence[str]) -> bool:
     )
 
 
-def _is_measure(name: str) -> bool:
+def is_measure(name: str) -> bool:
+    """Whether a name is that of a measure, of one that is not read here, or of several."""
     return names_other(name) or column(name) is not None or several(name)
 
 

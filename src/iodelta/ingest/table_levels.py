@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from iodelta.ingest.model import Workload
 from iodelta.ingest.table_cells import cell, plain
-from iodelta.ingest.table_headings import column
+from iodelta.ingest.table_headings import (
+    Heading,
+    column,
+    heading,
+    is_measure,
+    is_statistic,
+    names_measure,
+)
 from iodelta.ingest.workload_words import facts
 
 Row = tuple[int, list[str], str]
@@ -18,6 +25,17 @@ def is_heading(cells: Sequence[str]) -> bool:
     return any(column(text) is not None for text in cells[1:]) and not any(
         cell(text) for text in cells[1:]
     )
+
+
+def is_of_next(titles: Sequence[str], cells: Sequence[str]) -> bool:
+    """Whether a row below ``titles`` is the heading of the next table: ``lat (us) | none | bfq`` below that of IOPS."""
+    if is_heading(cells) or len(cells) != len(titles):
+        return is_heading(cells)
+    named = names_measure(titles[0]), names_measure(cells[0])
+    if any(map(cell, cells[1:])):  # the same numbers twice, or the same versions
+        return cells[1:] == titles[1:] and named == (False, True)
+    is_again = cells[1:] == titles[1:] and any(named)
+    return any(cells[1:]) and (is_again or (all(named) and all(cells[1:])))
 
 
 def is_above(upper: Sequence[str], lower: Sequence[str]) -> bool:
@@ -77,3 +95,41 @@ def _repeat(rows: Sequence[Row], named: Sequence[int]) -> bool:
     """Whether a name stands above and below one of the rows ``named``."""
     names = [cells[0] for _, cells, _ in rows]
     return any(set(names[:at]) & set(names[at + 1 :]) for at in named)
+
+
+def of_section(measure: Heading, section: str) -> Heading:
+    """The measure of the rows in a section: the one that its name says, where it does."""
+    if not is_measure(section):
+        return measure
+    named = heading(section)
+    return measure._replace(title=section, column=named.column, asked=named.asked)
+
+
+def between(names: Sequence[str]) -> list[str]:
+    """The names of rows that are of a measure and stand above some that are of none: they may head those."""
+    measures = [is_measure(name) and not is_statistic(name) for name in names]
+    statistics = list(map(is_statistic, names))
+    others = (
+        at for at, named in enumerate(measures) if not named and not statistics[at]
+    )
+    last = max(others, default=0)
+    return [name for name, named in zip(names[:last], measures, strict=False) if named]
+
+
+def foreign_sections(rows: Sequence[Row], headings: Sequence[Heading]) -> list[str]:
+    """The names of sections that are of a measure which no column is of: ``lat (us)`` among rows of IOPS."""
+    measures = [h.column for h in headings if h.column is not None]
+    rates = {each.stat for each in measures if each.of == "rate"}
+    has_latency = any(each.of != "rate" for each in measures)
+    found = []
+    for section in dict.fromkeys(section for _, _, section in rows):
+        named = column(section)
+        if named is None:
+            fits = not names_measure(section)
+        elif named.of == "rate":
+            fits = named.stat in rates
+        else:
+            fits = has_latency
+        if section and not fits:
+            found.append(section)
+    return found

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from iodelta.ingest.model import Run
-from iodelta.ingest.table_cells import cell, decimal_comma, doubtful_commas
-from iodelta.ingest.table_data import has_number, without_commas
+from iodelta.ingest.table_cells import cell, decimal_comma
+from iodelta.ingest.table_data import has_number, in_doubt, without_marks
 from iodelta.ingest.table_grids import Grid
 from iodelta.ingest.table_headings import (
     COMPARES,
@@ -52,7 +53,10 @@ def metric_rows(grid: Grid, places: Mapping[int, Place], title: str) -> list[Run
     if layout is None:
         return []
     commas = any(decimal_comma(cells[layout.measure + 1 :]) for _, cells, _ in rows)
-    doubt = grid.mark == ";" and not commas
+    doubt = None if commas else grid.mark
+    beside = list(
+        chain.from_iterable(cells[layout.measure + 1 :] for _, cells, _ in rows)
+    )
     groups: dict[tuple[str, ...], list[Row]] = {}
     for each in rows:
         groups.setdefault((each[2], *each[1][: layout.measure]), []).append(each)
@@ -60,7 +64,9 @@ def metric_rows(grid: Grid, places: Mapping[int, Place], title: str) -> list[Run
     runs: list[Run] = []
     for (section, *names), own in groups.items():
         place = places[own[0][0] if layout.measure or section else grid.first]
-        measures = _Measures(own, layout, titles, commas=commas, doubt=doubt)
+        measures = _Measures(
+            own, layout, titles, commas=commas, mark=doubt, beside=beside
+        )
         for headings, cells in _numbers(layout, titles, measures):
             runs += row([*named, *headings], [*names, *cells], place, title, section)
     return [run for run in runs if run.directions]
@@ -202,13 +208,16 @@ class _Measures:
         titles: Sequence[str],
         *,
         commas: bool,
-        doubt: bool,
+        mark: str | None,
+        beside: Sequence[str],
     ) -> None:
         self._rows = rows
         self._layout = layout
         self._titles = titles
         self._commas = commas
-        self._doubt = doubt
+        self._mark = mark
+        """What separates the columns; None where it is known what a comma means."""
+        self._beside = beside
 
     def of_column(self, at: int) -> tuple[list[Heading], list[str]]:
         """Of one variant."""
@@ -232,6 +241,6 @@ class _Measures:
             name = f"{name} ({cells[self._layout.unit]})"
         values = cells[self._layout.measure + 1 :]
         found = heading(f"{name} {statistic}".strip(), values, commas=self._commas)
-        if found.column is not None and self._doubt and doubtful_commas(values):
-            return without_commas(found)
+        if self._mark is not None and in_doubt(found, values, self._beside, self._mark):
+            return without_marks(found)
         return found

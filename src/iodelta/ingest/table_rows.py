@@ -188,7 +188,7 @@ _NO_UNIT = Problem(
 _DOUBTFUL = Problem(
     "read.comma",
     "warning",
-    "has a comma that may separate thousands or decimals: not read",
+    "has a {mark} that may separate thousands or decimals: not read",
 )
 _TWO_VALUES = Problem(
     "read.cell",
@@ -209,8 +209,10 @@ def quantity_of(h: Heading, text: str) -> tuple[Quantity | None, Problem | None]
     number = cell(text, comma=h.comma)
     if number is None:
         return None, None if text.strip("*` ")[:1] in "~≈<>≤≥" else _NOT_READ
-    if h.doubtful and "," in text:
-        return None, _DOUBTFUL
+    mark = re.search(r"(?<=\d)[.,](?=\d)", text) if h.doubtful else None
+    if mark is not None:
+        name = "comma" if mark[0] == "," else "point"
+        return None, _DOUBTFUL._replace(words=_DOUBTFUL.words.format(mark=name))
     printed, suffix = number
     if printed.value < 0:
         return None, _NOT_READ  # a difference

@@ -9,7 +9,7 @@ from operator import not_
 
 from iodelta.ingest.table_cells import cell, plain
 from iodelta.ingest.table_grids import Grid
-from iodelta.ingest.table_headings import Heading
+from iodelta.ingest.table_headings import Heading, names_rows
 
 _DERIVED = re.compile(
     r"(?:%\s?)?(?:st[dandr. ]{0,6}(?:dev[a-z.]*|err[a-z.]*)?|sd|sem|var(?:iance)?|cv|rsd|diff\w*|change|delta"
@@ -19,6 +19,8 @@ _DERIVED = re.compile(
     re.I,
 )
 """The name of a row that says how others differ, or scatter."""
+_INDEX = re.compile(r"|#|no\.?|nr\.?|row|index|unnamed: 0|\.\.\.1", re.I)
+"""The title of a column that counts the rows; R and pandas print none."""
 _SUMMARY = re.compile(
     r"(?:arith\w* |geo\w*[ -]?)?(?:avg|average|mean|median|min|max|minimum|maximum|best|worst|total|sum|all|overall)\.?"
     r"|geomean",
@@ -33,6 +35,20 @@ def names(grid: Grid, headings: Sequence[Heading]) -> list[str]:
     """The name of each row: its first cell that holds no number of a measure, nor counts the rows."""
     at = _first(grid, _labels(headings))
     return _column(grid, at) if at is not None else ["" for _ in grid.rows]
+
+
+def without_index(grid: Grid) -> Grid:
+    """``grid`` without a first column that only counts its rows, as pandas and R print it, where others name them."""
+    counted = [cells[0].strip("\"' ") for _, cells, _ in grid.rows]
+    is_index = _INDEX.fullmatch(grid.titles[0].strip()) and len(counted) > 1
+    starts = ([str(at + first) for at in range(len(counted))] for first in (0, 1))
+    if not is_index or counted not in starts:
+        return grid
+    others = [at for at, title in enumerate(grid.titles) if at and names_rows(title)]
+    if not any(None in map(cell, _column(grid, at)) for at in others):
+        return grid
+    rows = [(index, cells[1:], section) for index, cells, section in grid.rows]
+    return grid._replace(titles=grid.titles[1:], rows=rows)
 
 
 def is_derived(name: str, others: Sequence[str]) -> bool:

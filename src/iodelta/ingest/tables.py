@@ -37,7 +37,7 @@ from iodelta.ingest.table_headings import (
     of_names,
     several,
 )
-from iodelta.ingest.table_levels import Row
+from iodelta.ingest.table_levels import Row, between, foreign_sections, of_section
 from iodelta.ingest.table_metrics import is_doubled, metric_rows, unread
 from iodelta.ingest.table_rows import row
 from iodelta.ingest.table_titles import is_certain
@@ -66,11 +66,13 @@ _NEAR = 4
 _RANK = re.compile(r"\d{1,3}(?:[.,]\d{1,6})?\s?%")
 _EMPTY_CELLS = re.compile(r"(?:\s*[,;|]){2,}$")
 _LEAST_LOST = 3
-"""Lines of a paragraph that end in numbers and may be a table."""
+"""Lines of a paragraph that end in numbers and may be a table; one is enough next to what was read of the paragraph."""
 _OF_ANOTHER = (
     "not read, because a title must name one measure and its unit once, without words that change the measure; "
     "a name of a variant is understood if every measure has a column for each of several variants"
 )
+
+_BETWEEN = "not read, because names of other measures stand between its rows"
 
 Found = Run | Refusal
 
@@ -130,7 +132,8 @@ def lost(lines: Sequence[Line], used: Sequence[int], file: str) -> list[Refusal]
             for line in lines[at:end]
             if table_spaces.ends_in_number(line.text[:LONGEST])
         ]
-        if len(rows) >= _LEAST_LOST and any(
+        is_rest = (at > 0 and used[at - 1]) or (end < len(lines) and used[end])
+        if len(rows) >= (1 if is_rest else _LEAST_LOST) and any(
             table_data.names_number(line.text[:LONGEST]) for line in rows
         ):
             words = "lines that name a measure and end in numbers, but do not form a table with clear columns: not read"
@@ -345,7 +348,7 @@ class _Table:
 
     def _meaning(self, grid: Grid) -> list[Run]:
         title = self._title(grid.first)
-        grid = directed(grid)
+        grid = table_summaries.without_index(directed(grid))
         if not grid.mark and table_data.ends_in_number(grid) and self._continues():
             return []  # a row of something else
         runs = metric_rows(grid, self._places(grid), title)
@@ -365,6 +368,11 @@ class _Table:
             and _has_bare_percentiles(grid)
         ):
             return []  # the corner is of every number
+        foreign = foreign_sections(grid.rows, headings) if measures else []
+        if foreign:
+            named = _quoted(h.title for h in headings if h.column is not None)
+            self._doubted = f"a table of {named}: {_BETWEEN}: {_quoted(foreign)}"
+            return []
         summed = table_summaries.summaries(grid, headings)
         if len(grid.rows) > 1 and len(summed) == len(grid.rows):
             self._doubted = f"the rows {_quoted(summed.values())}: not read, because they summarise rows that are not here"
@@ -416,7 +424,10 @@ class _Table:
         corner = column(grid.titles[0]) is not None
         named = grid.titles[0] if corner else self._title(grid.first, nearest=True)
         cells = list(chain.from_iterable(cells[1:] for _, cells, _ in grid.rows))
-        measure = heading(named, cells, commas=decimal_comma(cells))
+        commas = decimal_comma(cells)
+        measure = heading(named, cells, commas=commas)
+        if not commas and table_data.in_doubt(measure, cells, cells, grid.mark):
+            measure = table_data.without_marks(measure)
         if measure.column is None or any(
             column(text) or several(text) for text in grid.titles[1:]
         ):
@@ -426,12 +437,19 @@ class _Table:
         ):
             return []
         names = [plain(cells[0]) for _, cells, _ in grid.rows]
+        foreign = between(names)
+        if foreign:
+            self._doubted = (
+                f"a table of {clean(named)!r}: {_BETWEEN}: {_quoted(foreign)}"
+            )
+            return []
         first = Heading(table_spaces.UNNAMED if corner else grid.titles[0], None)
         runs = []
         for index, cells, section in grid.rows:
             if table_summaries.is_derived(plain(cells[0]), names):
                 continue
-            for name, text, own in _numbers_of(measure, grid.titles, cells):
+            mine = of_section(measure, section)
+            for name, text, own in _numbers_of(mine, grid.titles, cells):
                 headings = [first, Heading("column", None), own]
                 runs += row(
                     headings, [cells[0], name, text], self._place(index), title, section
