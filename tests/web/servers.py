@@ -95,7 +95,7 @@ class Visit:
     def __init__(self, page: Page, url: str) -> None:
         self.page, self.url = page, url.rstrip("/")
         self.wrong: list[str] = []
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE)
         page.on("console", lambda said: self.wrong.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("request", lambda asked: self._check(asked.url))

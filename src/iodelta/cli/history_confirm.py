@@ -16,12 +16,10 @@ from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, tell
 from iodelta.cli.history_alerts import alert_lines, chosen, recorded
 from iodelta.cli.own_command import allow_commands
 from iodelta.cli.turn import waits
-from iodelta.errors import MeasureError, RequestError
+from iodelta.errors import MeasureError
 
 if TYPE_CHECKING:
-    from iodelta.experiment import Variant
     from iodelta.history.answers import Alert
-    from iodelta.history.confirm import Measured
     from iodelta.history.log import Confirmed, Log
     from iodelta.history.store import Store
 
@@ -116,122 +114,32 @@ def confirmed(
 ) -> str:
     """Measure, or go on measuring, and write the word to the log; the command that finds the commit. Raises
     RequestError, MeasureError."""
+    from iodelta.api.confirming import folder_of, nights, variants
     from iodelta.bisect.question import command_words
-    from iodelta.history.confirm import bisect_line, measured_in, question
+    from iodelta.history.confirm import bisect_line, question
     from iodelta.history.log import Confirming
 
-    _check(alert)
-    assert alert.last_good is not None
-    assert alert.first_bad is not None
-    folders = {row["id"]: row["folder"] for row in store.experiments()}
-    variant = alert.steps[0].variant
-    good, bad = (
-        measured_in(folders[one.experiment], variant)
-        for one in (alert.last_good, alert.first_bad)
-    )
+    good, bad = nights(alert, store)
     words = command_words(put, "--put")
-    folder = _unfinished(alert, written)
-    base = written.path.absolute().parent / "confirmations"
-    if folder is None:
-        number = 1 + sum(
-            isinstance(one, Confirming) and one.alert == alert.id
-            for one in written.entries()[0]
-        )
-        folder = base / f"{alert.id}-{number}"
+    folder = folder_of(alert, written)
+    if not _is_begun(folder, written):
         written.append(Confirming(time.time(), alert.id, str(folder)))
     file = folder.with_name(f"{folder.name}.toml")
     if not folder.exists():
-        variants = _variants(good, bad, words, written.path.absolute().parent)
-        write(file, question(alert, bad, *variants, good.commit))
+        builds = variants(good, bad, words, written.path.absolute().parent, say)
+        write(file, question(alert, bad, *builds, good.commit))
     measure(folder, file, allowed)
     written.append(_outcome(alert, folder))
     return bisect_line(alert, good, bad, words)
 
 
-def _check(alert: Alert) -> None:
-    if not alert.steps or alert.last_good is None or alert.first_bad is None:
-        raise RequestError(
-            "there is no step to confirm any more",
-            place=alert.id,
-            remedy=f"it is {alert.state}",
-        )
-    if alert.kind == "machine":
-        raise RequestError(
-            "only unchanged builds moved, so there are no two builds to compare",
-            place=alert.id,
-            remedy="look for what changed on the machine; `iodelta history decide` keeps what you find",
-        )
-
-
-def _unfinished(alert: Alert, written: Log) -> Path | None:
-    """The folder of a confirmation that was cut short."""
-    from iodelta.history.log import Confirmed, Confirming
+def _is_begun(folder: Path, written: Log) -> bool:
+    """Whether the log says already that this confirmation began."""
+    from iodelta.history.log import Confirming
 
     entries = written.entries()[0]
-    ended = {entry.folder for entry in entries if isinstance(entry, Confirmed)}
-    begun = [
-        entry.folder
-        for entry in entries
-        if isinstance(entry, Confirming) and entry.alert == alert.id
-    ]
-    return next(
-        (Path(folder) for folder in reversed(begun) if folder not in ended), None
-    )
-
-
-def _variants(
-    good: Measured, bad: Measured, put: Sequence[str], place: Path
-) -> tuple[Variant, Variant]:
-    """Both builds as variants of one experiment. Raises RequestError, MeasureError."""
-    import msgspec
-
-    from iodelta.history.confirm import put_knobs
-
-    builds = tuple(_build(one, put, place) for one in (good, bad))
-    if not put:
-        if good.settings == bad.settings:
-            raise RequestError(
-                "both nights have the same settings: another program installed the difference",
-                place=bad.variant.name,
-                remedy="give --put COMMAND that installs {commit} or {built}",
-            )
-        return good.variant, bad.variant
-    values = [
-        {"commit": one.commit, "built": built}
-        for one, built in zip((good, bad), builds, strict=True)
-    ]
-    if not all(one["commit"] for one in values):
-        raise RequestError(
-            "--put installs commits, and a night has none",
-            place="--put",
-            remedy="measure with --repo",
-        )
-    first, second = put_knobs(put, *values)
-    replace = msgspec.structs.replace
-    return (
-        replace(good.variant, knobs={**good.variant.knobs, **first}),
-        replace(bad.variant, knobs={**bad.variant.knobs, **second}),
-    )
-
-
-def _build(night: Measured, put: Sequence[str], place: Path) -> str:
-    """Where the build of a night is; made again where it is gone."""
-    from iodelta.history.builds import kept_build
-    from iodelta.history.points import BUILT
-    from iodelta.lab.signals import stop_on_signals
-    from iodelta.machine import LocalMachine
-
-    kept = night.experiment.subject.labels.get(BUILT, "")
-    wanted = kept or any("{built}" in word for word in put)
-    if not wanted or not night.build.command or (Path(kept or ".").is_dir() and kept):
-        return kept
-    where = Path(kept).parent.parent if kept else place
-    with stop_on_signals() as stop:
-        return str(
-            kept_build(
-                LocalMachine(), night.build, night.commit, where, stop=stop, say=say
-            )
-        )
+    begun = (entry.folder for entry in entries if isinstance(entry, Confirming))
+    return str(folder) in begun
 
 
 def measure(folder: Path, file: Path, allowed: Allowed, *, page: bool = True) -> None:

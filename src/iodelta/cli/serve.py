@@ -146,7 +146,9 @@ def _serve(
     from iodelta.web.results import Results
     from iodelta.web.serving import bound, serve, url_of
 
-    made = make_app(Site(Folders(roots), Results(), rules, history))
+    made = make_app(
+        Site(Folders(_with_confirmations(roots, history)), Results(), rules, history)
+    )
     listening = bound(host, port)
     url = url_of(listening, rules.prefix)
     if format_ == "json":
@@ -155,6 +157,19 @@ def _serve(
         click.echo(f"{url}  (Ctrl-C ends it)")
     sys.stdout.flush()
     serve(made.app, listening, made.end)
+
+
+def _with_confirmations(
+    roots: tuple[Path, ...], history: Histories | None
+) -> tuple[Path, ...]:
+    """The directories that are served, and the one in which alerts are confirmed, where that lies elsewhere."""
+    if history is None:
+        return roots
+    from iodelta.api.confirming import confirmations
+
+    place = confirmations(history.log)
+    is_within = any(place.is_relative_to(root.absolute()) for root in roots)
+    return roots if is_within else (*roots, place)
 
 
 def _history(place: str | None, log: Path | None) -> Histories | None:

@@ -96,27 +96,61 @@ def question(
     step = alert.steps[0]
     cells = chosen(night.experiment.cells, step.cell)
     since = night.commit[:12] or "that night"
-    condition = night.experiment.condition(cells[0].condition)
+    labels = {f"cell-{number}": cell.name for number, cell in enumerate(cells, 1)}
+    labels |= {"alert": alert.id, "metric": step.metric, "way": WAYS[step.size > 0.0]}
+    labels |= {GOOD: good_commit, BAD: night.commit}
+    asked = f"Alert {alert.id}: is {step.metric} of {step.cell} another since {since}?"
+    replace = msgspec.structs.replace
+    pair = (replace(good, name=GOOD, role=""), replace(bad, name=BAD, role=""))
+    return _text(night, asked, pair, cells, labels)
+
+
+def pair_question(first: Measured, second: Measured, cell: str, metric: str) -> str:
+    """The text of an experiment that measures two nights' variants in the same blocks, by the rules of the second.
+
+    Raises RequestError where nothing that iodelta sets tells them apart, or the second has no such cell.
+    """
+    if first.settings == second.settings:
+        raise RequestError(
+            "both nights have the same settings: another program installed the difference",
+            place=second.variant.name,
+            remedy="`iodelta history confirm ALERT --put COMMAND` installs both builds",
+        )
+    cells = chosen(second.experiment.cells, cell)[:1]
+    replace = msgspec.structs.replace
+    pair = tuple(
+        replace(one.variant, name=name, role="")
+        for one, name in ((first, "a"), (second, "b"))
+    )
+    asked = f"Is {metric} of {cell} another with b than with a?"
+    return _text(second, asked, pair, cells, {})
+
+
+def _text(
+    night: Measured,
+    asked: str,
+    pair: tuple[Variant, ...],
+    cells: tuple[Cell, ...],
+    labels: Mapping[str, str],
+) -> str:
+    """An experiment on two variants, the first is the baseline; all else as that night had it."""
     replace = msgspec.structs.replace
     design = replace(
         night.experiment.design, placebo=False, blocks=BLOCKS, seed=None, weights={}
     )
     experiment = replace(
         night.experiment,
-        question=f"Alert {alert.id}: is {step.metric} of {step.cell} another since {since}?",
-        baseline=GOOD,
-        variants=(replace(good, name=GOOD, role=""), replace(bad, name=BAD, role="")),
+        question=asked,
+        baseline=pair[0].name,
+        variants=pair,
         cells=cells,
-        conditions=(condition,),
+        conditions=(night.experiment.condition(cells[0].condition),),
         design=design,
     )
     head = (
         toml_text({"machine": list(experiment.machines)}) if experiment.machines else ""
     )
-    labels = {f"cell-{number}": cell.name for number, cell in enumerate(cells, 1)}
-    labels |= {"alert": alert.id, "metric": step.metric, "way": WAYS[step.size > 0.0]}
-    labels |= {GOOD: good_commit, BAD: night.commit}
-    subject = {**msgspec.to_builtins(experiment.subject), "labels": labels}
+    subject = {**msgspec.to_builtins(experiment.subject), "labels": dict(labels)}
     return f"{head}{rendered(experiment)}\n{toml_text({'subject': subject})}"
 
 

@@ -15,8 +15,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from iodelta.errors import IodeltaError, RequestError
-from iodelta.web import experiments, fleets, openapi, pages, uploads, watching
+from iodelta.web import experiments, fleets, openapi, pages, starting, uploads, watching
+from iodelta.web.drafts import Drafts
 from iodelta.web.folders import Folders
+from iodelta.web.launching import Launches
 from iodelta.web.layout import shown, static_file
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.results import Results
@@ -80,6 +82,13 @@ def make_app(site: Site) -> Application:
         Route("/upload/{id}", uploads.first),
         Route("/upload/{id}/{what}", uploads.page),
     ]
+    routes += [
+        Route("/measure", starting.form),
+        Route("/measure", starting.propose, methods=["POST"]),
+        Route("/measure/{id}", starting.plan),
+        Route("/measure/{id}", starting.start, methods=["POST"]),
+        Route("/experiment/{id}/cancel", starting.cancel, methods=["POST"]),
+    ]
     if site.history is not None:
         routes += _of_history()
     app = Starlette(
@@ -94,6 +103,8 @@ def make_app(site: Site) -> Application:
     app.state.site = site
     app.state.streams = Streams()
     app.state.shelf = shelf = Shelf()
+    app.state.drafts = Drafts()
+    app.state.launches = Launches(site.folders.roots[0])
     guard = Guard(app, site.rules, _denier(app))
     app.state.guard = guard
 
@@ -106,7 +117,7 @@ def make_app(site: Site) -> Application:
 
 
 def _of_history() -> list[Route]:
-    from iodelta.web import comparing, series, triage
+    from iodelta.web import comparing, confirming, series, triage
 
     return [
         Route("/matrix", series.matrix),
@@ -114,6 +125,8 @@ def _of_history() -> list[Route]:
         Route("/series/{number:int}", series.series),
         Route("/series/{number:int}/chart.svg", series.picture),
         Route("/compare", comparing.compare),
+        Route("/compare", confirming.measure_two, methods=["POST"]),
+        Route("/alert/{id}/confirm", confirming.confirm, methods=["POST"]),
         Route("/triage", triage.triage),
         Route("/alert/{id}", triage.alert),
         Route("/alert/{id}/decide", triage.decide, methods=["POST"]),

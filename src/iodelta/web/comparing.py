@@ -21,6 +21,7 @@ from iodelta.web.histories import Histories
 from iodelta.web.layout import shown
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.series import history_of
+from iodelta.web.starting import may_start
 
 Z95 = 1.959963984540054
 
@@ -76,7 +77,7 @@ class Compared(msgspec.Struct, frozen=True):
 def compare(request: Request) -> Response:
     """``/compare?a=SERIES-EXPERIMENT&b=SERIES-EXPERIMENT``."""
     history = history_of(request)
-    a, b = (_side(history, request.query_params.get(name, "")) for name in ("a", "b"))
+    a, b = (side_of(history, request.query_params.get(name, "")) for name in ("a", "b"))
     site = request.app.state.site
     places = [site.folders.at(side.folder) for side in (a, b)]
     found = _compared(a, b, _verdict(request, a, b, places[0]), history)
@@ -87,10 +88,17 @@ def compare(request: Request) -> Response:
         "compare.html",
         found=found,
         sides=tuple(zip((a, b), places, strict=True)),
+        may_measure=may_start(request) and _is_apart(a, b),
     )
 
 
-def _side(history: Histories, name: str) -> Side:
+def _is_apart(a: Side, b: Side) -> bool:
+    """Whether two nights measured one thing apart."""
+    is_same = (a.machine, a.cell, a.metric) == (b.machine, b.cell, b.metric)
+    return is_same and a.experiment != b.experiment
+
+
+def side_of(history: Histories, name: str) -> Side:
     """Raises HTTPException where there is no such point."""
     number, _, experiment = name.partition("-")
     course = (

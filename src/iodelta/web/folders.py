@@ -62,14 +62,14 @@ class Folders:
     """The results below some roots. A directory is listed again only when it changed."""
 
     def __init__(self, roots: tuple[Path, ...]) -> None:
-        self._roots = tuple(root.absolute() for root in roots)
+        self.roots = tuple(root.absolute() for root in roots)
         self._listings: dict[Path, _Listing] = {}
         self._lock = threading.Lock()
 
     def all(self) -> list[Place]:
         """Every result, the newest first."""
         with self._lock:
-            found = [place for root in self._roots for place in self._below(root)]
+            found = [place for root in self.roots for place in self._below(root)]
         return sorted(found, key=lambda place: (-place.changed, place.name))
 
     def get(self, identifier: str) -> Place | None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
+from iodelta.web.peers import is_same_user
 from iodelta.web.security import DeniedError, Role, User, check_form
 
 LONGEST = 2000
 """Characters of a text."""
 
 
-async def posted(request: Request, role: Role) -> dict[str, str]:
+FIELDS = 20
+"""In a form; the one of an experiment has more."""
+
+
+async def posted(request: Request, role: Role, most: int = FIELDS) -> dict[str, str]:
     """The fields of a form that this user may send. Raises DeniedError."""
     user: User = request.scope["user"]
     if not request.app.state.site.rules.write:
@@ -19,7 +24,11 @@ async def posted(request: Request, role: Role) -> dict[str, str]:
         )
     if not user.may(role):
         raise DeniedError(403, f"this needs the role {role}")
-    async with request.form(max_files=0, max_fields=20) as form:
+    if role == "run" and not user.name and not is_same_user(request):
+        raise DeniedError(
+            403, "only the user who runs this server may start anything without a login"
+        )
+    async with request.form(max_files=0, max_fields=most) as form:
         fields = {name: value for name, value in form.items() if isinstance(value, str)}
     check_form(user, request.headers, fields.get("csrf", ""))
     if any(len(value) > LONGEST for value in fields.values()):

@@ -31,6 +31,7 @@ from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Verdict, next_step
 from iodelta.verdict.series import blocks_of, pairs_of
 from iodelta.web.folders import Place
+from iodelta.web.lockers import lockers
 
 EVERY = 2.0
 """Seconds between two judgements of one experiment, at least."""
@@ -397,7 +398,7 @@ class Live:
         self._known: OrderedDict[str, Following] = OrderedDict()
         self._lock = threading.Lock()
         self._judge = ThreadPoolExecutor(1, "judge", initializer=_be_nice)
-        self._locked: tuple[float, frozenset[int]] = (0.0, frozenset())
+        self._locked: tuple[float, dict[int, int]] = (0.0, {})
 
     def is_written(self, place: Place) -> bool:
         """Whether an iodelta of this machine writes to it, by the lock of its journal."""
@@ -444,11 +445,11 @@ class Live:
         """No judgement is made any more."""
         self._judge.shutdown(wait=False, cancel_futures=True)
 
-    def _locks(self) -> frozenset[int]:
-        """Inodes of files that somebody holds a lock on; read twice a second at most."""
+    def _locks(self) -> dict[int, int]:
+        """Files that somebody holds a lock on; read twice a second at most."""
         then, known = self._locked
         if time.monotonic() - then > 0.5:
-            known = _locked_inodes()
+            known = lockers()
             self._locked = time.monotonic(), known
         return known
 
@@ -461,18 +462,6 @@ def _wait(judging: Future[None], seconds: float) -> None:
 def _be_nice() -> None:
     """On Linux this is of the thread alone."""
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LEAST_NICE)
-
-
-def _locked_inodes() -> frozenset[int]:
-    try:
-        text = Path("/proc/locks").read_text(encoding="ascii")
-    except OSError:
-        return frozenset()
-    words = (line.split() for line in text.splitlines())
-    # 1: FLOCK ADVISORY WRITE 4711 00:19:1234 0 EOF
-    return frozenset(
-        int(one[5].rpartition(":")[2]) for one in words if one[1:2] == ["FLOCK"]
-    )
 
 
 def progress(known: Underway) -> str:

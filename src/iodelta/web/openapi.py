@@ -13,6 +13,7 @@ from iodelta import __version__
 from iodelta.fleet.answers import FleetStatusAnswer
 from iodelta.history.answers import Alert, HistoryScanAnswer
 from iodelta.report.derived import Document
+from iodelta.study.planned import PlanAnswer
 from iodelta.web.comparing import Compared
 from iodelta.web.experiments import TrialAnswer, Trials
 from iodelta.web.histories import Board
@@ -37,6 +38,7 @@ PATHS: tuple[tuple[str, str, type], ...] = (
     ("/compare", "Two points of the history.", Compared),
     ("/triage", "All alerts.", HistoryScanAnswer),
     ("/alert/{id}", "One alert.", Alert),
+    ("/measure/{id}", "A plan that waits to be started.", PlanAnswer),
 )
 """Address, what it is, and the struct of its document."""
 

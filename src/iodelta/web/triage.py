@@ -22,6 +22,7 @@ from iodelta.web.layout import shown, shown_report
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.security import DeniedError
 from iodelta.web.series import history_of
+from iodelta.web.starting import may_start
 
 WORDS = (
     ("investigating", "i", "somebody looks into it"),
@@ -60,8 +61,19 @@ def alert(request: Request) -> Response:
     if prefers_json(request):
         return document(found)
     story = of_alert(found, *told(found, history_of(request).store))
+    from iodelta.web.confirming import confirmation_of
+
+    may_confirm = may_start(request) and bool(found.steps) and found.kind != "machine"
     return shown_report(
-        request, "alert.html", page(story, None, ()), alert=found, words=WORDS
+        request,
+        "alert.html",
+        page(story, None, ()),
+        alert=found,
+        words=WORDS,
+        may_confirm=may_confirm,
+        confirmation=confirmation_of(request, found, history_of(request))
+        if may_confirm
+        else "",
     )
 
 

@@ -10,6 +10,7 @@ from iodelta.web.layout import shown
 from iodelta.web.live import Live, Underway, course_of, progress
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.results import folder_of
+from iodelta.web.starting import may_cancel, started_by
 from iodelta.web.streams import Stream
 
 FIRST = 2.0
@@ -74,6 +75,8 @@ def _shown(
         rows=rows,
         said=said,
         following=following,
+        may_cancel=may_cancel(request, place.path),
+        started_by=started_by(request, place.path),
     )
 
 

@@ -1,0 +1,175 @@
+"""Experiments that the site starts: each a process of its own, which nothing that happens to the server ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from iodelta.decoding import from_json
+from iodelta.errors import MeasureError
+from iodelta.lab.folder import JOURNAL
+from iodelta.study.words import inert
+from iodelta.web.lockers import lockers
+
+BASE = "started"
+"""Directory below the first one that is served."""
+
+# A server that a shell started with `&` ignores Ctrl-C, and so would its children.
+MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from iodelta.cli.main import main; main()"
+
+SHOWN = 4000
+"""Characters of what a process printed that a page shows: the last of them."""
+
+MOST = 8
+"""Processes at once: there is one for each disk, as a rule."""
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """One process that was started, as it is recorded beside its folder."""
+
+    folder: str
+    """The experiment folder that it makes."""
+    by: str
+    """Who started it; empty where nobody logs in."""
+    at: float
+    """Unix seconds."""
+    words: tuple[str, ...]
+    """Of the command, after ``iodelta``."""
+
+
+class Launches:
+    """What was started. A record lies on disk, so that another server knows what this one started."""
+
+    def __init__(self, root: Path) -> None:
+        self.base = root.absolute() / BASE
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._lock = threading.Lock()
+
+    def new_folder(self) -> Path:
+        """A place for a folder, named after the time."""
+        stem = self.base / time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        names = [stem, *(stem.with_name(f"{stem.name}-{n}") for n in range(2, 100))]
+        return next(one for one in names if not self._record(one).exists())
+
+    def start(
+        self, folder: Path, words: Sequence[str], by: str, text: str = ""
+    ) -> Launch:
+        """Begin ``iodelta WORDS``, which makes ``folder``; ``text`` goes to a file of its own before. Raises
+        MeasureError."""
+        launch = Launch(str(folder), by, time.time(), tuple(words))
+        with self._lock:
+            if sum(one.poll() is None for one in self._processes.values()) >= MOST:
+                raise MeasureError(
+                    f"{MOST} experiments run already", remedy="wait for one to end"
+                )
+            try:
+                self.base.mkdir(parents=True, exist_ok=True)
+                if text:
+                    self.file_of(folder).write_text(text, encoding="utf-8")
+                self._record(folder).write_bytes(msgspec.json.encode(launch))
+                process = self._begun(folder, words)
+            except OSError as error:
+                raise MeasureError(
+                    f"cannot be started: {error.strerror}",
+                    place=error.filename or str(self.base),
+                    remedy="free some space, or make the directory writable",
+                ) from error
+            self._processes[str(folder)] = process
+        # Whoever started a process has to hear of its end, or it stays as a zombie.
+        threading.Thread(target=process.wait, daemon=True).start()
+        return launch
+
+    def _begun(self, folder: Path, words: Sequence[str]) -> subprocess.Popen[bytes]:
+        with open(self._log(folder), "wb") as log:
+            return subprocess.Popen(
+                [sys.executable, "-c", MAIN, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def file_of(self, folder: Path) -> Path:
+        """Where the text of an experiment is written."""
+        return self.base / f"{folder.name}.toml"
+
+    def get(self, folder: str) -> Launch | None:
+        """What was started to make that folder; none where somebody else made it."""
+        try:
+            data = self._record(Path(folder)).read_bytes()
+            launch = from_json(data, Launch)
+        except (OSError, msgspec.MsgspecError):
+            return None
+        return launch if launch.folder == folder else None
+
+    def runs(self, folder: str) -> bool:
+        """Whether its process has not ended; one of an earlier server is known by the lock of its journal."""
+        return self._pid(folder) is not None
+
+    def printed(self, folder: str) -> str:
+        """The end of what its process printed."""
+        try:
+            data = self._log(Path(folder)).read_bytes()
+        except OSError:
+            return ""
+        lines = data.decode(errors="replace").splitlines()
+        return "\n".join(map(inert, lines))[-SHOWN:]
+
+    def cancel(self, folder: str) -> bool:
+        """Ask its process to end as Ctrl-C does; false where there is none."""
+        pid = self._pid(folder)
+        if pid is None or self.get(folder) is None:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT)
+            return True
+        return False
+
+    def _pid(self, folder: str) -> int | None:
+        process = self._processes.get(folder)
+        if process is not None:
+            return process.pid if process.poll() is None else None
+        launch = self.get(folder)
+        writer = None if launch is None else writer_of(Path(folder) / JOURNAL)
+        if launch is None or writer is None:
+            return None
+        return writer if _is_of(writer, launch.words) else None
+
+    def _record(self, folder: Path) -> Path:
+        return self.base / f"{self._name(folder)}.json"
+
+    def _log(self, folder: Path) -> Path:
+        return self.base / f"{self._name(folder)}.log"
+
+    def _name(self, folder: Path) -> str:
+        return (
+            folder.name if folder.parent == self.base else f"confirmation-{folder.name}"
+        )
+
+
+def writer_of(journal: Path) -> int | None:
+    """The process that the kernel names for the lock of a journal; none where nobody holds it."""
+    try:
+        number = journal.stat().st_ino
+    except OSError:
+        return None
+    return lockers().get(number) or None
+
+
+def _is_of(pid: int, words: Sequence[str]) -> bool:
+    """Whether a process is the one that was started: inodes of two filesystems may be the same number."""
+    try:
+        line = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    given = [os.fsencode(word) for word in words]
+    return line.split(b"\0")[-1 - len(given) : -1] == given

@@ -1,0 +1,55 @@
+"""From the text of an experiment to its plan, by the functions of ``iodelta run --dry-run``, with what a page forbids."""
+
+from __future__ import annotations
+
+from iodelta.api.planning import looked
+from iodelta.bundle.dangers import dangers
+from iodelta.errors import RefusedError, RequestError
+from iodelta.experiment import Experiment, overridden, parse
+from iodelta.experiment.model import of_boot
+from iodelta.machine import LocalMachine
+from iodelta.study.planned import PlanAnswer
+
+COMMAND_LINE = "the command line can: iodelta run"
+
+
+def plan_of(text: str, *, command: str = COMMAND_LINE) -> tuple[str, PlanAnswer]:
+    """The text with the seed of its plan, so that what starts is what was shown; and the plan. Nothing is changed.
+
+    ``command`` says what does what a page may not. Raises RequestError, RefusedError, MeasureError.
+    """
+    experiment = parse(text, "this experiment", numbered=False)
+    check_harmless(experiment, command)
+    found = looked([LocalMachine()], experiment, leave_out=False)
+    survey = found.seen[0]
+    if found.refused is not None:
+        raise found.refused
+    if survey.writes and not survey.scratch:
+        raise RefusedError(
+            "a page never overwrites anything but scratch files of iodelta's own",
+            place=survey.target.path,
+            remedy=command,
+        )
+    fixed = overridden(text, design={"seed": found.plan.seed})
+    assert fixed is not None
+    return fixed, found.answer
+
+
+def check_harmless(experiment: Experiment, command: str) -> None:
+    """Raises RequestError for what does more than I/O on the target: the rule by which a stranger's bundle is read."""
+    booted = [name for name in experiment.knob_names() if of_boot(name)]
+    if booted or experiment.clock != "wall":
+        what = "from a page nothing is booted"
+        raise RequestError(what, place="".join(booted[:1]), remedy=command)
+    if experiment.machines:
+        raise RequestError(
+            f"a page starts experiments on this machine alone, not on {experiment.machines[0]}",
+            remedy=command,
+        )
+    found = dangers(experiment)
+    if experiment.prepare is not None or found:
+        said = f"{found[0].what}: {found[0].why}" if found else "it prepares a disk"
+        place = found[0].place if found else "[prepare]"
+        raise RequestError(
+            f"from a page this is not started: {said}", place=place, remedy=command
+        )

@@ -1,0 +1,412 @@
+"""Experiments that start from a page: the plan first, by the user's own hand, and never more than a page may."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+import pytest
+from carried import carried
+from nights import night
+from playwright.sync_api import Browser, Page
+from waiting import until
+
+from iodelta.history.log import Confirmed, Confirming, Log
+from iodelta.history.store import Store, url_of
+from iodelta.web.offers import Place
+from iodelta.web.peers import owners_of
+
+from .servers import Answer, Server, Visit, serving, violations
+
+pytestmark = pytest.mark.xdist_group("web")
+
+TOKENS = {role: f"{role}-" + "t" * 24 for role in ("read", "triage", "run")}
+
+SOUND = {
+    "question": "Is a deeper queue faster?",
+    "size": "8m",
+    "rw": "randread",
+    "bs": "4k",
+    "ioengine": "psync",
+    "setting-1": "fio.rate_iops",
+    "value-1-1": "500",
+    "value-1-2": "400",
+    "margin": "1%",
+    "trial": "250ms",
+    "ramp": "0",
+    "budget": "60s",
+}
+"""A form that can be planned, but for its place."""
+
+DANGEROUS = [
+    ({"setting-1": "command", "value-1-1": '{apply=["touch", "/tmp/x"], restore=[]}'}, "setting-1"),
+    ({"setting-1": "sysctl.kernel.core_pattern", "value-1-1": "|/tmp/x"}, "setting-1"),
+    ({"setting-1": "sysfs:/sys/power/state", "value-1-1": "mem"}, "setting-1"),
+    ({"setting-1": "kernel", "value-1-1": "6.1"}, "setting-1"),
+    ({"setting-1": "mirror.read_policy", "value-1-1": "queue /dev/sda /dev/sdb"}, "setting-1"),
+    ({"setting-1": "fio.exec_prerun", "value-1-1": "touch /tmp/x"}, "setting-1"),
+    ({"setting-1": "fio.ioengine", "value-1-1": "external:/tmp/x.so"}, "setting-1"),
+    ({"setting-1": "fio.filename", "value-1-1": "/dev/vda"}, "setting-1"),
+    ({"options": "exec_prerun=touch /tmp/x"}, "options"),
+    ({"options": "job_file=/etc/shadow"}, "options"),
+    ({"options": "command=rm -rf /"}, "options"),
+    ({"options": "mem=mmap:/etc/passwd"}, "options"),
+    ({"options": "filename=/dev/vda"}, "options"),
+    ({"options": "write_bw_log=/etc/x"}, "options"),
+    ({"ioengine": "external:/tmp/x.so"}, "ioengine"),
+    ({"target": "/etc/shadow"}, "target"),
+    ({"target": "/etc"}, "target"),
+    ({"target": ""}, "target"),
+    ({"target": "class:nvme"}, "target"),
+    ({"rw": "trim"}, "rw"),
+    ({"budget": "40d"}, "budget"),
+    ({"name-1": "../../x"}, "name-1"),
+    ({"question": 'x"\n[prepare]\nfill = 1'}, "question"),
+]
+"""Fields that a page refuses, and the field that says so."""
+
+
+def token_of(page: str) -> str:
+    found = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
+    assert found is not None
+    return found[1]
+
+
+def post(server: Server, path: str, fields: dict[str, str], **headers: str) -> Answer:
+    kind = {"Content_Type": "application/x-www-form-urlencoded", **headers}
+    return server.ask(path, "POST", urlencode(fields).encode(), **kind)
+
+
+def proposed(server: Server, place: Path, changed: dict[str, str]) -> Answer:
+    """What the server says of a form with these fields."""
+    token = token_of(server.ask("/measure").text)
+    fields = {"csrf": token, "target": str(place / "runs"), **SOUND, **changed}
+    return post(server, "/measure", fields, Accept="application/json")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("starting")
+    (place / "runs").mkdir()
+    return place
+
+
+@pytest.fixture(scope="module")
+def server(place: Path) -> Iterator[Server]:
+    with serving("--folders", "runs", "--write", cwd=place) as running:
+        yield running
+
+
+@pytest.mark.parametrize(("changed", "field"), DANGEROUS, ids=[str(number) for number in range(len(DANGEROUS))])
+def test_what_does_more_than_io_is_refused_at_its_field(
+    server: Server, place: Path, changed: dict[str, str], field: str
+) -> None:
+    answer = proposed(server, place, changed)
+    assert answer.status == 422
+    assert field in answer.json["problems"]
+    assert "root:" not in answer.text
+    assert list((place / "runs").iterdir()) == []
+
+
+def test_a_page_never_writes_to_a_disk() -> None:
+    from iodelta.web.asked import composed
+
+    disk = (Place("/dev/vdz", "/dev/vdz", True),)
+    fields = {**SOUND, "target": "/dev/vdz"}
+    assert composed(fields, disk).problems == {}
+    for mode in ("write", "randwrite", "randrw", "readwrite"):
+        assert set(composed({**fields, "rw": mode}, disk).problems) == {"rw"}
+
+
+@pytest.mark.fio
+@pytest.mark.beside
+def test_a_variant_that_writes_is_seen_where_only_reading_is_allowed(tmp_path: Path) -> None:
+    """By the functions of the run itself, whatever the form let through."""
+    from iodelta.errors import RefusedError
+    from iodelta.experiment import toml_text
+    from iodelta.web.proposing import plan_of
+
+    disk = tmp_path / "disk.img"
+    disk.write_bytes(bytes(1 << 20))
+    asked: dict[str, Any] = {
+        "target": {"path": str(disk)},
+        "workload": {"rw": "randread", "bs": "4k", "ioengine": "psync"},
+        "variant": {"a": {}, "b": {"fio.rw": "randwrite"}},
+    }
+    with pytest.raises(RefusedError):
+        plan_of(toml_text(asked))
+    asked["variant"]["b"] = {"fio.bs": "8k"}
+    assert "seed = " in plan_of(toml_text(asked))[0]
+
+
+def test_only_who_may_run_starts_anything(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    file = tmp_path / "tokens"
+    file.write_text("".join(f"{role} {role}er {secret}\n" for role, secret in TOKENS.items()))
+    file.chmod(0o600)
+    fields = {"target": str(tmp_path / "runs"), **SOUND, "trial": "no"}
+    words = ("--folders", "runs", "--token-file", str(file))
+    paths = ("/measure", "/measure/x", "/experiment/x/cancel", "/alert/x/confirm", "/compare")
+    with serving(*words, cwd=tmp_path) as reading:
+        run = {"Authorization": f"Bearer {TOKENS['run']}"}
+        assert reading.ask("/measure", "GET", None, **run).status == 403
+        assert post(reading, "/measure", fields, **run).status == 403
+    history = tmp_path / "history"
+    history.mkdir()
+    Store(url_of(history / "history.db")).prepare()
+    with serving(*words, "--history", "history", "--write", cwd=tmp_path) as server:
+        for role in ("read", "triage"):
+            user = {"Authorization": f"Bearer {TOKENS[role]}"}
+            assert server.ask("/measure", "GET", None, **user).status == 403
+            assert "/measure" not in server.ask("/", "GET", None, **user).text
+            for path in paths:
+                assert post(server, path, fields, **user).status == 403
+        assert post(server, "/measure", fields).status == 401
+        user = {"Authorization": f"Bearer {TOKENS['run']}", "Accept": "application/json"}
+        assert post(server, "/measure", fields, **user).json["problems"].keys() == {"trial"}
+        assert "/measure" in server.ask("/", "GET", None, **run).text
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_another_site_and_a_page_without_its_token_start_nothing(server: Server, place: Path) -> None:
+    fields = {"target": str(place / "runs"), **SOUND}
+    assert post(server, "/measure", fields).status == 403
+    assert post(server, "/measure", {**fields, "csrf": "0" * 64}).status == 403
+    sound = {**fields, "csrf": token_of(server.ask("/measure").text)}
+    assert post(server, "/measure", sound, Origin="http://evil.example").status == 403
+    assert post(server, "/measure", sound, Sec_Fetch_Site="cross-site").status == 403
+    token = {"csrf": sound["csrf"]}
+    assert post(server, "/measure/unknown", token).status == 404
+    assert post(server, "/experiment/unknown/cancel", token).status == 404
+
+
+ANOTHER = """
+import os, re, sys, urllib.error, urllib.request
+url, form = sys.argv[1:]
+page = urllib.request.urlopen(url + "measure").read().decode()
+token = re.search(r'name="csrf" value="([0-9a-f]+)"', page)[1]
+for user in (0, 65534):  # the first one also loads what the second one may not read
+    os.setuid(user)
+    try:
+        urllib.request.urlopen(url + "measure", (form + "&csrf=" + token).encode())
+    except urllib.error.HTTPError as error:
+        print(error.code, error.read().decode())
+"""
+
+
+@pytest.mark.root
+@pytest.mark.beside
+def test_another_user_of_this_machine_starts_nothing_without_a_login(server: Server, place: Path) -> None:
+    form = urlencode({**SOUND, "target": str(place / "runs"), "trial": "no"})
+    done = subprocess.run(
+        [sys.executable, "-c", ANOTHER, server.url, form], capture_output=True, text=True, timeout=60, check=True
+    )
+    own, _, others = done.stdout.partition("403 ")
+    assert own.startswith("422 "), done
+    assert "only the user who runs this server" in others
+
+
+def test_the_kernel_says_who_is_at_the_other_end(server: Server) -> None:
+    import socket
+
+    with socket.create_connection((server.host, server.port)) as connection:
+        assert owners_of(connection.getsockname()[1], server.port) == {os.geteuid()}
+    assert owners_of(1, server.port) == set()
+
+
+def filled(page: Page, **fields: str) -> None:
+    labels = {
+        "size": "How much of it",
+        "depth": "Queue depth",
+        "setting": "Setting 1",
+        "a": "Setting 1 of variant 1",
+        "b": "Setting 1 of variant 2",
+        "budget": "Time in all",
+        "trial": "One trial",
+        "ramp": "Warm-up",
+    }
+    for name, value in fields.items():
+        page.get_by_label(labels[name], exact=name in ("setting", "a", "b")).fill(value)
+
+
+@pytest.mark.fio
+@pytest.mark.beside
+def test_without_scripts_an_experiment_is_composed_planned_started_and_ended(browser: Browser, tmp_path: Path) -> None:
+    """The server is killed meanwhile, and another one ends what the first one started."""
+    (tmp_path / "runs").mkdir()
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 900})
+    page = context.new_page()
+    with serving("--folders", "runs", "--write", cwd=tmp_path) as server:
+        page.goto(server.url)
+        page.get_by_role("link", name="Measure").click()
+        filled(page, size="4m", depth="", setting="block.nope", a="1", budget="soon", trial="250ms", ramp="0")
+        page.get_by_role("button", name="Show the plan").click()
+        assert page.get_by_role("alert").inner_text().startswith("2 things are wrong")
+        assert page.locator("[aria-invalid]").count() == 2
+        assert "500ms, 5s, 30m" in page.locator("#wrong-budget").inner_text()
+        filled(page, setting="fio.rate_iops", a="500", b="400", budget="10m")
+        page.get_by_role("button", name="Show the plan").click()
+        plan = page.locator("main").inner_text().replace("\u00a0", " ")
+        assert "1 cell, 2 variants, at most" in plan
+        assert "Nothing was measured or changed." in plan
+        assert "a scratch file of 4 MiB" in plan
+        assert "fio rate_iops = 400" in plan
+        assert not (tmp_path / "runs" / "started").exists()
+        page.get_by_role("link", name="Change it").click()
+        assert page.get_by_label("Setting 1 of variant 2", exact=True).input_value() == "400"
+        page.get_by_role("button", name="Show the plan").click()
+        planned = page.url
+        page.get_by_role("button", name="Start measuring").click()
+        until(lambda: list((tmp_path / "runs" / "started").glob("*/journal.jsonl")))
+        (journal,) = (tmp_path / "runs" / "started").glob("*/journal.jsonl")
+        until(lambda: b'"finished"' in journal.read_bytes())
+        page.goto(planned)
+        assert "/experiment/" in page.url
+        server.process.kill()
+        server.process.wait()
+    lines = journal.read_bytes().count(b"\n")
+    until(lambda: journal.read_bytes().count(b"\n") > lines + 1)
+    with serving("--folders", "runs", "--write", cwd=tmp_path) as again:
+        (one,) = again.json("/")["results"]
+        assert one["state"] == "running"
+        page.goto(f"{again.url}experiment/{one['id']}")
+        page.get_by_role("button", name="End it now").click()
+        until(lambda: b'"interrupted"' in journal.read_bytes())
+        token = token_of(again.ask("/measure").text)
+        until(lambda: post(again, f"/experiment/{one['id']}/cancel", {"csrf": token}).status == 409)
+    context.close()
+    assert len(list((tmp_path / "runs" / "started").glob("*/journal.jsonl"))) == 1
+
+
+@pytest.mark.fio
+@pytest.mark.beside
+def test_a_plan_is_its_owners_starts_once_and_says_why_it_could_not(server: Server, place: Path) -> None:
+    answer = proposed(server, place, {"question": "<script>alert(1)</script>"})
+    assert answer.status == 303
+    path = answer.headers["location"]
+    plan = server.json(path)
+    assert plan["plan"]["experiment"]["variants"][1]["options"] == [["rate_iops", "400"]]
+    page = server.ask(path).text
+    assert "<script>alert" not in page
+    token = {"csrf": token_of(page)}
+    (place / "runs" / "iodelta-scratch").write_text("somebody else's")
+    try:
+        assert post(server, path, token).status == 303
+        assert post(server, path, token).status == 303
+        until(lambda: not server.json(path)["running"])
+    finally:
+        (place / "runs" / "iodelta-scratch").unlink()
+    failed = server.ask(path)
+    assert failed.status == 422
+    assert "where iodelta makes a directory" in failed.text
+    assert len(list((place / "runs" / "started").glob("*.toml"))) == 1
+    seed = plan["plan"]["seed"]
+    (file,) = (place / "runs" / "started").glob("*.toml")
+    assert f"seed = {seed}" in file.read_text()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (1920, "dark")])
+def test_the_form_fits_and_can_be_filled_in_by_all(browser: Browser, server: Server, width: int, scheme: str) -> None:
+    colors: Any = scheme
+    visit = Visit(browser.new_page(viewport={"width": width, "height": 900}, color_scheme=colors), server.url)
+    page = visit.open("/measure")
+    page.locator("details summary").click()
+    assert page.get_by_text("fio.NAME").is_visible()
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_label("Time in all").fill("soon")
+    page.keyboard.press("Enter")
+    page.get_by_role("alert").wait_for()
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert [one for one in visit.wrong if "422" not in one] == []
+    page.close()
+
+
+NIGHTLY = """
+margin = "5%"
+[target]
+size = "4m"
+[workload]
+rw = "randread"
+bs = "4k"
+ioengine = "psync"
+[variant.old]
+role = "reference"
+"fio.rate_iops" = "500"
+[variant.new]
+"fio.rate_iops" = "{rate}"
+[design]
+trial = "0.2s"
+ramp = "0s"
+blocks = 2
+budget = "60s"
+metrics = ["read.iops"]
+[subject]
+commit = "{commit}"
+"""
+
+
+def make_nights(place: Path, head: str = "") -> Path:
+    """A history of 40 nights with a step, whose 20th and 21st have folders; ``head`` stands above their texts."""
+    for number, rate in ((19, 500), (20, 400)):
+        text = head + NIGHTLY.format(rate=rate, commit=f"{number:040x}")
+        carried(place / "nights" / str(number), -0.2, text=text, blocks=2, secret=False)
+    (place / "runs").mkdir()
+    (place / "history").mkdir()
+    store = Store(url_of(place / "history" / "history.db"))
+    store.prepare()
+    for number in range(40):
+        one = night(number, r=0.2 * (number >= 20), folder=str(place / "nights" / str(number)))
+        points = tuple(msgspec.structs.replace(point, cell="randread 4k") for point in one.points)
+        store.add(msgspec.structs.replace(one, points=points))
+    store.close()
+    return place
+
+
+@pytest.mark.fio
+@pytest.mark.beside
+def test_an_alert_is_confirmed_and_two_nights_are_measured_from_their_pages(browser: Browser, tmp_path: Path) -> None:
+    nights = make_nights(tmp_path)
+    with serving("--folders", "runs", "--history", "history", "--write", cwd=nights) as server:
+        visit = Visit(browser.new_page(color_scheme="dark"), server.url)
+        (alert,) = server.json("/triage")["alerts"]
+        page = visit.open(f"/alert/{alert['id']}")
+        page.get_by_role("button", name="Plan the confirmation").click()
+        assert f"Alert {alert['id']}" in page.locator("h1").inner_text()
+        assert "good (baseline), bad" in page.locator("main").inner_text()
+        assert violations(page) == []
+        page.get_by_role("button", name="Start measuring").click()
+        page.get_by_role("button", name="End it now").wait_for()
+        folder = nights / "history" / "confirmations" / f"{alert['id']}-1"
+        until(lambda: b'"finished"' in (folder / "journal.jsonl").read_bytes())
+        page.get_by_role("button", name="End it now").click()
+        until(lambda: b'"interrupted"' in (folder / "journal.jsonl").read_bytes())
+        written = Log(nights / "history" / "decisions.jsonl").entries()[0]
+        assert [one.folder for one in written if isinstance(one, Confirming)] == [str(folder)]
+        assert not [one for one in written if isinstance(one, Confirmed)]
+        (line,) = server.json("/matrix")["series"]
+        page = visit.open(f"/compare?a={line['id']}-experiment-19&b={line['id']}-experiment-20")
+        page.get_by_role("button", name="Measure these two").click()
+        assert "another with b than with a?" in page.locator("h1").inner_text()
+        assert "a (baseline), b" in page.locator("main").inner_text()
+        assert visit.wrong == []
+        page.close()
+
+
+def test_nights_that_a_page_may_not_repeat_are_left_to_the_command_line(tmp_path: Path) -> None:
+    nights = make_nights(tmp_path, 'machine = "ssh:elsewhere"\n')
+    with serving("--folders", "runs", "--history", "history", "--write", cwd=nights) as server:
+        (alert,) = server.json("/triage")["alerts"]
+        token = {"csrf": token_of(server.ask("/measure").text)}
+        answer = post(server, f"/alert/{alert['id']}/confirm", token, Accept="application/json")
+        assert answer.status == 404
+        assert f"iodelta history confirm {alert['id']} --history history" in answer.json["remedy"]
+    assert not (nights / "history" / "confirmations").exists()
