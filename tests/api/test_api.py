@@ -24,8 +24,9 @@ from iodelta.errors import IodeltaError
 ROOT = Path(__file__).parents[2]
 
 STABLE = (
-    *("Audit", "Comparison", "Experiment", "History", "IodeltaError", "MeasureError", "RefusedError", "RequestError"),
-    *("Series", "audit", "compare", "open", "open_history", "read", "run"),
+    *("Agreement", "Audit", "Comparison", "Experiment", "Fleet", "FleetRun", "History", "IodeltaError", "MeasureError"),
+    *("RefusedError", "RequestError", "Series", "agreement", "audit", "compare", "open", "open_fleet", "open_history"),
+    *("read", "run"),
 )
 """Names that a program may rely on. One that goes is deprecated first: it raises a DeprecationWarning for a minor
 version."""
@@ -67,7 +68,7 @@ def test_the_stable_names_are_there() -> None:
     assert tuple(sorted(api.__all__)) == STABLE
     assert all(getattr(api, name) for name in STABLE)
     assert set(EXPERIMENT) <= set(dir(api.Experiment))
-    for name in ("open", "run", "compare", "read", "open_history"):
+    for name in ("open", "run", "compare", "read", "open_history", "open_fleet", "agreement"):
         assert getattr(iodelta, name) is getattr(api, name)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         iodelta.nothing  # noqa: B018
@@ -194,6 +195,47 @@ for series in iodelta.open_history("h").series(metric="read.iops"):
     frame: polars.DataFrame = series.points()
 reveal_type(x.state)
 """
+
+
+def test_hosts_say_together_what_the_command_says(tmp_path: Path) -> None:
+    hosts = [tmp_path / name for name in ("stor1", "stor2", "stor3")]
+    for seed, host in enumerate(hosts, 1):
+        carried(host, -0.2, seed=seed)
+    together = iodelta.agreement(*hosts)
+    assert {row.word for row in together.rows} == {"regression everywhere"}
+    assert together.exit_code == 1
+    assert together.answer in said("fleet", "report", *hosts, "--format", "markdown")
+    assert together.table().height == len(said("fleet", "report", *hosts, "--format", "csv").splitlines()) - 1
+    assert together._repr_html_().startswith("<iframe ")
+    with pytest.raises(api.RequestError, match="no hosts"):
+        iodelta.agreement()
+
+
+def test_a_fleet_is_run_as_by_the_command_and_what_was_measured_on_its_hosts_is_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        f"[host.stor{n}]\nssh = 'stor{n}.invalid'\ntags = ['rack{n}']\ntargets.nvme = '/dev/sdb'\n" for n in (1, 2, 3)
+    ]
+    (tmp_path / "fleet.toml").write_text("".join(lines))
+    (tmp_path / "ask.toml").write_text(
+        "[target]\npath = 'class:nvme'\n[workload]\nrw = 'randread'\n[variant.a]\ncpus = '0'\n[variant.b]\ncpus = '1'\n"
+    )
+    fleet = iodelta.open_fleet()
+    assert [host.name for host in fleet.hosts("rack1,stor3")] == ["stor1", "stor3"]
+    ran = fleet.run("ask.toml", hosts="stor1", folder="night", patience="1s")
+    assert (ran.path, ran.exit_code) == (Path("night"), 4)
+    (host,) = ran.status.hosts
+    assert (host.name, host.state in ("lost", "failed")) == ("stor1", True)
+    assert fleet.run("night", patience="1s").exit_code == 4, "a folder is continued"
+    with pytest.raises(api.IodeltaError, match=r"no host .* been measured|nothing"):
+        ran.agreement()
+    with pytest.raises(api.RequestError, match="no host or tag is called 'nobody'"):
+        fleet.run("ask.toml", hosts="nobody")
+    with pytest.raises(api.RequestError, match="cannot read the inventory"):
+        iodelta.open_fleet("other.toml")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_program_of_a_user_is_checked_by_strict_mypy(tmp_path: Path) -> None:

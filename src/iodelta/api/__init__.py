@@ -15,40 +15,68 @@ from typing import TYPE_CHECKING
 from iodelta.errors import IodeltaError, MeasureError, RefusedError, RequestError
 
 if TYPE_CHECKING:
-    from iodelta.api.calls import audit, compare, open, open_history, read, run
+    from iodelta.api.calls import (
+        agreement,
+        audit,
+        compare,
+        open,
+        open_fleet,
+        open_history,
+        read,
+        run,
+    )
+    from iodelta.api.fleets import Agreement, Fleet, FleetRun
     from iodelta.api.histories import History, Series
     from iodelta.api.results import Audit, Comparison, Experiment
 
 __all__ = [
+    "Agreement",
     "Audit",
     "Comparison",
     "Experiment",
+    "Fleet",
+    "FleetRun",
     "History",
     "IodeltaError",
     "MeasureError",
     "RefusedError",
     "RequestError",
     "Series",
+    "agreement",
     "audit",
     "compare",
     "open",
+    "open_fleet",
     "open_history",
     "read",
     "run",
 ]
 
-_CALLS = ("audit", "compare", "open", "open_history", "read", "run")
-_RESULTS = ("Audit", "Comparison", "Experiment")
+_PLACES = {
+    "Agreement": "fleets",
+    "Audit": "results",
+    "Comparison": "results",
+    "Experiment": "results",
+    "Fleet": "fleets",
+    "FleetRun": "fleets",
+    "History": "histories",
+    "Series": "histories",
+    "agreement": "calls",
+    "audit": "calls",
+    "compare": "calls",
+    "open": "calls",
+    "open_fleet": "calls",
+    "open_history": "calls",
+    "read": "calls",
+    "run": "calls",
+}
+"""Name -> the module of this package that has it."""
 
 
 def __getattr__(name: str) -> object:
     """The names are loaded when they are used, so that importing this costs nothing."""
     import importlib
 
-    if name in _CALLS:
-        return getattr(importlib.import_module("iodelta.api.calls"), name)
-    if name in _RESULTS:
-        return getattr(importlib.import_module("iodelta.api.results"), name)
-    if name in ("History", "Series"):
-        return getattr(importlib.import_module("iodelta.api.histories"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)

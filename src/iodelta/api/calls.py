@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +14,7 @@ from iodelta.errors import RequestError
 if TYPE_CHECKING:
     import polars
 
+    from iodelta.api.fleets import Agreement, Fleet
     from iodelta.api.histories import History
     from iodelta.lab.progress import Watcher
 
@@ -120,6 +119,27 @@ def open_history(
     return opened(os.fspath(place), Path(log) if log is not None else None)
 
 
+def open_fleet(inventory: Path_ = "fleet.toml") -> Fleet:
+    """The hosts that an inventory names. Raises RequestError for one that cannot be read."""
+    from iodelta.api.fleets import Fleet
+
+    return Fleet(inventory)
+
+
+def agreement(*folders: Path_) -> Agreement:
+    """What hosts that measured one plan say together, as ``iodelta fleet report``: folders of hosts, or fleet folders.
+
+    Raises RequestError, MeasureError.
+    """
+    from iodelta.api.fleets import Agreement, agreed
+
+    if not folders:
+        raise RequestError(
+            "there are no hosts to join", remedy="name folders of hosts, or a fleet's"
+        )
+    return Agreement(agreed([os.fspath(folder) for folder in folders]))
+
+
 def run(
     path: Path_,
     *,
@@ -146,6 +166,7 @@ def run(
     MeasureError.
     """
     from iodelta.api.measuring import Asked, begin, go_on
+    from iodelta.lab.signals import stop_on_signals
 
     asked = Asked(
         machines=(machine,) if isinstance(machine, str) and machine else tuple(machine),
@@ -164,7 +185,7 @@ def run(
         wait=wait,
         watcher=watcher,
     )
-    with _stop() as stop:
+    with stop_on_signals() as stop:
         if Path(path).is_dir():
             if folder is not None:
                 raise RequestError(
@@ -179,15 +200,3 @@ def run(
             else Path(time.strftime("iodelta-%Y%m%d-%H%M%S"))
         )
         return Experiment(begin(Path(path), place, asked, stop).path)
-
-
-@contextlib.contextmanager
-def _stop() -> Iterator[Callable[[], bool]]:
-    """Signals end a run cleanly; only the main thread may listen to them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    from iodelta.lab.signals import stop_on_signals
-
-    with stop_on_signals() as stop:
-        yield stop

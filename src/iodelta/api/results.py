@@ -40,7 +40,7 @@ def frame_of(result: Result) -> polars.DataFrame:
     )
 
 
-class _Told:
+class Told:
     """What every result can be asked."""
 
     def __init__(self, result: Result) -> None:
@@ -98,7 +98,7 @@ class _Told:
         return f"<{type(self).__name__}: {self.answer}>"
 
 
-class Experiment(_Told):
+class Experiment(Told):
     """The folder of an experiment, complete or still being measured, or a bundle of one."""
 
     def __init__(self, path: Path) -> None:
@@ -197,7 +197,7 @@ def _bins(trial: Trial) -> Iterator[tuple[Any, ...]]:
                 yield (*named, direction.kind, what, low, high, count)
 
 
-class Comparison(_Told):
+class Comparison(Told):
     """Two sides or more, of any origin."""
 
     def __init__(
@@ -224,7 +224,7 @@ class Comparison(_Told):
         )
 
 
-class Audit(_Told):
+class Audit(Told):
     """What the rules find in results."""
 
     def __init__(self, result: Audited) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from iodelta.api.hosts import How, among, chosen_of, measured
 from iodelta.cli.files import print_document
 from iodelta.cli.fleet_check import command as check
 from iodelta.cli.fleet_options import (
@@ -18,10 +19,7 @@ from iodelta.cli.fleet_options import (
     FORMAT,
     HOSTS,
     INVENTORY,
-    How,
-    among,
-    chosen_of,
-    scheduled,
+    say,
     scheduling,
 )
 from iodelta.cli.fleet_report import command as report
@@ -94,17 +92,6 @@ def run(
     """
     if spread:
         _spread(what, chosen_of(inventory, expression), destroy, in_use, place, format_)
-    from iodelta.fleet.folder import FleetFolder, question
-    from iodelta.fleet.status import status_of
-
-    if what.is_dir():
-        if place is not None:
-            raise RequestError("the fleet folder is given already", place="--folder")
-        files = None
-        place, hosts = what, among(FleetFolder.open(what), expression)
-    else:
-        files, hosts = question(what), chosen_of(inventory, expression)
-        place = place or Path(f"iodelta-fleet-{what.stem}")
     how = How(
         destroy=destroy,
         scheduler=scheduler,
@@ -112,8 +99,9 @@ def run(
         in_use=in_use,
         patience=patience,
     )
-    folder = scheduled(place, hosts, files, how)
-    answer = status_of(folder, hosts)
+    answer = measured(
+        what, place, lambda: chosen_of(inventory, expression), expression, how, say
+    )
     _deliver(answer, format_)
     sys.exit(answer.exit_code)
 

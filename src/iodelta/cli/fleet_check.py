@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iodelta.api.hosts import How, chosen_of, scheduled
 from iodelta.cli.files import print_document
 from iodelta.cli.fleet_options import (
     AT_ONCE,
@@ -17,9 +18,7 @@ from iodelta.cli.fleet_options import (
     HOSTS,
     INVENTORY,
     SCHEDULER,
-    How,
-    chosen_of,
-    scheduled,
+    say,
 )
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ def _with_placebo(
     if not good:
         return answer
     path = place or Path(time.strftime("iodelta-fleet-check-%Y%m%d-%H%M%S"))
-    folder = scheduled(path, good, placebo(files, budget), how)
+    folder = scheduled(path, good, placebo(files, budget), how, say)
     steps = {}
     for one in status_of(folder, good).hosts:
         ok = one.state == "done"

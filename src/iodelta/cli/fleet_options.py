@@ -1,20 +1,20 @@
-"""What commands about a fleet share: options, the choice of hosts, and one call of the coordinator."""
+"""What commands about a fleet share: options, and what they say."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from iodelta.api.hosts import How, chosen_of
 from iodelta.errors import RequestError
 
 if TYPE_CHECKING:
-    from iodelta.fleet.folder import FleetFolder
     from iodelta.fleet.host import FleetHost
 
 INVENTORY = click.option(
@@ -79,28 +79,6 @@ FORMAT = click.option(
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class How:
-    """How hosts are scheduled, as it was asked for."""
-
-    destroy: tuple[str, ...] = ()
-    """``HOST:DEVICE`` words."""
-    scheduler: str = ""
-    at_once: int = 50
-    in_use: str = "wait"
-    patience: str = "15m"
-
-    @property
-    def waits(self) -> float:
-        """Seconds of patience. Raises RequestError."""
-        from iodelta.experiment import seconds
-
-        try:
-            return seconds(self.patience)
-        except ValueError as error:
-            raise RequestError(str(error), place="--patience") from error
-
-
 def scheduling(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of how hosts are scheduled."""
     for option in (AT_ONCE, SCHEDULER, PATIENCE, IN_USE):
@@ -150,58 +128,8 @@ def _refuse_given(*names: str) -> None:
             )
 
 
-def chosen_of(inventory: Path, expression: str | None) -> tuple[FleetHost, ...]:
-    """The hosts of an inventory that an expression names. Raises RequestError."""
-    from iodelta.fleet.choice import chosen
-    from iodelta.fleet.entry import ALL
-    from iodelta.fleet.inventory import load
-
-    return chosen(load(inventory), ALL if expression is None else expression)
-
-
-def among(folder: FleetFolder, expression: str | None) -> tuple[FleetHost, ...]:
-    """Hosts of a fleet folder."""
-    from iodelta.fleet.choice import chosen
-    from iodelta.fleet.entry import ALL
-
-    hosts = sorted(folder.hosts().values(), key=lambda host: host.name)
-    return chosen(hosts, ALL if expression is None else expression)
-
-
-def scheduled(
-    path: Path,
-    hosts: tuple[FleetHost, ...],
-    files: Mapping[str, bytes] | None,
-    how: How,
-) -> FleetFolder:
-    """Schedule a fleet to its end. ``files`` are those of the question; None: the one that is there."""
-    from iodelta.fleet.checking import destroyed
-    from iodelta.fleet.cluster import workers
-    from iodelta.fleet.coordinator import Coordinator, Policy
-    from iodelta.fleet.folder import FleetFolder
-    from iodelta.lab.signals import stop_on_signals
+def say(text: str) -> None:
+    """A line about the hosts, for a person, where it disturbs no result."""
     from iodelta.study.words import inert
 
-    def say(text: str) -> None:
-        click.echo(inert(text), err=True)
-
-    policy = Policy(
-        "skip" if how.in_use == "skip" else "wait",
-        how.waits,
-        destroyed(how.destroy, hosts),
-    )
-    folder = FleetFolder(path)
-    folder.make()
-    with (
-        folder.journal.held(),
-        stop_on_signals() as stop,
-        workers(how.scheduler, min(how.at_once, len(hosts))) as (client, most),
-    ):
-        if files is not None:
-            folder.fix(files)
-        folder.join(hosts)
-        say(f"fleet folder {path}")
-        Coordinator(
-            folder, hosts, policy, client=client, most=most, stop=stop, say=say
-        ).run()
-    return folder
+    click.echo(inert(text), err=True)

@@ -9,7 +9,6 @@ import click
 
 from iodelta.cli.delivery import VERDICT_FORMATS, deliver, delivered
 from iodelta.cli.gate import Words, exit_code, gated
-from iodelta.errors import pasted
 from iodelta.report.stories.story import Detail
 
 EXAMPLES = """
@@ -52,13 +51,10 @@ def command(
     Exit codes: 0 reported, 2 the request is wrong, 4 there is nothing to report. With --exit-code also 1 a regression
     everywhere, on average, or on some host for sure, and 3 inconclusive.
     """
-    from iodelta.fleet.measured import hosts_in
+    from iodelta.api.fleets import agreed
     from iodelta.report.formats.charts.fleet import charts_of_fleet
-    from iodelta.study.fleet import fleet_account
 
-    again = f"iodelta fleet report {' '.join(map(pasted, folders))}"
-    measured, left = hosts_in(folders)
-    found = fleet_account(measured, (again,), left)
+    found = agreed(folders)
     deliver(
         found,
         lambda: charts_of_fleet(found),

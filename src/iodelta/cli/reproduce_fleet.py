@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from msgspec.structs import replace
 
+from iodelta.api.hosts import How, scheduled
 from iodelta.cli.contact import contact
-from iodelta.cli.fleet_options import How, OnFleet, scheduled
+from iodelta.cli.fleet_options import OnFleet, say
 from iodelta.cli.reproducing import accept, measured, plan_of, prepared_for, show_plan
 from iodelta.errors import (
     IodeltaError,
@@ -83,7 +84,7 @@ def reproduce_on(
         files = _accepted(asked, output, error=error)
     if asked.dry_run:
         sys.exit(0)
-    folder = scheduled(asked.place, asked.fleet.hosts, files, asked.how)
+    folder = scheduled(asked.place, asked.fleet.hosts, files, asked.how, say)
     found = _found(folder, asked)
     output(found, lambda: charts_of_fleet(found.fleet))
     keep(folder.place(one.host) for one in found.hosts if one.word != "not measured")

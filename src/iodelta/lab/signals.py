@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
@@ -12,8 +13,12 @@ from types import FrameType
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
     """A question, "has the user asked to stop?", true from the first signal on. More signals change nothing.
 
-    A signal that is ignored when the run begins stays ignored: so nohup works, and a shell's ``&``.
+    A signal that is ignored when the run begins stays ignored: so nohup works, and a shell's ``&``. Python lets only
+    its main thread listen to signals: in another one nobody asks.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
     asked: list[int] = []
 
     def ask(number: int, frame: FrameType | None) -> None:
