@@ -140,6 +140,20 @@ def steps_of(action: Mapping[str, Any], given: Mapping[str, str], github: Mappin
             yield {**step, "env": {key: filled(value, values) for key, value in step.get("env", {}).items()}}
 
 
+def test_the_action_installs_the_copy_of_iodelta_that_it_is_part_of(tmp_path: Path) -> None:
+    """A name that nobody has taken in an index is anybody's to take."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    github = {"event.pull_request.base.sha": "1", "event.pull_request.number": "", "sha": "2", "token": ""}
+    first = next(iter(steps_of(action, {"experiment": "bench.toml"}, {**github, "repository": "owner/project"})))
+    (tmp_path / "python3").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "python3").chmod(0o755)
+    own = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_ACTION_PATH": "/actions/owner/iodelta"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", first["run"]], env={**own, **first["env"]}, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["-m", "pip", "install", "--quiet", "/actions/owner/iodelta"], done.stderr
+
+
 def test_the_action_comments_the_verdict_and_fails_for_a_regression_only(
     repository: Repository, slower: bool, tmp_path: Path
 ) -> None:
