@@ -34,8 +34,10 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Names of ``iodelta.api``, loaded when they are used. ``audit`` is not among them: it is a package of this one."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from iodelta import api
+    import importlib
 
-    return getattr(api, name)
+    if name != "api":  # which `from iodelta import api` asks for before it is loaded
+        api = importlib.import_module(f"{__name__}.api")
+        if name in __all__ or name in api.RENAMED:
+            return api.found(name, 2)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -74,6 +74,14 @@ def test_the_stable_names_are_there() -> None:
         iodelta.nothing  # noqa: B018
 
 
+def test_a_name_of_the_version_before_works_and_says_what_it_is_called_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(api.RENAMED, "load", "open")
+    for place in (api, iodelta):
+        with pytest.warns(DeprecationWarning, match=r"^iodelta\.api\.load is now open") as warned:
+            assert place.load is api.open
+        assert warned[0].filename == __file__, "it is shown at the line that uses the name"
+
+
 def test_importing_it_loads_nothing() -> None:
     code = "import sys, iodelta, iodelta.api; print(sorted({'numpy', 'polars', 'click', 'msgspec'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -72,11 +72,25 @@ _PLACES = {
 }
 """Name -> the module of this package that has it."""
 
+RENAMED: dict[str, str] = {}
+"""A name of the minor version before -> what it is called now. It works, with a DeprecationWarning, until the next."""
 
-def __getattr__(name: str) -> object:
-    """The names are loaded when they are used, so that importing this costs nothing."""
+
+def found(name: str, level: int) -> object:
+    """What a name stands for; a deprecation is shown ``level`` callers up. Raises AttributeError, as Python wants it."""
     import importlib
+    import warnings
 
+    if name in RENAMED:
+        now = RENAMED[name]
+        text = f"{__name__}.{name} is now {now}; the old name goes with the next minor version"
+        warnings.warn(text, DeprecationWarning, stacklevel=level + 1)
+        return found(now, level)
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def __getattr__(name: str) -> object:
+    """The names are loaded when they are used, so that importing this costs nothing."""
+    return found(name, 2)
