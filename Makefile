@@ -1,6 +1,6 @@
 # make demo: measure small reads against large ones on a scratch file. make test: everything CI runs; what measures or sets
 # something on this machine has it to itself.
-.PHONY: demo test check native docs man kernel-bisect ssh-reboot clean
+.PHONY: demo test check native docs man packages kernel-bisect ssh-reboot clean
 
 demo:
 	@scripts/setup demo
@@ -34,6 +34,11 @@ man:
 	@scripts/setup demo
 	@.venv/bin/python scripts/man man/man1
 	@echo "man -M $(CURDIR)/man iodelta"
+
+# Wheels, sdists, a package of Debian and a container image, into dist/; see docs/install.md.
+packages:
+	@scripts/setup packages
+	@scripts/package all
 
 # Real kernels, built and booted: an hour the first time, goes on where it was; see benchmarks/kernel_bisect.
 kernel-bisect:
