@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 import vl_convert
-from fio_files import write
+from fio_files import document, write
 from scipy.stats import binom
 
 from iodelta.audit import audit
@@ -99,6 +100,20 @@ def test_the_knee_is_where_more_depth_brings_latency_alone(tmp_path: Path) -> No
     times = [row["value"] for row in figure.rows]
     assert rates == [1000, 4000, 16_000, 64_000, 64_000]
     assert times == pytest.approx([1, 1, 1, 1, 4])
+
+
+def test_the_jobs_of_one_file_share_charts(tmp_path: Path) -> None:
+    """A chart of a single bar for each job would say less than the table."""
+    jobs = [document(1000.0 + at, name=f"job{at}")["jobs"][0] for at in range(64)]
+    (tmp_path / "all.json").write_text(json.dumps(document() | {"jobs": jobs}))
+    layout = read_layout(tmp_path)
+    made = [figure for figure in drawn(layout).values() if figure.name.startswith("values-read-iops")]
+    assert [len(figure.rows) for figure in made] == [MOST, 64 - MOST]
+    assert len({figure.title for figure in made}) == 2, "regions need names of their own"
+    rows = sorted(row["value"] for figure in made for row in figure.rows)
+    assert rows == [1000.0 + at for at in range(64)]
+    groups = {row.group for row in shown(layout, audit(entry.run for entry in layout.entries)).rows}
+    assert {group.count("randread") for group in groups} == {1}, "what a job and its workload both say is said once"
 
 
 def test_cells_stand_in_numeric_order_whatever_order_files_have() -> None:

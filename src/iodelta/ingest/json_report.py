@@ -126,7 +126,11 @@ def _decoded(
     except _UNDECODED:
         document, lost = lenient(RawDocument, tolerant(text))
     if lost:
-        explanation = f"{lost} values of this JSON are not of the type that fio writes there, and were omitted"
+        are, were = ("is", "was") if lost == 1 else ("are", "were")
+        explanation = (
+            f"{plural(lost, 'value')} of this JSON {are} not of the type that fio "
+            f"writes there, and {were} omitted"
+        )
         findings = [
             *findings,
             Finding("read.damaged", "warning", _where(place), explanation),

@@ -246,7 +246,7 @@ def _group_of(entry: Entry) -> str:
     said = run_name(entry.run) or entry.run.jobname
     cell, rest = entry.cell, group_of(entry.run)
     words = iter(said.split())
-    if cell.startswith(said):
+    if cell.startswith(said) or cell.endswith(f" {said}"):
         rest = rest.removeprefix(said).lstrip(", ")
     elif all(word in words for word in cell.split()):
         cell = ""

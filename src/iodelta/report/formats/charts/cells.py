@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from statistics import median
 from typing import Any
 
@@ -20,6 +20,9 @@ from iodelta.verdict.metrics import LARGE_BLOCK
 
 MOST = 40
 """Rows of one chart; more cells get more charts."""
+
+FEW = 4
+"""A panel with fewer cells shares its chart with others: dozens of charts of one bar each say less than a table."""
 
 COLORS = 7
 """Variants that colours tell apart; more are told apart by the names of their rows."""
@@ -54,10 +57,14 @@ def sheets(values: Values, held: Iterable[str]) -> Iterator[Sheet]:
     cells = set(held)
     places = [place for place in values.places if place.cell in cells]
     most = max(1, MOST // max(1, len(values.variants)))
-    groups = [places] if len(places) <= most else _by_panel(values, cells)
-    for group in groups:
+    if not places:
+        return
+    if len(places) <= most:
+        yield _sheet(places, places)
+        return
+    for group in _small_together(_by_panel(values, cells)):
         for part in _parts(group, most):
-            yield _sheet(part, group)
+            yield _sheet(part, group, among_others=True)
 
 
 def _by_panel(values: Values, cells: set[str]) -> list[list[Place]]:
@@ -67,6 +74,15 @@ def _by_panel(values: Values, cells: set[str]) -> list[list[Place]]:
         for places in values.panels().values()
     )
     return [places for places in panels if places]
+
+
+def _small_together(panels: Iterable[list[Place]]) -> Iterator[list[Place]]:
+    """Panels that follow each other as one group where each of them has few cells, others by themselves."""
+    for is_small, alike in groupby(panels, key=lambda panel: len(panel) < FEW):
+        if is_small:
+            yield list(chain.from_iterable(alike))
+        else:
+            yield from alike
 
 
 def _parts(group: Sequence[Place], most: int) -> Iterator[Sequence[Place]]:
@@ -85,11 +101,15 @@ def _parts(group: Sequence[Place], most: int) -> Iterator[Sequence[Place]]:
         yield part
 
 
-def _sheet(places: Sequence[Place], group: Sequence[Place]) -> Sheet:
+def _sheet(
+    places: Sequence[Place], group: Sequence[Place], *, among_others: bool = False
+) -> Sheet:
     """A chart of ``places``, which are all cells of ``group`` or some of them: then its panel says which."""
     panels = {place.panel for place in places}
     if len(panels) > 1:
-        return Sheet("", tuple(places), tuple(labels([place.cell for place in places])))
+        rows = labels([place.cell for place in places])
+        panel = f"{rows[0]} to {rows[-1]}" if among_others else ""
+        return Sheet(panel, tuple(places), tuple(rows))
     coordinates = [coordinate(place, places) for place in places]
     if len(set(coordinates)) < len(places):
         coordinates = [place.cell for place in places]
