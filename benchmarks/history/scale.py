@@ -4,6 +4,8 @@ along, and what is left when anything is killed at any time (S1 to S3)."""
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import multiprocessing
 import os
 import random
@@ -12,8 +14,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 import numpy as np
@@ -147,17 +153,20 @@ def _write(url: str, machine: int, nights: int, cells: int) -> None:
 
 
 def writers(url: str, count: int, nights: int, cells: int) -> str:
-    """S2: processes that all add, and one that scans; a row of a table."""
+    """S2: processes that all add, one that scans, and a server whose pages are asked for; a row of a table."""
     store = Store(url)
     store.prepare()
     begun = time.perf_counter()
     own = [multiprocessing.Process(target=_write, args=(url, machine, nights, cells)) for machine in range(count)]
-    for process in own:
-        process.start()
-    scans = 0
-    while any(process.is_alive() for process in own):
-        scan(store.lines(machine="stor00"))
-        scans += 1
+    with tempfile.TemporaryDirectory(prefix="iodelta-serve-") as place, _served(url, Path(place)) as address:
+        for process in own:
+            process.start()
+        reader, answers = _reader(address, lambda: any(process.is_alive() for process in own))
+        scans = 0
+        while any(process.is_alive() for process in own):
+            scan(store.lines(machine="stor00"))
+            scans += 1
+        reader.join()
     for process in own:
         process.join()
     lost = sum(process.exitcode != 0 for process in own)
@@ -165,7 +174,54 @@ def writers(url: str, count: int, nights: int, cells: int) -> str:
     kind = "PostgreSQL" if url.startswith("postgresql") else "SQLite"
     seconds = time.perf_counter() - begun
     store.close()
-    return f"| {kind} | {count} x {nights} | {there:,} | {lost} | {scans} | {seconds:.0f} s |"
+    pages = answers.count(HTTPStatus.OK)
+    errors = len(answers) - pages
+    return f"| {kind} | {count} x {nights} | {there:,} | {lost} | {scans} | {pages}, {errors} | {seconds:.0f} s |"
+
+
+PAGES = ("metrics", "metrics", "triage", "matrix")
+"""What is asked of the server in turn."""
+
+
+def _reader(address: str, goes_on: Callable[[], bool]) -> tuple[threading.Thread, list[int]]:
+    """A thread that asks for page after page, and the status of each answer."""
+    answers: list[int] = []
+
+    def read() -> None:
+        for page in itertools.cycle(PAGES):
+            if not goes_on():
+                return
+            answers.append(_status(f"{address}{page}"))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    return thread, answers
+
+
+@contextlib.contextmanager
+def _served(url: str, place: Path) -> Iterator[str]:
+    """Address of an ``iodelta serve`` of the history."""
+    history = [str(Path(url.removeprefix("sqlite:///")).parent)]
+    if url.startswith("postgresql"):
+        history = [url.replace("+psycopg", ""), "--log", str(place / "decisions.jsonl")]
+    words = ["-c", "from iodelta.cli.main import main; main()", "serve", "--port", "0", "--history", *history]
+    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True, cwd=place)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().split()[0]
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def _status(address: str) -> int:
+    try:
+        with urllib.request.urlopen(address, timeout=300) as answer:
+            answer.read()
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
 
 
 WORK = """
