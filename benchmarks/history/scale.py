@@ -320,7 +320,7 @@ def report(machines: int, nights: int, cells: int, kills: int, postgres: str, fo
         points = machines * nights * cells * len(METRICS)
         lines += [f"{points:,} points of {machines} machines in SQLite.", "", "| | wall | CPU |", "|---|---:|---:|"]
         lines += list(sizes(f"sqlite:///{place}/history.db", machines, nights, cells, folder))
-    lines += ["", "## S2: eight writers and a scan at the same time", ""]
+    lines += ["", "## S2: eight writers, a scan and a server at the same time", ""]
     lines += ["| database | writers x nights | there | failed writers | scans meanwhile | wall |"]
     lines += ["|---|---:|---:|---:|---:|---:|"]
     with tempfile.TemporaryDirectory(prefix="iodelta-scale-") as place:
