@@ -70,6 +70,8 @@ def stonewalled(*reports: tuple[int, int]) -> str:
         rates = {"one": 1000, "two": 500 + 10 * number}
         (one,), (two,) = (fio_files.document(rate, name=name)["jobs"] for name, rate in rates.items())
         one["read"]["runtime"], two["read"]["runtime"] = first, second
+        (begun,) = fio_files.document(500, name="two")["jobs"]  # extremes that a run had stay
+        two["read"] |= {name: value for name, value in begun["read"].items() if name.endswith("lat_ns")}
         made["jobs"] = [job | {"groupid": group, "elapsed": 11 + at} for group, job in enumerate((one, two))]
         text += json.dumps(made, indent=1) + "\n"
     return text

@@ -43,6 +43,20 @@ def counters(disk: Disk) -> tuple[str, int, int, int, int, int]:
     return (disk.name, disk.read_ios, disk.write_ios, disk.read_ticks, disk.write_ticks, disk.in_queue)
 
 
+def test_two_short_runs_within_one_second_are_two() -> None:
+    """``fio ... >> out.json`` twice, each done in 50 ms: the second was a little longer, its slowest I/O faster."""
+    numbers = '"min": {}, "max": {}, "mean": 100000.0, "stddev": 5.0, "N": 512'
+    job = (
+        '{{"fio version": "fio-3.33", "timestamp": 1700000000, "timestamp_ms": 17000000000{},'
+        ' "jobs": [{{"jobname": "a",'
+        ' "groupid": 0, "error": 0, "elapsed": 1, "read": {{"io_bytes": 2097152, "bw_bytes": 40000000, "iops": 9000.0,'
+        ' "runtime": {}, "total_ios": 512, "lat_ns": {{{}}}}}}}]}}\n'
+    )
+    first = job.format("00", 53, numbers.format(30_000, 4_000_000))
+    second = job.format("90", 55, numbers.format(31_000, 900_000))
+    assert [run.directions[0].runtime_ms for run in runs_of(first + second)] == [53, 55]
+
+
 def test_there_is_a_run_of_each_generation() -> None:
     assert len(FILES) == 10
 

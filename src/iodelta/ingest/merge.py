@@ -115,19 +115,31 @@ def _went_on(old: Direction, new: Direction, *, known: bool) -> bool:
     )  # fio < 3.30: a job's time ran on after its end, but for the last
     if is_shorter and not (known and (new.ios, new.bytes) == (old.ios, old.bytes)):
         return False
-    return (known and not is_shorter) or _could_grow(old, new)
+    if known and not is_shorter:  # two short runs may have begun within one second
+        return _extremes_widen(old, new)
+    return _could_grow(old, new)
+
+
+def _latencies(old: Direction, new: Direction) -> list[tuple[Latency, Latency]]:
+    """The latencies that both have."""
+    pairs = [
+        (getattr(old, name), getattr(new, name)) for name in ("slat", "clat", "lat")
+    ]
+    return [(a, b) for a, b in pairs if a is not None and b is not None]
+
+
+def _extremes_widen(old: Direction, new: Direction) -> bool:
+    """Whether the least and the greatest latency only moved outwards, as they do within a run."""
+    pairs = _latencies(old, new)
+    return all(b.max.high >= a.max.low and b.min.low <= a.min.high for a, b in pairs)
 
 
 def _could_grow(old: Direction, new: Direction) -> bool:
     """Whether ``new`` can be ``old`` and more: extremes move outwards only, and the rest at no unheard-of rate."""
-    pairs = [
-        (getattr(old, name), getattr(new, name)) for name in ("slat", "clat", "lat")
-    ]
-    known = [(a, b) for a, b in pairs if a is not None and b is not None]
-    if not all(b.max.high >= a.max.low and b.min.low <= a.min.high for a, b in known):
+    if not _extremes_widen(old, new):
         return False
     if old.bytes == new.bytes:
-        return all(a.mean.overlaps(b.mean) for a, b in known)
+        return all(a.mean.overlaps(b.mean) for a, b in _latencies(old, new))
     added = (new.bytes - old.bytes) * old.runtime_ms
     return added <= 5 * old.bytes * (new.runtime_ms - old.runtime_ms + 1)
 
