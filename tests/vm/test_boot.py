@@ -65,6 +65,15 @@ def test_a_guest_that_hangs_or_floods_its_console_is_ended(qemu: Path, tmp_path:
     assert len(found.console) == boot.TAIL
 
 
+def test_a_guest_that_computes_without_a_word_hangs_and_one_that_waits_does_not(qemu: Path, tmp_path: Path) -> None:
+    limits = boot.Limits(seconds=120, silent=0.2)
+    found = ended(qemu, 'echo begun >"$CONSOLE"; while :; do :; done', tmp_path, limits)
+    assert found.problem == "the guest hangs: no sign of progress in 0 s of CPU time"
+    assert found.console == ("begun",)
+    found = ended(qemu, "exec sleep 600", tmp_path, boot.Limits(seconds=1, silent=0.5))
+    assert found.problem == "the guest did not end within 1 s"
+
+
 def test_a_guest_does_not_outlive_iodelta_even_after_sigkill(qemu: Path, tmp_path: Path) -> None:
     qemu.write_text('#!/bin/sh\n[ "$1" = --version ] && { echo QEMU 7; exit; }\nexec sleep 600\n')
     qemu.chmod(0o755)

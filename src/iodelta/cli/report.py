@@ -28,6 +28,7 @@ from iodelta.study.words import inert
 
 if TYPE_CHECKING:
     from iodelta.ingest.layouts import Layout
+    from iodelta.path.judge import PathAccount
     from iodelta.report.cache import Charts
     from iodelta.report.formats.charts import Scale
     from iodelta.report.stories.kinds import Result
@@ -59,6 +60,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     cell: str
     functions: bool
     bill: bool
+    lines: bool
     reproducer: bool
     output: Path | None
     charts: Path | None
@@ -97,6 +99,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     help="For counted instructions: show locked instructions, fences, indirect calls.",
 )
 @click.option(
+    "--lines",
+    is_flag=True,
+    help="For --anatomy=sharing: show every cache line that moves between CPUs.",
+)
+@click.option(
     "--reproducer",
     is_flag=True,
     help="Print a shell script with the same trials that needs only fio.",
@@ -111,6 +118,7 @@ def command(
     cell: str,
     functions: bool,
     bill: bool,
+    lines: bool,
     reproducer: bool,
     output: Path | None,
     charts: Path | None,
@@ -133,6 +141,7 @@ def command(
         cell=cell,
         functions=functions,
         bill=bill,
+        lines=lines,
         reproducer=reproducer,
         output=output,
         charts=charts,
@@ -207,12 +216,17 @@ def _report_counted_path(request: Request) -> int:
             remedy="use --functions and --bill to see what changed",
         )
     account = counted(Folder.open(Path(request.path)))
+    _refuse_other_counts(request, account)
     page = request.format_ == "html"  # which has room for both
     _deliver(
         request,
         account,
         tuple,
-        Detail(functions=page or request.functions, bill=page or request.bill),
+        Detail(
+            functions=page or request.functions,
+            bill=page or request.bill,
+            lines=page or request.lines,
+        ),
     )
     return _code(request, account)
 
@@ -222,11 +236,12 @@ def _report_preparation(request: Request) -> int:
     from iodelta.report.derived import charts_of_preparation
     from iodelta.study.preparation import prepared
 
-    if request.cell or request.reproducer or request.functions or request.bill:
+    counts = request.functions or request.bill or request.lines
+    if request.cell or request.reproducer or counts:
         raise RequestError(
             "this folder contains the preparation of a disk, which has no trials",
             place=request.path,
-            remedy="omit --explain, --reproducer, --functions and --bill",
+            remedy="omit --explain, --reproducer, --functions, --bill and --lines",
         )
     disk = prepared(Folder.open(Path(request.path)))
     detail = Detail(folder=inert(pasted(request.path)), whole=request.verbose)
@@ -357,11 +372,28 @@ def _refuse_explanation_and_script(request: Request) -> None:
 
 
 def _refuse_counts(request: Request) -> None:
-    if request.functions or request.bill:
+    if request.functions or request.bill or request.lines:
         raise RequestError(
-            "functions and bills are counted with the instruction clock only",
+            "functions, bills and moved lines are counted with the instruction clock only",
             place=request.path,
             remedy="run `iodelta run --machine vm --clock instructions`, and report its folder",
+        )
+
+
+def _refuse_other_counts(request: Request, account: PathAccount) -> None:
+    """A folder holds counts of instructions, or of moved lines."""
+    sharing = account.anatomy == "sharing"
+    if sharing and (request.functions or request.bill):
+        raise RequestError(
+            "this folder contains moved cache lines, and no counts of instructions",
+            place=request.path,
+            remedy="use --lines; `iodelta run` without --anatomy=sharing counts functions and bills",
+        )
+    if request.lines and not sharing:
+        raise RequestError(
+            "this folder contains no moved cache lines",
+            place=request.path,
+            remedy="count them: `iodelta run --machine vm --clock instructions --anatomy=sharing`",
         )
 
 

@@ -28,6 +28,8 @@ Examples:
       --variant new:kernel=6.12 -- --rw=randread --bs=4k --direct=1     # reboots it for every variant of a block
   iodelta run --machine vm --clock instructions --variant old:kernel=6.1 --variant new:kernel=6.12 \\
       -- --rw=randread --bs=4k --direct=1 --ioengine=libaio,io_uring
+  iodelta run --machine vm --clock instructions --anatomy=sharing --variant wbt --variant off:block.wbt_lat_usec=0 \\
+      -- --rw=randread --bs=4k --direct=1
 """
 
 
@@ -45,6 +47,16 @@ Examples:
     "--clock",
     type=click.Choice(["wall", "instructions"]),
     help="What to measure: wall time, or instructions executed in the kernel (needs --machine vm; not time).",
+)
+@click.option(
+    "--anatomy",
+    type=click.Choice(["sharing"]),
+    help="With --clock instructions, count: sharing, which cache lines move between two CPUs for each I/O.",
+)
+@click.option(
+    "--cpus",
+    type=click.IntRange(2, 2),
+    help="CPUs of the guest with --anatomy=sharing (default: 2, which is all it can).",
 )
 @click.option(
     "--target",

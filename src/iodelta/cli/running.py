@@ -38,6 +38,9 @@ class Asked:
     names: tuple[str, ...] = ()
     """Of the machines."""
     clock: str | None = None
+    anatomy: str | None = None
+    cpus: int | None = None
+    """Of the guest in which moved cache lines are counted."""
     target: str = ""
     size: str = ""
     variants: tuple[str, ...] = ()
@@ -75,6 +78,8 @@ class Asked:
         lists = (self.fio, self.variants, self.conditions, self.names)
         words = (
             self.clock,
+            self.anatomy,
+            self.cpus,
             self.target,
             self.size,
             self.baseline,
@@ -96,6 +101,7 @@ class Asked:
                 "question": self.question,
                 "machine": self.names[0] if len(self.names) == 1 else list(self.names),
                 "clock": self.clock,
+                "anatomy": self.anatomy,
                 "baseline": self.baseline,
                 "margin": self.margin,
             },
@@ -170,6 +176,12 @@ def _begin(path: Path | None, asked: Asked) -> None:
     text, name, base = _question(path, asked)
     experiment = parse(text, name, base=base, numbered=name == str(path))
     place = asked.place or _new_name()
+    if asked.cpus is not None and experiment.anatomy != "sharing":
+        raise RequestError(
+            "--cpus is for guests in which moved cache lines are counted",
+            place="--cpus",
+            remedy="add --anatomy=sharing, or say --machine vm:cpus=2 where time is measured",
+        )
     if experiment.clock == "instructions":
         from iodelta.cli.counting import begin
 

@@ -263,8 +263,8 @@ def check_fits(data: Mapping[str, Any], experiment: Experiment, refuse: Refuse) 
     """Raises RequestError for what only fio's trials can have."""
     why = "the workload is a command, and this is of fio's trials"
     machines = data.get("machine", [])
-    for key in ("clock", "prepare", "instrument"):
-        if data.get(key, "wall") != "wall":
+    for key in ("clock", "anatomy", "prepare", "instrument"):
+        if data.get(key, "wall") not in ("wall", ""):
             refuse(why, key, remedy=f"remove {key}")
     if any(
         name.partition(":")[0] == "vm"

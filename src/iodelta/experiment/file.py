@@ -20,6 +20,7 @@ from iodelta.experiment.command import (
 )
 from iodelta.experiment.expand import Workload, assemble
 from iodelta.experiment.model import (
+    ANATOMIES,
     FIO_PREFIX,
     INSTRUMENTS,
     NAME,
@@ -106,6 +107,7 @@ def parse(
         experiment,
         machines=machines,
         clock=clock,
+        anatomy=_anatomy(source, data.get("anatomy", ""), clock),
         instruments=_instruments(source, data.get("instrument", {})),
         subject=parse_subject(data.get("subject", {}), source.refuse),
         prepare=parse_prepare(data, source.refuse),
@@ -122,6 +124,19 @@ def _clock(source: Source, clock: Any, machines: tuple[str, ...]) -> Any:
             remedy='say machine = "vm" (--machine vm)',
         )
     return clock
+
+
+def _anatomy(source: Source, anatomy: Any, clock: str) -> str:
+    if anatomy not in ("", *ANATOMIES):
+        allowed = " or ".join(f'"{name}"' for name in ANATOMIES)
+        source.refuse(f"anatomy must be {allowed}", "anatomy")
+    if anatomy and clock != "instructions":
+        source.refuse(
+            "an anatomy is counted with the instruction clock only",
+            "anatomy",
+            remedy='say clock = "instructions" (--clock instructions)',
+        )
+    return str(anatomy)
 
 
 def _check_weights(source: Source, experiment: Experiment) -> None:
@@ -176,6 +191,7 @@ _TOP = (
     "margin",
     "machine",
     "clock",
+    "anatomy",
     "target",
     "workload",
     "metric",

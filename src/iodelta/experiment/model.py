@@ -191,6 +191,10 @@ class Cell(msgspec.Struct, frozen=True):
         )
 
 
+ANATOMIES = ("sharing",)
+"""``sharing``: the cache lines that move between two CPUs for an I/O, counted in boots of its own."""
+
+
 class Experiment(msgspec.Struct, frozen=True):
     """One question, ready to be planned."""
 
@@ -208,6 +212,9 @@ class Experiment(msgspec.Struct, frozen=True):
     """Where trials happen, as in ``ssh:HOST``; none: on this machine. Of several each makes blocks in its turn."""
     clock: Literal["wall", "instructions"] = "wall"
     """``instructions``: the length of the path through the kernel is counted in a virtual machine, no time measured."""
+
+    anatomy: str = ""
+    """What more is counted with the instruction clock, one of ``ANATOMIES``; empty: nothing."""
 
     instruments: tuple[str, ...] = ()
     """Which instruments look at every variant of every cell, in runs of their own when all trials were made."""

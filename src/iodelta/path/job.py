@@ -39,7 +39,7 @@ class CellJob(msgspec.Struct, frozen=True):
     """Why it cannot be measured with this kernel, empty when it can."""
 
 
-_RUN = r"""
+FUNCTIONS = r"""
 set_one() {  # set_one PATH VALUE: written, and read back
     if ! printf '%s' "$2" >"$1"; then reason="$1 did not take $2"; return; fi
     now=$(cat "$1")
@@ -77,6 +77,10 @@ unmake() {  # whatever the target was
     umount /mnt; mdadm --stop /dev/md0; dmsetup remove target; rublk del -a
     for place in /sys/kernel/config/nullb/*/; do rmdir $place; done
 }
+"""
+"""What the scripts of all boots have in common."""
+
+_RUN = r"""
 echo "@boot $(uname -r)"
 sleep $(cat /job/settle)
 for cell in /job/cells/*; do
@@ -136,7 +140,7 @@ def job_archive(
     """The archive of one boot; with ``mark``, the program that announces phases, every cell runs in two for the plugin,
     and the kernel's symbols follow. Raises RequestError for an option of the target that nothing takes."""
     entries: dict[str, Entry] = {
-        JOB: program(f"{_PHASES}{_RUN}".encode()),
+        JOB: program(f"{_PHASES}{FUNCTIONS}{_RUN}".encode()),
         "job/settle": Entry(f"{SETTLE}\n".encode()),
     }
     if mark:
@@ -155,8 +159,8 @@ def job_archive(
         else:
             entries[f"{place}/job.fio"] = Entry(job_file(one.options, target, size))
         entries[f"{place}/reason"] = Entry(one.reason.encode())
-        entries[f"{place}/queue"] = _lines(one.settings.queue)
-        entries[f"{place}/files"] = _lines(one.settings.files)
+        entries[f"{place}/queue"] = setting_lines(one.settings.queue)
+        entries[f"{place}/files"] = setting_lines(one.settings.files)
     return job(entries)
 
 
@@ -186,5 +190,6 @@ def job_file(
     return "\n".join(["[cell]", *lines, ""]).encode()
 
 
-def _lines(values: Mapping[str, str]) -> Entry:
+def setting_lines(values: Mapping[str, str]) -> Entry:
+    """Settings as the guest's script reads them: a line of path and value each."""
     return Entry("".join(f"{key} {value}\n" for key, value in values.items()).encode())

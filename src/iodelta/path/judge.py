@@ -12,11 +12,13 @@ import msgspec
 from iodelta.errors import MeasureError
 from iodelta.experiment import Cell
 from iodelta.lab.folder import Booted, Ended, Folder
+from iodelta.path import sharing
 from iodelta.path.bill import Bill, bill
 from iodelta.path.functions import Cost, Symbols, per_io
 from iodelta.path.output import CellOutput, Counts, Output, read
 from iodelta.path.plan import CERTAIN, Arm, BootPlan, PathPlan
 from iodelta.path.run import REFUSED, alike, booted
+from iodelta.path.sharing import Sharing
 from iodelta.path.tables import FunctionTable, Timed, in_flight, table
 from iodelta.trial import Kind
 
@@ -146,14 +148,20 @@ class PathAccount(msgspec.Struct, frozen=True):
     """Commands that count it again."""
     bills: tuple[Bill, ...] = ()
     """What an I/O executes of the instructions that cost more than others."""
+    anatomy: str = ""
+    """What else was counted; ``sharing``: moved cache lines, in place of instructions."""
+    sharing: Sharing = Sharing()
+    """Which cache lines move between two CPUs for an I/O."""
 
     @property
     def exit_code(self) -> int:
-        """0 nothing longer, 1 a longer path, 3 something has no verdict, 4 nothing measured or refused."""
-        words = [one.word for one in self.shifts]
-        if self.self_check != "identical" or not self.counts:
+        """0 nothing longer, 1 a longer path or more moved lines, 3 something has no verdict, 4 nothing measured or
+        refused."""
+        words: list[str] = [one.word for one in self.shifts]
+        words += [one.word for one in self.sharing.shifts]
+        if self.self_check != "identical" or not (self.counts or self.sharing.cells):
             return 4
-        if "longer" in words:
+        if "longer" in words or "more" in words:
             return 1
         return 3 if "no verdict" in words or not words or self.problems else 0
 
@@ -168,13 +176,18 @@ def judge(folder: Folder) -> PathAccount:
     sound = [
         one for one in plan.boots if one.number in done and not done[one.number].problem
     ]
-    outputs = {one.number: _output(folder, one) for one in sound}
-    problems = tuple(_problems(plan, done, outputs))
+    moved = Sharing()
+    outputs: dict[int, Output] = {}
+    if not plan.sharing:
+        outputs = {one.number: _output(folder, one) for one in sound}
+    elif same:
+        moved = sharing.sharing(folder, plan, sound)
+    problems = (*_problems(plan, done, outputs), *moved.problems)
     counts: tuple[Count, ...] = ()
     functions: tuple[FunctionTable, ...] = ()
     bills: tuple[Bill, ...] = ()
     shifts: tuple[Shift, ...] = ()
-    if same:
+    if same and not plan.sharing:
         counts = tuple(_counts(plan, outputs))
         costed = list(_costed(folder, plan, outputs))
         functions = tuple(_functions(plan, outputs, costed))
@@ -206,7 +219,7 @@ def judge(folder: Folder) -> PathAccount:
         no_functions=plan.functions,
         self_check=_SELF_CHECK[same],
         problems=problems,
-        blind=BLIND,
+        blind=sharing.BLIND if plan.sharing else BLIND,
         qemu=plan.qemu,
         boots=len(done),
         planned=len(plan.boots),
@@ -215,6 +228,8 @@ def judge(folder: Folder) -> PathAccount:
         row=plan.row,
         deep=any(map(_is_deep, plan.experiment.cells)),
         bills=bills,
+        anatomy=plan.experiment.anatomy,
+        sharing=moved,
     )
 
 

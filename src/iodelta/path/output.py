@@ -111,20 +111,16 @@ class Output(msgspec.Struct, frozen=True):
 def read(data: bytes, place: str) -> Output:
     """A guest's output. Raises MeasureError for one that is not whole."""
     text = data.decode("utf-8", "replace")
-    sections = list(_sections(text))
-    if (
-        not sections
-        or not sections[0][0].startswith("boot ")
-        or sections[-1][0] != "end"
-    ):
+    parts = list(sections(text))
+    if not parts or not parts[0][0].startswith("boot ") or parts[-1][0] != "end":
         raise MeasureError("the guest's output is not whole", place=place)
     cells: dict[int, CellOutput] = {}
     symbols = ""
     number = -1
-    for head, lines in sections[1:-1]:
+    for head, lines in parts[1:-1]:
         word, _, rest = head.partition(" ")
         if word == "symbols":
-            symbols = _unpacked("".join(lines), place)
+            symbols = unpacked("".join(lines), place)
             continue
         if word == "cell":
             number = int(rest)
@@ -135,7 +131,7 @@ def read(data: bytes, place: str) -> Output:
                 f"unexpected {head!r} in the guest's output", place=place
             )
         cells[number] = _with(cells[number], word, rest, lines, place)
-    return Output(sections[0][0].removeprefix("boot "), cells, symbols)
+    return Output(parts[0][0].removeprefix("boot "), cells, symbols)
 
 
 def _with(
@@ -162,7 +158,8 @@ def _with(
     )
 
 
-def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
+def sections(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Heads, which begin with an @, with the lines below each."""
     head, lines = "", list[str]()
     for line in text.splitlines():
         if line.startswith("@"):
@@ -190,7 +187,8 @@ def _counts(pairs: list[tuple[int, int]]) -> Counts:
     return Counts(values, numbers)
 
 
-def _unpacked(text: str, place: str) -> str:
+def unpacked(text: str, place: str) -> str:
+    """Symbols that the guest compressed. Raises MeasureError."""
     try:
         data = zlib.decompressobj(31).decompress(
             base64.b64decode(text, validate=True), LARGEST_SYMBOLS

@@ -16,6 +16,8 @@ from iodelta.machine import LocalMachine
 from iodelta.path.functions import build, why_not
 from iodelta.path.job import CellJob, job_archive
 from iodelta.path.settings import modules_for, settings
+from iodelta.path.sharing_build import build as sharing_build
+from iodelta.path.sharing_job import BOOT_WORDS, refuse, sharing_job
 from iodelta.vm import boot, guest, kernels, spec, targets
 from iodelta.workload import parsing
 from iodelta.workload.fio import option_words
@@ -25,6 +27,9 @@ SEEDS: tuple[int, ...] = (1, 2, 3, 4, 5)
 
 MEMORY, LARGE = 224, 384
 """MiB of a guest that keeps no data, and of one that does."""
+
+SHARING_SEEDS = (1, 2)
+"""Of the layout sweep where moved lines are counted, each of whose boots takes twice as long."""
 
 CERTAIN = 10.0
 """Instructions: irrelevant inputs move a median by up to 8 (measured), so less than this is never a change."""
@@ -83,6 +88,11 @@ class PathPlan(msgspec.Struct, frozen=True):
         return next(arm for arm in self.arms if arm.variant == variant)
 
     @property
+    def sharing(self) -> bool:
+        """Whether moved cache lines are counted, in place of instructions."""
+        return self.experiment.anatomy == "sharing"
+
+    @property
     def others(self) -> tuple[str, ...]:
         """The variants that are compared with the baseline."""
         return tuple(
@@ -101,6 +111,10 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
     """Plan ``experiment``: kernels found, guests made; of a ``row`` of kernels no functions are counted. Raises
     RequestError, and MeasureError for what is missing."""
     _refuse(experiment)
+    sharing = experiment.anatomy == "sharing"
+    if sharing:
+        refuse(experiment, target(experiment))
+        sharing_build()
     programs = ("fio", *targets.find(target(experiment).target).programs)
     guest.check_present(
         programs, [variant.knobs.get("kernel", "") for variant in experiment.variants]
@@ -110,8 +124,13 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
     arms = tuple(_arm(experiment, variant) for variant in experiment.variants)
     boot.enough_memory(max(arm.memory for arm in arms))
     why = "a series of kernels is reported without it" if row else why_not()
+    if sharing:
+        why = "moved cache lines are counted instead"
     boots = _boots(
-        experiment.baseline, [arm.variant for arm in arms], functions=not why
+        experiment.baseline,
+        [arm.variant for arm in arms],
+        functions=not why,
+        seeds=SHARING_SEEDS if sharing else SEEDS,
     )
     fio = kernels.digest(guest.find_program("fio"))
     identifier = f"{random.SystemRandom().getrandbits(64):016x}"
@@ -119,7 +138,7 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
 
 
 def _boots(
-    baseline: str, variants: list[str], *, functions: bool
+    baseline: str, variants: list[str], *, functions: bool, seeds: tuple[int, ...]
 ) -> tuple[BootPlan, ...]:
     """The baseline twice, which must count the same; then the other variants, and all of them at other layouts."""
     wanted: list[tuple[str, Purpose, int]] = [
@@ -127,7 +146,7 @@ def _boots(
         (baseline, "again", 0),
     ]
     wanted += [(variant, "exact", 0) for variant in variants if variant != baseline]
-    for seed in SEEDS:
+    for seed in seeds:
         wanted += [(variant, "layout", seed) for variant in variants]
     if functions:
         wanted += [(variant, "functions", 0) for variant in variants]
@@ -151,6 +170,12 @@ def _refuse(experiment: Experiment) -> None:
                 "kernel, kernel.cmdline, vm.memory, sysctl and sysfs apply to a whole boot: only variants can set them",
                 place=f"[condition.{condition.name}]",
             )
+    if experiment.anatomy != "sharing" and "vm.devices" in experiment.knob_names():
+        raise RequestError(
+            "vm.devices is how many disks two CPUs share",
+            place="vm.devices",
+            remedy="add --anatomy=sharing, or remove it",
+        )
     for cell in experiment.cells:
         for name in ("rate_iops", "rate", "thinktime"):
             if cell.option(name):
@@ -197,7 +222,13 @@ def _arm(experiment: Experiment, variant: Variant) -> Arm:
     builtin = options.get("BLK_DEV_NULL_BLK") == options.get("CONFIGFS_FS") == "y"
     cmdline = " ".join(
         filter(
-            None, (boot.QUIET, "null_blk.nr_devices=0" if builtin else "", own.cmdline)
+            None,
+            (
+                boot.QUIET,
+                "null_blk.nr_devices=0" if builtin else "",
+                BOOT_WORDS if experiment.anatomy == "sharing" else "",
+                own.cmdline,
+            ),
         )
     )
     digest = hashlib.sha256(_initramfs(experiment, variant.name, kernel)).hexdigest()
@@ -262,9 +293,13 @@ def _initramfs(
     *,
     functions: bool = False,
 ) -> bytes:
-    mark = Path(build().mark).read_bytes() if functions else b""
     cells = _cell_jobs(experiment, variant, kernel)
-    job = job_archive(target(experiment), experiment.target.size, cells, mark=mark)
+    if experiment.anatomy == "sharing":
+        program = Path(sharing_build().program).read_bytes()
+        job = sharing_job(target(experiment), cells, program)
+    else:
+        mark = Path(build().mark).read_bytes() if functions else b""
+        job = job_archive(target(experiment), experiment.target.size, cells, mark=mark)
     return Path(_base(experiment, kernel).path).read_bytes() + job
 
 

@@ -14,6 +14,8 @@ from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.folder import Booted, Ended, Event, Folder, now
 from iodelta.path.functions import build
 from iodelta.path.plan import BootPlan, PathPlan, initrd
+from iodelta.path.sharing_build import build as sharing_build
+from iodelta.path.sharing_job import CPUS
 from iodelta.vm import boot
 
 TOGETHER = 2
@@ -22,6 +24,17 @@ TOGETHER = 2
 SECONDS, CELL_SECONDS = 180.0, 30.0
 """Wall time a guest may take, and for every cell in it: some ten times what an idle machine needs."""
 
+CODE = 512
+"""MiB for the translated code of a guest whose every access is followed. qemu 7.2 may not throw any of it away: it would
+go on to call what it threw away (moved.c)."""
+
+SILENT = 20.0
+"""Seconds of qemu's CPU time without a byte from a guest of two CPUs, after which it hangs (6.1 does, measured)."""
+
+ATTEMPTS = 4
+"""Boots of a guest of two CPUs whose kernel panics before it begins its work: under qemu 7.2 one in some twenty did, with
+nonsense in the flags (boot.EMULATED says the same of another CPU model), and the variant booted well later."""
+
 WORK = ".guests"
 """In the folder, while guests run."""
 
@@ -29,6 +42,11 @@ LOCKS = "noreplace-smp"
 """Boot parameter: on one CPU Linux patches its LOCK prefixes away (arch/x86/kernel/alternative.c)."""
 
 COMPLETE, INTERRUPTED, REFUSED = "complete", "interrupted", "refused"
+
+
+def mishap(plan: PathPlan, ended: boot.Ended, output: bytes) -> bool:
+    """Whether qemu's own mistake ended a boot, not the kernel that was booted."""
+    return plan.sharing and "panicked" in ended.problem and b"@boot" not in output
 
 
 class Watcher(Protocol):
@@ -53,7 +71,11 @@ def alike(folder: Folder, plan: PathPlan, done: dict[int, Booted]) -> bool | Non
         return None
     if any(done[number].problem for number in pair):
         return done[pair[0]].problem == done[pair[1]].problem
-    return folder.read_raw(pair[0], "out") == folder.read_raw(pair[1], "out")
+    kinds = ("out", "counts") if plan.sharing else ("out",)
+    return all(
+        folder.read_raw(pair[0], kind) == folder.read_raw(pair[1], kind)
+        for kind in kinds
+    )
 
 
 def go(folder: Folder, watcher: Watcher, *, stop: Callable[[], bool]) -> str:
@@ -82,7 +104,9 @@ def started(plan: PathPlan, one: BootPlan, place: Path) -> boot.Guest:
     initrd(plan, arm, place / "initrd", functions=one.purpose == "functions")
     devices: tuple[str, ...] = ()
     cmdline = arm.cmdline
-    if one.purpose == "functions":
+    if plan.sharing:
+        devices = ("-plugin", f"{sharing_build().plugin},out=counts")
+    elif one.purpose == "functions":
         devices = ("-plugin", f"{build().plugin},out=counts")
         cmdline = f"{cmdline} {LOCKS}"
     asked = boot.Boot(
@@ -90,14 +114,17 @@ def started(plan: PathPlan, one: BootPlan, place: Path) -> boot.Guest:
         initrd=str(place / "initrd"),
         cmdline=cmdline,
         memory=arm.memory,
+        cpus=CPUS if plan.sharing else 1,
         clock="instructions",
+        code=CODE if plan.sharing else boot.CODE,
         seed=one.seed,
         devices=devices,
     )
     seconds = SECONDS + CELL_SECONDS * len(plan.experiment.cells)
     if devices:  # every cell three times over, with the plugin at each block of code
         seconds *= 3
-    return boot.Guest(asked, str(place), boot.Limits(seconds=seconds))
+    silent = SILENT if plan.sharing else 0.0
+    return boot.Guest(asked, str(place), boot.Limits(seconds=seconds, silent=silent))
 
 
 @contextlib.contextmanager
@@ -129,6 +156,7 @@ class _Session:
         )
         self.done = booted(folder.events())
         self._running: list[tuple[BootPlan, boot.Guest]] = []
+        self._panics: dict[int, list[bytes]] = {}
 
     def run(self, stop: Callable[[], bool]) -> str:
         pending = [one for one in self._plan.boots if one.number not in self.done]
@@ -155,6 +183,13 @@ class _Session:
             ended = guest.poll()
             if ended is not None:
                 self._running.remove((one, guest))
+                panics = self._panics.setdefault(one.number, [])
+                if mishap(self._plan, ended, guest.output):
+                    panics.append(guest.console)
+                    if len(panics) < ATTEMPTS:
+                        self._clear(one)
+                        self._running.append((one, self._start(one)))
+                        continue
                 self._keep(one, guest, ended)
 
     def close(self) -> None:
@@ -176,17 +211,22 @@ class _Session:
 
     def _start(self, one: BootPlan) -> boot.Guest:
         place = self._work / str(one.number)
-        place.mkdir()
+        place.mkdir(exist_ok=True)
         return started(self._plan, one, place)
+
+    def _clear(self, one: BootPlan) -> None:
+        for file in (self._work / str(one.number)).iterdir():
+            file.unlink()
 
     def _keep(self, one: BootPlan, guest: boot.Guest, ended: boot.Ended) -> None:
         place = self._work / str(one.number)
         raw = {"out": guest.output, "console": guest.console}
-        if one.purpose == "functions" and (place / "counts").is_file():
+        if (place / "counts").is_file():
             raw["counts"] = (place / "counts").read_bytes()
+        if panics := self._panics.pop(one.number, []):
+            raw["panics"] = b"\n".join(panics)
         self._folder.write_raw(one.number, raw)
-        for file in place.iterdir():
-            file.unlink()
+        self._clear(one)
         event = Booted(now(), one.number, ended.seconds, ended.problem, ended.console)
         self._folder.append(event)
         self.done[one.number] = event

@@ -17,6 +17,7 @@ KNOBS = (
         "kernel",
         "kernel.cmdline",
         "vm.memory",
+        "vm.devices",
         "null_blk.NAME",
         "block.NAME",
         "block.iosched.NAME",
@@ -32,6 +33,8 @@ class Settings(msgspec.Struct, frozen=True):
     cmdline: str = ""
     memory: int = 0
     """MiB; 0 for what the target needs."""
+    devices: int = 0
+    """null_blk disks for two CPUs: 1 for both, or 2, one each; 0: not set."""
     disk: dict[str, str] = {}
     """Attributes of null_blk in configfs."""
     queue: dict[str, str] = {}
@@ -45,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True):
             other.kernel or self.kernel,
             " ".join(filter(None, (self.cmdline, other.cmdline))),
             other.memory or self.memory,
+            other.devices or self.devices,
             {**self.disk, **other.disk},
             {**self.queue, **other.queue},
             {**self.files, **other.files},
@@ -53,7 +57,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 def settings(knobs: Mapping[str, str], place: str) -> Settings:
     """``knobs`` as settings. Raises RequestError for one that path mode does not have."""
-    kernel, cmdline, memory = "", "", 0
+    kernel, cmdline, memory, devices = "", "", 0, 0
     disk: dict[str, str] = {}
     queue: dict[str, str] = {}
     files: dict[str, str] = {}
@@ -65,6 +69,8 @@ def settings(knobs: Mapping[str, str], place: str) -> Settings:
             cmdline = value
         elif name == "vm.memory":
             memory = _memory(value, place)
+        elif name == "vm.devices":
+            devices = _devices(value, place)
         elif head == "null_blk" and re.fullmatch(r"[a-z_]+", rest):
             if not re.fullmatch(r"[\w.-]+", value):
                 raise RequestError(f"null_blk takes no {rest}={value!r}", place=place)
@@ -81,7 +87,7 @@ def settings(knobs: Mapping[str, str], place: str) -> Settings:
                 place=place,
                 remedy=f"it can set {', '.join(KNOBS)} (clock = wall: all)",
             )
-    return Settings(kernel, cmdline, memory, disk, queue, files)
+    return Settings(kernel, cmdline, memory, devices, disk, queue, files)
 
 
 def modules_for(found: list[Settings]) -> list[str]:
@@ -93,4 +99,10 @@ def modules_for(found: list[Settings]) -> list[str]:
 def _memory(value: str, place: str) -> int:
     if not re.fullmatch(r"\d+", value) or not 128 <= int(value) <= 65536:
         raise RequestError(f"vm.memory is MiB from 128 on, not {value!r}", place=place)
+    return int(value)
+
+
+def _devices(value: str, place: str) -> int:
+    if value not in ("1", "2"):
+        raise RequestError(f"vm.devices is 1 or 2, not {value!r}", place=place)
     return int(value)

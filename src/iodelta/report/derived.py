@@ -109,7 +109,9 @@ def derive_counts(folder: Folder) -> PathAccount:
 
     account = counted(folder)
     folder.write(VERDICT, written(account))
-    folder.write(PAGE, html_of(account, (), Detail(functions=True, bill=True)))
+    folder.write(
+        PAGE, html_of(account, (), Detail(functions=True, bill=True, lines=True))
+    )
     return account
 
 

@@ -26,10 +26,13 @@ END = b"iodelta-end\n"
 TAIL = 20
 """Last lines of the console that are kept of a guest that failed."""
 
+CODE = 64
+"""MiB for code as qemu translates it."""
+
 DETERMINISTIC = (
     *(
         "-accel",
-        "tcg,thread=single,tb-size=64",
+        f"tcg,thread=single,tb-size={CODE}",
         "-icount",
         "shift=0,sleep=off",
         "-rtc",
@@ -67,6 +70,8 @@ class Boot(msgspec.Struct, frozen=True):
     """With the instruction clock: 0 for none, else the guest has RDRAND and draws from this seed."""
     devices: tuple[str, ...] = ()
     """Further words for qemu."""
+    code: int = CODE
+    """With the instruction clock: MiB for the guest's code as qemu translates it."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -77,6 +82,9 @@ class Limits(msgspec.Struct, frozen=True):
     """Bytes."""
     output: int = 128 << 20
     """Bytes on its second serial port."""
+    silent: float = 0.0
+    """Seconds of qemu's CPU time without a new byte in its directory; 0: no limit. Time of the CPU, so that a busy
+    host is not taken for a guest that hangs."""
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -92,7 +100,8 @@ def command(boot: Boot, *, console: str, out: str) -> list[str]:
     """qemu's words for ``boot``; ``console`` and ``out`` are character devices as qemu spells them."""
     cpu = "host" if boot.kvm else "qemu64,+rdrand" if boot.seed else "qemu64"
     if boot.clock == "instructions":
-        clock = [*DETERMINISTIC, "-seed", str(boot.seed or 1)]
+        words = (word.replace(f"={CODE}", f"={boot.code}") for word in DETERMINISTIC)
+        clock = [*words, "-seed", str(boot.seed or 1)]
     else:
         clock = ["-accel", "kvm" if boot.kvm else "tcg"]
         cpu = (
@@ -159,6 +168,7 @@ class Guest:
                 start_new_session=True,
             )
         self.pid = self._process.pid
+        self._written, self._heard = 0, 0.0
 
     @property
     def output(self) -> bytes:
@@ -216,9 +226,19 @@ class Guest:
             )
             words = f"; qemu says: {said[-1]}" if said else ""
             return f"the guest ended before its output was complete (qemu's exit code {self._process.returncode}){words}"
+        if self._silence() > self._limits.silent > 0:
+            return f"the guest hangs: no sign of progress in {self._limits.silent:.0f} s of CPU time"
         if self._seconds > self._limits.seconds:
             return f"the guest did not end within {self._limits.seconds:.0f} s"
         return ""
+
+    def _silence(self) -> float:
+        """Seconds of qemu's CPU time since it wrote something last."""
+        spent = _cpu_seconds(self.pid)
+        written = sum(map(_size, self._directory.iterdir()))
+        if written != self._written:
+            self._written, self._heard = written, spent
+        return spent - self._heard
 
     def __enter__(self) -> Guest:
         return self
@@ -283,6 +303,15 @@ def _printable(line: str) -> str:
 def _panic(console: bytes) -> str:
     line = console[console.rfind(b"Kernel panic") :].split(b"\n")[0]
     return "".join(last_lines(line, 1))
+
+
+def _cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far; 0 where it has ended (proc(5): utime and stime)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _size(path: Path) -> int:

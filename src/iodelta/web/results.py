@@ -207,7 +207,7 @@ def _read(place: Place) -> Seen:
         return Seen(
             counted(folder),
             (),
-            msgspec.structs.replace(plain, functions=True, bill=True),
+            msgspec.structs.replace(plain, functions=True, bill=True, lines=True),
         )
     if isinstance(folder, DiskFolder):
         from iodelta.study.preparation import prepared

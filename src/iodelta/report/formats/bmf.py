@@ -94,6 +94,8 @@ def _percent(value: float, low: float | None, high: float | None) -> Measured:
 def _of_path(account: PathAccount) -> Iterator[Named]:
     for one in account.counts:
         yield one.cell, one.variant, f"{one.kind} instructions", Measured(one.median)
+    for cell in account.sharing.cells:
+        yield cell.cell, cell.variant, "moved lines", Measured(cell.median)
 
 
 VALUES: dict[str, Any] = {

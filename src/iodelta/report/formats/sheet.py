@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from iodelta.errors import pasted
+from iodelta.report.formats import sharing_sheet
 from iodelta.report.formats.fleet_sheet import of_fleet
 from iodelta.report.formats.plan_sheet import (
     of_calibrated,
@@ -543,7 +544,9 @@ COUNTED = (
 
 
 def of_path(account: PathAccount) -> str:
-    """One row per cell, direction and pair of kernels."""
+    """One row per cell, direction and pair of kernels; of moved lines one per cell and line."""
+    if account.anatomy == "sharing":
+        return csv_text(sharing_sheet.HEADS, sharing_sheet.rows(account))
     return csv_text(COUNTED, _counted(account))
 
 

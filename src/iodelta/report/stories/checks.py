@@ -12,6 +12,7 @@ from iodelta.study.words import inert, interval, percent
 
 if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.path.judge import PathAccount, Shift
+    from iodelta.path.sharing import SharingShift
     from iodelta.report.stories.kinds import Result
     from iodelta.study.attribution import AttributionAccount
     from iodelta.study.cell import Compared
@@ -261,19 +262,22 @@ def _changed(change: Changed | None) -> str:
 
 
 def _of_path(account: PathAccount) -> Iterator[Check]:
+    what = "moved lines" if account.anatomy == "sharing" else "instructions"
     if account.exit_code == 4:
         reason = (
             f"the boot that was made twice is {account.self_check}"
-            if account.counts
+            if account.counts or account.sharing.cells
             else NOT_MEASURED
         )
-        yield Check("instructions", inert(account.target), "unmeasured", reason)
+        yield Check(what, inert(account.target), "unmeasured", reason)
         return
     for shift in account.shifts:
         yield _of_shift(shift)
-    if not account.shifts:
+    for moved in account.sharing.shifts:
+        yield _of_sharing(moved)
+    if not (account.shifts or account.sharing.shifts):
         yield Check(
-            "instructions",
+            what,
             inert(account.target),
             "inconclusive",
             "nothing was compared",
@@ -288,6 +292,18 @@ def _of_shift(shift: Shift) -> Check:
     }
     name = f"{inert(shift.variant)} against {inert(shift.against)}: {shift.kind}"
     change = "" if shift.change is None else f": {shift.change:+g} instructions per I/O"
+    said = "; ".join(filter(None, (f"{shift.word}{change}", inert(shift.reason))))
+    return Check(inert(shift.cell), name, words.get(shift.word, "inconclusive"), said)
+
+
+def _of_sharing(shift: SharingShift) -> Check:
+    words: dict[str, Word] = {
+        "more": "regression",
+        "fewer": "improvement",
+        "same": "passed",
+    }
+    name = f"{inert(shift.variant)} against {inert(shift.against)}: moved lines"
+    change = "" if shift.change is None else f": {shift.change:+g} lines per I/O"
     said = "; ".join(filter(None, (f"{shift.word}{change}", inert(shift.reason))))
     return Check(inert(shift.cell), name, words.get(shift.word, "inconclusive"), said)
 

@@ -9,6 +9,7 @@ from iodelta.path.bill import Bill, Charge
 from iodelta.path.judge import PathAccount, Shift
 from iodelta.path.tables import FunctionTable
 from iodelta.plural import plural
+from iodelta.report.stories import sharing
 from iodelta.report.stories.sources import system_lines
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.again import placed
@@ -33,6 +34,8 @@ def headline(account: PathAccount) -> str:
             "Refused: the same boot, made twice, did not give the same bytes. Nothing counted here can be believed; "
             "the two outputs are in the folder."
         )
+    if account.sharing.shifts:
+        return sharing.headline(account)
     if not account.shifts:
         return f"Nothing could be compared ({inert(account.state)})."
     sentences = []
@@ -101,15 +104,19 @@ def _rows(table: FunctionTable) -> Iterator[tuple[str, str, str, str]]:
 
 def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
     """Counts of instructions: what got longer, what this cannot see, what it rests on."""
+    if account.anatomy == "sharing":
+        detail = Detail(lines=detail.lines)  # such a folder has nothing else
     tables = [_shifts(account)] if account.shifts else []
+    tables += sharing.tables(account, detail)
     if detail.bill:
         tables += [_bill(one, account) for one in account.bills]
     if detail.functions:
         tables += [_costs(table, account) for table in account.functions]
     sections = (
         *section("Steps", steps(account) if account.row else (), drawing=True),
+        *section("What moves", sharing.sentences(account)),
         *section("What this cannot see", [account.blind]),
-        *section("What this relies on", (*_legend(account), *_rests_on(account))),
+        *section("What this relies on", _relies(account)),
         *system_lines(_system(account)),
         *section("Reads served by each member", _reads(account)),
         *section("Could not be measured", map(inert, account.problems)),
@@ -221,6 +228,12 @@ def _about_functions(account: PathAccount) -> list[str]:
             for doubt in one.doubts
         ]
     return doubts
+
+
+def _relies(account: PathAccount) -> list[str]:
+    if account.anatomy == "sharing":
+        return list(sharing.rests_on(account))
+    return [*_legend(account), *_rests_on(account)]
 
 
 def _rests_on(account: PathAccount) -> list[str]:

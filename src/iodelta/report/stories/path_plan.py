@@ -16,7 +16,7 @@ def of_path_plan(answer: PathPlanAnswer, detail: Detail = PLAIN) -> Story:
     boots = plural(len(plan.boots), "boot")
     return Story(
         question=inert(plan.experiment.question),
-        answer=f"Plan: {boots}; instructions are counted, no time is measured. Nothing was booted.",
+        answer=f"Plan: {boots}; {_counted(plan)}, no time is measured. Nothing was booted.",
         tables=(),
         sections=(),
         lead=section("Plan", facts(plan)),
@@ -33,11 +33,17 @@ def facts(plan: PathPlan) -> Iterator[Item]:
     cells = ", ".join(inert(cell.name) for cell in plan.experiment.cells)
     yield Item(f"{len(plan.experiment.cells)}: {cells}", label="Cells")
     yield Item(
-        f"{plural(len(plan.boots), 'boot')} of all cells, two at a time; instructions are counted, no time is measured",
+        f"{plural(len(plan.boots), 'boot')} of all cells, two at a time; {_counted(plan)}, no time is measured",
         label="Boots",
     )
-    if plan.functions:
+    if plan.functions and not plan.sharing:
         yield Item(f"no table of functions: {inert(plan.functions)}", label="Note")
+
+
+def _counted(plan: PathPlan) -> str:
+    if plan.sharing:
+        return "cache lines that move between two CPUs are counted"
+    return "instructions are counted"
 
 
 def _kernel(arm: Arm) -> str:

@@ -110,6 +110,8 @@ class Detail(msgspec.Struct, frozen=True):
     """Of counted instructions: the kernel's functions too."""
     bill: bool = False
     """Of counted instructions: those that cost more than others too."""
+    lines: bool = False
+    """Of moved cache lines: each of them too."""
 
 
 PLAIN = Detail()

@@ -1,0 +1,305 @@
+"""Which cache lines move between two CPUs for an I/O: what the boots of a folder say, cell by cell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from iodelta.errors import MeasureError
+from iodelta.lab.folder import Folder
+from iodelta.path.moved import Names, Phase, SharedLine, births, phases, shared_line
+from iodelta.path.output import sections, unpacked
+from iodelta.path.plan import BootPlan, PathPlan
+
+BLIND = (
+    "Moves of cache lines between two emulated CPUs, not time: what a move costs depends on the machine. One "
+    "interleaving of many: the CPUs do whole I/Os in turn, so that lines which only move while both are inside an I/O "
+    "are not seen. Caches have no size here, and there is no NUMA, no prefetch and no out-of-order execution; page "
+    "walks, devices and idle CPUs are not seen. The code is the one that the kernel runs on CPU model qemu64; the "
+    "emulated device is part of the kernel under test."
+)
+"""What this kind of measurement cannot see: in every report."""
+
+LEAST = 0.01
+"""Moves or invalidations per I/O below which a line is left out: ticks, and what the kernel does in the background."""
+
+CERTAIN = 0.5
+"""Lines per I/O by which a median must change: it is a whole number, or between two."""
+
+Word = Literal["more", "fewer", "same", "no verdict"]
+
+
+class SharedCell(msgspec.Struct, frozen=True):
+    """A cell under a variant: cache lines that move between CPUs for an I/O."""
+
+    cell: str
+    variant: str
+    median: float
+    """Moves of an I/O, in the boot without random numbers."""
+    mean: float
+    """With ticks of the timer, and what the kernel does in the background."""
+    false: float
+    """Moves of an I/O, in the mean, after which the CPU touched no byte that the other had written."""
+    ios: int
+    """I/Os of both CPUs."""
+    moves: tuple[tuple[int, float], ...]
+    """Numbers of moves with the share of I/Os that had so many, the commonest first."""
+    layouts: tuple[float, ...]
+    """Medians of the boots of the layout sweep."""
+    tags: str
+    """Whether the tags of both CPUs begin ``apart``, in words of their own: else ``shared``, or ``unknown``."""
+    lines: tuple[SharedLine, ...]
+    """Lines that moved or were invalidated in at least a hundredth of all I/Os, those that move most first."""
+
+    @property
+    def low(self) -> float:
+        """The least median of all its boots."""
+        return min(self.median, *self.layouts) if self.layouts else self.median
+
+    @property
+    def high(self) -> float:
+        """The largest."""
+        return max(self.median, *self.layouts) if self.layouts else self.median
+
+
+class SharingShift(msgspec.Struct, frozen=True):
+    """A variant against the baseline in one cell: moved lines per I/O."""
+
+    cell: str
+    against: str
+    variant: str
+    baseline: float | None
+    value: float | None
+    change: float | None
+    """From median to median of the boots without random numbers."""
+    low: float | None
+    high: float | None
+    """The least and the largest change between any two layouts of both."""
+    word: Word
+    reason: str = ""
+    """Why there is no verdict."""
+
+
+class Sharing(msgspec.Struct, frozen=True):
+    """Everything that boots with two CPUs say."""
+
+    cells: tuple[SharedCell, ...] = ()
+    shifts: tuple[SharingShift, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Cells that could not be measured, with reasons."""
+
+
+class CellMade(msgspec.Struct, frozen=True):
+    """What a guest wrote of one cell."""
+
+    reason: str = ""
+    """Why it could not be measured."""
+    births: tuple[str, ...] = ()
+    """Allocations of the kernel, a line each."""
+    tags: str = ""
+    """Whether the tags of both CPUs begin ``apart``, in words of their own: else ``shared``, or ``unknown``."""
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What a guest wrote to its second serial port."""
+
+    release: str
+    cells: dict[int, CellMade]
+    symbols: str
+
+
+def read(data: bytes, place: str) -> Output:
+    """A guest's output. Raises MeasureError for one that is not whole."""
+    parts = list(sections(data.decode("utf-8", "replace")))
+    heads = [head for head, _ in parts]
+    if len(heads) < 3 or not heads[0].startswith("boot ") or heads[-1] != "end":
+        raise MeasureError("the guest's output is not whole", place=place)
+    cells: dict[int, CellMade] = {}
+    symbols, number = "", -1
+    for head, lines in parts[1:-1]:
+        word, _, rest = head.partition(" ")
+        if word == "symbols":
+            symbols = unpacked("".join(lines), place)
+        elif word == "cell" and rest.isdigit():
+            number = int(rest)
+            cells[number] = CellMade()
+        elif number in cells and word in ("tags", "births", "reason"):
+            cells[number] = _with(cells[number], word, rest, lines)
+        else:
+            raise MeasureError(
+                f"unexpected {head[:80]!r} in the guest's output", place=place
+            )
+    return Output(heads[0].removeprefix("boot "), cells, symbols)
+
+
+def _with(cell: CellMade, word: str, rest: str, lines: Sequence[str]) -> CellMade:
+    """A cell with one more section of the guest's output."""
+    if word == "reason":
+        return CellMade(reason=rest)
+    if word == "tags":
+        return msgspec.structs.replace(cell, tags=rest)
+    return msgspec.structs.replace(cell, births=tuple(lines))
+
+
+class _Boot(msgspec.Struct, frozen=True):
+    """A boot that ended well."""
+
+    plan: BootPlan
+    output: Output
+    phases: Mapping[int, Phase]
+    """By cell."""
+
+
+def sharing(folder: Folder, plan: PathPlan, sound: Sequence[BootPlan]) -> Sharing:
+    """What ``sound`` boots of a folder say. Raises MeasureError for raw output that is damaged."""
+    boots = [_boot(folder, one) for one in sound if one.purpose != "again"]
+    cells = tuple(_cells(plan, boots))
+    problems = dict.fromkeys(_problems(plan, boots))
+    return Sharing(cells, tuple(_shifts(plan, cells, boots)), tuple(problems))
+
+
+def _boot(folder: Folder, one: BootPlan) -> _Boot:
+    place = f"{folder.path}, boot {one.number}"
+    output = read(folder.read_raw(one.number, "out"), place)
+    counted = phases(folder.read_raw(one.number, "counts"), place)
+    by_cell = {number - 1: phase for number, phase in counted.items() if phase.ios}
+    return _Boot(one, output, by_cell)
+
+
+def _problems(plan: PathPlan, boots: Sequence[_Boot]) -> Iterator[str]:
+    for boot in boots:
+        for number, cell in boot.output.cells.items():
+            if cell.reason:
+                name = plan.experiment.cells[number].name
+                yield f"{boot.plan.variant}, {name}: {cell.reason}"
+
+
+def _cells(plan: PathPlan, boots: Sequence[_Boot]) -> Iterator[SharedCell]:
+    exact = {boot.plan.variant: boot for boot in boots if boot.plan.purpose == "exact"}
+    sweep = [boot for boot in boots if boot.plan.purpose == "layout"]
+    for number, cell in enumerate(plan.experiment.cells):
+        for variant in (arm.variant for arm in plan.arms if arm.variant in exact):
+            if number in exact[variant].phases:
+                layouts = _medians(sweep, variant, number)
+                yield _cell(cell.name, variant, number, exact[variant], layouts)
+
+
+def _medians(boots: Sequence[_Boot], variant: str, number: int) -> list[float]:
+    """The medians of a cell in those boots of a variant that counted it."""
+    own = [boot.phases for boot in boots if boot.plan.variant == variant]
+    return [median(counted[number]) for counted in own if number in counted]
+
+
+def _cell(
+    name: str, variant: str, number: int, boot: _Boot, layouts: Sequence[float]
+) -> SharedCell:
+    phase = boot.phases[number]
+    made = boot.output.cells.get(number, CellMade())
+    names = Names(boot.output.symbols, births(made.births))
+    lines = [
+        shared_line(line, phase, names)
+        for line in phase.lines
+        if max(line.moved, line.invalidated) >= LEAST * phase.ios
+    ]
+    lines.sort(key=lambda line: (-line.moved, -line.invalidated, line.name))
+    moved = sum(line.moved for line in phase.lines)
+    shared = sum(line.shared for line in phase.lines)
+    common = sorted(phase.moves.items(), key=lambda pair: (-pair[1], pair[0]))
+    return SharedCell(
+        cell=name,
+        variant=variant,
+        median=median(phase),
+        mean=moved / phase.ios,
+        false=(moved - shared) / phase.ios,
+        ios=phase.ios,
+        moves=tuple((count, ios / phase.ios) for count, ios in common[:5]),
+        layouts=tuple(layouts),
+        tags=made.tags,
+        lines=tuple(lines),
+    )
+
+
+def median(phase: Phase) -> float:
+    """Moves of the middle I/O; the mean of the two middle ones of an even number."""
+    ordered = sorted(phase.moves.items())
+    middle = ((phase.ios - 1) // 2, phase.ios // 2)
+    return sum(_at(ordered, rank) for rank in middle) / 2
+
+
+def _at(ordered: Sequence[tuple[int, int]], rank: int) -> int:
+    for moves, ios in ordered:
+        rank -= ios
+        if rank < 0:
+            return moves
+    raise ValueError("fewer I/Os than their number")
+
+
+def _shifts(
+    plan: PathPlan, cells: Sequence[SharedCell], boots: Sequence[_Boot]
+) -> Iterator[SharingShift]:
+    by_name = {(cell.cell, cell.variant): cell for cell in cells}
+    baseline = plan.experiment.baseline
+    for number, cell in enumerate(plan.experiment.cells):
+        for variant in plan.others:
+            pair = (baseline, variant)
+            a, b = (by_name.get((cell.name, name)) for name in pair)
+            if a is not None and b is not None:
+                yield _shift(a, b)
+                continue
+            values = (a.median if a else None, b.median if b else None)
+            reason = "; ".join(_missing(boots, number, pair))
+            yield SharingShift(
+                cell.name, *pair, *values, None, None, None, "no verdict", reason
+            )
+
+
+def _missing(
+    boots: Sequence[_Boot], number: int, pair: tuple[str, str]
+) -> Iterator[str]:
+    exact = {boot.plan.variant: boot for boot in boots if boot.plan.purpose == "exact"}
+    for name in pair:
+        if name not in exact:
+            yield f"{name}: did not boot to its end"
+        elif number not in exact[name].phases:
+            made = exact[name].output.cells.get(number, CellMade())
+            yield f"{name}: {made.reason or 'no I/O was counted'}"
+
+
+def _shift(a: SharedCell, b: SharedCell) -> SharingShift:
+    change = b.median - a.median
+    low, high = b.low - a.high, b.high - a.low
+    values = (a.median, b.median, change, low, high)
+    return SharingShift(a.cell, a.variant, b.variant, *values, _word(change, a, b))
+
+
+def _word(change: float, a: SharedCell, b: SharedCell) -> Word:
+    """Half a line is a change, as medians are whole numbers; but not one that another layout makes too."""
+    sweep = max(a.high - a.low, b.high - b.low)
+    if abs(change) < CERTAIN or abs(change) <= sweep:
+        return "same"
+    return "more" if change > 0 else "fewer"
+
+
+def summary(cell: SharedCell) -> str:
+    """What moves for an I/O, in a sentence without its end: the lines of at least a tenth of all I/Os."""
+    lines = [line for line in cell.lines if line.moved >= 0.1]
+    count = f"{cell.median:.2f} {'line' if cell.median == 1 else 'lines'} per I/O"
+    regular = [line for line in lines if line.moved >= 0.5]
+    if not regular:
+        return count
+    return f"{count}: {'; '.join(map(_described, regular[:SUMMED]))}"
+
+
+SUMMED = 3
+"""Lines that a sentence names."""
+
+
+def _described(line: SharedLine) -> str:
+    by = list(line.writers or line.readers)[:3]
+    what = "written by" if line.writers else "read by"
+    name = line.name or "a line of unknown birth"
+    false = ", falsely shared" if line.false_share > 0.5 else ""
+    return f"{re.sub(', .*', ' and others', name)}{false}, {what} {', '.join(by)}"

@@ -1,0 +1,126 @@
+"""The plugin that follows cache lines, the guest's program that does I/O in turn on two CPUs, and the self-test of both
+with the qemu that is here."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from iodelta.errors import MeasureError
+from iodelta.path.functions import APIS, SOURCES
+from iodelta.tools.cache import cache
+from iodelta.vm.boot import DETERMINISTIC, QEMU
+
+NAMES = ("moved.c", "alternate.c", "selftest.S")
+
+PROGRAM = (
+    *("-nostdlib", "-static", "-fno-pie", "-no-pie", "-fno-stack-protector"),
+    *("-Wl,-Ttext-segment=0x7d000000", "-Wl,--section-start=.marks=0x7e000000"),
+    "-Wl,--build-id=none",
+)
+FIRMWARE = (
+    *("-m32", "-nostdlib", "-static", "-no-pie"),
+    "-Wl,-Ttext=0,--oformat=binary,--build-id=none",
+)
+
+MARKS = "f8000"
+"""Where the firmware of the self-test has its marks (selftest.S)."""
+
+EXPECTED = {
+    "self 0 0": "CPU 0 under another number",
+    "self 1 1": "CPU 1 under another number",
+    "phase 1 200": "another number of rounds than the 200 that two CPUs make",
+    "ios 1 199": "not one line that moves in each round",
+    "line 2080 2080 199 199 0 199 0": "not the line that both CPUs write to",
+}
+"""What the plugin must write of the self-test, and what it saw where it does not. The first write finds the line in no
+cache, so it does not move."""
+
+
+class Built(msgspec.Struct, frozen=True):
+    """The plugin, and the guest's program."""
+
+    plugin: str
+    program: str
+
+
+@functools.cache
+def build() -> Built:
+    """Compile all, once per version of the sources and of qemu's interface, and test them. Raises MeasureError."""
+    if shutil.which("gcc") is None:
+        raise MeasureError(
+            "moved lines are counted by a plugin of qemu that is compiled here, and there is no gcc",
+            place="anatomy",
+            remedy="Debian: apt-get install gcc",
+        )
+    sources = [SOURCES / name for name in NAMES]
+    content = b"".join(path.read_bytes() for path in sources)
+    place = cache("plugin", f"moved-{hashlib.sha256(content).hexdigest()[:16]}")
+    place.mkdir(parents=True, exist_ok=True)
+    program, firmware = place / "alternate", place / "selftest.bin"
+    compiled(program, sources[1], *PROGRAM)
+    compiled(firmware, sources[2], *FIRMWARE)
+    why = ""
+    for api in APIS:
+        plugin = place / f"moved-{api}.so"
+        compiled(plugin, sources[0], "-shared", "-fPIC", f"-DAPI={api}")
+        why = broken(plugin, firmware)
+        if not why:
+            return Built(str(plugin), str(program))
+    raise MeasureError(
+        f"the self-test of the plugin failed: {why}",
+        place=QEMU,
+        remedy="use another version of qemu: 7.2 passes (10.0 numbers CPUs wrongly under thread=single)",
+    )
+
+
+def compiled(made: Path, source: Path, *words: str) -> None:
+    """Compile ``source`` to ``made`` unless it is there. Raises MeasureError."""
+    if made.is_file():
+        return
+    draft = made.with_name(f".{made.name}")
+    command = ["gcc", "-O2", "-Wall", "-o", str(draft), *words, str(source)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False
+    )
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise MeasureError(
+            f"gcc could not build it: {said}",
+            place=made.name,
+            remedy="install gcc and its C library",
+        )
+    draft.replace(made)
+
+
+def broken(plugin: Path, firmware: Path) -> str:
+    """What is wrong with the plugin under this qemu; empty when it counts what the firmware does on two CPUs."""
+    with tempfile.TemporaryDirectory() as place:
+        words = [QEMU, "-machine", "q35", "-cpu", "qemu64", "-m", "16", "-smp", "2"]
+        words += [*DETERMINISTIC, "-display", "none", "-nodefaults", "-no-user-config"]
+        words += ["-bios", str(firmware), "-device", "isa-debug-exit,iobase=0xf4"]
+        words += ["-plugin", f"{plugin},out=counts,marks={MARKS}"]
+        try:
+            done = subprocess.run(
+                words,
+                cwd=place,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=60,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return "its two CPUs did not come to an end within 60 s"
+        counts = Path(place, "counts")
+        lines = counts.read_text().splitlines() if counts.is_file() else []
+    if not lines:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        return f"qemu did not run it: {said[-1] if said else 'no message'}"
+    missing = [what for line, what in EXPECTED.items() if line not in lines]
+    return f"qemu shows it {missing[0]}" if missing else ""

@@ -1,0 +1,240 @@
+"""What may be said of cache lines that move between CPUs, on what the plugin wrote of guests that were never booted."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from iodelta.cli.main import cli
+from iodelta.errors import MeasureError, RequestError
+from iodelta.experiment import parse
+from iodelta.lab.folder import Booted, Ended, Folder
+from iodelta.path import run
+from iodelta.path.judge import PathAccount
+from iodelta.path.moved import Birth, Names, births, phases
+from iodelta.path.plan import SHARING_SEEDS, Arm, BootPlan, PathPlan, Purpose
+from iodelta.path.settings import settings
+from iodelta.path.sharing import median
+from iodelta.path.sharing_job import load, refuse
+from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.render import TEXTS, rendered
+from iodelta.report.formats.terminal import lines
+from iodelta.report.stories.path import of_path
+from iodelta.report.stories.story import Detail
+from iodelta.study.counted import counted
+from iodelta.vm import boot
+from iodelta.vm.kernels import Kernel
+from iodelta.vm.spec import Spec
+
+QUESTION = """
+machine = "vm"
+clock = "instructions"
+anatomy = "sharing"
+[workload]
+rw = "randread"
+direct = 1
+[variant.old]
+kernel = "6.12"
+[variant.new]
+kernel = "6.12"
+"""
+
+SYMBOLS = """\
+0000000000000000 A __per_cpu_start
+0000000000001000 A current_task
+0000000000002000 A __per_cpu_end
+ffffffff81000000 T submit.isra.0
+ffffffff81000100 t complete
+ffffffff82000000 D jiffies
+ffffffff82000008 d counter
+ffffffff82001000 b end_of_data
+"""
+
+
+def of_guest(moved: int) -> tuple[bytes, bytes]:
+    """What a guest and its plugin write of 1000 I/Os, each of which moved ``moved`` lines of one structure."""
+    symbols = base64.b64encode(gzip.compress(SYMBOLS.encode())).decode()
+    out = "@boot 6.12\n@cell 000\n@tags apart\n@births\nffff888005268d00 240 wbt_init\n"
+    counts = f"self 0 0\nself 1 1\nphase 1 1000\nios {moved} 900\nios {moved + 2} 100\n"
+    for number in range(moved):
+        counts += f"line {0xFFFF888005268D00 + 64 * number:x} 5268d00 1000 1000 1000 1000 0\nbytes 0 300 ff00000000\n"
+        counts += "place ffffffff81000010 0 w 500\nplace ffffffff81000110 1 w 400\nplace ffffffff81000110 1 r 400\n"
+    return f"{out}@symbols\n{symbols}\n@end\niodelta-end\n".encode(), counts.encode()
+
+
+def folder(place: Path, *, baseline: int, variant: int, again: int | None = None, layout: int | None = None) -> Folder:
+    """Boots whose I/Os move so many lines; ``again``: of the second boot of the baseline, ``layout``: of the sweep."""
+    kernel = Kernel("6.12", "6.12.0", "bzImage", package="linux-image 6.12.0-1")
+    arms = tuple(Arm(name, kernel, "", "quiet", 224) for name in ("old", "new"))
+    wanted: list[tuple[str, Purpose, int]] = [("old", "exact", 0), ("old", "again", 0), ("new", "exact", 0)]
+    wanted += [(name, "layout", seed) for seed in SHARING_SEEDS for name in ("old", "new")]
+    boots = tuple(BootPlan(number, *boot) for number, boot in enumerate(wanted))
+    plan = PathPlan(parse(QUESTION), arms, boots, "QEMU 7", "", "lines are counted instead", "0" * 16)
+    made = Folder.begin(place, QUESTION, plan)
+    with made.writing():
+        for boot in boots:
+            moved = variant if boot.variant == "new" else baseline
+            moved = again if boot.purpose == "again" and again is not None else moved
+            moved = layout if boot.purpose == "layout" and layout is not None else moved
+            out, counts = of_guest(moved)
+            made.write_raw(boot.number, {"out": out, "console": b"", "counts": counts})
+            made.append(Booted(float(boot.number), boot.number, 9.0, "", ()))
+        made.append(Ended(99.0, run.COMPLETE))
+    return made
+
+
+def account(place: Path, **moved: int) -> PathAccount:
+    return counted(folder(place, **moved))
+
+
+def test_one_line_more_for_an_io_is_more_and_as_many_are_the_same(tmp_path: Path) -> None:
+    more = account(tmp_path / "more", baseline=1, variant=2)
+    # The sweep moved as many lines as the boots that are judged.
+    assert [(one.word, one.change, one.low, one.high) for one in more.sharing.shifts] == [("more", 1, 1, 1)]
+    assert more.exit_code == 1
+    fewer = account(tmp_path / "fewer", baseline=1, variant=0)
+    assert [(one.word, one.change) for one in fewer.sharing.shifts] == [("fewer", -1)]
+    same = account(tmp_path / "same", baseline=1, variant=1)
+    assert ([one.word for one in same.sharing.shifts], same.exit_code) == (["same"], 0)
+
+
+def test_a_change_that_another_layout_makes_too_is_the_same(tmp_path: Path) -> None:
+    (one,) = account(tmp_path / "wide", baseline=1, variant=2, layout=3).sharing.shifts
+    assert (one.word, one.low, one.high) == ("same", -1, 2)
+
+
+def test_boots_whose_counts_differ_are_no_result_even_if_the_guests_wrote_the_same(tmp_path: Path) -> None:
+    differing = account(tmp_path / "differing", baseline=1, variant=2, again=2)
+    assert (differing.self_check, differing.exit_code) == ("different", 4)
+    assert differing.sharing.cells == ()
+
+
+def test_every_format_names_the_line_its_writers_and_what_is_not_seen(tmp_path: Path) -> None:
+    result = account(tmp_path / "told", baseline=1, variant=0)
+    detail = Detail(lines=True)
+    texts = {name: rendered(result, name, detail) for name in TEXTS}
+    texts["html"] = html_of(result, (), detail)
+    texts["console"] = "\n".join(line.plain for line in lines(of_path(result, detail))).encode()
+    for name, text in texts.items():
+        squeezed = b" ".join(text.replace(b"\\_", b"_").split())
+        assert b"rq_wb" in squeezed, name
+        assert b"wbt_init" in squeezed, name
+        assert b"One interleaving of many" in squeezed, name
+        assert b"IOPS" not in squeezed.replace(b"base64", b""), name
+    sentence = b"1.00 line per I/O: rq_wb, written by submit, complete."
+    for name in ("mail", "markdown", "console", "html"):
+        assert sentence in b" ".join(texts[name].replace(b"\\_", b"_").split()), name
+
+
+def test_json_and_csv_hold_every_line_with_its_numbers(tmp_path: Path) -> None:
+    result = account(tmp_path / "told", baseline=1, variant=0)
+    cells = json.loads(rendered(result, "json"))["sharing"]["cells"]
+    (line,) = cells[0]["lines"]
+    assert (line["name"], line["offset"], line["born"], line["moved"]) == ("rq_wb", 8, "wbt_init", 1.0)
+    assert (line["false_share"], line["writers"], line["readers"]) == (0.0, ["submit", "complete"], [])
+    rows = list(csv.DictReader(io.StringIO(rendered(result, "csv").decode())))
+    assert [(row["variant"], row["line"], row["median"], row["word"]) for row in rows] == [
+        ("old", "", "1.0", ""),
+        ("old", "rq_wb", "", ""),
+        ("new", "", "0.0", "fewer"),
+    ]
+
+
+def test_only_a_panic_before_the_guests_script_is_a_mishap_of_qemu(tmp_path: Path) -> None:
+    plan = folder(tmp_path / "moved", baseline=1, variant=0).read_plan(PathPlan)
+    panicked = boot.Ended("the guest's kernel panicked: Kernel panic - not syncing", 9.0)
+    assert run.mishap(plan, panicked, b"")
+    assert not run.mishap(plan, panicked, b"@boot 6.12\n")
+    assert not run.mishap(plan, boot.Ended("the guest hangs: no sign of progress", 9.0), b"")
+    assert not run.mishap(plan, boot.Ended("", 9.0), b"@boot 6.12\n")
+
+
+def test_lines_are_asked_of_the_folder_that_has_them(tmp_path: Path) -> None:
+    made = folder(tmp_path / "moved", baseline=1, variant=0)
+    done = CliRunner().invoke(cli, ["report", str(made.path), "--lines"])
+    assert done.exit_code == 0
+    assert "rq_wb+8" in done.output
+    refused = CliRunner().invoke(cli, ["report", str(made.path), "--bill"])
+    assert "moved cache lines, and no counts" in str(refused.exception)
+
+
+def test_a_line_is_named_by_birth_by_the_area_of_a_cpu_or_by_symbols() -> None:
+    names = Names(SYMBOLS, [Birth(0xFFFF888005268D00, 240, "wbt_init"), Birth(0xFFFF888005269000, 64, "some_maker")])
+    bases = {0: 0xFFFF88800D600000, 1: 0xFFFF88800D700000}
+
+    def named(address: int) -> tuple[str, int]:
+        name = names.data(address, bases)
+        return (name.name, name.offset) if name else ("", 0)
+
+    assert named(0xFFFF888005268D28) == ("rq_wb", 0x28)
+    assert named(0xFFFF888005268D00 + 240) == ("", 0)
+    assert named(0xFFFF888005269010) == ("64 bytes of some_maker", 16)
+    assert named(0xFFFF88800D701010) == ("CPU 1's current_task", 16)
+    assert named(0xFFFFFFFF8200000C) == ("counter", 4)
+    assert named(0xFFFFFFFF82002000) == ("", 0)
+    assert named(0x7F25E2E120C0) == ("user space", 0)
+    assert named(0xFFFFEA000014D580) == ("struct page", 0)
+    assert names.function(0xFFFFFFFF81000010) == "submit"
+
+
+def test_allocations_are_read_and_other_lines_left_out() -> None:
+    made = births(["ffff888005269000 64 b.part.0", "ffff888005268d00 240 wbt_init", "garbage", "12 64 x"])
+    assert made == [Birth(0xFFFF888005268D00, 240, "wbt_init"), Birth(0xFFFF888005269000, 64, "b")]
+
+
+@pytest.mark.parametrize("line", ["self 1 0", "line 12", "place x 0 r 1", "wild words", "ios 1"])
+def test_a_cpu_under_another_number_or_a_wild_line_is_no_count(line: str) -> None:
+    with pytest.raises(MeasureError, match="not a line of the plugin"):
+        phases(f"phase 1 10\n{line}\n".encode(), "boot 0")
+
+
+def test_the_median_is_of_ios() -> None:
+    (phase,) = phases(b"phase 1 4\nios 1 2\nios 3 2\n", "boot 0").values()
+    assert median(phase) == 2
+
+
+def refused(options: str, more: str = "") -> str:
+    text = QUESTION.replace('rw = "randread"\ndirect = 1', options) + more
+    try:
+        refuse(parse(text), Spec(target="null_blk"))
+    except RequestError as error:
+        return str(error)
+    return ""
+
+
+def test_what_the_guests_program_cannot_do_is_refused_before_a_boot() -> None:
+    assert refused('rw = "randwrite"\ndirect = 1\nbs = "64k"\nnumber_ios = 50\nioengine = "psync"') == ""
+    assert "no option numjobs" in refused('rw = "read"\ndirect = 1\nnumjobs = 2')
+    assert "one direct I/O" in refused('rw = "read"')
+    assert "one direct I/O" in refused('rw = "read"\ndirect = 1\niodepth = 8')
+    assert "not randrw" in refused('rw = "randrw"\ndirect = 1')
+    assert "synchronous" in refused('rw = "read"\ndirect = 1\nioengine = "libaio"')
+    assert "bs is one size" in refused('rw = "read"\ndirect = 1\nbs = "100"')
+    assert "number_ios" in refused('rw = "read"\ndirect = 1\nnumber_ios = 5')
+    with pytest.raises(RequestError, match="not on ext4"):
+        refuse(parse(QUESTION), Spec(target="ext4"))
+
+
+def test_a_cell_is_what_the_guests_program_is_told() -> None:
+    assert load({"rw": "randread", "bs": "4k", "direct": "1"}) == "1000 4096 randread"
+    assert load({"rw": "write", "bs": "64k", "number_ios": "50"}) == "50 65536 write"
+
+
+def test_a_second_disk_is_a_setting_of_its_own() -> None:
+    assert settings({"vm.devices": "2"}, "[variant.a]").devices == 2
+    with pytest.raises(RequestError, match="1 or 2"):
+        settings({"vm.devices": "3"}, "[variant.a]")
+
+
+def test_an_anatomy_needs_the_instruction_clock() -> None:
+    with pytest.raises(RequestError, match="instruction clock only"):
+        parse(QUESTION.replace('clock = "instructions"', ""))
+    with pytest.raises(RequestError, match="anatomy must be"):
+        parse(QUESTION.replace('"sharing"', '"all of it"'))
