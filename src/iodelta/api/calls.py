@@ -108,15 +108,16 @@ def read(*paths: Path_, pattern: str | None = None) -> polars.DataFrame:
 
 
 def open_history(
-    place: Path_ = "iodelta-history", *, log: Path_ | None = None
+    place: Path_ = "iodelta-history", *, log: Path_ | None = None, token: str = ""
 ) -> History:
     """A history: a directory, or ``postgresql://USER@HOST/DATABASE`` with its ``log``. It is made where there is none.
 
+    Or the address of ``iodelta serve --history``, with a ``token`` of it (default: the variable ``IODELTA_TOKEN``).
     Raises RequestError where the extra ``history`` is missing, MeasureError where the database does not answer.
     """
     from iodelta.api.histories import opened
 
-    return opened(os.fspath(place), Path(log) if log is not None else None)
+    return opened(os.fspath(place), Path(log) if log is not None else None, token)
 
 
 def open_fleet(inventory: Path_ = "fleet.toml") -> Fleet:

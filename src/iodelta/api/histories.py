@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,6 +25,11 @@ class Series:
 
     def __init__(self, line: Line) -> None:
         self._line = line
+
+    @property
+    def line(self) -> Line:
+        """The series as the database has it."""
+        return self._line
 
     @property
     def machine(self) -> str:
@@ -94,12 +99,7 @@ class StoredHistory:
     ) -> list[Series]:
         asked = {"machine": machine, "cell": cell, "variant": variant, "metric": metric}
         wanted = {name: word for name, word in asked.items() if word}
-        every = map(Series, self._lines())
-        return [
-            one
-            for one in every
-            if all(getattr(one, name) == word for name, word in wanted.items())
-        ]
+        return chosen(self._lines(), wanted)
 
     def scan(self) -> list[Candidate]:
         from iodelta.history.scan import scan
@@ -119,8 +119,22 @@ class StoredHistory:
         return self._store.lines() if self._store.exists else []
 
 
-def opened(place: str, log: Path | None = None) -> StoredHistory:
+def chosen(lines: Iterable[Line], wanted: Mapping[str, str]) -> list[Series]:
+    """The series whose machine, cell, variant and metric are these words."""
+    every = map(Series, lines)
+    return [
+        one
+        for one in every
+        if all(getattr(one, name) == word for name, word in wanted.items())
+    ]
+
+
+def opened(place: str, log: Path | None = None, token: str = "") -> History:
     """The history at a place. Raises RequestError."""
+    from iodelta.api.remote import ServedHistory, is_served
+
+    if is_served(place):
+        return ServedHistory(place, token)
     kind = store_class()
     written = log_of(place, log)
     store = store_of(place, kind)

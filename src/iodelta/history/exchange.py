@@ -60,6 +60,26 @@ class HistoryExportAnswer(msgspec.Struct, frozen=True):
     schema: str = "iodelta.history-export/1"
 
 
+class HistoryLines(msgspec.Struct, frozen=True):
+    """Series with everything that a program needs of them."""
+
+    lines: tuple[Line, ...]
+    """Each with its points, oldest first."""
+    schema: str = "iodelta.web-lines/1"
+
+
+class HistoryAccess(msgspec.Struct, frozen=True):
+    """What a server of a history lets somebody do."""
+
+    name: str
+    """Empty where nobody logs in."""
+    role: str
+    """``read``, ``triage`` or ``run``."""
+    csrf: str
+    """What a request that changes something carries as ``X-CSRF-Token``."""
+    schema: str = "iodelta.web-access/1"
+
+
 def rows(lines: Iterable[Line]) -> Iterator[PointRow]:
     """Every point of every series."""
     for line in lines:

@@ -117,7 +117,7 @@ def make_app(site: Site) -> Application:
 
 
 def _of_history() -> list[Route]:
-    from iodelta.web import comparing, confirming, series, triage
+    from iodelta.web import comparing, confirming, programs, series, triage
 
     return [
         Route("/matrix", series.matrix),
@@ -128,6 +128,10 @@ def _of_history() -> list[Route]:
         Route("/compare", confirming.measure_two, methods=["POST"]),
         Route("/alert/{id}/confirm", confirming.confirm, methods=["POST"]),
         Route("/triage", triage.triage),
+        Route("/history/lines", programs.lines),
+        Route("/history/candidates", programs.candidates),
+        Route("/history/access", programs.access),
+        Route("/history/add", programs.take, methods=["POST"]),
         Route("/alert/{id}", triage.alert),
         Route("/alert/{id}/decide", triage.decide, methods=["POST"]),
         Route("/notes", triage.annotate, methods=["POST"]),

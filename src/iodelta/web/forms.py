@@ -17,6 +17,18 @@ FIELDS = 20
 
 async def posted(request: Request, role: Role, most: int = FIELDS) -> dict[str, str]:
     """The fields of a form that this user may send. Raises DeniedError."""
+    check_change(request, role)
+    user: User = request.scope["user"]
+    async with request.form(max_files=0, max_fields=most) as form:
+        fields = {name: value for name, value in form.items() if isinstance(value, str)}
+    check_form(user, request.headers, fields.get("csrf", ""))
+    if any(len(value) > LONGEST for value in fields.values()):
+        raise DeniedError(413, f"a text has at most {LONGEST} characters")
+    return fields
+
+
+def check_change(request: Request, role: Role) -> None:
+    """Raises DeniedError for a user who may not change anything in that role."""
     user: User = request.scope["user"]
     if not request.app.state.site.rules.write:
         raise DeniedError(
@@ -28,9 +40,3 @@ async def posted(request: Request, role: Role, most: int = FIELDS) -> dict[str, 
         raise DeniedError(
             403, "only the user who runs this server may start anything without a login"
         )
-    async with request.form(max_files=0, max_fields=most) as form:
-        fields = {name: value for name, value in form.items() if isinstance(value, str)}
-    check_form(user, request.headers, fields.get("csrf", ""))
-    if any(len(value) > LONGEST for value in fields.values()):
-        raise DeniedError(413, f"a text has at most {LONGEST} characters")
-    return fields

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from iodelta import __version__
 from iodelta.fleet.answers import FleetStatusAnswer
 from iodelta.history.answers import Alert, HistoryScanAnswer
+from iodelta.history.exchange import HistoryAccess, HistoryLines
 from iodelta.report.derived import Document
 from iodelta.study.planned import PlanAnswer
 from iodelta.web.comparing import Compared
@@ -38,6 +39,9 @@ PATHS: tuple[tuple[str, str, type], ...] = (
     ("/compare", "Two points of the history.", Compared),
     ("/triage", "All alerts.", HistoryScanAnswer),
     ("/alert/{id}", "One alert.", Alert),
+    ("/history/lines", "Whole series of the history.", HistoryLines),
+    ("/history/candidates", "Steps that stand out.", HistoryScanAnswer),
+    ("/history/access", "What you may do.", HistoryAccess),
     ("/measure/{id}", "A plan that waits to be started.", PlanAnswer),
 )
 """Address, what it is, and the struct of its document."""

@@ -68,6 +68,9 @@ LONGEST = 1000
 CLIENTS = 10_000
 """Addresses that are remembered."""
 
+SENDING = ("/upload", "/history/add")
+"""Where results are sent."""
+
 OPEN = ("/favicon.ico", "/login", "/static/")
 """What is answered without a login."""
 
@@ -406,7 +409,7 @@ def without(path: str, prefix: str) -> str:
 
 def limited(request: Request, receive: Receive) -> Receive:
     """``receive`` with a limit of the body's size, and of the time that its next part takes."""
-    limit = LARGE if request.url.path.startswith("/upload") else SMALL
+    limit = LARGE if request.url.path.startswith(SENDING) else SMALL
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > limit:
         raise DeniedError(

@@ -1,0 +1,80 @@
+"""A history for programs: whole series, candidates, and nights that are sent to be added."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from iodelta.api.histories import chosen
+from iodelta.bundle.archive import SUFFIX
+from iodelta.bundle.packed import is_bundle
+from iodelta.errors import IodeltaError, RequestError
+from iodelta.history.adding import add
+from iodelta.history.answers import HistoryScanAnswer
+from iodelta.history.exchange import HistoryAccess, HistoryLines
+from iodelta.history.log import Given
+from iodelta.history.scan import scan
+from iodelta.web.forms import check_change
+from iodelta.web.histories import Histories
+from iodelta.web.negotiation import document
+from iodelta.web.security import User, check_form
+from iodelta.web.series import history_of
+
+if TYPE_CHECKING:
+    from iodelta.history.answers import NightAdded
+
+WORDS = ("machine", "cell", "variant", "metric")
+
+RECEIVED = "received"
+"""Directory beside the log in which bundles stay that were sent."""
+
+
+def lines(request: Request) -> Response:
+    """The series with these words, with every point."""
+    wanted = {
+        name: word for name in WORDS if (word := request.query_params.get(name, ""))
+    }
+    every = history_of(request).store.lines()
+    return document(HistoryLines(tuple(one.line for one in chosen(every, wanted))))
+
+
+def candidates(request: Request) -> Response:
+    """Steps that stand out."""
+    found = scan(history_of(request).store.lines())
+    return document(HistoryScanAnswer(tuple(found), ()))
+
+
+def access(request: Request) -> Response:
+    """What this user may, and the sign that changes need."""
+    user: User = request.scope["user"]
+    return document(HistoryAccess(user.name, user.role, user.csrf))
+
+
+async def take(request: Request) -> Response:
+    """Keep a bundle, and add its night."""
+    check_change(request, "run")
+    check_form(request.scope["user"], request.headers, "")
+    data = await request.body()
+    return document(await run_in_threadpool(_added, history_of(request), data))
+
+
+def _added(history: Histories, data: bytes) -> NightAdded:
+    """Raises RequestError for what is not a bundle, MeasureError."""
+    place = history.log.path.absolute().parent / RECEIVED
+    place.mkdir(exist_ok=True)
+    file = place / f"{hashlib.sha256(data).hexdigest()[:24]}{SUFFIX}"
+    is_known = file.exists()
+    if not is_known:
+        file.write_bytes(data)
+    try:
+        if not is_bundle(file):
+            raise RequestError("not a bundle", remedy="`iodelta pack` makes one")
+        return add(file, Given(), history.store, history.log)
+    except IodeltaError:
+        if not is_known:
+            file.unlink(missing_ok=True)
+        raise
