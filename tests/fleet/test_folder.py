@@ -65,7 +65,7 @@ def folder_of(place: Path, *hosts: FleetHost, path: str = "fleet") -> FleetFolde
         (("run", "question.toml"), "a class of targets, 'class:nvme', has a path only on the hosts of a fleet"),
         (("fleet", "run", "nosuch.toml"), "cannot read the experiment file"),
         (("fleet", "run", "machine.toml"), "the hosts of a fleet come from the inventory"),
-        (("fleet", "run", "command.toml"), "a command as the workload that may write anywhere"),
+        (("fleet", "run", "command.toml"), "this command may write anywhere that you may"),
         (("fleet", "run", "question.toml", "--hosts", "b"), "no host or tag is called 'b'"),
         (("fleet", "run", "question.toml", "--destroy", "/dev/sdb"), "not a device of one of the chosen hosts"),
         (("fleet", "run", "question.toml", "--destroy", "b:/dev/sdb"), "not a device of one of the chosen hosts"),

@@ -142,4 +142,15 @@ def test_a_command_as_the_workload_is_measured_on_hosts_once_it_is_allowed(stand
     done = stand.run(*ask, "--allow-commands")
     assert done.code in GOOD, done
     assert (stand.place / "iodelta-fleet-theirs/hosts/a/verdict.json").exists()
+
+    ask = ("fleet", "run", "theirs.toml", "--folder", "own")
+    assert stand.run(*ask).code == 2
+    checked = stand.run("fleet", "check", "theirs.toml", "--allow-commands")
+    assert checked.code == 0, checked
+    done = stand.run(*ask, "--allow-commands")
+    assert done.code == 0, done
+    assert (stand.place / "own/hosts/a/verdict.json").exists()
+    again = stand.run("fleet", "run", "own")
+    assert again.code == 2, "the word is not kept"
+    assert "--allow-commands" in again.err
     assert fleet.members["a"].place.exists()

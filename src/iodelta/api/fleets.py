@@ -96,15 +96,17 @@ class Fleet:
         at_once: int = 50,
         in_use: str = "wait",
         patience: str = "15m",
+        allow_commands: bool = False,
     ) -> FleetRun:
         """Measure an experiment file on each host, or continue the fleet folder at ``path``, as ``iodelta fleet run``
-        does. Ctrl-C ends it cleanly. Raises RequestError, MeasureError."""
+        does. Ctrl-C ends it cleanly. Raises RequestError, RefusedError, MeasureError."""
         how = How(
             destroy=tuple(destroy),
             scheduler=scheduler,
             at_once=at_once,
             in_use=in_use,
             patience=patience,
+            allow_commands=allow_commands,
         )
         place = Path(folder) if folder is not None else None
         status = measured(

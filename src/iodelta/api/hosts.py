@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from iodelta.fleet.host import FleetHost
 
 
+@dataclasses.dataclass(frozen=True)
+class Permits:
+    """What the user allowed in this call; nothing of it is kept."""
+
+    destroy: tuple[str, ...]
+    commands: bool
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class How:
     """How hosts are scheduled, as it was asked for."""
@@ -25,6 +33,8 @@ class How:
     at_once: int = 50
     in_use: str = "wait"
     patience: str = "15m"
+    allow_commands: bool = False
+    """Whether commands that may write anywhere may run on every host."""
 
     @property
     def waits(self) -> float:
@@ -77,6 +87,7 @@ def scheduled(
         "skip" if how.in_use == "skip" else "wait",
         how.waits,
         destroyed(how.destroy, hosts),
+        how.allow_commands,
     )
     folder = FleetFolder(path)
     folder.make()
@@ -104,16 +115,21 @@ def measured(
     say: Callable[[str], None] = silent,
 ) -> FleetStatusAnswer:
     """Measure the experiment file ``what`` on the hosts that ``choose`` gives, or continue the fleet folder ``what`` on
-    those of its own. Raises RequestError."""
+    those of its own. Raises RequestError, RefusedError."""
     from iodelta.fleet.folder import FleetFolder, question
+    from iodelta.fleet.reproducing import wishes_of
     from iodelta.fleet.status import status_of
+    from iodelta.lab.guard import check_commands
 
     if what.is_dir():
         if place is not None:
             raise RequestError("the fleet folder is given already", place="--folder")
         files = None
-        place, hosts = what, among(FleetFolder.open(what), expression)
+        folder = FleetFolder.open(what)
+        place, hosts = what, among(folder, expression)
+        if wishes_of(folder) is None:  # those of a bundle were accepted with it
+            check_commands(folder.experiment(), how.allow_commands)
     else:
-        files, hosts = question(what), choose()
+        files, hosts = question(what, how.allow_commands), choose()
         place = place or Path(f"iodelta-fleet-{what.stem}")
     return status_of(scheduled(place, hosts, files, how, say), hosts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from iodelta.api.hosts import How, among, chosen_of, measured
+from iodelta.api.hosts import How, Permits, among, chosen_of, measured
 from iodelta.cli.files import print_document
 from iodelta.cli.fleet_check import command as check
 from iodelta.cli.fleet_options import (
@@ -24,6 +25,7 @@ from iodelta.cli.fleet_options import (
 )
 from iodelta.cli.fleet_report import command as report
 from iodelta.cli.groups import Group
+from iodelta.cli.own_command import allow_commands
 from iodelta.errors import RequestError
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ command.add_command(report)
     help="Make one experiment whose blocks alternate between the hosts.",
 )
 @scheduling
+@allow_commands
 @FORMAT
 def run(
     what: Path,
@@ -81,6 +84,7 @@ def run(
     spread: bool,
     scheduler: str,
     at_once: int,
+    allow_commands: bool,
     format_: str,
 ) -> None:
     """Measure WHAT, an experiment file, on every chosen host, or continue WHAT, a fleet folder.
@@ -91,13 +95,21 @@ def run(
     4 some could not be. With --spread all hosts share one experiment, and the exit code is that of `iodelta run`.
     """
     if spread:
-        _spread(what, chosen_of(inventory, expression), destroy, in_use, place, format_)
+        _spread(
+            what,
+            chosen_of(inventory, expression),
+            Permits(destroy, allow_commands),
+            in_use,
+            place,
+            format_,
+        )
     how = How(
         destroy=destroy,
         scheduler=scheduler,
         at_once=at_once,
         in_use=in_use,
         patience=patience,
+        allow_commands=allow_commands,
     )
     answer = measured(
         what, place, lambda: chosen_of(inventory, expression), expression, how, say
@@ -109,7 +121,7 @@ def run(
 def _spread(
     file: Path,
     hosts: tuple[FleetHost, ...],
-    destroy: tuple[str, ...],
+    permits: Permits,
     in_use: str,
     place: Path | None,
     format_: str,
@@ -132,21 +144,18 @@ def _spread(
     if in_use == "wait":
         let_wait()
     place = place or Path(f"iodelta-fleet-{file.stem}")
-    permits = tuple(
-        dict.fromkeys(itertools.chain.from_iterable(destroyed(destroy, hosts).values()))
+    devices = destroyed(permits.destroy, hosts)
+    asked = Asked(
+        destroy=tuple(dict.fromkeys(itertools.chain.from_iterable(devices.values()))),
+        allow_commands=permits.commands,
+        format_=format_,
     )
     if place.exists():
-        measure(place, Asked(destroy=permits, format_=format_))
+        measure(place, asked)
     names = tuple(host.machine for host in hosts)
     measure(
         file,
-        Asked(
-            names=names,
-            target=next(iter(paths)),
-            destroy=permits,
-            place=place,
-            format_=format_,
-        ),
+        dataclasses.replace(asked, names=names, target=next(iter(paths)), place=place),
     )
     raise AssertionError("measuring exits by itself")
 

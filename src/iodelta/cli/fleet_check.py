@@ -20,6 +20,7 @@ from iodelta.cli.fleet_options import (
     SCHEDULER,
     say,
 )
+from iodelta.cli.own_command import allow_commands
 
 if TYPE_CHECKING:
     from iodelta.fleet.answers import FleetCheckAnswer
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 )
 @SCHEDULER
 @AT_ONCE
+@allow_commands
 @FORMAT
 def command(
     file: Path,
@@ -59,6 +61,7 @@ def command(
     place: Path | None,
     scheduler: str,
     at_once: int,
+    allow_commands: bool,
     format_: str,
 ) -> None:
     """Look at every host: can it be reached, and can FILE be measured there?
@@ -75,12 +78,17 @@ def command(
     from iodelta.fleet.folder import question
 
     hosts = chosen_of(inventory, expression)
-    permits, files = destroyed(destroy, hosts), question(file)
+    permits, files = destroyed(destroy, hosts), question(file, allow_commands)
     experiment = load(file)
     with workers(scheduler, min(at_once, len(hosts))) as (client, _):
         tasks = [
             client.submit(
-                check_host, one, experiment, permits.get(one.name, ()), pure=False
+                check_host,
+                one,
+                experiment,
+                permits.get(one.name, ()),
+                commands=allow_commands,
+                pure=False,
             )
             for one in hosts
         ]
@@ -92,6 +100,7 @@ def command(
             at_once=at_once,
             in_use="skip",
             patience="1m",
+            allow_commands=allow_commands,
         )
         answer = _with_placebo(answer, hosts, files, budget, place, how)
     if format_ == "json":

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from iodelta.api.hosts import Permits
 from iodelta.errors import (
     IodeltaError,
     LostError,
@@ -27,7 +28,7 @@ from iodelta.errors import (
 )
 from iodelta.experiment.model import PLACEBO
 from iodelta.fleet.folder import FleetFolder, is_held
-from iodelta.fleet.measuring import End
+from iodelta.fleet.measuring import ALLOWED, End
 from iodelta.fleet.reproducing import wishes_of
 from iodelta.fleet.sight import said
 from iodelta.lab.account import OVER, Account
@@ -43,22 +44,23 @@ PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """``PIPE PARENT FOLDER NAME [DESTROY...]``."""
-    pipe, parent, folder, name, *destroy = sys.argv[1:]
+    """``PIPE PARENT FOLDER NAME ALLOWED [DESTROY...]``."""
+    pipe, parent, folder, name, allowed, *destroy = sys.argv[1:]
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != int(parent):  # it ended before we could ask
         return
     fleet = FleetFolder.open(Path(folder))
-    os.write(int(pipe), msgspec.json.encode(_end(fleet, name, tuple(destroy))))
+    permits = Permits(tuple(destroy), allowed == ALLOWED)
+    os.write(int(pipe), msgspec.json.encode(_end(fleet, name, permits)))
 
 
-def _end(fleet: FleetFolder, name: str, destroy: tuple[str, ...]) -> End:
+def _end(fleet: FleetFolder, name: str, permits: Permits) -> End:
     from iodelta.lab.turns import BusyError
 
     if is_held(fleet.place(name) / JOURNAL):
         return End("held", "another iodelta is writing to its experiment folder")
     try:
-        return _measured(fleet, name, destroy)
+        return _measured(fleet, name, permits)
     except BusyError as error:
         return End("busy", f"in use by {error.place}: {error.what}", error.remedy)
     except (LostError, UnreachableError) as error:
@@ -68,19 +70,21 @@ def _end(fleet: FleetFolder, name: str, destroy: tuple[str, ...]) -> End:
         return End("failed", said(error), error.remedy)
 
 
-def _measured(fleet: FleetFolder, name: str, destroy: tuple[str, ...]) -> End:
+def _measured(fleet: FleetFolder, name: str, permits: Permits) -> End:
     """Raises RequestError, MeasureError."""
     from iodelta.cli.running import Asked, measure
 
     place, host, experiment = fleet.place(name), fleet.hosts()[name], fleet.experiment()
     wishes = wishes_of(fleet)
+    destroy = permits.destroy
     place.parent.mkdir(exist_ok=True)
     if place.exists():
         file, asked = (
             place,
             Asked(
                 destroy=destroy,
-                allow_commands=wishes is not None and wishes.allow_commands,
+                allow_commands=permits.commands
+                or (wishes is not None and wishes.allow_commands),
             ),
         )
         if read_plan(Folder.open(place)).experiment.machines != (host.machine,):
@@ -96,7 +100,13 @@ def _measured(fleet: FleetFolder, name: str, destroy: tuple[str, ...]) -> End:
     else:
         file = fleet.path / EXPERIMENT
         path = host.target(experiment.target.path)
-        asked = Asked(names=(host.machine,), target=path, destroy=destroy, place=place)
+        asked = Asked(
+            names=(host.machine,),
+            target=path,
+            destroy=destroy,
+            allow_commands=permits.commands,
+            place=place,
+        )
     with (
         click.Context(click.Command("run")),
         contextlib.suppress(SystemExit),

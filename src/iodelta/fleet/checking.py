@@ -22,7 +22,11 @@ from iodelta.workload.fio import fio_version
 
 
 def check(
-    host: FleetHost, experiment: Experiment, destroy: tuple[str, ...]
+    host: FleetHost,
+    experiment: Experiment,
+    destroy: tuple[str, ...],
+    *,
+    commands: bool = False,
 ) -> HostCheck:
     """Look at one host; nothing of the experiment is changed there. Raises nothing."""
     found: list[CheckedStep] = []
@@ -32,7 +36,7 @@ def check(
             restore_pending(
                 machine, own="a check does not wait for a run that may be alive"
             )
-            for one in _steps(host, machine, experiment, destroy):
+            for one in _steps(host, machine, experiment, destroy, commands):
                 step = one.step
                 found.append(one)
     except IodeltaError as error:
@@ -56,7 +60,11 @@ def _failed(found: list[CheckedStep], step: Step, error: IodeltaError) -> Checke
 
 
 def _steps(
-    host: FleetHost, machine: Machine, experiment: Experiment, destroy: tuple[str, ...]
+    host: FleetHost,
+    machine: Machine,
+    experiment: Experiment,
+    destroy: tuple[str, ...],
+    commands: bool,
 ) -> Iterator[CheckedStep]:
     """Raises IodeltaError of the step after the last one."""
     yield CheckedStep("reach", True, machine.run(["uname", "-n"]).text.strip())
@@ -84,7 +92,7 @@ def _steps(
         )
     else:
         yield CheckedStep("knobs", True, "all can be set")
-    yield _permit(host, machine, experiment, survey, destroy)
+    yield _permit(host, machine, experiment, survey, destroy, commands)
     with alone(machine, [survey.target], Path.cwd()):
         yield CheckedStep("in use", True, "by nobody")
     yield CheckedStep("environment", True, _machine(machine, survey.target))
@@ -105,10 +113,11 @@ def _permit(
     experiment: Experiment,
     survey: Survey,
     destroy: tuple[str, ...],
+    commands: bool,
 ) -> CheckedStep:
     if not survey.writes:
         return CheckedStep("permits", True, "only reads")
-    refused = refusal(machine, experiment, survey, destroy)
+    refused = refusal(machine, experiment, survey, destroy, commands=commands)
     if refused is None:
         return CheckedStep(
             "permits",

@@ -48,6 +48,8 @@ class Policy(msgspec.Struct, frozen=True):
     """Seconds that a host which does not answer is waited for."""
     destroy: Mapping[str, tuple[str, ...]] = {}
     """Host -> devices that may be overwritten there."""
+    allow_commands: bool = False
+    """Whether commands that may write anywhere may run."""
 
 
 class _Post:
@@ -255,6 +257,7 @@ class Coordinator:
             self._identifier,
             name,
             self._policy.destroy.get(name, ()),
+            self._policy.allow_commands,
         )
         post.task = self._client.submit(measure, order, pure=False)
 

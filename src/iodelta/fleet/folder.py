@@ -23,12 +23,13 @@ from iodelta import __version__
 from iodelta.decoding import decoder
 from iodelta.errors import MeasureError, RequestError, pasted
 from iodelta.experiment import Experiment, parse, toml_text
-from iodelta.experiment.command import placed, unseen
+from iodelta.experiment.command import placed
 from iodelta.experiment.source import text_of, toml_data
 from iodelta.fleet.entry import checked
 from iodelta.fleet.events import Begun, FleetEvent, Joined
 from iodelta.fleet.host import FleetHost
 from iodelta.lab.folder import EXPERIMENT, FULL, JOURNAL, now
+from iodelta.lab.guard import check_commands
 from iodelta.lab.journal import Journal
 from iodelta.lab.seal import sha256
 
@@ -222,11 +223,13 @@ def is_held(journal: Path) -> bool:
     return False
 
 
-def question(file: Path) -> dict[str, bytes]:
-    """The files of a fleet's question: the experiment, and the fio job file that it names. Raises RequestError."""
+def question(file: Path, allow_commands: bool = False) -> dict[str, bytes]:
+    """The files of a fleet's question: the experiment, and the fio job file that it names. Raises RequestError,
+    RefusedError for a command that may write anywhere and is not allowed."""
     text = placed(text_of(file), file.parent)
     experiment = parse(text, str(file), base=file.parent)
     _refuse(experiment, str(file))
+    check_commands(experiment, allow_commands)
     data = toml_data(text, str(file))
     named = (
         data["workload"].get("job_file")
@@ -273,11 +276,4 @@ def _refuse(experiment: Experiment, place: str) -> None:
             "instructions are counted in a virtual machine, the same everywhere: a fleet has nothing to add",
             place=f"{place}: clock",
             remedy="count them with `iodelta run`",
-        )
-    commands = unseen(experiment)
-    if commands:
-        raise RequestError(
-            "a command as the workload that may write anywhere is not run on a whole fleet",
-            place=f"{place}: {commands[-1]}",
-            remedy="if it only reads, say only_reads = true in [workload]; else use `iodelta run` for each host",
         )

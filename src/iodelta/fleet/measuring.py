@@ -22,6 +22,10 @@ HOST_RUN = "iodelta.cli.fleet_host"
 """The module that is such a process."""
 
 
+ALLOWED = "commands"
+"""A word for that process: commands that may write anywhere may run."""
+
+
 class End(msgspec.Struct, frozen=True):
     """How the run on a host ended, for now."""
 
@@ -42,6 +46,7 @@ class Order(msgspec.Struct, frozen=True):
     """Of the fleet, so that a worker that sees another folder under that path does nothing."""
     name: str
     destroy: tuple[str, ...] = ()
+    allow_commands: bool = False
 
 
 def measure(order: Order) -> End:
@@ -78,6 +83,7 @@ def _run(folder: FleetFolder, order: Order) -> End:
         str(os.getpid()),
         order.folder,
         order.name,
+        ALLOWED if order.allow_commands else "",
         *order.destroy,
     ]
     with contextlib.closing(os.fdopen(answer, "rb")) as answers:
