@@ -44,6 +44,8 @@ class Setup:
     """The stalls are no arm's own: a trial of either arm stalls so after one of the baseline."""
     debt: float = 0.0
     memory: float = 0.0
+    onto_baseline: bool = False
+    """Only the baseline's trials find the debt."""
     superblocks: bool = False
     conditioning: int = 1
     spread: float = 0.0
@@ -156,6 +158,8 @@ def _cell(setup: Setup, rng: np.random.Generator) -> Cell:
     prone = ~np.concatenate([arm[:1], arm[:-1]]) if setup.after_baseline else arm
     stalled = prone & (rng.random(len(arm)) < setup.stalls)
     left = exposures(arm, setup.memory, 0.0) * math.log1p(-setup.debt)
+    if setup.onto_baseline:
+        left = np.where(arm, 0.0, left)
     with np.errstate(divide="ignore"):
         logs = machine + arm * (math.log1p(setup.change) + setup.spread * rng.standard_normal(len(arm)))
         logs = logs + np.where(stalled, np.log1p(-setup.depth), 0.0) + left

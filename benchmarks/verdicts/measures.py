@@ -94,6 +94,13 @@ def _covered_where_seen(seen: Seen) -> bool | None:
     return _covered(seen.verdict.total, seen.setup.total)
 
 
+def _improvement_where_seen(seen: Seen) -> bool | None:
+    """Whether it is called an improvement, where one of the variant's trials up to the look stalled."""
+    if not seen.cells[0].stalled[: seen.verdict.blocks].any():
+        return None
+    return seen.verdict.word == "improvement"
+
+
 def _wrong_sign(seen: Seen) -> bool:
     """A word against a total and a typical change of the other sign."""
     better = seen.setup.total > 0 if seen.verdict.metric.better == "higher" else seen.setup.total < 0
@@ -129,6 +136,7 @@ RATES: dict[str, Callable[[Seen], bool | None]] = {
     "deployed covered": _deployed_covered,
     "regression": lambda seen: seen.verdict.word == "regression",
     "improvement": lambda seen: seen.verdict.word == "improvement",
+    "improvement, a stall seen": _improvement_where_seen,
     "equivalent": lambda seen: seen.verdict.word == "equivalent",
     "no word": lambda seen: seen.verdict.look is None,
     "equivalent in spite of the total": _in_spite,

@@ -154,3 +154,38 @@ def test_a_trial_that_did_next_to_nothing_is_no_spread_of_the_other_blocks(left:
     assert calm.sd is not None
     assert found.sd is not None
     assert found.sd < 2.5 * calm.sd
+
+
+# -------------------------------------------------------------------------- faster in a typical trial, less work in all
+
+
+def faster(*, stalled: tuple[int, ...] = (), baseline: tuple[int, ...] = (), change: float = 0.03) -> Series:
+    """A variant whose trials change by ``change``; those of the blocks ``stalled``, and of the baseline in the blocks
+    ``baseline``, lose 90 %."""
+    rng = np.random.default_rng(3)
+    old, new = 1e5 * np.exp(0.005 * rng.standard_normal((2, 20)))
+    new *= 1.0 + change
+    new[list(stalled)] *= 0.1
+    old[list(baseline)] *= 0.1
+    return series(old, new, rng.integers(0, 2, 20).astype(bool))
+
+
+def test_a_typical_improvement_waits_while_stalls_of_the_variant_could_make_the_total_worse() -> None:
+    rules = Rules(metrics=RULES.metrics, margin=0.01, looks=(20,), comparisons=1)
+    assert judge(faster(), rules).word == "improvement"
+    for stalled in ((7,), (2, 7)):
+        found = judge(faster(stalled=stalled), rules)
+        assert (found.word, found.basis) == ("inconclusive", "total")
+        assert f"; {len(stalled)} of 20 trials of new stalled" in found.phrase
+        assert found.typical is not None
+        assert found.typical.excludes_zero
+        assert found.total is not None
+        assert found.change == found.total, "the row shows what keeps it from a word"
+    both = judge(faster(stalled=(7,), baseline=(11,)), rules)
+    assert both.word == "improvement", "where both stalled alike it is the machine that stalls"
+
+
+def test_a_typical_regression_stands_where_the_baseline_stalled() -> None:
+    rules = Rules(metrics=RULES.metrics, margin=0.01, looks=(20,), comparisons=1)
+    found = judge(faster(baseline=(7,), change=-0.03), rules)
+    assert (found.word, found.basis) == ("regression", "typical")

@@ -120,23 +120,24 @@ def carry_over(
 ) -> Carry:
     """The carry-over in the differences ``d`` of blocks in run order, positive = worse, and in their ``levels``.
 
-    ``contrast`` has, per memory and block, the difference of the exposures of the variant's and the baseline's trial;
+    ``contrast`` has, per memory (all of ``MEMORIES`` or the first ones) and block, the difference of the exposures of the variant's and the baseline's trial;
     ``share`` is its mean over all hosts. Both estimates are weighted by their precision; without levels the first
     stands alone. What the machine held before the first trial is not known: what decays from there is left out.
     """
     n = len(d)
     if n < FEWEST or np.any(np.ptp(contrast, axis=1) < 1e-9):
-        return Carry(np.zeros(len(MEMORIES)), np.full(len(MEMORIES), np.inf), share)
+        return Carry(np.zeros(len(share)), np.full(len(share), np.inf), share)
     value, variance = _slope(drawn_in(d), contrast)
     if levels is not None:
-        start = _detrended(np.array(MEMORIES)[:, None] ** levels.before)
+        memory = np.array(MEMORIES[: len(share)])
+        start = _detrended(memory[:, None] ** levels.before)
         rows = _without(_detrended(levels.level)[None, :], start)
         y = np.array([drawn_in(row) for row in rows])
         other, wide = _slope(y, _without(_detrended(levels.exposure), start), lags=LAGS)
         weight = variance / np.maximum(variance + wide, 1e-30)
         value = value + weight * (other - value)
         variance = (1.0 - weight) * variance
-    quantile = _t_quantile(n - 2, 1.0 - (1.0 - LEVEL) / 2 / len(MEMORIES))
+    quantile = _t_quantile(n - 2, 1.0 - (1.0 - LEVEL) / 2 / len(share))
     return Carry(value, np.sqrt(variance), share, quantile)
 
 

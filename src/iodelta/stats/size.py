@@ -60,12 +60,14 @@ class Projection(msgspec.Struct, frozen=True):
 class Doubt(msgspec.Struct, frozen=True):
     """What may have made an estimated change (a carry-over): ``value`` of it, known to ``error``. From ``noticed`` such
     errors on it is shown, and neither an improvement that it favours nor equivalence is said. An improvement must be
-    ``asked`` standard errors of what is left without it, a regression a change of its own."""
+    ``asked`` standard errors of what is left without it, a regression a change of its own. What is held against an
+    improvement is known to ``wider`` such errors."""
 
     value: float
     error: float
     asked: float
     noticed: float
+    wider: float = 1.0
 
 
 _GRID = np.linspace(-8.0, 8.0, 801)
@@ -103,6 +105,8 @@ class Hurdles(msgspec.Struct, frozen=True):
     least: int
     spare: tuple[int, ...] = ()
     taken: tuple[float, ...] = ()
+    asked: tuple[float, ...] = ()
+    """Log-ratio by which a change must be better at each look for stalls so far not to take it back; empty: any."""
 
 
 def projection(
@@ -169,8 +173,8 @@ def projection(
         )
         room = hurdles.margin - (hurdles.taken[at] if hurdles.taken else 0.0)
         worse, better, inside = off.survivors(look, fresh, hurdles.margin)
-        tail = hurdles.change[at]
-        decided = (look.above(0.0, tail) & worse) | (look.below(0.0, tail) & better)
+        tail, asked = hurdles.change[at], hurdles.asked[at] if hurdles.asked else 0.0
+        decided = (look.above(0.0, tail) & worse) | (look.below(-asked, tail) & better)
         if blocks >= hurdles.least and room > 0.0:
             decided |= inside & look.inside(room, hurdles.equal[at])
         stopped[decided & np.isinf(stopped)] = blocks
@@ -245,7 +249,8 @@ class _Off:
             self._total / look.blocks,
             doubt.error * math.sqrt(self._n / look.blocks),
         )
-        left, asked = look.centre - off, doubt.asked * np.hypot(look.error, unsure)
+        left = look.centre - off
+        asked = doubt.asked * np.hypot(look.error, doubt.wider * unsure)
         shown = np.abs(off) > doubt.noticed * unsure
         worse = own_change(
             look.centre, look.error, off, np.full(DRAWS, unsure), look.blocks

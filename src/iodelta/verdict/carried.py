@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.carry import drawn_in, own_change
+from iodelta.stats.carry import Carry, drawn_in, own_change
 from iodelta.stats.effect import hodges_lehmann
 from iodelta.stats.total import log_total
 from iodelta.verdict.hosts import total_over, typical_over
@@ -42,6 +42,10 @@ def made_by_carry(
     where the blocks do not speak for a change of its own, against a carry-over that made all of it (a warm cache),
     unless stalls of its own made it. More is asked of an improvement, since the arm that does the damage gains: it must
     be shown without the carry-over, and none may favour it.
+
+    All this is of what any next trial finds. The baseline's alone may find it, three of four of which follow one of the
+    variant's, and next to none of it shows in what both have in common. An improvement and ``equivalent`` are held
+    against that as well; a regression only where it is seen, because half of the real ones would be asked to wait.
     """
     if machine is None:
         return False
@@ -66,13 +70,32 @@ def made_by_carry(
             and own_stalls(unit, unit.d[:blocks], SHOWN_WITHOUT)
         ):
             return False
-        return not own.all()
+        return not own.all() or _gained(machine.onto_baseline, change)
+    margin = math.log1p(rules.margin)
+    limit = SLIGHT * (margin if word == "equivalent" else abs(change))
+    return any(
+        _may_be(one, word, change, noise, limit, margin)
+        for one in (carry, machine.onto_baseline)
+        if one is not None
+    )
+
+
+def _gained(carry: Carry | None, change: float) -> bool:
+    """Whether the baseline alone is seen to gain from trials of the variant, by more than a slight part of a
+    regression."""
+    if carry is None:
+        return False
+    carried = carry.share * carry.value
+    return bool((carry.shown & (carried > SLIGHT * change)).any())
+
+
+def _may_be(
+    carry: Carry, word: Word, change: float, noise: float, limit: float, margin: float
+) -> bool:
+    """Whether an improvement, or ``equivalent``, may be the work of ``carry`` under one of its memories."""
     adjusted = carry.adjusted(change)
     most = np.abs(carry.share) * (np.abs(carry.value) + carry.half)
-    margin = math.log1p(rules.margin)
-    shown = carry.shown & (
-        most > SLIGHT * (margin if word == "equivalent" else abs(change))
-    )
+    shown = carry.shown & (most > limit)
     if word == "equivalent":
         return bool((shown | (np.abs(adjusted) > margin)).any())
     favoured = shown & (carry.share * carry.value < 0)

@@ -253,8 +253,10 @@ def _take(
     merged = look in trace.merged
     trace.critical[look] = seen.critical_for(basis, claimed, merged=merged)
     alone_critical = seen.critical_for(alone_basis, each, merged=merged)
-    word = _unless_undone(word, basis, unit, trace, blocks, trace.critical[look])
-    alone = _unless_undone(alone, alone_basis, unit, trace, blocks, alone_critical)
+    word, basis = _unless_undone(word, basis, unit, trace, blocks, trace.critical[look])
+    alone, alone_basis = _unless_undone(
+        alone, alone_basis, unit, trace, blocks, alone_critical
+    )
     words = ((word, basis), (alone, alone_basis))
     word, alone = _unless_carried(words, unit, trace, look, blocks, rules)
     if word != "inconclusive":
@@ -309,16 +311,20 @@ def _stalls_fit(
 
 def _unless_undone(
     word: Word, basis: Basis, unit: Units, trace: Trace, blocks: int, tail: float
-) -> Word:
-    """A change of the total, inconclusive where stalls of the arm that it favours are not excluded and could take it
-    back: the interval that is shown reaches as far."""
-    if basis != "total" or word not in ("regression", "improvement"):
-        return word
+) -> tuple[Word, Basis]:
+    """A change, inconclusive where stalls of the arm that it favours are not excluded and could take it back in total:
+    the interval of the total that is shown reaches as far.
+
+    That holds of a change of the total, and of an improvement of a typical trial: a variant that stalled does less
+    work. A regression of a typical trial stands where the baseline stalled.
+    """
+    if word != "improvement" and (word, basis) != ("regression", "total"):
+        return word, basis
     d = _judged(unit, trace, trace.at, blocks)
     undone = d is not None and stalls_undo(
         unit, d, blocks, tail, worse=word == "regression"
     )
-    return "inconclusive" if undone else word
+    return ("inconclusive", "total") if undone else (word, basis)
 
 
 def _judged(unit: Units, trace: Trace, look: int, blocks: int) -> Floats | None:

@@ -87,10 +87,18 @@ def _place(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Finding]:
 
 
 def _carry(unit: Units, trace: Trace, at: int, numbers: Numbers) -> list[Finding]:
-    """Carry-over that is shown, or that took a word back."""
-    if numbers.carry is None or not (numbers.carry.shown.any() or at in trace.withheld):
+    """Carry-over that is shown, or that took a word back; that of the baseline's trials alone only where it is all that
+    is shown."""
+    if numbers.carry is None:
         return []
-    carry, best = numbers.carry, numbers.carry.best
+    carry, alone = numbers.carry, numbers.onto_baseline
+    if not carry.shown.any() and alone is not None and alone.shown.any():
+        carry, what = alone, f"a trial of {unit.baseline} after one of {unit.variant}"
+    elif carry.shown.any() or at in trace.withheld:
+        what = f"a trial after one of {unit.variant}"
+    else:
+        return []
+    best = carry.best
     value = float(carry.value[best])
     part = relative(abs(value * float(carry.share[best])))
     return [
@@ -98,7 +106,7 @@ def _carry(unit: Units, trace: Trace, at: int, numbers: Numbers) -> list[Finding
             "verdict.carry-over",
             "warning",
             unit.place,
-            f"a trial after one of {unit.variant} is {explain.worse(relative(value))} than one after {unit.baseline} "
+            f"{what} is {explain.worse(relative(value))} than one after {unit.baseline} "
             f"({explain.worse(relative(carry.low))} to {explain.worse(relative(carry.high))}): "
             f"about {two_digits(100 * part)} points of the change may be this",
             '[design] carry-over = "superblocks" runs each variant twice in a row and counts the second trial',

@@ -36,6 +36,11 @@ class Machine:
         return _carry(self.unit, self.blocks)
 
     @cached_property
+    def onto_baseline(self) -> Carry | None:
+        """What the next trial alone finds of a trial of the variant if only the baseline's suffer (or gain) from it."""
+        return _carry(self.unit, self.blocks, onto_baseline=True)
+
+    @cached_property
     def ahead(self) -> Ahead | None:
         """In superblocks: what is still to come of the variant's state."""
         rows = self.unit.ahead[:, : self.blocks]
@@ -61,12 +66,14 @@ def machine_of(unit: Units, blocks: int) -> Machine:
     return Machine(added[0], two_speeds=True, unit=unit, blocks=blocks)
 
 
-def _carry(unit: Units, blocks: int) -> Carry | None:
+def _carry(unit: Units, blocks: int, *, onto_baseline: bool = False) -> Carry | None:
     """The carry-over; over hosts from what differs inside each, since a host's own change is no carry-over. None where
     the orders do not tell: the counted trials of superblocks all follow their own arm's."""
     if unit.exposed.shape[-1] < blocks or unit.unit != "blocks" or len(unit.direct):
         return None
     exposed = unit.exposed[..., :blocks]
+    if onto_baseline:
+        exposed = exposed[:1] * np.array([1.0, 0.0])[:, None]
     contrast = exposed[:, 1] - exposed[:, 0]
     order = (
         np.argsort(np.array(unit.hosts[:blocks]), kind="stable")

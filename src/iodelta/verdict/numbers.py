@@ -52,6 +52,8 @@ class Numbers:
     """Whether the state is seen not to be reached."""
     unflagged: Estimate | None
     carry: Carry | None
+    onto_baseline: Carry | None
+    """What only the baseline's trials may suffer (or gain) from trials of the variant."""
     d: Floats
     """The log-ratios judged: within a speed, merged into batches where the guard asked for it."""
     two_speeds: bool
@@ -93,6 +95,7 @@ def numbers_of(
         not_reached=_not_reached(machine.ahead, rules),
         unflagged=_unflagged(unit, clean, 1.0 - 2.0 * tail),
         carry=machine.carry,
+        onto_baseline=machine.onto_baseline,
         d=d,
         two_speeds=machine.two_speeds,
         sd=sd,

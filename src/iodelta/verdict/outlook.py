@@ -20,7 +20,7 @@ from iodelta.verdict.family import Job, Outcome
 from iodelta.verdict.hosts import typical_over
 from iodelta.verdict.model import Needed, relative
 from iodelta.verdict.numbers import Numbers
-from iodelta.verdict.rare import calm_blocks, taken_by_stalls
+from iodelta.verdict.rare import asked_by_stalls, calm_blocks, taken_by_stalls
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.stalled import counted
 from iodelta.verdict.units import Units
@@ -108,6 +108,7 @@ def _projected(
             taken_by_stalls(job.unit, used, plan.blocks[look], each[look])
             for look in later
         ),
+        tuple(asked_by_stalls(job.unit, used, plan.blocks[look]) for look in later),
     )
     d, value = drawn_in(numbers.d), numbers.typical.value
     if calm is not None:  # a stall has its sign and the largest rank
@@ -144,15 +145,20 @@ def _reachable(job: Job, numbers: Numbers, used: int, rules: Rules) -> float | N
 
 
 def _doubt(numbers: Numbers, rules: Rules) -> Doubt | None:
-    """The carry-over that a change is held against in plain blocks: under the memory that leaves most open."""
+    """The carry-over that a change is held against in plain blocks: under the memory that leaves most open; for an
+    improvement also what the baseline's trials alone may suffer."""
     carry = numbers.carry
     if carry is None or rules.carry != "tested":
         return None
-    at = int(np.argmax(np.abs(carry.share) * carry.error))
-    share, error = float(carry.share[at]), float(carry.error[at])
+    errors = np.abs(carry.share) * carry.error
+    at = int(np.argmax(errors))
+    share, error = float(carry.share[at]), float(errors[at])
+    alone = numbers.onto_baseline
+    widest = error if alone is None else float(np.abs(alone.share * alone.error)[0])
     return Doubt(
         share * float(carry.value[at]),
-        abs(share) * error,
+        error,
         SHOWN_WITHOUT,
         carry.quantile,
+        max(1.0, widest / max(error, 1e-12)),
     )

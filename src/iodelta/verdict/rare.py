@@ -70,9 +70,31 @@ def taken_by_stalls(unit: Units, blocks: int, later: int, tail: float) -> float:
     """How much of a margin the stalls of the first ``blocks`` blocks take from an equivalence at ``later`` blocks, if
     none comes after them: what they do to the total, with its error at the one-sided level ``tail`` or with the stalls
     that are not excluded then. All other trials count as their arm's mean: what they add is the noise's."""
+    arms = _later(unit, blocks, later)
+    if arms is None:
+        return 0.0
+    moved, error = _moved(unit, arms, blocks)
+    return max(
+        abs(moved) - float(ndtri(tail)) * error,
+        abs(moved + _more(unit, arms, blocks)),
+    )
+
+
+def asked_by_stalls(unit: Units, blocks: int, later: int) -> float:
+    """By how much (log-ratio) a typical trial must be better at ``later`` blocks for the total to be better, too, with
+    the stalls that are not excluded then, if none comes after those of the first ``blocks`` blocks; 0 where the variant
+    stalled no more often than the baseline."""
+    arms = _later(unit, blocks, later)
+    more = 0.0 if arms is None else _more(unit, arms, blocks)
+    return 0.0 if arms is None or more <= 0.0 else _moved(unit, arms, blocks)[0] + more
+
+
+def _later(unit: Units, blocks: int, later: int) -> Arms | None:
+    """The arms at ``later`` blocks if no further trial stalls, all that did not at their arm's mean; None where none
+    stalled, or one in every block."""
     calm = calm_blocks(unit, blocks)
     if calm.all() or not calm.any():
-        return 0.0
+        return None
     columns = []
     for column in unit.arms(blocks).columns:
         mean = column[:, calm].mean()
@@ -81,15 +103,16 @@ def taken_by_stalls(unit: Units, blocks: int, later: int, tail: float) -> float:
                 [np.where(calm, mean, column), np.full((1, later - blocks), mean)]
             )
         )
-    arms = Arms(*columns)
-    typical = [float(column[0, calm.argmax()]) for column in arms.columns]
+    return Arms(*columns)
+
+
+def _moved(unit: Units, arms: Arms, blocks: int) -> tuple[float, float]:
+    """By how much the stalls of the first ``blocks`` blocks move the total of ``arms``, and its error."""
+    calm = int(calm_blocks(unit, blocks).argmax())
+    typical = [float(column[0, calm]) for column in arms.columns]
     usual = np.log(typical[1] / typical[0]) - np.log(typical[3] / typical[2])
     value, error = log_total(arms)
-    moved = float(value[0] - usual)
-    return max(
-        abs(moved) - float(ndtri(tail)) * float(error[0]),
-        abs(moved + _more(unit, arms, blocks)),
-    )
+    return float(value[0] - usual), float(error[0])
 
 
 def own_stalls(unit: Units, d: Floats, shown: float) -> bool:

@@ -42,6 +42,9 @@ CARRY = {
 }
 """What the plan decided about carry-over, where it is not simply tested."""
 
+WHERE_NONE_STALLS = ("equivalent", "improvement")
+"""Words that stalls to come would make wrong."""
+
 WHOLE = 1.0
 """A margin of 100 % or more is no advice."""
 
@@ -129,13 +132,13 @@ def by_total(account: Account) -> Iterator[str]:
 def _not_excluded(account: Account) -> Iterator[str]:
     """What the verdicts do not exclude: the largest bounds of stalls and of carry-over."""
     verdicts = account.judgement.verdicts
-    stalls = [
-        v.stalls.not_excluded
-        for v in verdicts
-        if v.word == "equivalent" and v.stalls is not None
-    ]
-    if stalls:
-        yield f"Where it says equivalent, stalls in up to {100 * max(stalls):.0f} % of trials are not excluded."
+    sure = [v for v in verdicts if v.word in WHERE_NONE_STALLS and v.stalls is not None]
+    if sure:
+        words = " or ".join(
+            word for word in WHERE_NONE_STALLS if any(v.word == word for v in sure)
+        )
+        most = max(v.stalls.not_excluded for v in sure if v.stalls is not None)
+        yield f"Where it says {words}, stalls in up to {100 * most:.0f} % of trials are not excluded."
     known = [
         (bound, v)
         for v in verdicts
