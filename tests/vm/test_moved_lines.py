@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from iodelta.cli.main import cli
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import parse
+from iodelta.history.counts import nights_of
 from iodelta.lab.folder import Booted, Ended, Folder
 from iodelta.path import run
 from iodelta.path.judge import PathAccount
@@ -163,6 +164,12 @@ def test_lines_are_asked_of_the_folder_that_has_them(tmp_path: Path) -> None:
     assert "rq_wb+8" in done.output
     refused = CliRunner().invoke(cli, ["report", str(made.path), "--bill"])
     assert "moved cache lines, and no counts" in str(refused.exception)
+
+
+def test_a_history_takes_no_folder_of_moved_lines(tmp_path: Path) -> None:
+    made = folder(tmp_path / "moved", baseline=1, variant=0)
+    with pytest.raises(RequestError, match="follows no moved cache lines"):
+        nights_of(made)
 
 
 def test_a_line_is_named_by_birth_by_the_area_of_a_cpu_or_by_symbols() -> None:

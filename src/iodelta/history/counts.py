@@ -25,6 +25,12 @@ GUEST = "guest"
 def nights_of(folder: Folder) -> tuple[Night, ...]:
     """The nights in a folder of counts. Raises RequestError where nothing may be said of it."""
     account, plan = judge(folder), folder.read_plan(PathPlan)
+    if plan.sharing:
+        raise RequestError(
+            "a history follows no moved cache lines, only instructions",
+            place=str(folder.path),
+            remedy="add a folder that was counted without --anatomy=sharing",
+        )
     if not account.counts:
         raise RequestError(
             "there is no count that repeats exactly", place=str(folder.path)

@@ -312,7 +312,7 @@ def shared_line(line: MovedLine, phase: Phase, names: Names) -> SharedLine:
         born=first.born,
         moved=line.moved / phase.ios,
         invalidated=line.invalidated / phase.ios,
-        false_share=1 - line.shared / line.moved if line.moved else 0.0,
+        false_share=(line.moved - line.shared) / line.moved if line.moved else 0.0,
         ios=line.ios / phase.ios,
         readers=tuple(name for name in readers if name not in writers),
         writers=writers,
