@@ -11,7 +11,7 @@ from pathlib import Path
 from iodelta.experiment import parse
 from iodelta.lab.folder import Booted, Ended, Folder
 from iodelta.path import run
-from iodelta.path.plan import SEEDS, Arm, BootPlan, PathPlan, Purpose
+from iodelta.path.plan import ANATOMY_SEEDS, SEEDS, Arm, BootPlan, PathPlan, Purpose
 from iodelta.vm.kernels import Kernel
 
 QUESTION = """
@@ -39,9 +39,9 @@ def output(median: int | str, kind: int = 0) -> bytes:
 SYMBOLS = "ffffffff81000000 _stext\nffffffff81000100 submit\n"
 
 
-def with_symbols(ios: int) -> bytes:
+def with_symbols(ios: int, names: str = SYMBOLS) -> bytes:
     """What a guest writes whose functions are counted: ``ios`` in its second run, and where its kernel's code lies."""
-    symbols = base64.b64encode(gzip.compress(SYMBOLS.encode())).decode()
+    symbols = base64.b64encode(gzip.compress(names.encode())).decode()
     report = json.dumps({"jobs": [{"read": {"total_ios": ios}}]})
     return f"@boot 6.x\n@cell 000\n@json\n{report}\n@members\n@symbols\n{symbols}\n@end\niodelta-end\n".encode()
 
@@ -50,10 +50,15 @@ Says = Callable[[str, Purpose, int], bytes | None]
 
 
 def folder(
-    place: Path, says: Says, *, row: tuple[str, ...] = ("old", "new"), counts: Callable[[str], str] | None = None
+    place: Path,
+    says: Says,
+    *,
+    row: tuple[str, ...] = ("old", "new"),
+    counts: Callable[[str], str] | None = None,
+    anatomy: Callable[[str, int], dict[str, bytes]] | None = None,
 ) -> Folder:
     """A folder whose guests wrote what ``says`` gives for variant, purpose and seed; None: it panicked. ``counts`` is
-    what the plugin wrote of a variant with 4000 and 8000 I/Os."""
+    what the plugin wrote of a variant with 4000 and 8000 I/Os; ``anatomy`` gives all files of such a boot."""
     kernels = [Kernel(name, f"{name}.0", "bzImage", package=f"linux-image {name}.0-1") for name in row]
     arms = tuple(Arm(kernel.name, kernel, "", "quiet", 224) for kernel in kernels)
     wanted: list[tuple[str, Purpose, int]] = [(row[0], "exact", 0), (row[0], "again", 0)]
@@ -61,6 +66,8 @@ def folder(
     wanted += [(name, "layout", seed) for seed in SEEDS for name in row]
     if counts:
         wanted += [(name, "functions", 0) for name in row]
+    if anatomy:
+        wanted += [(name, "anatomy", seed) for seed in (0, *ANATOMY_SEEDS) for name in row]
     boots = tuple(BootPlan(number, *one) for number, one in enumerate(wanted))
     text = (
         QUESTION
@@ -68,7 +75,11 @@ def folder(
         else QUESTION.partition("[variant")[0]
         + "".join(f"[variant.{name.replace('.', '-')}]\nkernel = '{name}'\n" for name in row)
     )
-    plan = PathPlan(parse(text), arms, boots, "QEMU 7", "", "" if counts else "no gcc", "0" * 16, row=len(row) > 2)
+    if anatomy:
+        text = f'anatomy = "path"\n{text}'
+    plan = PathPlan(
+        parse(text), arms, boots, "QEMU 7", "", "" if counts or anatomy else "no gcc", "0" * 16, row=len(row) > 2
+    )
     made = Folder.begin(place, text, plan)
     with made.writing():
         for one in boots:
@@ -77,6 +88,9 @@ def folder(
             if counts and one.purpose == "functions":
                 wrote = with_symbols(8000)
                 raw |= {"out": wrote, "counts": counts(one.variant).encode()}
+            if anatomy and one.purpose == "anatomy":
+                raw |= anatomy(one.variant, one.seed)
+                wrote = raw["out"]
             made.write_raw(one.number, raw)
             problem = "" if wrote else "the guest's kernel panicked: Kernel panic - not syncing: no init"
             made.append(Booted(float(one.number), one.number, 9.0, problem, ("last line",) if problem else ()))

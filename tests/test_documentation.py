@@ -39,7 +39,7 @@ FOLDER, OTHER, THEIRS = "iodelta-20260102-030405", "iodelta-20260203-040506", "t
 ELSEWHERE = {
     "--machine (ssh|vm):|ssh:": "needs another machine; run by tests/ssh",
     "--clock instructions|--functions|iodelta kernel (fetch|build|sweep)": "boots guests; run by tests/vm",
-    "iodelta report shared --lines": "needs two guests; run by tests/vm",
+    "iodelta report shared --lines|--paths|--footprint": "needs guests; run by tests/vm",
     "make ": "the target of CI itself, of `make demo`, of the site",
     "xclip ": "needs a desktop",
     "iodelta fio build": "builds for a minute; run by scripts/setup",

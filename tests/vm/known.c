@@ -1,7 +1,8 @@
 /*
  * `known N` executes N times over: 100 locked additions, 3 exchanges with memory and 2 without, 7 mfence, 5 lfence,
- * 2 sfence, 10 rdtsc, 3 indirect calls, 3 direct ones, a copy of 512 bytes, a filling of 64 words, and instructions
- * that look like classes but are data or other instructions. No libc: every instruction is its own.
+ * 2 sfence, 10 rdtsc, 3 indirect calls, 3 direct ones, 3 nested ones, a copy of 4096 bytes, a filling of 64 words,
+ * a read of each of 64 lines, and instructions that look like classes but are data or other instructions. No libc:
+ * every instruction is its own.
  */
 __asm__(".globl _start\n"
         "_start: mov 16(%rsp), %rsi\n" /* argv[1] */
@@ -13,9 +14,13 @@ __asm__(".globl _start\n"
         "add %rax, %rbx\n"
         "inc %rsi\n"
         "jmp digits\n"
-        "parsed:\n"
+        "parsed: and $-64, %rsp\n" /* what calls push lies in one line */
         "again: test %rbx, %rbx\n"
         "jz done\n"
+        "mov word(%rip), %eax\n"
+        "call outer\n"
+        ".set line, 0\n"
+        ".rept 64\n movb lines+line(%rip), %al\n .set line, line + 64\n .endr\n"
         ".rept 50\n"
         "lock incl word(%rip)\n"
         "lock addq $1, word(%rip)\n"
@@ -40,14 +45,14 @@ __asm__(".globl _start\n"
         "call back\n"
         "lea from(%rip), %rsi\n"
         "lea to(%rip), %rdi\n"
-        "mov $512, %ecx\n"
+        "mov $4096, %ecx\n"
         "rep movsb\n"
         "mov $64, %ecx\n"
         "lea to(%rip), %rdi\n"
         "rep stosq\n"
         "movsb\n" /* once: nothing repeats */
         "mov $0xf0f0f0f0, %eax\n"
-        "fxsave to(%rip)\n" /* 0f ae as the fences, with memory */
+        "stmxcsr to(%rip)\n" /* 0f ae as the fences, with memory */
         "pause\n"           /* f3 before what is no string */
         "incl word(%rip)\n" /* ff as the calls */
         "pushq word(%rip)\n"
@@ -55,11 +60,18 @@ __asm__(".globl _start\n"
         "dec %rbx\n"
         "jmp again\n"
         "back: ret\n"
+        "outer: call middle\n"
+        "ret\n"
+        "middle: call inner\n"
+        "ret\n"
+        "inner: ret\n"
+        "ended:\n"
         "done: mov $60, %eax\n"
         "xor %edi, %edi\n"
         "syscall\n"
         ".bss\n"
-        ".balign 64\n"
+        ".balign 4096\n"
         "word: .skip 64\n"
         "from: .skip 4096\n"
-        "to: .skip 4096\n");
+        "to: .skip 4096\n"
+        "lines: .skip 4096\n");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from iodelta.errors import MeasureError
 from iodelta.experiment import parse
 from iodelta.lab.folder import Booted, Folder
-from iodelta.path import functions, plan, run
+from iodelta.path import footprint, functions, plan, run
 from iodelta.path.judge import judge
 from iodelta.path.output import read
 from iodelta.path.plan import make_plan
@@ -102,33 +103,100 @@ def test_a_setting_that_shortens_the_path_is_found_to_the_function_and_a_run_goe
     assert judge(made).exit_code == 0
 
 
-KNOWN = {"locked": 103, "fence": 14, "rdtsc": 10, "indirect": 3, "string": 513 + 65}
+KNOWN = {"locked": 103, "fence": 14, "rdtsc": 10, "indirect": 3, "string": 4097 + 65}
 """What tests/vm/known.c executes each time over; of a string instruction qemu counts its end as one more unit."""
 
+TOUCHED = {
+    "loads": 100 + 3 + 7 + 3 + 4096 + 64 + 5,  # locked, xchg, calls, nested calls, copy, lines, others
+    "stores": 100 + 3 + 6 + 3 + 4096 + 64 + 5,
+    "data_lines": 1 + 64 + 64 + 64 + 1,  # word, from, to, lines, the stack's
+    "written_lines": 1 + 64 + 1,
+    "data_pages": 4 + 1,
+}
+"""What it accesses each time over."""
 
-@pytest.mark.skipif(bool(functions.why_not()), reason="gcc is not here")
-def test_the_bill_of_a_program_of_known_content_is_exact(kernel: kernels.Kernel, tmp_path: Path) -> None:
-    known = tmp_path / "known"
+
+@pytest.fixture(scope="module")
+def known(kernel: kernels.Kernel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the plugin wrote of a program of known content, all of whose code is followed, not the kernel's alone."""
+    place = tmp_path_factory.mktemp("known")
     source = Path(__file__).parent / "known.c"
-    subprocess.run(["gcc", "-nostdlib", "-static", "-o", str(known), str(source)], check=True)
+    subprocess.run(["gcc", "-nostdlib", "-static", "-o", str(place / "known"), str(source)], check=True)
     built = functions.build()
-    script = "for n in 1 2; do mark $n; /bin/known ${n}000; mark 0; done; echo @end\n"
+    begun = symbols_of(place / "known")["again"]
+    script = f"""
+        mark 1040 {begun:x}
+        mark 1043
+        sleep 1
+        for n in 1 2; do mark $n; /bin/known ${{n}}00; mark 0; done
+        echo @end
+    """
     entries = {"job/run": program(script.encode()), "bin/mark": program(Path(built.mark).read_bytes())}
-    entries["bin/known"] = program(known.read_bytes())
-    (tmp_path / "initrd").write_bytes(Path(guest.base().path).read_bytes() + guest.job(entries))
-    asked = boot.Boot(
-        kernel.image,
-        str(tmp_path / "initrd"),
-        boot.QUIET,
-        clock="instructions",
-        devices=("-plugin", f"{built.plugin},out=counts"),
-    )
-    with boot.Guest(asked, str(tmp_path)) as running:
+    entries["bin/known"] = program((place / "known").read_bytes())
+    (place / "initrd").write_bytes(Path(guest.base().path).read_bytes() + guest.job(entries))
+    words = f"{built.plugin},out=counts,tree=tree,epochs=epochs,floor=0"
+    asked = boot.Boot(kernel.image, str(place / "initrd"), boot.QUIET, clock="instructions", devices=("-plugin", words))
+    with boot.Guest(asked, str(place)) as running:
         assert running.wait().problem == ""
-    counts = (tmp_path / "counts").read_bytes()
-    (cost,) = functions.per_io(counts, functions.Symbols(""), {0: 1000}).values()
+    return place
+
+
+def symbols_of(program: Path) -> dict[str, int]:
+    """Its labels, as nm of binutils lists them."""
+    listed = subprocess.run(["nm", str(program)], check=True, capture_output=True, text=True).stdout
+    return {line.split()[2]: int(line.split()[0], 16) for line in listed.splitlines()}
+
+
+needs_gcc = pytest.mark.skipif(bool(functions.why_not()), reason="gcc is not here")
+
+
+@needs_gcc
+def test_the_bill_of_a_program_of_known_content_is_exact(known: Path) -> None:
+    counts = (known / "counts").read_bytes()
+    (cost,) = functions.per_io(counts, functions.Symbols(""), {0: 100}).values()
     executed = {kind: own.get(functions.USER, 0) for kind, own in cost.classes.items()}
     assert executed == pytest.approx(KNOWN, abs=0.005)
+
+
+@needs_gcc
+def test_the_footprint_of_a_program_of_known_content_is_exact(known: Path) -> None:
+    (epochs,) = footprint.read((known / "epochs").read_bytes(), {0: 100}).values()
+    assert epochs.each == pytest.approx(1, abs=0.01)
+    found = epochs.medians["all"]
+    assert {name: found[name] for name in (*TOUCHED, *KNOWN)} == {**TOUCHED, **KNOWN}
+    labels = symbols_of(known / "known")
+    assert found["code_lines"] == (labels["ended"] - 1) // 64 - labels["again"] // 64 + 1
+
+
+@needs_gcc
+def test_the_calls_of_a_program_of_known_content_stand_below_their_callers(known: Path) -> None:
+    labels = symbols_of(known / "known")
+    entries: dict[str, tuple[str, int]] = {}
+    blocks: dict[str, int] = {}
+    executed: Counter[tuple[str, ...]] = Counter()
+    for kind, *words in map(str.split, (known / "tree").read_text().splitlines()):
+        if kind == "n":
+            entries[words[0]] = (words[1], int(words[3], 16))
+        elif kind == "b":
+            blocks[words[0]] = int(words[1], 16)
+        elif kind == "c":
+            change = int(words[3]) * (1 if words[0] == "2" else -1)
+            entry = blocks[words[2]]
+            path = chain_of(words[1], entries, {labels[name]: name for name in ("outer", "middle", "inner", "back")})
+            if path and entry == labels[path[-1]]:  # the block that a call enters
+                executed[path] += change
+    assert executed == {
+        ("outer",): 100,
+        ("outer", "middle"): 100,
+        ("outer", "middle", "inner"): 100,
+        ("back",): 6 * 100,
+    }
+
+
+def chain_of(node: str, entries: dict[str, tuple[str, int]], names: dict[int, str]) -> tuple[str, ...]:
+    """The functions of a node up to the first that has no name."""
+    parent, entry = entries.get(node, ("", 0))
+    return (*chain_of(parent, entries, names), names[entry]) if entry in names else ()
 
 
 def test_inputs_that_should_not_matter_move_no_median(kernel: kernels.Kernel, tmp_path: Path) -> None:

@@ -103,7 +103,9 @@ class _Boots:
             "exact": "",
             "again": ", the same again",
             "functions": ", for functions",
-        }.get(one.purpose, f", layout {one.seed}")
+            "anatomy": ", for the anatomy",
+        }.get(one.purpose, "")
+        what += f", layout {one.seed}" if one.seed else ""
         ended = inert(event.problem) or duration(event.seconds)
         self._progress.note(
             f"boot {done} of {self._planned}: {inert(one.variant)}{what}: {ended}"

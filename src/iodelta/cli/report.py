@@ -61,6 +61,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     functions: bool
     bill: bool
     lines: bool
+    paths: bool
+    footprint: bool
     reproducer: bool
     output: Path | None
     charts: Path | None
@@ -104,6 +106,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     help="For --anatomy=sharing: show every cache line that moves between CPUs.",
 )
 @click.option(
+    "--paths",
+    is_flag=True,
+    help="For counted instructions with --anatomy: show which paths of calls changed.",
+)
+@click.option(
+    "--footprint",
+    is_flag=True,
+    help="For counted instructions with --anatomy: show loads, stores, lines and pages of memory.",
+)
+@click.option(
     "--reproducer",
     is_flag=True,
     help="Print a shell script with the same trials that needs only fio.",
@@ -119,6 +131,8 @@ def command(
     functions: bool,
     bill: bool,
     lines: bool,
+    paths: bool,
+    footprint: bool,
     reproducer: bool,
     output: Path | None,
     charts: Path | None,
@@ -142,6 +156,8 @@ def command(
         functions=functions,
         bill=bill,
         lines=lines,
+        paths=paths,
+        footprint=footprint,
         reproducer=reproducer,
         output=output,
         charts=charts,
@@ -213,11 +229,12 @@ def _report_counted_path(request: Request) -> int:
             "this folder contains instruction counts: "
             "--explain, --reproducer, --charts and --scale need measured times",
             place=request.path,
-            remedy="use --functions and --bill to see what changed",
+            remedy="use --functions, --bill, --paths and --footprint to see what changed",
         )
     account = counted(Folder.open(Path(request.path)))
     _refuse_other_counts(request, account)
-    page = request.format_ == "html"  # which has room for both
+    page = request.format_ == "html"  # which has room for all
+    deep = page and account.anatomy == "path"
     _deliver(
         request,
         account,
@@ -226,6 +243,8 @@ def _report_counted_path(request: Request) -> int:
             functions=page or request.functions,
             bill=page or request.bill,
             lines=page or request.lines,
+            paths=deep or request.paths,
+            footprint=deep or request.footprint,
         ),
     )
     return _code(request, account)
@@ -236,12 +255,11 @@ def _report_preparation(request: Request) -> int:
     from iodelta.report.derived import charts_of_preparation
     from iodelta.study.preparation import prepared
 
-    counts = request.functions or request.bill or request.lines
-    if request.cell or request.reproducer or counts:
+    if request.cell or request.reproducer or _of_counts(request):
         raise RequestError(
             "this folder contains the preparation of a disk, which has no trials",
             place=request.path,
-            remedy="omit --explain, --reproducer, --functions, --bill and --lines",
+            remedy="omit --explain, --reproducer, --functions, --bill, --lines, --paths and --footprint",
         )
     disk = prepared(Folder.open(Path(request.path)))
     detail = Detail(folder=inert(pasted(request.path)), whole=request.verbose)
@@ -371,10 +389,16 @@ def _refuse_explanation_and_script(request: Request) -> None:
         )
 
 
+def _of_counts(request: Request) -> bool:
+    """Whether it asks for what only counted instructions have."""
+    deep = request.lines or request.paths or request.footprint
+    return request.functions or request.bill or deep
+
+
 def _refuse_counts(request: Request) -> None:
-    if request.functions or request.bill or request.lines:
+    if _of_counts(request):
         raise RequestError(
-            "functions, bills and moved lines are counted with the instruction clock only",
+            "functions, bills, moved lines, paths and footprints are counted with the instruction clock only",
             place=request.path,
             remedy="run `iodelta run --machine vm --clock instructions`, and report its folder",
         )
@@ -383,7 +407,7 @@ def _refuse_counts(request: Request) -> None:
 def _refuse_other_counts(request: Request, account: PathAccount) -> None:
     """A folder holds counts of instructions, or of moved lines."""
     sharing = account.anatomy == "sharing"
-    if sharing and (request.functions or request.bill):
+    if sharing and _of_counts(request) and not request.lines:
         raise RequestError(
             "this folder contains moved cache lines, and no counts of instructions",
             place=request.path,

@@ -50,8 +50,10 @@ Examples:
 )
 @click.option(
     "--anatomy",
-    type=click.Choice(["sharing"]),
-    help="With --clock instructions, count: sharing, which cache lines move between two CPUs for each I/O.",
+    is_flag=False,
+    flag_value="path",
+    type=click.Choice(["path", "sharing"]),
+    help="With --clock instructions, also count calls and memory of an I/O; sharing: which cache lines move instead.",
 )
 @click.option(
     "--cpus",

@@ -191,8 +191,9 @@ class Cell(msgspec.Struct, frozen=True):
         )
 
 
-ANATOMIES = ("sharing",)
-"""``sharing``: the cache lines that move between two CPUs for an I/O, counted in boots of its own."""
+ANATOMIES = ("path", "sharing")
+"""``path``: of an I/O the tree of its calls, and the memory that it touches; ``sharing``: the cache lines that move
+between two CPUs for an I/O, counted in boots of its own."""
 
 
 class Experiment(msgspec.Struct, frozen=True):

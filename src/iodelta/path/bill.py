@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from iodelta.path.footprint import Footprint, Measured
 from iodelta.path.functions import CLASSES, USER, Cost
 from iodelta.path.tables import Costs, Function
 
@@ -39,6 +40,8 @@ class Charge(msgspec.Struct, frozen=True):
     """Those that changed most."""
     bar: float
     """A change from this on is of the I/O's path."""
+    exact: bool = False
+    """Whether both counts are medians over I/Os, of an anatomy; else they are means."""
 
     @property
     def change(self) -> float:
@@ -62,14 +65,29 @@ class Bill(msgspec.Struct, frozen=True):
     """Every class of instructions."""
 
 
-def bill(cell: str, variant: str, costs: tuple[Cost, Cost]) -> Bill:
-    """The bill of a cell, from what its I/Os cost under baseline and variant."""
+def bill(
+    cell: str,
+    variant: str,
+    costs: tuple[Cost, Cost],
+    footprint: Footprint | None = None,
+) -> Bill:
+    """The bill of a cell, from what its I/Os cost under baseline and variant: with a ``footprint`` its medians."""
     ios = min(one.ios for one in costs)
     charges = [
         _charge(kind, ios, *(one.classes.get(kind, {}) for one in costs))
         for kind in CLASSES
     ]
+    if footprint:
+        charges = [_exact(one, footprint.of(one.kind)) for one in charges]
     return Bill(cell, variant, tuple(charges))
+
+
+def _exact(charge: Charge, measured: Measured) -> Charge:
+    """The same with medians, and the sweep over layouts as its bar, where there was one."""
+    bar = charge.bar if measured.bar is None else measured.bar + CERTAIN
+    return msgspec.structs.replace(
+        charge, baseline=measured.baseline, value=measured.value, bar=bar, exact=True
+    )
 
 
 def bar(kind: str, ios: int) -> float:

@@ -22,6 +22,7 @@ from iodelta.errors import MeasureError
 from iodelta.tools.cache import cache
 
 SOURCES = Path(__file__).parent
+PLUGIN = ("plugin.c", "tree.c", "footprint.c")
 APIS = ("1", "4", "2")
 """Versions of qemu's plugin interface to try: 1 for qemu 7, 2 to 4 for newer ones (10 refuses 1)."""
 
@@ -55,11 +56,11 @@ def why_not() -> str:
 @functools.cache
 def build() -> Built:
     """Compile both, once per version of the sources and of qemu's interface. Raises MeasureError."""
-    sources = [SOURCES / "plugin.c", SOURCES / "marks.c"]
-    digest = hashlib.sha256(
-        b"".join(path.read_bytes() for path in sources)
-    ).hexdigest()[:16]
-    place = cache("plugin", digest)
+    sources = [SOURCES / name for name in PLUGIN]
+    marks = SOURCES / "marks.c"
+    whole = [*sources, SOURCES / "plugin.h", marks]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in whole))
+    place = cache("plugin", digest.hexdigest()[:16])
     place.mkdir(parents=True, exist_ok=True)
     mark = place / "mark"
     layout = ("-Wl,--section-start=.marks=0x7e000000", "-Wl,--build-id=none")
@@ -71,11 +72,12 @@ def build() -> Built:
         "-no-pie",
         "-fno-stack-protector",
         *layout,
-        str(sources[1]),
+        str(marks),
     )
     for api in APIS:
         plugin = place / f"plugin-{api}.so"
-        _compile(plugin, "-shared", "-fPIC", f"-DAPI={api}", str(sources[0]))
+        words = ("-shared", "-fPIC", f"-DAPI={api}")
+        _compile(plugin, *words, *map(str, sources))
         if _accepted(plugin):
             return Built(str(plugin), str(mark))
     raise MeasureError(
@@ -191,6 +193,12 @@ Executed = dict[str, dict[str, int]]
 def in_kernel(costs: Mapping[str, float]) -> float:
     """Of all kernel functions together."""
     return sum(cost for name, cost in costs.items() if name != USER)
+
+
+def executed(counts: bytes, symbols: Symbols) -> dict[int, dict[str, int]]:
+    """Phase -> function -> instructions. Raises ValueError."""
+    totals = _totals(counts, symbols)
+    return {phase: columns.get("", {}) for phase, columns in totals.items()}
 
 
 def _totals(counts: bytes, symbols: Symbols) -> dict[int, Executed]:

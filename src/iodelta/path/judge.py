@@ -13,7 +13,10 @@ from iodelta.errors import MeasureError
 from iodelta.experiment import Cell
 from iodelta.lab.folder import Booted, Ended, Folder
 from iodelta.path import sharing
+from iodelta.path.anatomy import Anatomy, anatomy, ios_of
 from iodelta.path.bill import Bill, bill
+from iodelta.path.branches import CallTree
+from iodelta.path.footprint import Footprint
 from iodelta.path.functions import Cost, Symbols, per_io
 from iodelta.path.output import CellOutput, Counts, Output, read
 from iodelta.path.plan import CERTAIN, Arm, BootPlan, PathPlan
@@ -148,8 +151,12 @@ class PathAccount(msgspec.Struct, frozen=True):
     """Commands that count it again."""
     bills: tuple[Bill, ...] = ()
     """What an I/O executes of the instructions that cost more than others."""
+    trees: tuple[CallTree, ...] = ()
+    """Where the changes sit, by paths of calls; with an anatomy."""
+    footprints: tuple[Footprint, ...] = ()
+    """What an I/O touches; with an anatomy."""
     anatomy: str = ""
-    """What else was counted; ``sharing``: moved cache lines, in place of instructions."""
+    """What else was counted: ``path``, or ``sharing``: moved cache lines, in place of instructions."""
     sharing: Sharing = Sharing()
     """Which cache lines move between two CPUs for an I/O."""
 
@@ -187,11 +194,13 @@ def judge(folder: Folder) -> PathAccount:
     functions: tuple[FunctionTable, ...] = ()
     bills: tuple[Bill, ...] = ()
     shifts: tuple[Shift, ...] = ()
+    more = Anatomy()
     if same and not plan.sharing:
         counts = tuple(_counts(plan, outputs))
         costed = list(_costed(folder, plan, outputs))
         functions = tuple(_functions(plan, outputs, costed))
-        bills = tuple(_bills(costed))
+        more = anatomy(folder, plan, outputs)
+        bills = tuple(_bills(costed, more.footprints))
         shifts = tuple(_shifts(plan, counts, outputs))
     for (
         name,
@@ -228,6 +237,8 @@ def judge(folder: Folder) -> PathAccount:
         row=plan.row,
         deep=any(map(_is_deep, plan.experiment.cells)),
         bills=bills,
+        trees=more.trees,
+        footprints=more.footprints,
         anatomy=plan.experiment.anatomy,
         sharing=moved,
     )
@@ -434,7 +445,8 @@ def _costed(
 ) -> Iterator[_Costed]:
     costs: dict[str, Mapping[int, Cost]] = {}
     for one in plan.boots:
-        if one.purpose == "functions" and one.number in outputs:
+        counted = one.purpose in ("functions", "anatomy") and not one.seed
+        if counted and one.number in outputs:
             costs[one.variant] = _costs(folder, one, outputs[one.number])
     for number, cell in enumerate(plan.experiment.cells):
         for variant in plan.others:
@@ -460,12 +472,16 @@ def _functions(
         )
 
 
-def _bills(costed: Sequence[_Costed]) -> Iterator[Bill]:
+def _bills(
+    costed: Sequence[_Costed], footprints: Sequence[Footprint]
+) -> Iterator[Bill]:
     """Those of both sides, where the plugin knew the classes of both."""
+    medians = {(one.cell, one.variant): one for one in footprints if one.by_ios}
     for one in costed:
         before, after = one.costs
         if before.classes and after.classes:
-            yield bill(one.cell, one.variant, (before, after))
+            exact = medians.get((one.cell, one.variant))
+            yield bill(one.cell, one.variant, (before, after), exact)
 
 
 def _both_timed(
@@ -478,15 +494,9 @@ def _both_timed(
 def _costs(folder: Folder, one: BootPlan, output: Output) -> Mapping[int, Cost]:
     """What an I/O of each cell of a boot costs. Raises MeasureError."""
     place = f"{folder.path}, boot {one.number}"
-    ios = {
-        number: cell.ios(place) // 2
-        for number, cell in output.cells.items()
-        if not cell.reason
-    }
+    counts = folder.read_raw(one.number, "counts")
     try:
-        return per_io(
-            folder.read_raw(one.number, "counts"), Symbols(output.symbols), ios
-        )
+        return per_io(counts, Symbols(output.symbols), ios_of(output, place))
     except ValueError as error:
         raise MeasureError(
             f"the counts of boot {one.number} are damaged: {error}", place=place

@@ -34,7 +34,10 @@ SHARING_SEEDS = (1, 2)
 CERTAIN = 10.0
 """Instructions: irrelevant inputs move a median by up to 8 (measured), so less than this is never a change."""
 
-Purpose = Literal["exact", "again", "layout", "functions"]
+ANATOMY_SEEDS = (1, 2)
+"""Of the layout sweep of an anatomy, whose boots take three times as long."""
+
+Purpose = Literal["exact", "again", "layout", "functions", "anatomy"]
 
 
 class Arm(msgspec.Struct, frozen=True):
@@ -57,7 +60,7 @@ class BootPlan(msgspec.Struct, frozen=True):
     """From 0, in the order of the plan."""
     variant: str
     purpose: Purpose
-    """What it is made for: to count, to repeat, another address layout, or a table of functions."""
+    """What it is made for: to count, to repeat, another address layout, a table of functions, or that with an anatomy."""
     seed: int = 0
 
 
@@ -126,21 +129,27 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
     why = "a series of kernels is reported without it" if row else why_not()
     if sharing:
         why = "moved cache lines are counted instead"
-    boots = _boots(
-        experiment.baseline,
-        [arm.variant for arm in arms],
-        functions=not why,
-        seeds=SHARING_SEEDS if sharing else SEEDS,
-    )
+    else:
+        _refuse_without(why, experiment)
+    seeds = SHARING_SEEDS if sharing else SEEDS
+    boots = _boots(experiment, functions=not why, seeds=seeds)
     fio = kernels.digest(guest.find_program("fio"))
     identifier = f"{random.SystemRandom().getrandbits(64):016x}"
     return PathPlan(experiment, arms, boots, version, fio, why, identifier, row)
 
 
+def _refuse_without(why: str, experiment: Experiment) -> None:
+    """An anatomy that is asked for is not left out in silence."""
+    if experiment.anatomy and why:
+        raise RequestError(f"no anatomy: {why}", place="anatomy")
+
+
 def _boots(
-    baseline: str, variants: list[str], *, functions: bool, seeds: tuple[int, ...]
+    experiment: Experiment, *, functions: bool, seeds: tuple[int, ...]
 ) -> tuple[BootPlan, ...]:
     """The baseline twice, which must count the same; then the other variants, and all of them at other layouts."""
+    baseline = experiment.baseline
+    variants = [variant.name for variant in experiment.variants]
     wanted: list[tuple[str, Purpose, int]] = [
         (baseline, "exact", 0),
         (baseline, "again", 0),
@@ -148,7 +157,10 @@ def _boots(
     wanted += [(variant, "exact", 0) for variant in variants if variant != baseline]
     for seed in seeds:
         wanted += [(variant, "layout", seed) for variant in variants]
-    if functions:
+    if functions and experiment.anatomy:
+        for seed in (0, *ANATOMY_SEEDS):
+            wanted += [(variant, "anatomy", seed) for variant in variants]
+    elif functions:
         wanted += [(variant, "functions", 0) for variant in variants]
     return tuple(BootPlan(number, *boot) for number, boot in enumerate(wanted))
 

@@ -5,49 +5,48 @@
  * of phase the counts of the phase that ends go to the file given as out=FILE: "phase pc instructions executions", and
  * how many instructions of each class (enum class, in its order) the block holds.
  *
- * qemu's plugin interface is declared by hand (docs/devel/tcg-plugins.rst), so that no headers of qemu are needed.
+ * With tree=FILE and epochs=FILE calls and memory are counted too (tree.c, footprint.c), from the guest's command ARM on:
+ * until then nothing but marks is watched, so that a boot costs what it costs without a plugin. Before ARM the guest names
+ * addresses of its kernel: their digits as marks from DIGITS on, then the mark that says what is there. Code from
+ * floor=ADDRESS on is followed; the kernel's, unless a program of known content is counted. marks=ADDRESS moves the marks.
  */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "plugin.h"
 
-#define MARKS UINT64_C(0x7e000000)
-#define PHASES 1024
+#define PHASES 1024u
+#define DIGITS PHASES
+enum command { BOUNDARY = DIGITS + 16, ENTRY_INTERRUPT, ENTRY_EXCEPTION, ARM, MARKED };
 #define BUCKETS (1u << 18)
-
-typedef uint64_t plugin_id;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-extern void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id, void (*)(plugin_id, struct qemu_plugin_tb *));
-extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, void (*)(unsigned, void *), int, void *);
-extern void qemu_plugin_register_atexit_cb(plugin_id, void (*)(plugin_id, void *), void *);
-extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
-extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
-extern struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
-extern size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
-#if API < 3
-extern const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
-#else
-extern size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *, void *, size_t);
-#endif
+#define PLACES 512
+#define MARKS UINT64_C(0x7e000000)
 
 __attribute__((visibility("default"))) int qemu_plugin_version = API;
 
 #define LONGEST 15 /* bytes of an instruction */
 
-/* Instructions that cost more than others: Intel's Software Developer's Manual, volume 2, appendix A. */
-enum class { LOCKED, FENCE, CLOCK, INDIRECT, STRING, CLASSES };
-
-struct block {
-    uint64_t pc, instructions, executions;
-    uint8_t held[CLASSES];
-    struct block *next;
-};
-
 static struct block *blocks[BUCKETS];
 static unsigned phase;
 static FILE *out;
+
+static struct {
+    FILE *tree, *epochs; /* both are null where blocks alone are counted */
+    int armed;
+    uint64_t marks, floor;
+    uint64_t spoken; /* the digits that the guest gave so far */
+    struct place {
+        uint64_t address;
+        enum entry entry; /* NO_ENTRY: an I/O begins there */
+    } places[PLACES];
+    unsigned known;
+} anatomy = {.marks = MARKS, .floor = UINT64_C(1) << 47};
+
+void *must_calloc(size_t number, size_t size)
+{
+    void *made = calloc(number, size);
+
+    if (!made)
+        abort();
+    return made;
+}
 
 static void write_block(const struct block *one)
 {
@@ -65,6 +64,10 @@ static void flush(void)
                 write_block(one);
             one->executions = 0;
         }
+    if (anatomy.tree) {
+        tree_flush(phase);
+        footprint_flush();
+    }
 }
 
 static void executed(unsigned cpu, void *data)
@@ -73,11 +76,70 @@ static void executed(unsigned cpu, void *data)
     ((struct block *)data)->executions++;
 }
 
-static void marked(unsigned cpu, void *data)
+static void executed_and_followed(unsigned cpu, void *data)
 {
     (void)cpu;
+    ((struct block *)data)->executions++;
+    tree_block(data);
+    if (phase)
+        footprint_block(data, phase);
+}
+
+static void translated(plugin_id id, struct qemu_plugin_tb *tb);
+static void ended(plugin_id id, void *data);
+
+/* qemu has forgotten all code and all callbacks: from here on everything is watched. */
+static void armed(plugin_id id)
+{
+    anatomy.armed = 1;
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+    qemu_plugin_register_atexit_cb(id, ended, NULL);
+}
+
+static void name_place(enum entry entry)
+{
+    if (anatomy.known == PLACES)
+        abort();
+    anatomy.places[anatomy.known++] = (struct place){anatomy.spoken, entry};
+    anatomy.spoken = 0;
+}
+
+static plugin_id own;
+
+static void commanded(unsigned mark)
+{
+    switch (mark) {
+    case BOUNDARY:
+        name_place(NO_ENTRY);
+        break;
+    case ENTRY_INTERRUPT:
+        name_place(INTERRUPT);
+        break;
+    case ENTRY_EXCEPTION:
+        name_place(EXCEPTION);
+        break;
+    case ARM:
+        if (anatomy.tree && !anatomy.armed)
+            qemu_plugin_reset(own, armed);
+        break;
+    default:
+        anatomy.spoken = anatomy.spoken << 4 | (mark - DIGITS);
+    }
+}
+
+static void marked(unsigned cpu, void *data)
+{
+    unsigned mark = (unsigned)(uintptr_t)data;
+
+    (void)cpu;
+    if (anatomy.tree)
+        tree_forget();
+    if (mark >= PHASES) {
+        commanded(mark);
+        return;
+    }
     flush();
-    phase = (unsigned)(uintptr_t)data;
+    phase = mark;
 }
 
 static int is_prefix(uint8_t byte)
@@ -124,54 +186,115 @@ static enum class class_of(const uint8_t *code)
     return repeats && is_string(code[0]) ? STRING : CLASSES;
 }
 
-static void classify(const struct qemu_plugin_tb *tb, uint8_t *held)
+static void read_code(const struct qemu_plugin_insn *insn, uint8_t *code)
+{
+    size_t size = qemu_plugin_insn_size(insn);
+
+    if (size > LONGEST)
+        size = LONGEST;
+#if API < 3
+    memcpy(code, qemu_plugin_insn_data(insn), size);
+#else
+    qemu_plugin_insn_data(insn, (void *)code, size);
+#endif
+}
+
+static enum step step_of(const uint8_t *code)
+{
+    while (is_prefix(*code))
+        code++;
+    if ((*code & 0xf0) == 0x40) /* REX */
+        code++;
+    if (code[0] == 0xe8 || (code[0] == 0xff && ((code[1] >> 3 & 7) == 2)))
+        return CALL;
+    if (code[0] == 0xc2 || code[0] == 0xc3)
+        return RETURN;
+    return code[0] == 0xcf ? INTERRUPT_RETURN : NO_STEP;
+}
+
+static void watch(struct qemu_plugin_insn *insn, const uint8_t *code, int followed)
+{
+    enum step step = step_of(code);
+
+    footprint_watch(insn, followed);
+    if (followed && step != NO_STEP)
+        tree_watch(insn, step);
+}
+
+static void classify(const struct qemu_plugin_tb *tb, uint8_t *held, int followed)
 {
     for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) {
-        const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         uint8_t code[LONGEST + 3] = {0};
-        size_t size = qemu_plugin_insn_size(insn);
         enum class class;
 
-        if (size > LONGEST)
-            size = LONGEST;
-#if API < 3
-        memcpy(code, qemu_plugin_insn_data(insn), size);
-#else
-        qemu_plugin_insn_data(insn, code, size);
-#endif
+        read_code(insn, code);
         class = class_of(code);
         if (class != CLASSES && held[class] < UINT8_MAX)
             held[class]++;
+        if (anatomy.armed)
+            watch(insn, code, followed);
     }
+}
+
+static uint64_t end_of(const struct qemu_plugin_tb *tb)
+{
+    const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, qemu_plugin_tb_n_insns(tb) - 1);
+
+    return qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last);
+}
+
+static void describe(struct block *one, const struct qemu_plugin_tb *tb)
+{
+    one->end = end_of(tb);
+    one->followed = one->pc >= anatomy.floor;
+    for (unsigned i = 0; i < anatomy.known; i++)
+        if (anatomy.places[i].address == one->pc) {
+            one->entry = anatomy.places[i].entry;
+            one->boundary = anatomy.places[i].entry == NO_ENTRY;
+        }
+}
+
+/* The block of that code; the kernel patches its own code, so that one address may hold several. */
+static struct block *block_of(const struct qemu_plugin_tb *tb, const uint8_t *held)
+{
+    uint64_t pc = qemu_plugin_tb_vaddr(tb), instructions = qemu_plugin_tb_n_insns(tb);
+    unsigned bucket = (unsigned)((pc ^ pc >> 18 ^ instructions << 7) % BUCKETS);
+    struct block *one;
+
+    for (one = blocks[bucket]; one; one = one->next)
+        if (one->pc == pc && one->instructions == instructions && !memcmp(one->held, held, CLASSES))
+            return one;
+    one = must_calloc(1, sizeof(*one));
+    one->pc = pc;
+    one->instructions = instructions;
+    memcpy(one->held, held, CLASSES);
+    describe(one, tb);
+    one->next = blocks[bucket];
+    blocks[bucket] = one;
+    return one;
 }
 
 static void translated(plugin_id id, struct qemu_plugin_tb *tb)
 {
-    uint64_t pc = qemu_plugin_tb_vaddr(tb), instructions = qemu_plugin_tb_n_insns(tb);
-    unsigned bucket = (unsigned)((pc ^ pc >> 18 ^ instructions << 7) % BUCKETS);
+    uint64_t pc = qemu_plugin_tb_vaddr(tb);
     uint8_t held[CLASSES] = {0};
-    struct block *one;
 
     (void)id;
-    if (pc >= MARKS && pc < MARKS + 16 * PHASES) {
-        qemu_plugin_register_vcpu_tb_exec_cb(tb, marked, 0, (void *)(uintptr_t)((pc - MARKS) / 16));
+    if (pc >= anatomy.marks && pc < anatomy.marks + 16 * MARKED) {
+        qemu_plugin_register_vcpu_tb_exec_cb(tb, marked, 0, (void *)(uintptr_t)((pc - anatomy.marks) / 16));
         return;
     }
-    classify(tb, held); /* the kernel patches its own code: one address may hold several blocks */
-    for (one = blocks[bucket]; one; one = one->next)
-        if (one->pc == pc && one->instructions == instructions && !memcmp(one->held, held, sizeof(held)))
-            break;
-    if (!one) {
-        one = calloc(1, sizeof(*one));
-        if (!one)
-            abort();
-        one->pc = pc;
-        one->instructions = instructions;
-        memcpy(one->held, held, sizeof(held));
-        one->next = blocks[bucket];
-        blocks[bucket] = one;
-    }
-    qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, 0, one);
+    if (anatomy.tree && !anatomy.armed)
+        return;
+    classify(tb, held, pc >= anatomy.floor);
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, anatomy.armed ? executed_and_followed : executed, 0, block_of(tb, held));
+}
+
+static void close_file(FILE *file)
+{
+    if (file)
+        fclose(file);
 }
 
 static void ended(plugin_id id, void *data)
@@ -180,16 +303,36 @@ static void ended(plugin_id id, void *data)
     (void)data;
     flush();
     fclose(out);
+    close_file(anatomy.tree);
+    close_file(anatomy.epochs);
+}
+
+static void read_word(const char *word)
+{
+    if (!strncmp(word, "out=", 4))
+        out = fopen(word + 4, "w");
+    else if (!strncmp(word, "tree=", 5))
+        anatomy.tree = fopen(word + 5, "w");
+    else if (!strncmp(word, "epochs=", 7))
+        anatomy.epochs = fopen(word + 7, "w");
+    else if (!strncmp(word, "marks=", 6))
+        anatomy.marks = strtoull(word + 6, NULL, 0);
+    else if (!strncmp(word, "floor=", 6))
+        anatomy.floor = strtoull(word + 6, NULL, 0);
 }
 
 __attribute__((visibility("default"))) int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv)
 {
     (void)info;
+    own = id;
     for (int i = 0; i < argc; i++)
-        if (!strncmp(argv[i], "out=", 4))
-            out = fopen(argv[i] + 4, "w");
-    if (!out)
+        read_word(argv[i]);
+    if (!out || !anatomy.tree != !anatomy.epochs)
         return -1;
+    if (anatomy.tree) {
+        tree_open(anatomy.tree);
+        footprint_open(anatomy.epochs);
+    }
     qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
     qemu_plugin_register_atexit_cb(id, ended, NULL);
     return 0;

@@ -41,6 +41,16 @@ WORK = ".guests"
 LOCKS = "noreplace-smp"
 """Boot parameter: on one CPU Linux patches its LOCK prefixes away (arch/x86/kernel/alternative.c)."""
 
+FLAT = (("out", "counts"),)
+PLUGGED: dict[str, tuple[tuple[str, str], ...]] = {
+    "functions": FLAT,
+    "anatomy": (*FLAT, ("tree", "tree"), ("epochs", "epochs")),
+}
+"""Purpose of a boot with the plugin -> the plugin's options, and the files that they fill."""
+
+SWEPT = (("out", "/dev/null"), ("tree", "/dev/null"), ("epochs", "epochs"))
+"""The same of a boot with another address layout, of which only the footprint is read."""
+
 COMPLETE, INTERRUPTED, REFUSED = "complete", "interrupted", "refused"
 
 
@@ -101,13 +111,15 @@ def go(folder: Folder, watcher: Watcher, *, stop: Callable[[], bool]) -> str:
 def started(plan: PathPlan, one: BootPlan, place: Path) -> boot.Guest:
     """One of the plan's guests, running; ``place`` is an empty directory for what it says. Raises MeasureError."""
     arm = plan.arm(one.variant)
-    initrd(plan, arm, place / "initrd", functions=one.purpose == "functions")
+    watched = one.purpose in PLUGGED
+    initrd(plan, arm, place / "initrd", functions=watched)
     devices: tuple[str, ...] = ()
     cmdline = arm.cmdline
     if plan.sharing:
         devices = ("-plugin", f"{sharing_build().plugin},out=counts")
-    elif one.purpose == "functions":
-        devices = ("-plugin", f"{build().plugin},out=counts")
+    elif watched:
+        words = ",".join(f"{option}={file}" for option, file in _files(one))
+        devices = ("-plugin", f"{build().plugin},{words}")
         cmdline = f"{cmdline} {LOCKS}"
     asked = boot.Boot(
         image=arm.kernel.image,
@@ -122,9 +134,16 @@ def started(plan: PathPlan, one: BootPlan, place: Path) -> boot.Guest:
     )
     seconds = SECONDS + CELL_SECONDS * len(plan.experiment.cells)
     if devices:  # every cell three times over, with the plugin at each block of code
-        seconds *= 3
+        seconds *= 3 * len(PLUGGED.get(one.purpose, FLAT))
     silent = SILENT if plan.sharing else 0.0
     return boot.Guest(asked, str(place), boot.Limits(seconds=seconds, silent=silent))
+
+
+def _files(one: BootPlan) -> tuple[tuple[str, str], ...]:
+    """The plugin's options for a boot, and the files that they fill."""
+    return (
+        SWEPT if one.seed and one.purpose in PLUGGED else PLUGGED.get(one.purpose, ())
+    )
 
 
 @contextlib.contextmanager
@@ -221,8 +240,9 @@ class _Session:
     def _keep(self, one: BootPlan, guest: boot.Guest, ended: boot.Ended) -> None:
         place = self._work / str(one.number)
         raw = {"out": guest.output, "console": guest.console}
-        if (place / "counts").is_file():
-            raw["counts"] = (place / "counts").read_bytes()
+        for name in ("counts", "tree", "epochs"):
+            if (place / name).is_file():
+                raw[name] = (place / name).read_bytes()
         if panics := self._panics.pop(one.number, []):
             raw["panics"] = b"\n".join(panics)
         self._folder.write_raw(one.number, raw)

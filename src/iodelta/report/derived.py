@@ -109,9 +109,9 @@ def derive_counts(folder: Folder) -> PathAccount:
 
     account = counted(folder)
     folder.write(VERDICT, written(account))
-    folder.write(
-        PAGE, html_of(account, (), Detail(functions=True, bill=True, lines=True))
-    )
+    deep = account.anatomy == "path"
+    detail = Detail(functions=True, bill=True, lines=True, paths=deep, footprint=deep)
+    folder.write(PAGE, html_of(account, (), detail))
     return account
 
 

@@ -204,11 +204,17 @@ def _read(place: Place) -> Seen:
     if isinstance(folder, CountFolder):
         from iodelta.study.counted import counted
 
-        return Seen(
-            counted(folder),
-            (),
-            msgspec.structs.replace(plain, functions=True, bill=True, lines=True),
+        paths = counted(folder)
+        deep = paths.anatomy == "path"
+        detail = msgspec.structs.replace(
+            plain,
+            functions=True,
+            bill=True,
+            lines=True,
+            paths=deep,
+            footprint=deep,
         )
+        return Seen(paths, (), detail)
     if isinstance(folder, DiskFolder):
         from iodelta.study.preparation import prepared
 

@@ -10,6 +10,14 @@ from iodelta.path.judge import PathAccount, Shift
 from iodelta.path.tables import FunctionTable
 from iodelta.plural import plural
 from iodelta.report.stories import sharing
+from iodelta.report.stories.anatomy import (
+    LIMITS,
+    about_footprints,
+    about_trees,
+    flames,
+    footprint_table,
+    tree_tables,
+)
 from iodelta.report.stories.sources import system_lines
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.again import placed
@@ -112,6 +120,11 @@ def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
         tables += [_bill(one, account) for one in account.bills]
     if detail.functions:
         tables += [_costs(table, account) for table in account.functions]
+    if detail.footprint:
+        tables += [footprint_table(one, account) for one in account.footprints]
+    if detail.paths:
+        for tree in account.trees:
+            tables += tree_tables(tree, account)
     sections = (
         *section("Steps", steps(account) if account.row else (), drawing=True),
         *section("What moves", sharing.sentences(account)),
@@ -122,13 +135,17 @@ def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
         *section("Could not be measured", map(inert, account.problems)),
         *section("Bill", _about_bills(account) if detail.bill else []),
         *section("Functions", _about_functions(account) if detail.functions else []),
+        *section("Footprint", about_footprints(account) if detail.footprint else []),
+        *section("Paths", about_trees(account) if detail.paths else []),
         *section(
             "To do it again",
             (inert(placed(line, account.folder)) for line in account.again),
             commands=True,
         ),
     )
-    return Story(inert(account.question), headline(account), tuple(tables), sections)
+    drawn = tuple(flames(account)) if detail.paths else ()
+    answer = headline(account)
+    return Story(inert(account.question), answer, tuple(tables), sections, flames=drawn)
 
 
 def _shifts(account: PathAccount) -> Table:
@@ -177,10 +194,11 @@ def _charge(one: Charge) -> Row:
     functions = ", ".join(
         f"{inert(row.name)} {row.change:+,.2f}" for row in one.functions
     )
+    digits = 0 if one.exact else 2
     texts = (
-        f"{one.baseline:,.2f}",
-        f"{one.value:,.2f}",
-        f"{one.change:+,.2f}",
+        f"{one.baseline:,.{digits}f}",
+        f"{one.value:,.{digits}f}",
+        f"{one.change:+,.{digits}f}",
         WORDS[one.word],
     )
     return Row(KINDS[one.kind], tuple(map(Cell, texts)), functions)
@@ -197,14 +215,24 @@ def _about_bills(account: PathAccount) -> list[str]:
         return [
             "No bill: an iodelta that knew no classes of instructions counted this folder."
         ]
+    exact = any(charge.exact for one in account.bills for charge in one.charges)
     return [
-        "Executed instructions, not time: means over I/Os, to which ticks of the timer add some hundredths. More or "
-        "fewer: at least half of all I/Os have one more, or one less (ten string iterations); as many: they differ by "
-        "less than 0.1; between them there is no word. The functions named are those that changed most.",
+        *([_EXACT, LIMITS] if exact else [_MEANS]),
         "Locked: a LOCK prefix, or an exchange with memory; these boots keep the prefixes that Linux removes on one "
         "CPU (noreplace-smp). Fences: lfence, mfence, sfence. Indirect: calls through a register or memory. A string "
         "instruction counts once for each unit that it copies or fills.",
     ]
+
+
+_MEANS = (
+    "Executed instructions, not time: means over I/Os, to which ticks of the timer add some hundredths. More or "
+    "fewer: at least half of all I/Os have one more, or one less (ten string iterations); as many: they differ by "
+    "less than 0.1; between them there is no word. The functions named are those that changed most."
+)
+_EXACT = (
+    "Executed instructions, not time: medians over I/Os. More or fewer: by more than other address layouts alone change "
+    "on either side. The functions named are those whose means changed most."
+)
 
 
 def _reads(account: PathAccount) -> Iterator[str]:

@@ -80,6 +80,28 @@ class Section(msgspec.Struct, frozen=True):
     """What one screen shows of it, on one line; empty: all of it."""
 
 
+class Box(msgspec.Struct, frozen=True):
+    """A function on its path in a flame graph: where it is drawn, as shares of the picture's width."""
+
+    depth: int
+    left: float
+    width: float
+    name: str
+    figures: str
+    """What both sides execute there."""
+    change: float
+    """The change as a share of the larger side, from -1 to 1."""
+
+
+class Flame(msgspec.Struct, frozen=True):
+    """The difference of two trees of calls: as wide as the larger side, coloured by the change."""
+
+    title: str
+    text: str
+    """What it shows, for those who do not see it."""
+    boxes: tuple[Box, ...]
+
+
 class Story(msgspec.Struct, frozen=True):
     """Question, answer, what comes before the tables (``lead``), tables and sections, in the order of the report."""
 
@@ -89,6 +111,8 @@ class Story(msgspec.Struct, frozen=True):
     sections: tuple[Section, ...]
     lead: tuple[Section, ...] = ()
     """What a reader must know before the tables."""
+    flames: tuple[Flame, ...] = ()
+    """Trees of calls as pictures, where a layout has pictures; their figures are in the tables too."""
 
     @property
     def marks(self) -> bool:
@@ -112,6 +136,10 @@ class Detail(msgspec.Struct, frozen=True):
     """Of counted instructions: those that cost more than others too."""
     lines: bool = False
     """Of moved cache lines: each of them too."""
+    paths: bool = False
+    """Of counted instructions: the tree of calls too."""
+    footprint: bool = False
+    """Of counted instructions: the memory that an I/O touches too."""
 
 
 PLAIN = Detail()

@@ -11,7 +11,7 @@ import msgspec
 from iodelta.report.cache import Charts
 from iodelta.report.formats.charts import Figure, Source
 from iodelta.report.formats.charts.model import Effect
-from iodelta.report.stories.story import Section, Story, Table
+from iodelta.report.stories.story import Flame, Section, Story, Table
 from iodelta.study.words import inert, interval, quantity
 
 GLYPHS = {
@@ -102,6 +102,8 @@ class Page(msgspec.Struct, frozen=True):
     """Whether any value of the tables is marked as the best."""
     lead: tuple[Section, ...] = ()
     """What is said before the tables."""
+    flames: tuple[Flame, ...] = ()
+    """Trees of calls as pictures."""
 
 
 BESIDE = "Further observations"
@@ -133,6 +135,7 @@ def page(
         ),
         marks=story.marks,
         lead=story.lead,
+        flames=story.flames,
     )
 
 

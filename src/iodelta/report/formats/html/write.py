@@ -18,6 +18,7 @@ from iodelta.report.formats.charts import Figure
 from iodelta.report.formats.charts.specs import data_of, stored, texts_of
 from iodelta.report.formats.charts.theme import DARK, LIGHT, config, named
 from iodelta.report.formats.html.page import LONG, SHOWN, TABLED, Page
+from iodelta.report.stories.story import Box
 
 HERE = Path(__file__).parent
 
@@ -78,7 +79,30 @@ def environment(*places: Path) -> Any:
     made.undefined = jinja2.StrictUndefined
     made.filters["tied"] = _tied
     made.filters["named"] = _named
+    made.filters["tint"] = _tint
+    made.filters["fitting"] = _fitting
     return made
+
+
+TINTS = (0.02, 0.1, 0.5)
+"""Changes as shares of a box, from each of which on its colour is stronger."""
+
+LETTER = 6.2
+"""Width of a letter in a box, in the units of its picture."""
+
+
+def _tint(box: Box) -> str:
+    """The class of a box's colour."""
+    strength = sum(abs(box.change) >= least for least in TINTS)
+    if not strength:
+        return "same"
+    return f"{'more' if box.change > 0 else 'fewer'}-{strength}"
+
+
+def _fitting(name: str, width: float) -> str:
+    """As much of a name as a box is wide."""
+    room = int((width - 4) / LETTER)
+    return name if len(name) <= room else f"{name[: max(room - 1, 1)]}…"
 
 
 @lru_cache(maxsize=1)

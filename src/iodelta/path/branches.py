@@ -1,0 +1,183 @@
+"""The difference of two trees of calls: each path once, with what both sides execute on it.
+
+Siblings of one name are the same branch. A function that was renamed, or inlined into its caller, would stand there
+twice, once for each side. So two siblings that each have one side only are one branch when they share most of what they
+call, and a function whose callees are mostly called by its caller on the other side is part of that caller.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+import msgspec
+
+from iodelta.path.calls import INTERRUPTS, KERNEL, Calls, Path
+
+SHARED = 0.5
+"""Share of two siblings' instructions that functions of both execute, from which on the two are one branch."""
+
+LEAST = 1.0
+"""Instructions per I/O of both sides below which a branch is summed up with its small siblings."""
+
+SMALL = "(small ones)"
+"""The name of that sum."""
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """A function on its path: instructions per I/O of it and of all that it calls, and its own."""
+
+    name: str
+    """``old -> new`` where a branch has another name on either side; ``caller + inlined`` where only one side calls."""
+    baseline: float
+    value: float
+    own_baseline: float
+    """Without what it calls, as ``own_value``."""
+    own_value: float
+    """Of the function itself, under the variant."""
+    children: tuple[Branch, ...] = ()
+    """The largest first."""
+
+    @property
+    def change(self) -> float:
+        """Instructions more, with all that it calls."""
+        return self.value - self.baseline
+
+    @property
+    def width(self) -> float:
+        """The larger side."""
+        return max(self.baseline, self.value)
+
+
+class CallTree(msgspec.Struct, frozen=True):
+    """Where a cell's change sits, path by path."""
+
+    cell: str
+    variant: str
+    roots: tuple[Branch, ...]
+    """The kernel's part, and interrupts; none where the tree is refused."""
+    orphans: tuple[float, float]
+    """Shares of the returns to no call, of baseline and variant."""
+    refused: str = ""
+    """Why there is no tree."""
+
+
+def call_tree(cell: str, variant: str, sides: tuple[Calls, Calls]) -> CallTree:
+    """The difference of a cell's calls under baseline and variant."""
+    orphans = (sides[0].orphans, sides[1].orphans)
+    for side, name in zip(sides, ("the baseline", variant), strict=True):
+        if side.refused:
+            return CallTree(cell, variant, (), orphans, f"{name}: {side.refused}")
+    pair = (_plant(sides[0].paths), _plant(sides[1].paths))
+    roots = [
+        _merged(root, *(one.children.get(root, _Node()) for one in pair))
+        for root in (KERNEL, INTERRUPTS)
+    ]
+    return CallTree(cell, variant, tuple(roots), orphans)
+
+
+class _Node:
+    """A function of one side's tree, with its own instructions and those of its functions by name."""
+
+    def __init__(self) -> None:
+        self.own = 0.0
+        self.children: dict[str, _Node] = {}
+        self.by_name: Counter[str] = Counter()
+
+    @property
+    def whole(self) -> float:
+        return self.own + sum(child.whole for child in self.children.values())
+
+
+def _plant(paths: Mapping[Path, float]) -> _Node:
+    root = _Node()
+    for path, own in paths.items():
+        node = root
+        for name in path:
+            node = node.children.setdefault(name, _Node())
+            node.by_name[path[-1]] += own  # type: ignore[assignment]
+        node.own += own
+    return root
+
+
+def _merged(name: str, a: _Node, b: _Node) -> Branch:
+    for part in (*_inlined(a, b), *_inlined(b, a)):
+        name = f"{name} + {part}"
+    branches = [_merged(label, *pair) for label, pair in _pairs(a, b)]
+    branches.sort(key=lambda one: (-one.width, one.name))
+    large = [one for one in branches if one.width >= LEAST]
+    small = branches[len(large) :]
+    if len(small) == 1:
+        large, small = branches, []
+    if small:
+        large.append(_summed(small))
+    return Branch(name, a.whole, b.whole, a.own, b.own, tuple(large))
+
+
+def _summed(small: list[Branch]) -> Branch:
+    sides = (sum(one.baseline for one in small), sum(one.value for one in small))
+    return Branch(SMALL, *sides, *sides)
+
+
+def _pairs(a: _Node, b: _Node) -> Iterator[tuple[str, tuple[_Node, _Node]]]:
+    """Children of both, by name or by what they share; then those of one side alone."""
+    for name in a.children.keys() & b.children.keys():
+        yield name, (a.children[name], b.children[name])
+    left = {name: a.children[name] for name in a.children.keys() - b.children.keys()}
+    right = {name: b.children[name] for name in b.children.keys() - a.children.keys()}
+    for old, new in _alike(left, right):
+        yield f"{old} -> {new}", (left.pop(old), right.pop(new))
+    for name, node in left.items():
+        yield name, (node, _Node())
+    for name, node in right.items():
+        yield name, (_Node(), node)
+
+
+def _inlined(whole: _Node, other: _Node) -> Iterator[str]:
+    """Names of functions that ``other`` has not, but calls most of what they call: they become part of ``whole``."""
+    for name in sorted(whole.children.keys() - other.children.keys()):
+        node = whole.children[name]
+        lifted = node.children.keys() & (other.children.keys() - whole.children.keys())
+        shared = sum(node.children[callee].whole for callee in lifted)
+        if shared < SHARED * node.whole or not lifted:
+            continue
+        del whole.children[name]
+        whole.own += node.own
+        for callee, child in node.children.items():
+            _join(whole.children.setdefault(callee, _Node()), child)
+        yield name
+        yield from _inlined(whole, other)
+        return
+
+
+def _join(node: _Node, other: _Node) -> None:
+    """All of ``other`` into ``node``."""
+    node.own += other.own
+    node.by_name.update(other.by_name)
+    for name, child in other.children.items():
+        _join(node.children.setdefault(name, _Node()), child)
+
+
+def _alike(
+    left: Mapping[str, _Node], right: Mapping[str, _Node]
+) -> list[tuple[str, str]]:
+    """Pairs of names that share most of their functions, the most alike first; each name once."""
+    pairs = product(sorted(left), sorted(right))
+    scores = [(_shared(left[old], right[new]), old, new) for old, new in pairs]
+    scores.sort(key=lambda score: (-score[0], score[1], score[2]))
+    taken: set[str] = set()
+    chosen = []
+    for share, old, new in scores:
+        if share >= SHARED and not taken & {old, new}:
+            taken |= {old, new}
+            chosen.append((old, new))
+    return chosen
+
+
+def _shared(a: _Node, b: _Node) -> float:
+    """Which part of the larger one's instructions, function by function, both execute."""
+    names = a.by_name.keys() | b.by_name.keys()
+    both = sum(min(a.by_name[name], b.by_name[name]) for name in names)
+    either = sum(max(a.by_name[name], b.by_name[name]) for name in names)
+    return both / either if either > 0 else 0.0

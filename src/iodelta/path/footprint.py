@@ -1,0 +1,148 @@
+"""The footprint of an I/O: what its path executes and touches, as medians over I/Os (footprint.c).
+
+Medians of whole numbers, each of one I/O, from one call of submit_bio to the next: what a few I/Os do besides (ticks of
+the timer, refills) is not in them, and one locked instruction more is one more.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from iodelta.path.functions import CLASSES
+
+MEASURES = (
+    "instructions",
+    "loads",
+    "stores",
+    "data_lines",
+    "written_lines",
+    "data_pages",
+    "code_lines",
+    "code_pages",
+    *CLASSES,
+)
+"""In the order of footprint.c: what is executed; accesses; distinct lines of 64 bytes and pages of 4 KiB."""
+
+SCOPES = ("kernel", "all")
+"""In the order of footprint.c: what the kernel's code does, and what all code does."""
+
+Scope = Literal["kernel", "all"]
+Word = Literal["more", "fewer", "same", ""]
+
+ALMOST = 0.02
+"""Share by which the calls of submit_bio may differ from the I/Os for each to be one I/O's."""
+
+
+class Epochs(msgspec.Struct, frozen=True):
+    """The I/Os of a cell in one boot."""
+
+    medians: dict[str, dict[str, float]]
+    """Scope -> measure -> median over the epochs of the second run."""
+    each: float
+    """Calls of submit_bio for each I/O; an epoch is from one to the next."""
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """One measure of a cell's I/Os under baseline and variant: medians."""
+
+    name: str
+    scope: Scope
+    """Whether the kernel's code does it, or all code, fio's included."""
+    baseline: float
+    value: float
+    bar: float | None
+    """What other address layouts alone change on either side; None when no other layouts were booted."""
+
+    @property
+    def change(self) -> float:
+        """How many more."""
+        return self.value - self.baseline
+
+    @property
+    def word(self) -> Word:
+        """Empty where no layouts tell."""
+        if self.bar is None:
+            return ""
+        if abs(self.change) <= self.bar:
+            return "same"
+        return "more" if self.change > 0 else "fewer"
+
+
+class Footprint(msgspec.Struct, frozen=True):
+    """A cell under baseline and variant."""
+
+    cell: str
+    variant: str
+    measures: tuple[Measured, ...]
+    """Those of the kernel first."""
+    each: tuple[float, float]
+    """Calls of submit_bio for each I/O; an epoch is from one to the next."""
+
+    def of(self, name: str, scope: Scope = "kernel") -> Measured:
+        """The measure of a name. Raises StopIteration."""
+        return next(
+            one for one in self.measures if (one.name, one.scope) == (name, scope)
+        )
+
+    @property
+    def by_ios(self) -> bool:
+        """Whether an epoch is an I/O."""
+        return all(abs(each - 1) <= ALMOST for each in self.each)
+
+
+def read(epochs: bytes, ios: Mapping[int, int]) -> dict[int, Epochs]:
+    """The epochs of each cell that has any, from what the plugin wrote; ``ios`` is N of each cell, which its second run
+    does twice. Raises ValueError."""
+    rows: dict[int, list[list[int]]] = {}
+    for line in epochs.decode("ascii", "replace").splitlines():
+        phase, *values = map(int, line.split())
+        if len(values) != len(SCOPES) * len(MEASURES):
+            raise ValueError(f"{len(values)} measures in an epoch")
+        if phase % 2 == 0:
+            rows.setdefault(phase // 2 - 1, []).append(values)
+    return {cell: _epochs(rows[cell], ios[cell]) for cell in rows.keys() & ios.keys()}
+
+
+def _epochs(rows: Sequence[Sequence[int]], ios: int) -> Epochs:
+    medians = list(map(statistics.median, zip(*rows, strict=True)))
+    each = (len(rows) + 1) / (2 * ios)
+    by_scope = {
+        scope: dict(zip(MEASURES, medians[number * len(MEASURES) :], strict=False))
+        for number, scope in enumerate(SCOPES)
+    }
+    return Epochs(by_scope, each)
+
+
+def footprint(
+    cell: str,
+    variant: str,
+    sides: tuple[Epochs, Epochs],
+    layouts: tuple[Sequence[Epochs], Sequence[Epochs]],
+) -> Footprint:
+    """A cell's footprint under baseline and variant; ``layouts`` are those of their boots with other address layouts."""
+    measures = [
+        _measured(name, scope, sides, layouts) for scope in _SCOPES for name in MEASURES
+    ]
+    return Footprint(cell, variant, tuple(measures), (sides[0].each, sides[1].each))
+
+
+_SCOPES: tuple[Scope, ...] = ("kernel", "all")
+
+
+def _measured(
+    name: str,
+    scope: Scope,
+    sides: tuple[Epochs, Epochs],
+    layouts: tuple[Sequence[Epochs], Sequence[Epochs]],
+) -> Measured:
+    values = [side.medians[scope][name] for side in sides]
+    ranges = []
+    for value, others in zip(values, layouts, strict=True):
+        medians = [value, *(one.medians[scope][name] for one in others)]
+        ranges.append(max(medians) - min(medians))
+    bar = max(ranges) if all(layouts) else None
+    return Measured(name, scope, values[0], values[1], bar)
