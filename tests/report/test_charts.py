@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -227,6 +228,15 @@ def test_drift_over_the_run_is_said_and_drawn() -> None:
     level = [row["value"] for row in figure.extra["level"]]
     assert level[0] > 4 > -4 > level[-1]
     assert re.search(r"moved by -[67]\.", figure.alt)
+
+
+@pytest.mark.parametrize("family", ["order", "frequency", "background"])
+def test_trials_are_counted_in_whole_numbers(family: str) -> None:
+    stored = json.loads((FOLDER / f"{family}.json").read_text())
+    placed = [layer["encoding"]["x"] for layer in stored["layer"] if "x" in layer.get("encoding", {})]
+    placed = [x for x in placed if x.get("field") == "trial"]
+    assert placed
+    assert {(x["axis"]["format"], x["axis"]["tickMinStep"]) for x in placed} == {("d", 1)}
 
 
 def test_an_unknown_order_is_not_drawn_as_one() -> None:

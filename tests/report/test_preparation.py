@@ -8,12 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 from prepared_disk import FALLING, disk
+from test_console import account, experiment
 
 from iodelta.experiment import Prepare
 from iodelta.lab.account import Account
 from iodelta.lab.events import StepBegun, StepDone
 from iodelta.report.formats.charts.rounds import figure
 from iodelta.report.formats.charts.specs import filled
+from iodelta.report.formats.console import lines
 from iodelta.report.stories.preparation import answer, of_preparation
 from iodelta.report.stories.story import Section
 from iodelta.study.preparation import DiskAccount, PrepareAnswer
@@ -101,11 +103,21 @@ def test_the_chart_shades_the_window_of_five_rounds() -> None:
     assert not re.search(r'"@', str(filled(made)))
 
 
+def test_everything_about_an_experiment_says_how_its_disk_was_prepared() -> None:
+    prepared = disk()
+    found = msgspec.structs.replace(account(experiment(), {}), prepared=(prepared,))
+    told = " ".join(" ".join(line.plain for line in lines(found, 80, verbose=True)).split())
+    assert f"Preparation of the disk {prepared.path}: {answer(prepared)}" in told
+    assert "Round by round" in told
+    assert told.count("o o o") > 3
+    assert "Preparation of the disk" not in " ".join(line.plain for line in lines(found, 80)), "it fits one screen"
+
+
 def test_the_example_in_the_documentation_is_what_was_measured() -> None:
     measured = msgspec.json.decode((ROOT / "benchmarks/gallery/rounds.json").read_bytes(), type=PrepareAnswer)
     page = (ROOT / "docs/prepare-a-disk.md").read_text()
     (drawn,) = [one for one in of_preparation(measured).sections if one.drawing]
-    lines = [line.strip() for line in page.splitlines()]
-    begin = lines.index(drawn.items[0].text.strip())
-    assert lines[begin : begin + len(drawn.items)] == [item.text.strip() for item in drawn.items]
+    printed = [line.strip() for line in page.splitlines()]
+    begin = printed.index(drawn.items[0].text.strip())
+    assert printed[begin : begin + len(drawn.items)] == [item.text.strip() for item in drawn.items]
     assert answer(measured.disk) in " ".join(page.split())

@@ -31,6 +31,9 @@ from iodelta.study.words import duration, inert, wrap
 CLOSING = ("System", "To do it again")
 """Sections of the story that close the report."""
 
+PREPARATION = ("Preparation of the disk", "Round by round")
+"""Sections before them, where everything is printed."""
+
 SCREEN = 24
 """Lines of one screen."""
 
@@ -67,7 +70,8 @@ def lines(
     prose = min(width, WIDTH)
     folder = inert(pasted(account.folder))
     story = of_account(account, Detail(folder=folder, again=again))
-    closing = [section for section in story.sections if section.title in CLOSING]
+    titles = (*PREPARATION, *CLOSING) if verbose else CLOSING
+    closing = [section for section in story.sections if section.title in titles]
     answer = list(_answer(account, width, whole=verbose))
     pictures = (
         list(bars(_changes(account), account.plan.rules.margin, width)) if drawn else []

@@ -31,9 +31,7 @@ def chart() -> alt.LayerChart:
         alt.Chart()
         .mark_point(filled=True, size=30, opacity=0.8)
         .encode(
-            x=build.x(
-                "trial", "trial, in the order in which they were run", grid=False
-            ),
+            x=build.trials(),
             y=build.y("value", zero=True),
             tooltip=build.tips("variant", "cell", "said=@y"),
             **build.by_variant(gap=build.TALL),

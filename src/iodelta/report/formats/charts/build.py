@@ -66,6 +66,12 @@ def x(
     )
 
 
+def trials() -> alt.X:
+    """The place of each trial in the run: whole numbers."""
+    title = "trial, in the order in which they were run"
+    return x("trial", title, grid=False, tickMinStep=1, format="d")
+
+
 def y(
     field: str,
     title: str = "@y",

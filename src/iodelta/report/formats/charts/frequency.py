@@ -19,7 +19,7 @@ def chart() -> alt.LayerChart:
 
     from iodelta.report.formats.charts import build
 
-    at = build.x("trial", "trial, in the order in which they were run", grid=False)
+    at = build.trials()
     shown = build.by_variant(gap=build.TALL)
     span = (
         alt.Chart()

@@ -36,7 +36,7 @@ def chart() -> alt.LayerChart:
 
     from iodelta.report.formats.charts import build
 
-    at = build.x("trial", "trial, in the order in which they were run", grid=False)
+    at = build.trials()
     level = build.y("value", "@y")
     tips = build.tips("variant", "cell", "said=against its level")
     point = (
