@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from iodelta.plural import plural
 from iodelta.policy.answers import (
     ExplainAnswer,
     MirrorAnswer,
@@ -86,7 +87,7 @@ def _array(array: Array) -> Iterator[str]:
     yield f"array: {array.copies} copies of each byte{', striped' if array.raid10 else ''}"
     if array.rates:
         yield f"rates of the members alone: {', '.join(f'{rate:,.6g}/s' for rate in array.rates)}"
-    yield f"load: {array.jobs} jobs at depth {array.iodepth}, {array.length} bytes each"
+    yield f"load: {plural(array.jobs, 'job')} at depth {array.iodepth}, {array.length} bytes each"
 
 
 def of_simulation(answer: SimulationAnswer, detail: Detail = PLAIN) -> Story:
