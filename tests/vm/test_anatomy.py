@@ -192,6 +192,7 @@ def test_every_format_shows_paths_and_footprint_with_their_limits(tmp_path: Path
     found = account(tmp_path / "anatomy")
     for name, text in told(found, Detail(paths=True, footprint=True, bill=True)).items():
         assert "..submit" in text, name
+        assert "interrupts take 0 and 0 instructions per I/O" in text, name
         assert "lines of code" in text, name
         assert LIMITS.split(",")[0] in text, name
         assert "-> " not in text.replace("old -&gt; new", "").replace("old -> new", ""), name
@@ -200,6 +201,10 @@ def test_every_format_shows_paths_and_footprint_with_their_limits(tmp_path: Path
     page = html_of(found, (), Detail(paths=True)).decode()
     assert "<title>submit: 28.0 to 38.0 (+10.0)</title>" in page
     assert page.count("<svg") == 1, "interrupts cancelled out"
+    rows = rendered(found, "csv").decode().splitlines()
+    assert [row.split(",")[3:9] for row in rows if '"locked per I/O, kernel"' in row] == [
+        [' kernel"', "old", "new", "more", "100.0", "101.0"]
+    ]
     document = json.loads(rendered(found, "json"))
     assert [root["name"] for root in document["trees"][0]["roots"]] == ["kernel", "interrupts"]
     assert "locked" in {one["name"] for one in document["footprints"][0]["measures"]}

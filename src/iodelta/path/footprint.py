@@ -108,7 +108,7 @@ def read(epochs: bytes, ios: Mapping[int, int]) -> dict[int, Epochs]:
 
 
 def _epochs(rows: Sequence[Sequence[int]], ios: int) -> Epochs:
-    medians = list(map(statistics.median, zip(*rows, strict=True)))
+    medians = [float(statistics.median(column)) for column in zip(*rows, strict=True)]
     each = (len(rows) + 1) / (2 * ios)
     by_scope = {
         scope: dict(zip(MEASURES, medians[number * len(MEASURES) :], strict=False))

@@ -29,6 +29,7 @@ from iodelta.report.formats.round_sheet import of_preparation
 from iodelta.report.formats.spreadsheet import csv_text
 
 if TYPE_CHECKING:
+    from iodelta.path.footprint import Footprint
     from iodelta.path.judge import PathAccount
     from iodelta.report.stories.kinds import Result
     from iodelta.study.attribution import AttributionAccount
@@ -572,6 +573,17 @@ def _counted(account: PathAccount) -> Iterator[tuple[object, ...]]:
                 account.blind,
             ),
         )
+    for touched in account.footprints:
+        yield from _touched(touched, account)
+
+
+def _touched(one: Footprint, account: PathAccount) -> Iterator[tuple[object, ...]]:
+    """A row for each measure; an anatomy has no directions and no intervals."""
+    for each in one.measures:
+        sides = (account.baseline, one.variant, each.word, each.baseline, each.value)
+        unit = f"{each.name} per I/O, {each.scope}"
+        rest = (each.change, None, None, each.bar, "", account.blind)
+        yield (one.cell, "", unit, *sides, *rest)
 
 
 AUDITED = (
