@@ -63,6 +63,7 @@ def test_a_cell_is_called_after_the_program_or_the_script() -> None:
     assert called(Command(("/usr/bin/pgbench", "-T", "5"))) == "pgbench"
     assert called(Command(("python3.11", "-I", "/srv/bench.py", "x"))) == "bench.py"
     assert called(Command(("env", "A={a}", "python3", "-c", "for n in range(9): str(n)"))) == "env"
+    assert called(Command(("env", "-C", "/srv/data", "A={a}", "sysbench", "fileio", "run"))) == "sysbench"
 
 
 def test_the_file_can_name_its_own_directory(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, NoReturn, Protocol
 
@@ -147,7 +148,13 @@ def only_reads(experiment: Experiment) -> bool:
 
 def called(command: Command) -> str:
     """What a cell of this command is called: the program, or the script that an interpreter runs."""
-    names = [PurePath(word).name for word in command.words]
+    # A directory that env changes to is not what it runs.
+    words = [
+        word
+        for before, word in pairwise(("", *command.words))
+        if before not in ("-C", "--chdir") or command.words[0] != "env"
+    ]
+    names = [PurePath(word).name for word in words]
     plain = [name for name in names if re.fullmatch(r"\w[\w.+-]*", name)]
     return next(
         (name for name in plain if not _INTERPRETERS.fullmatch(name)),
