@@ -67,6 +67,20 @@ def test_an_experiment_that_goes_on_a_bundle_and_a_folder_below_are_listed(serve
     assert found["theirs.iodelta.tar.zst"]["words"] == found["slower"]["words"] == {"regression": 4}
 
 
+def test_any_two_results_are_compared(visit: Visit, server: Server) -> None:
+    page = visit.open("/")
+    page.get_by_label("Baseline").select_option(label="nightly/same")
+    page.get_by_label("Against it").select_option(label="slower")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_selector("html[data-charts=drawn]")
+    assert page.locator(".path").inner_text() == "nightly/same, then slower"
+    asked = page.url.removeprefix(visit.url)
+    document = server.json(asked)
+    assert document["schema"].startswith("iodelta.compare/")
+    assert server.ask("/pair?a=x&b=..%2f").status == 404
+    assert visit.wrong == []
+
+
 def test_without_javascript_everything_can_be_read(browser: Browser, server: Server) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

@@ -15,7 +15,16 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from iodelta.errors import IodeltaError, RequestError
-from iodelta.web import experiments, fleets, openapi, pages, starting, uploads, watching
+from iodelta.web import (
+    experiments,
+    fleets,
+    openapi,
+    pages,
+    pairs,
+    starting,
+    uploads,
+    watching,
+)
 from iodelta.web.drafts import Drafts
 from iodelta.web.folders import Folders
 from iodelta.web.launching import Launches
@@ -73,6 +82,7 @@ def make_app(site: Site) -> Application:
         Route("/experiment/{id}/trials", experiments.trials),
         Route("/experiment/{id}/trial/{number:int}", experiments.trial),
         Route("/experiment/{id}/trial/{number:int}/output", experiments.output),
+        Route("/pair", pairs.pair),
         Route("/fleet/{id}", fleets.fleet),
         Route("/fleet/{id}/hosts", fleets.hosts),
         Route("/openapi.json", openapi.document_of),

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from iodelta.web.folders import Place
 from iodelta.web.layout import shown
 from iodelta.web.negotiation import document, prefers_json
+from iodelta.web.pairs import KINDS
 from iodelta.web.results import Results, Summary
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def overview(request: Request) -> Response:
         results = tuple(summary for summary in found if summary is not None)
         return document(Overview(results, len(places), number, pages, waiting))
     context: dict[str, Any] = {
+        "pairs": [place for place in own if place.kind in KINDS],
         "total": len(places),
         "number": number,
         "pages": pages,
