@@ -12,6 +12,7 @@ import sqlite3
 import statistics
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,11 @@ def test_builds_that_something_else_installed_need_put_and_an_inconclusive_night
     assert {one.word for one in entries(place, Confirmed)} == {"inconclusive"}
     assert len({one.folder for one in entries(place, Confirmed)}) == 2
     assert (place / "installed").read_text() == f"{BAD}\n"
+    for one in entries(place, Confirmed):  # the night's 12 s are for two blocks, of which nothing could be said
+        data = tomllib.loads((Path(one.folder) / "experiment.toml").read_text())
+        assert float(data["design"]["budget"]) > 12
+        judged = json.loads(iodelta(place, "report", one.folder, "--format", "json").stdout)
+        assert "verdict.too-few-blocks" not in json.dumps(judged)
 
 
 def test_a_killed_confirmation_goes_on_where_it_was(place: Path) -> None:

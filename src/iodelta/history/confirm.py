@@ -19,6 +19,7 @@ from iodelta.experiment.build import Build, filled, parse_build
 from iodelta.history.answers import Alert
 from iodelta.history.points import BUILT
 from iodelta.lab.folder import EXPERIMENT
+from iodelta.lab.plan import make_plan
 from iodelta.lab.session import read_plan
 from iodelta.plural import plural
 from iodelta.verdict import Verdict
@@ -30,6 +31,9 @@ WAYS = {True: "regression", False: "improvement"}
 
 BLOCKS = 80
 """A confirmation may go on for so many blocks; it ends when it is decided."""
+
+ENOUGH = 8
+"""Its budget pays for at least so many, whatever a night of few blocks may spend: fewer cannot give a verdict."""
 
 NEIGHBOURS = 2
 """Cells measured with the one of the alert, which differ from it in one option."""
@@ -147,11 +151,18 @@ def _text(
         conditions=(night.experiment.condition(cells[0].condition),),
         design=design,
     )
+    experiment = replace(experiment, design=replace(design, budget=_budget(experiment)))
     head = (
         toml_text({"machine": list(experiment.machines)}) if experiment.machines else ""
     )
     subject = {**msgspec.to_builtins(experiment.subject), "labels": dict(labels)}
     return f"{head}{rendered(experiment)}\n{toml_text({'subject': subject})}"
+
+
+def _budget(experiment: Experiment) -> float:
+    """Seconds that a confirmation may take: those of a night, or what ``ENOUGH`` blocks are expected to take."""
+    plan = make_plan(experiment)
+    return max(experiment.design.budget, ENOUGH * plan.per_round * plan.trial_seconds)
 
 
 def chosen(cells: Sequence[Cell], name: str) -> tuple[Cell, ...]:
