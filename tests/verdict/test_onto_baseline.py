@@ -46,3 +46,13 @@ def test_it_is_seen_at_its_size_and_takes_the_word_back(change: float, word: str
 def test_where_nothing_is_left_it_is_seldom_seen() -> None:
     seen = [machine_of(units_of(left(0.0, seed), RULES), BLOCKS).onto_baseline for seed in range(200)]
     assert sum(bool(one is not None and one.shown[0]) for one in seen) <= 21  # binomial of 5 %, 99.9 %
+
+
+def test_a_drift_that_makes_the_second_trial_slower_is_none() -> None:
+    """A trial of the baseline that is second follows the variant's: what being second does is not what is left."""
+    rng = np.random.default_rng(4)
+    for _ in range(5):
+        first = rng.random(BLOCKS) < 0.5
+        arm = np.column_stack([~first, first]).ravel()
+        rates = 1e5 * np.exp(0.002 * rng.standard_normal(2 * BLOCKS) - 0.006 * np.arange(2 * BLOCKS))
+        assert judge(series(rates[~arm], rates[arm], first), RULES).word == "equivalent"

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.carry import Ahead, Carry, Levels, ahead_of, carry_over
+from iodelta.stats.carry import Ahead, Carry, Levels, ahead_of, carry_over, drawn_in
 from iodelta.stats.speeds import within_speed
 from iodelta.verdict.units import Units
 
@@ -85,10 +85,21 @@ def _carry(unit: Units, blocks: int, *, onto_baseline: bool = False) -> Carry | 
         within_hosts(rows, unit.hosts)[..., order]
         for rows in (unit.d[:blocks], contrast)
     )
+    if onto_baseline:  # whose trials follow the variant's where they are second
+        place = np.where(unit.baseline_first[:blocks], 1.0, -1.0)[order]
+        d, inside = (
+            _without(rows, place - place.mean()) for rows in (drawn_in(d), inside)
+        )
     found = carry_over(
         d, inside, share, _levels(unit, blocks, exposed.mean(axis=1), order)
     )
     return found if found.known else None
+
+
+def _without(rows: Floats, nuisance: Floats) -> Floats:
+    """``rows`` without their part of ``nuisance``, which has mean 0."""
+    part = rows @ nuisance / max(float(nuisance @ nuisance), 1e-12)
+    return np.asarray(rows - np.multiply.outer(part, nuisance))
 
 
 def _worse(unit: Units, blocks: int, stall: float) -> Floats | None:
