@@ -70,6 +70,7 @@ class SharingShift(msgspec.Struct, frozen=True):
 
     cell: str
     against: str
+    """What it is compared with: the baseline."""
     variant: str
     baseline: float | None
     value: float | None
@@ -88,6 +89,7 @@ class Sharing(msgspec.Struct, frozen=True):
 
     cells: tuple[SharedCell, ...] = ()
     shifts: tuple[SharingShift, ...] = ()
+    """Every variant against the baseline."""
     problems: tuple[str, ...] = ()
     """Cells that could not be measured, with reasons."""
 
