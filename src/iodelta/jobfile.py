@@ -387,7 +387,7 @@ class _Reader:
 
     def sections(self, text: str, file: str) -> list[tuple[str, str, list[_Line]]]:
         """Name, place and option lines of each section."""
-        found: list[tuple[str, str, list[_Line]]] = []
+        parts: list[tuple[str, str, list[_Line]]] = []
         for place, line in _lines(text, file):
             if line.startswith("["):
                 if not line.endswith("]") or len(line) < 3:
@@ -396,16 +396,16 @@ class _Reader:
                         place=place,
                         remedy="write [name] on its own",
                     )
-                found.append((line[1:-1], place, []))
-            elif not found:
+                parts.append((line[1:-1], place, []))
+            elif not parts:
                 raise RequestError(
                     f"option {line} outside of a section",
                     place=place,
                     remedy="put [global] or [name] above it",
                 )
             else:
-                found[-1][2].extend(self._options(line, place, (file,)))
-        return found
+                parts[-1][2].extend(self._options(line, place, (file,)))
+        return parts
 
     def _options(self, line: str, place: str, chain: tuple[str, ...]) -> list[_Line]:
         word, _, rest = line.partition(" ")
@@ -447,7 +447,7 @@ class _Reader:
 
     def _option(self, line: str, place: str) -> _Line:
         line = re.sub(
-            r"\$\{([^}]*)\}", lambda found: self._environ.get(found[1], ""), line
+            r"\$\{([^}]*)\}", lambda match: self._environ.get(match[1], ""), line
         )
         name, equals, rest = (part.strip() for part in line.partition("="))
         value = rest if equals else None

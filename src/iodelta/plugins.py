@@ -46,28 +46,30 @@ class Plugin(NamedTuple):
 @functools.cache
 def plugins(kind: str, check: Check) -> tuple[Plugin, ...]:
     """The plugins of one kind, by package and name, each checked once."""
-    found = entry_points(group=GROUPS[kind])
+    entries = entry_points(group=GROUPS[kind])
     return tuple(
-        _loaded(kind, one, check)
-        for one in sorted(found, key=lambda one: (_package(one), one.name))
+        _loaded(kind, entry, check)
+        for entry in sorted(entries, key=lambda entry: (_package(entry), entry.name))
     )
 
 
 def sound(kind: str, check: Check) -> Iterator[Plugin]:
     """Those that can be used."""
-    return (one for one in plugins(kind, check) if not one.trouble)
+    return (plugin for plugin in plugins(kind, check) if not plugin.trouble)
 
 
 def troubles(kind: str, check: Check) -> str:
     """Sentences about those that cannot, for the message about something that is not known; empty without any."""
-    return "; ".join(one.trouble for one in plugins(kind, check) if one.trouble)
+    return "; ".join(
+        plugin.trouble for plugin in plugins(kind, check) if plugin.trouble
+    )
 
 
 def failed(title: str, error: Exception) -> RequestError:
     """What a user reads of an exception of a plugin: it is no defect of iodelta."""
-    said = f": {error}" if str(error) else ""
+    message = f": {error}" if str(error) else ""
     return RequestError(
-        f"{title} failed with {type(error).__name__}{said}",
+        f"{title} failed with {type(error).__name__}{message}",
         remedy="tell its author, or uninstall the package",
     )
 
@@ -85,8 +87,8 @@ def _loaded(kind: str, entry: EntryPoint, check: Check) -> Plugin:
     except Exception as error:  # noqa: BLE001 (whatever the code of others raises)
         trouble = f"loading it failed with {type(error).__name__}: {error}"
         made = None
-    said = f"{plugin.title} cannot be used: {trouble}" if trouble else ""
-    return plugin._replace(made=made, trouble=said)
+    message = f"{plugin.title} cannot be used: {trouble}" if trouble else ""
+    return plugin._replace(made=made, trouble=message)
 
 
 def guarded(title: str, call: Callable[..., Any]) -> Callable[..., Any]:

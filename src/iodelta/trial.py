@@ -104,11 +104,11 @@ class Histogram(msgspec.Struct, frozen=True, dict=True):
     @classmethod
     def from_fio(cls, bins: Mapping[str, int]) -> Histogram:
         """From json+ ``bins`` of fio >= 2.99: keys are bin centres in ns, values counts. Raises ValueError."""
-        found: dict[int, int] = {}
+        counts: dict[int, int] = {}
         for key, count in bins.items():
             index = bin_index(int(key))
-            found[index] = found.get(index, 0) + count
-        return cls.from_counts(found)
+            counts[index] = counts.get(index, 0) + count
+        return cls.from_counts(counts)
 
     @classmethod
     def from_counts(cls, counts: Mapping[int, int]) -> Histogram:

@@ -62,13 +62,13 @@ def compare(
         raise RequestError(
             "there is nothing to compare", remedy="name files or folders"
         )
-    found, layouts = compared(
+    comparison, layouts = compared(
         [os.fspath(path) for path in paths],
         share_of(margin, "margin"),
         baseline,
         pattern=pattern,
     )
-    return Comparison(found, layouts, baseline)
+    return Comparison(comparison, layouts, baseline)
 
 
 def audit(*paths: Path_, claims: str = "", pattern: str | None = None) -> Audit:
@@ -94,8 +94,8 @@ def read(*paths: Path_, pattern: str | None = None) -> polars.DataFrame:
     if not paths:
         raise RequestError("there is nothing to read", remedy="name files or folders")
     names = [os.fspath(path) for path in paths]
-    layout, found = read_all(names, pattern=pattern)
-    runs = shown(layout, found, each=True, paths=names)
+    layout, imported = read_all(names, pattern=pattern)
+    runs = shown(layout, imported, each=True, paths=names)
     if not runs.rows:
         reasons = "; ".join(
             f"{refusal.place}: {refusal.reason}" for refusal in runs.refusals

@@ -102,7 +102,11 @@ def doctor() -> DoctorAnswer:
         (name, *_packages(debian, fedora), use)
         for name, debian, fedora, use in PROGRAMS
     ]
-    absent = [one for one in programs if shutil.which(one[0], path=_path()) is None]
+    absent = [
+        program
+        for program in programs
+        if shutil.which(program[0], path=_path()) is None
+    ]
     lacking = [one for one in EXTRAS if _version(one[0]) is None]
     missing = [
         Missing(name, use, _with_manager(package)) for name, package, use in absent
@@ -115,23 +119,23 @@ def doctor() -> DoctorAnswer:
     return DoctorAnswer(
         components(),
         tuple(missing),
-        tuple(_install([one[1] for one in absent], lacking)),
+        tuple(_install([program[1] for program in absent], lacking)),
     )
 
 
 def components() -> tuple[Component, ...]:
     """iodelta and what it stands on, with versions; what is not here is left out."""
-    found = {
+    versions = {
         "iodelta": __version__,
         "Python": platform.python_version(),
         "kernel": platform.release(),
         "fio": _fio() or "",
         **{
             what: _version(what) or ""
-            for what in ("polars", "numpy", *(one[0] for one in EXTRAS))
+            for what in ("polars", "numpy", *(extra[0] for extra in EXTRAS))
         },
     }
-    return tuple(Component(name, own) for name, own in found.items() if own)
+    return tuple(Component(name, own) for name, own in versions.items() if own)
 
 
 def _path() -> str:

@@ -50,14 +50,14 @@ def compared(
     layouts = [read_one(path, stdin=stdin, pattern=pattern) for path in paths]
     for path, layout in zip(paths, layouts, strict=True):
         refuse_changed(layout.findings, path)
-    found = compare(
+    comparisons = compare(
         layouts,
         paths,
         baseline=baseline,
         margin=margin,
         environments=_environments(paths),
     )
-    return found, layouts
+    return comparisons, layouts
 
 
 def _environments(paths: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -75,7 +75,11 @@ def _environments(paths: Sequence[str]) -> dict[str, dict[str, Any]]:
     from iodelta.study.judging import recorded
 
     known = {name: recorded(Path(path)) for name, path in own.items()}
-    return {name: one for name, one in known.items() if one is not None}
+    return {
+        name: environment
+        for name, environment in known.items()
+        if environment is not None
+    }
 
 
 def audited(

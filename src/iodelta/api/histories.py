@@ -51,8 +51,8 @@ class Series:
         """A row for each night, oldest first, with the columns of ``iodelta history export``."""
         from iodelta.history.exchange import frame
 
-        found: polars.DataFrame = frame([self._line])
-        return found
+        table: polars.DataFrame = frame([self._line])
+        return table
 
     def __repr__(self) -> str:
         nights = plural(len(self._line.points), "night")

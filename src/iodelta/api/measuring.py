@@ -90,7 +90,7 @@ def begin(path: Path, place: Path, asked: Asked, stop: Stop) -> Folder:
     with contacts(
         experiment.machines, watcher.note, boots=experiment.boots
     ) as machines:
-        found = looked(
+        survey = looked(
             machines,
             experiment,
             leave_out=asked.leave_out,
@@ -98,14 +98,14 @@ def begin(path: Path, place: Path, asked: Asked, stop: Stop) -> Folder:
             commands=asked.commands,
             say=watcher.note,
         )
-        if found.refused is not None:
-            raise found.refused
+        if survey.refused is not None:
+            raise survey.refused
         first, *others = machines
         control = Control(watcher, stop, asked.destroy, asked.commands)
 
         def starting() -> Folder:
             return start(
-                place, changed or text, found.plan, first, control, others=others
+                place, changed or text, survey.plan, first, control, others=others
             )
 
         folder = patiently(starting, wait=asked.wait, stop=stop, note=watcher.note)

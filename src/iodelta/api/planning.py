@@ -53,8 +53,8 @@ def looked(
         experiment = _left_out(experiment, unset, say)
     seen = [look(machine, experiment) for machine in machines]
     unavailable: dict[str, str] = {}
-    for found in seen:
-        unavailable |= found.unavailable
+    for survey in seen:
+        unavailable |= survey.unavailable
     if unavailable and not leave_out:
         reasons = "; ".join(
             f"{variant}: {reason}" for variant, reason in unavailable.items()
@@ -65,8 +65,8 @@ def looked(
         )
     plan = make_plan(_left_out(experiment, unavailable, say))
     refusals = (
-        refusal(machine, plan.experiment, found, destroy, commands=commands)
-        for machine, found in zip(machines, seen, strict=True)
+        refusal(machine, plan.experiment, survey, destroy, commands=commands)
+        for machine, survey in zip(machines, seen, strict=True)
     )
     refused = next(filter(None, refusals), None)
     known = (
@@ -78,7 +78,7 @@ def looked(
 
 
 def _calibrated(
-    machine: Machine, found: Survey, experiment: Experiment
+    machine: Machine, survey: Survey, experiment: Experiment
 ) -> tuple[str, ...]:
     """What calibrations of these workloads here found, a sentence each."""
     if not (state_directory() / CALIBRATION).exists():
@@ -87,8 +87,8 @@ def _calibrated(
     from iodelta.report.stories.calibration import QUOTED, quoted
 
     return tuple(
-        quoted(one)
-        for one in calibrations_for(machine, found.target, experiment)[:QUOTED]
+        quoted(calibration)
+        for calibration in calibrations_for(machine, survey.target, experiment)[:QUOTED]
     )
 
 

@@ -62,18 +62,18 @@ def _check_settable(knob: Knob) -> None:
     )
 
 
-def check_rule(one: Rule) -> None:
+def check_rule(rule: Rule) -> None:
     """A rule: its id has a dot and is its own, it marks nothing without runs, and no run makes it raise."""
-    _fits(engine.unusable("", one))
-    assert "." in one.id, "the id of a rule has a dot: package.what"
-    assert all((one.says, one.needs, one.remedy)), (
+    _fits(engine.unusable("", rule))
+    assert "." in rule.id, "the id of a rule has a dot: package.what"
+    assert all((rule.says, rule.needs, rule.remedy)), (
         "says, needs and remedy are sentences"
     )
-    assert list(one.find(Evidence(()))) == [], (
+    assert list(rule.find(Evidence(()))) == [], (
         "it marks something where there is nothing"
     )
     bare = Run(place=Place("bare"), format="text")
-    for mark in one.find(Evidence((bare, bare))):
+    for mark in rule.find(Evidence((bare, bare))):
         assert set(mark.runs) <= {0, 1}, "a mark is about runs that there are"
 
 
@@ -81,13 +81,13 @@ def check_reader(read: Callable[[bytes, str], Iterable[Any]], output: bytes) -> 
     """A reader: it finds runs in ``output``, with the place that it was given, and raises for nothing: not for the
     same cut off at any length, nor for other data."""
     _fits(reading.unusable("", read))
-    found = list(read(output, "file.txt"))
-    assert any(isinstance(one, Run) for one in found), (
+    items = list(read(output, "file.txt"))
+    assert any(isinstance(item, Run) for item in items), (
         "it finds no run in its own output"
     )
-    for one in found:
-        assert isinstance(one, Run | Refusal), f"it yields a {type(one).__name__}"
-        assert one.place.file == "file.txt", "a run has the place that it was given"
+    for item in items:
+        assert isinstance(item, Run | Refusal), f"it yields a {type(item).__name__}"
+        assert item.place.file == "file.txt", "a run has the place that it was given"
     step = max(1, len(output) // 2000)
     for length in range(0, len(output), step):
         list(read(output[:length], "file.txt"))

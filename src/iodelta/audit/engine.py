@@ -79,7 +79,9 @@ def unusable(name: str, made: object) -> str:
 def _of_plugins(evidence: Evidence) -> Iterator[Hit]:
     """What rules of plugins find; one that fails is a finding itself, and the others go on."""
     for plugin in plugins.plugins("rule", unusable) if evidence.runs else ():
-        find = plugins.guarded(plugin.title, lambda one: list(judge(evidence, (one,))))
+        find = plugins.guarded(
+            plugin.title, lambda rule: list(judge(evidence, (rule,)))
+        )
         try:
             if plugin.trouble:
                 raise RequestError(plugin.trouble)
@@ -99,14 +101,14 @@ def _of_plugins(evidence: Evidence) -> Iterator[Hit]:
 
 def judge(evidence: Evidence, rules: Sequence[Rule]) -> Iterable[Hit]:
     """The hits of ``rules``, in their order."""
-    for one in rules:
-        for mark in one.find(evidence):
+    for rule in rules:
+        for mark in rule.find(evidence):
             place = evidence.place(mark.runs[0])
             finding = Finding(
-                one.id,
-                mark.severity or one.severity,
+                rule.id,
+                mark.severity or rule.severity,
                 place,
                 mark.explanation,
-                one.remedy,
+                rule.remedy,
             )
             yield Hit(finding, mark.runs, mark.repairs)

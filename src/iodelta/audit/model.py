@@ -47,10 +47,10 @@ class Evidence:
 
     def of_arm(self) -> dict[tuple[str, str], list[int]]:
         """The runs of each (cell, variant), in order."""
-        found: dict[tuple[str, str], list[int]] = {}
+        places: dict[tuple[str, str], list[int]] = {}
         for index, arm in enumerate(self.arms):
-            found.setdefault(arm, []).append(index)
-        return found
+            places.setdefault(arm, []).append(index)
+        return places
 
     def measured(self) -> Iterable[tuple[int, Run]]:
         """The runs that some program measured and wrote down itself, with their indexes."""

@@ -11,11 +11,11 @@ from iodelta.trial import Direction, Latency, Quantity
 
 def number(text: str) -> tuple[float, str] | None:
     """A cell's number and what stands behind it (``261M``: 261, ``M``); None where it is none (``~0``, ``high``)."""
-    found = cell(text)
+    parsed = cell(text)
     return (
         None
-        if found is None or math.isinf(found[0].value)
-        else (found[0].value, found[1])
+        if parsed is None or math.isinf(parsed[0].value)
+        else (parsed[0].value, parsed[1])
     )
 
 

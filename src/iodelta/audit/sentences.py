@@ -110,9 +110,9 @@ def _words(text: str) -> tuple[str, ...]:
 
 def stat_of(metric: str) -> tuple[Stat, float]:
     """What a claim is about, as ``Column`` says it."""
-    found = re.match(r"p(\d+(?:\.\d+)?)", metric)
-    if found:
-        return "percentile", float(found[1])
+    percent = re.match(r"p(\d+(?:\.\d+)?)", metric)
+    if percent:
+        return "percentile", float(percent[1])
     if metric == "iops":
         return "iops", 0
     return ("bw" if metric in ("bandwidth", "throughput", "bw") else "mean"), 0

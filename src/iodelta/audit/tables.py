@@ -102,13 +102,13 @@ def workload(run: Run) -> Hashable:
 
 def groups(evidence: Evidence) -> Iterator[tuple[int, ...]]:
     """Rows that differ in their variant only, in the order of the table."""
-    found: dict[Hashable, list[int]] = {}
+    members: dict[Hashable, list[int]] = {}
     for index, run in evidence.rows():
         if variant_column(run) is not None:
-            found.setdefault(
+            members.setdefault(
                 (run.place.file, run.table, cell(run), tuple(run.labels)), []
             ).append(index)
-    return (tuple(rows) for rows in found.values())
+    return (tuple(rows) for rows in members.values())
 
 
 def rate(run: Run) -> float | None:

@@ -51,11 +51,11 @@ class Attributing:
             if len(block) < 2:
                 return None
             self.blocks.append(block)
-            found = self.result()
+            attribution = self.result()
             if (
-                found is not None
+                attribution is not None
                 and len(self.blocks) >= FEWEST
-                and widest(found) <= self.rules.margin
+                and widest(attribution) <= self.rules.margin
             ):
                 break
         return self.result()
@@ -106,10 +106,14 @@ class Attributing:
         return order
 
 
-def widest(found: Attribution) -> float:
+def widest(attribution: Attribution) -> float:
     """Half of the widest interval among the figures that are reported of single patches and of all."""
-    figures = [step.effect for step in (*found.alone, *found.last) if step is not None]
-    figures += [found.whole] if found.whole else []
+    figures = [
+        step.effect
+        for step in (*attribution.alone, *attribution.last)
+        if step is not None
+    ]
+    figures += [attribution.whole] if attribution.whole else []
     return max(((one.high - one.low) / 2 for one in figures), default=math.inf)
 
 

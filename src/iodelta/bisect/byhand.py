@@ -169,13 +169,13 @@ class Judging:
     def mistaken(self, line: Line, hypothesis: int) -> frozenset[int]:
         """The answers, by number, that ``hypothesis`` takes for mistakes."""
         places = {item: place for place, item in enumerate(line.items)}
-        told = [
+        words = [
             (n, places[item], word)
             for n, (item, word) in enumerate(self.store.words)
             if item in places
         ]
         return frozenset(
-            n for n, place, word in told if (place >= hypothesis) != (word == "bad")
+            n for n, place, word in words if (place >= hypothesis) != (word == "bad")
         )
 
     def _inner(self, merge: Named) -> Course[Verdict | None]:
@@ -236,9 +236,9 @@ class Judging:
             )
         items, skipped = line.items, line.items[first:last]
         self._mistaken |= self.mistaken(line, last)
-        said, wrong = len(self.store.words), len(self._mistaken)
+        answered, wrong = len(self.store.words), len(self._mistaken)
         return Verdict(
-            Named(items[last], items[first - 1], skipped, share, said, wrong, via)
+            Named(items[last], items[first - 1], skipped, share, answered, wrong, via)
         )
 
     def _untested(self, line: Line, first: int, last: int) -> Verdict | None:
@@ -333,13 +333,13 @@ class ByHand:
         tested."""
         proposal = self._proposal(ask)
         while True:
-            said = self._person.line(ask.item, proposal)
-            if said is None:
+            text = self._person.line(ask.item, proposal)
+            if text is None:
                 raise Stopped
-            if said.strip() == "undo":
+            if text.strip() == "undo":
                 raise TakeBack
             try:
-                return read(said, self._question, needed=ask.must or known)
+                return read(text, self._question, needed=ask.must or known)
             except RequestError as error:
                 self._say(f"{error.what}; {error.remedy}")
                 proposal = ()
@@ -370,29 +370,29 @@ class ByHand:
 
 def read(text: str, question: Question, *, needed: bool = False) -> Visited:
     """An answer as a person writes it. ``needed``: the item cannot be skipped. Raises RequestError."""
-    said = text.strip()
-    if said == "skip":
+    answer = text.strip()
+    if answer == "skip":
         if needed:
             asked = "measure it; a comparison needs it"
             if question.by_hand == "words":
                 asked = "it was answered before, so it can be tested: say good or bad again, or undo answers"
             raise RequestError("this one cannot be skipped", remedy=asked)
         return Visited(Answer(None, SKIPPED))
-    number = _number(said)
+    number = _number(answer)
     if question.by_hand == "words":
-        if said in ("good", "bad"):
-            return Visited(Answer(None, word=_word(said)))
+        if answer in ("good", "bad"):
+            return Visited(Answer(None, word=_word(answer)))
         if number is not None:
             raise RequestError(
-                f"{said} is a number, and this search is answered in words",
+                f"{answer} is a number, and this search is answered in words",
                 remedy="say good, bad or skip; for numbers begin another with --by-hand --better higher or lower",
             )
         raise RequestError(
-            f"not an answer: {said[:40]!r}", remedy="say good, bad, skip or undo"
+            f"not an answer: {answer[:40]!r}", remedy="say good, bad, skip or undo"
         )
     if number is None or not math.isfinite(number) or number <= 0:
         raise RequestError(
-            f"not a number above zero: {said[:40]!r}",
+            f"not a number above zero: {answer[:40]!r}",
             remedy="give a number, skip or undo",
         )
     sign = -1.0 if question.better == "higher" else 1.0
@@ -400,8 +400,8 @@ def read(text: str, question: Question, *, needed: bool = False) -> Visited:
 
 
 def _word(text: str) -> Word:
-    found: dict[str, Literal["good", "bad"]] = {"good": "good", "bad": "bad"}
-    return found[text]
+    words: dict[str, Literal["good", "bad"]] = {"good": "good", "bad": "bad"}
+    return words[text]
 
 
 def _number(text: str) -> float | None:

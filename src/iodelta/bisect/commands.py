@@ -55,14 +55,14 @@ def carry_out(
     except BaseException:
         process.stop()
         raise
-    said, complained = (_tail(stream) for stream in streams)
+    printed, complained = (_tail(stream) for stream in streams)
     if code:
-        check_room(output, complained + said)
+        check_room(output, complained + printed)
         how = f"ended with {code}" if code > 0 else f"was ended by signal {-code}"
         raise Unbuildable(
-            f"{what} {how}: {_reason(complained.strip() or said.strip()) or 'it said nothing'}"
+            f"{what} {how}: {_reason(complained.strip() or printed.strip()) or 'it said nothing'}"
         )
-    return said, time.monotonic() - begun
+    return printed, time.monotonic() - begun
 
 
 def _reason(text: str) -> str:

@@ -71,8 +71,8 @@ class Counted:
                 place=metric,
                 remedy="or search by the length of the path",
             )
-        said, counts = self._boot(plan, visit, "functions" if charged else "exact")
-        output = read(said, place)
+        printed, counts = self._boot(plan, visit, "functions" if charged else "exact")
+        output = read(printed, place)
         if output.cells[0].reason:
             raise Unbuildable(output.cells[0].reason)
         value = (
@@ -89,10 +89,10 @@ class Counted:
         self, plan: PathPlan, visit: int, purpose: Purpose
     ) -> tuple[bytes, bytes]:
         """What the guest said, and what the plugin counted; its console is kept beside the outputs of commands."""
-        one = next(one for one in plan.boots if one.purpose == purpose)
+        boot = next(boot for boot in plan.boots if boot.purpose == purpose)
         with (
             tempfile.TemporaryDirectory(prefix="iodelta-vm-") as work,
-            started(plan, one, Path(work)) as running,
+            started(plan, boot, Path(work)) as running,
         ):
             while (ended := running.poll()) is None:
                 if self._stop():
@@ -166,16 +166,16 @@ def metric_of(experiment: Experiment, name: str) -> str:
         or experiment.cells[0].option("readwrite")
         or "read"
     )
-    found = name or next(
+    wanted = name or next(
         metric for metric, kind in PATHS.items() if kind in rw or rw == "rw"
     )
-    if found not in PATHS and found not in CHARGES:
+    if wanted not in PATHS and wanted not in CHARGES:
         raise RequestError(
-            f"{found} is not counted with clock = instructions",
+            f"{wanted} is not counted with clock = instructions",
             place="--metric",
             remedy=", ".join([*PATHS, *CHARGES]),
         )
-    return found
+    return wanted
 
 
 def exact(metric: str) -> float:

@@ -55,10 +55,10 @@ class Repository:
     @classmethod
     def open(cls, machine: Machine, path: str) -> Repository:
         """The repository that holds ``path``. Raises RequestError when there is none, or git refuses it."""
-        found = cls(machine, os.path.abspath(path))
-        done = found.git("rev-parse", "--show-toplevel")
+        repository = cls(machine, os.path.abspath(path))
+        done = repository.git("rev-parse", "--show-toplevel")
         if done.returncode:
-            done = found.git("rev-parse", "--absolute-git-dir")
+            done = repository.git("rev-parse", "--absolute-git-dir")
         if done.returncode:
             raise RequestError(
                 said(done) or "not a git repository",
@@ -131,7 +131,7 @@ class Repository:
 
     def inside(self, merge: str, paths: Sequence[str] = ()) -> list[Line]:
         """For a merge: the line from where each branch left to what it brought in. Raises RequestError."""
-        found = []
+        lines = []
         first, *others = self.commit(merge).parents
         for other in others:
             done = self.git("merge-base", first, other)
@@ -142,8 +142,8 @@ class Repository:
             )
             if base and base != other:
                 items = (base, *self._between(base, other))
-                found.append(Line(items, self._prior(items, base, other, paths), merge))
-        return found
+                lines.append(Line(items, self._prior(items, base, other, paths), merge))
+        return lines
 
     def commit(self, sha: str) -> Commit:
         """What is known of a commit. Raises RequestError."""

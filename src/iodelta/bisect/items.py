@@ -142,7 +142,8 @@ class SettingItems:
         if item == NOTHING or item.endswith(AS_IN_GOOD):
             return item
         before, after = (
-            one.get(item, "(absent)") for one in (self._subject.good, self._subject.bad)
+            side.get(item, "(absent)")
+            for side in (self._subject.good, self._subject.bad)
         )
         return f"{item}: {before} -> {after}"
 
@@ -185,12 +186,12 @@ def kind_of(machine: Machine, subject: Commits | Listed | Settings) -> Kind:
 def read_settings(text: str, place: str) -> tuple[dict[str, str], bool]:
     """Settings of a file with ``name = value`` lines (sysctl, INI without sections) or of a kernel's .config; and
     whether it is the latter. Raises RequestError."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     kconfig = False
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
         if unset := re.fullmatch(r"# (CONFIG_\w+) is not set", stripped):
-            found[unset[1]], kconfig = "n", True
+            settings[unset[1]], kconfig = "n", True
             continue
         if not stripped or stripped[0] in "#;":
             continue
@@ -199,6 +200,6 @@ def read_settings(text: str, place: str) -> tuple[dict[str, str], bool]:
             raise RequestError(
                 f"{stripped[:60]!r} is not name = value", place=f"{place}:{number}"
             )
-        found[match[1]] = match[2]
+        settings[match[1]] = match[2]
         kconfig = kconfig or match[1].startswith("CONFIG_")
-    return found, kconfig
+    return settings, kconfig

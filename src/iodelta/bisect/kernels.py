@@ -35,15 +35,15 @@ def revisions(repository: Repository, asked: Sequence[str]) -> tuple[str, ...]:
 
     Raises RequestError.
     """
-    found: list[str] = []
+    commits: list[str] = []
     for text in asked:
         first, dots, last = text.partition("..")
         if not dots:
-            found.append(repository.resolve(text, "--rev"))
+            commits.append(repository.resolve(text, "--rev"))
             continue
         ends = [repository.resolve(end or "HEAD", "--rev") for end in (first, last)]
-        found += repository.line(*ends).items
-    return tuple(dict.fromkeys(found))
+        commits += repository.line(*ends).items
+    return tuple(dict.fromkeys(commits))
 
 
 def build_revisions(

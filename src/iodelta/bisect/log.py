@@ -196,13 +196,13 @@ class SearchFolder:
 
     def answers(self) -> list[Answered]:
         """The answers that count, in order."""
-        found: list[Answered] = []
+        answered: list[Answered] = []
         for event in self.events():
             if isinstance(event, Answered):
-                found.append(event)
-            elif isinstance(event, Undone) and found:
-                found.pop()
-        return found
+                answered.append(event)
+            elif isinstance(event, Undone) and answered:
+                answered.pop()
+        return answered
 
     def writing(self) -> contextlib.AbstractContextManager[None]:
         """Hold the folder for writing; a torn last line is cut. Raises RequestError when another run holds it."""

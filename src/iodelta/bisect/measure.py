@@ -78,7 +78,7 @@ class CommandMeasure:
 
     def read(self, item: str, visit: int, values: Mapping[str, str]) -> Reading:
         steps = self._question.steps
-        said, seconds = carry_out(
+        printed, seconds = carry_out(
             self._machine,
             filled(steps.measure, dict(values)),
             what="the measurement",
@@ -88,7 +88,7 @@ class CommandMeasure:
             env=self.env,
             stop=self._stop,
         )
-        last = said.strip().rpartition("\n")[2].strip()
+        last = printed.strip().rpartition("\n")[2].strip()
         if (
             not re.fullmatch(r"[+]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", last)
             or not 0 < float(last) < math.inf

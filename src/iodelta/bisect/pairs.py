@@ -79,5 +79,5 @@ def effect(differences: Sequence[float], exact: float) -> Effect:
     worse): Hodges-Lehmann (1963) with signed ranks; the first difference ± ``exact`` for a measure that repeats."""
     if exact:
         return Effect(differences[0], differences[0] - exact, differences[0] + exact)
-    found = hodges_lehmann(np.asarray(differences))
-    return Effect(found.value, found.low, found.high)
+    shift = hodges_lehmann(np.asarray(differences))
+    return Effect(shift.value, shift.low, shift.high)

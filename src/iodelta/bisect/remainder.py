@@ -44,12 +44,12 @@ def remainder(search: Search) -> Remainder | None:
 
 def _rises(search: Search) -> tuple[tuple[str, str], ...]:
     items = search.line.items
-    found = []
+    rises = []
     for first, last in stretches(search.line, search.culprits):
         step = _step(search, items[first], items[last])
         if step is not None and _matters(step, search.rules):
-            found.append((items[first], items[last]))
-    return tuple(found) or ((items[0], items[-1]),)
+            rises.append((items[first], items[last]))
+    return tuple(rises) or ((items[0], items[-1]),)
 
 
 def _matters(effect: Effect, rules: Rules) -> bool:

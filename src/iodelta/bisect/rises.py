@@ -94,36 +94,38 @@ class Rises(Asking):
             return None
         part = PART if stage == "gate" and not self.rules.exact else 1.0
         end = len(self.store.runs) + int(part * self._left())
-        quiet = [one for one in waiting if one[1] <= one[0]]
+        quiet = [stretch for stretch in waiting if stretch[1] <= stretch[0]]
         while True:
-            open_ = [one for one in waiting if one not in quiet]
+            open_ = [stretch for stretch in waiting if stretch not in quiet]
             evident = self._most_evident(line, open_)
             if evident is not None and self._left() > 0:
                 return evident, evident
             if not open_:
                 return None
-            for one in open_:
-                self.where = (line, *one)
+            for stretch in open_:
+                self.where = (line, *stretch)
                 bins = (
-                    [(place, place, place) for place in one]
+                    [(place, place, place) for place in stretch]
                     if stage == "gate"
-                    else self._bins(line, *one)
+                    else self._bins(line, *stretch)
                 )
                 limit = min(end, len(self.store.runs) + len(bins) * ROUND)
                 pair = yield from self._rises(
                     line, bins, self._target(), stage, False, limit
                 )
                 if pair is not None:
-                    return one, pair
+                    return stretch, pair
                 if len(self.store.runs) < limit or limit == end:
-                    quiet.append(one)
+                    quiet.append(stretch)
 
     def _most_evident(
         self, line: Line, ranges: Sequence[tuple[int, int]]
     ) -> tuple[int, int] | None:
         """The range whose runs show a step most clearly."""
-        steps = [(self._clear_step(line, *one, EVIDENT), one) for one in ranges]
-        seen = [(step[0], one) for step, one in steps if step is not None]
+        steps = [
+            (self._clear_step(line, *stretch, EVIDENT), stretch) for stretch in ranges
+        ]
+        seen = [(step[0], stretch) for step, stretch in steps if step is not None]
         return min(seen)[1] if seen else None
 
     def _rises(
@@ -142,7 +144,7 @@ class Rises(Asking):
         )
         most = most if top else most // 2
         while True:
-            runs = [self._measured(line, one) for one in bins]
+            runs = [self._measured(line, piece) for piece in bins]
             counts = list(map(self._runs_of, runs))
             rises, open_ = self._compared(runs, target, level)
             if rises:
@@ -151,14 +153,14 @@ class Rises(Asking):
                     runs[b][-1], bins[b][1]
                 )
             wanting = [
-                one
-                for one in sorted(open_)
-                if counts[one] < most and not self._is_broken(line, bins[one])
+                index
+                for index in sorted(open_)
+                if counts[index] < most and not self._is_broken(line, bins[index])
             ]
             if not wanting or len(self.store.runs) >= limit:
                 return None
             yield from self._fill(
-                line, [bins[one] for one in _fewest(wanting, counts)], stage, limit
+                line, [bins[index] for index in _fewest(wanting, counts)], stage, limit
             )
 
     def _compared(
@@ -207,16 +209,18 @@ class Rises(Asking):
     def _runs_of(self, items: Sequence[str]) -> int:
         return sum(len(self.store.of(item)) for item in items)
 
-    def _is_broken(self, line: Line, one: Bin) -> bool:
-        return line.items[one[0]] in self.store.broken
+    def _is_broken(self, line: Line, group: Bin) -> bool:
+        return line.items[group[0]] in self.store.broken
 
-    def _measured(self, line: Line, one: Bin) -> list[str]:
-        return [item for item in line.items[one[1] : one[2] + 1] if self.store.of(item)]
+    def _measured(self, line: Line, group: Bin) -> list[str]:
+        return [
+            item for item in line.items[group[1] : group[2] + 1] if self.store.of(item)
+        ]
 
     def _bins(self, line: Line, first: int, last: int) -> list[Bin]:
         """Five stretches around the ends and the quarter points; in each an item to run: one measured before if there
         is one, else the nearest to the middle that is not broken."""
-        found = []
+        bins = []
         length = last - first
         for part in range(5):
             low = first + (length * (2 * part - 1) // 8 + 1 if part else 0)
@@ -232,8 +236,8 @@ class Rises(Asking):
                     sound,
                     key=lambda p: (not self.store.of(line.items[p]), abs(p - middle)),
                 )
-                found.append((middle if part in (0, 4) else near, low, high))
-        return found
+                bins.append((middle if part in (0, 4) else near, low, high))
+        return bins
 
 
 def _fewest(places: Sequence[int], counts: Sequence[int]) -> list[int]:

@@ -66,10 +66,14 @@ def no_revert(culprit: Culprit) -> str:
 def stretches(line: Line, culprits: Sequence[Culprit]) -> list[tuple[int, int]]:
     """The parts of a line before, between and after culprits, by the places of their ends."""
     places = sorted(
-        {line.items.index((*one.via, one.item)[0]): one for one in culprits}.items()
+        {
+            line.items.index((*culprit.via, culprit.item)[0]): culprit
+            for culprit in culprits
+        }.items()
     )
     parents = [
-        place - 1 if one.via else line.items.index(one.parent) for place, one in places
+        place - 1 if culprit.via else line.items.index(culprit.parent)
+        for place, culprit in places
     ]
     begins = [0, *(place for place, _ in places)]
     return [
@@ -107,8 +111,8 @@ class Search(Rises):
             )
             self.culprits, self.suspects, self.gaps, self.estimate = [], [], [], None
             refused = yield from self._whole()
-        found = (tuple(self.culprits), tuple(self.suspects), tuple(self.gaps))
-        return Outcome(*found, refused, self.estimate, self.scatter)
+        named = (tuple(self.culprits), tuple(self.suspects), tuple(self.gaps))
+        return Outcome(*named, refused, self.estimate, self.scatter)
 
     def _whole(self) -> Course[str]:
         """The line by the rules, then what is left of it by every further limit."""
@@ -134,13 +138,15 @@ class Search(Rises):
         if top and (weak := self._too_weak(line, *ends)):
             return weak
         known = len(self.suspects)
-        found = yield from self._culprit(line, *ends, target, via)
-        if found is None:
+        culprit = yield from self._culprit(line, *ends, target, via)
+        if culprit is None:
             if top and len(self.suspects) == known:
                 return "the first difference between the ends was not confirmed"
             return "the runs named no item that its own test confirms" if top else ""
         if self.rules.several:
-            yield from self._others(line, [(first, found[0]), (found[1], last)], via)
+            yield from self._others(
+                line, [(first, culprit[0]), (culprit[1], last)], via
+            )
         return ""
 
     def _others(
@@ -148,12 +154,12 @@ class Search(Rises):
     ) -> Course[None]:
         """What is left on either side: where the level is seen to rise first, then what may be hidden between ends."""
         for stage in ("gate", "probe"):
-            while (one := (yield from self._rising(line, waiting, stage))) is not None:
-                whole, pair = one
+            while (rise := (yield from self._rising(line, waiting, stage))) is not None:
+                whole, pair = rise
                 waiting = [other for other in waiting if other != whole]
-                found = yield from self._culprit(line, *pair, self._target(), via)
-                if found is not None:
-                    waiting += [(whole[0], found[0]), (found[1], whole[1])]
+                culprit = yield from self._culprit(line, *pair, self._target(), via)
+                if culprit is not None:
+                    waiting += [(whole[0], culprit[0]), (culprit[1], whole[1])]
         for first, last in waiting:
             if last > first:
                 self._gap(line, first, last)
@@ -313,23 +319,23 @@ class Search(Rises):
         """The part of a range in which its most probable step is the only one that the runs show. The rest is looked
         into later; a model of one step would waver between two that are equally large."""
         while True:
-            found = []
+            steps = []
             posterior = self._evidence(line, first, last).posterior()
             group = int(np.argmax(posterior.share))
             low, high = (
                 first + int(posterior.edges[group]),
                 first + int(posterior.edges[group + 1]),
             )
-            for one, other in ((first, low), (high, last)):
-                if step := self._clear_step(line, one, other):
+            for left, other in ((first, low), (high, last)):
+                if step := self._clear_step(line, left, other):
                     below, above = step[1:]
                     rest = (first, below) if below >= high else (above, last)
                     # What is left must have a step of its own, or the second is the only one there is.
                     if self._clear_step(line, *rest):
-                        found.append((step[0], *rest))
-            if not found:
+                        steps.append((step[0], *rest))
+            if not steps:
                 return first, last
-            _, first, last = min(found)
+            _, first, last = min(steps)
 
     def _exhausted(self, spent: int, candidates: int, step: Step) -> bool:
         """Whether a search is given up: after a multiple of what it should take, or when what is left would not do for

@@ -66,7 +66,9 @@ class Store:
 
     def tested(self, item: str) -> bool:
         """Whether an item was run, or a person said of it how it is."""
-        return bool(self.of(item)) or any(item == said for said, _ in self.words)
+        return bool(self.of(item)) or any(
+            item == answered for answered, _ in self.words
+        )
 
     def step(self, low: Sequence[str], high: Sequence[str]) -> Step | None:
         """The step from some items to others by all their runs; None while these do not suffice."""
@@ -117,15 +119,15 @@ class Store:
     def stalled(self) -> dict[str, int]:
         """By item, how many of its runs stalled: runs that lie so far from their item's others that they were
         winsorised, and are worse. Steps and pairs are of typical runs, which know nothing of them."""
-        found: dict[str, int] = {}
+        stalls: dict[str, int] = {}
         for time in sorted(self.clipped):
             run = self.runs[time]
             if (
                 run.value - float(np.median([value for _, value in self.of(run.item)]))
                 > LEAST
             ):
-                found[run.item] = found.get(run.item, 0) + 1
-        return found
+                stalls[run.item] = stalls.get(run.item, 0) + 1
+        return stalls
 
     def testable(self, items: Sequence[str]) -> NDArray[np.bool_]:
         """Which of the items are not known to be broken."""
@@ -138,7 +140,7 @@ class Store:
         bad = np.array(
             [place for place, item in enumerate(items) if item in self.broken]
         )
-        found = []
+        prices = []
         for place in places:
             item = items[place]
             sound = 1.0
@@ -146,5 +148,5 @@ class Store:
                 sound = 1.0 - DOUBT * math.exp(
                     -float(np.abs(bad - place).min() - 1) / NEAR
                 )
-            found.append((run + (0.0 if item in self._kept else build)) / sound)
-        return np.asarray(found)
+            prices.append((run + (0.0 if item in self._kept else build)) / sound)
+        return np.asarray(prices)

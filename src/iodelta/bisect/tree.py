@@ -105,7 +105,7 @@ class Worktree:
 
 def check_room(path: Path, text: str = "") -> None:
     """Raises MeasureError when the disk is full, by itself or by what a command said: no commit is to blame for it."""
-    place = next(one for one in (path, *path.parents) if one.exists())
+    place = next(parent for parent in (path, *path.parents) if parent.exists())
     room = os.statvfs(place)
     if (
         room.f_bavail * room.f_frsize < ROOM

@@ -59,8 +59,8 @@ def reduced(line: str) -> str:
 
 def left_out_words(line: str) -> int:
     """How many words of a command line do not travel."""
-    found = _COUNT.search(reduced(line))
-    return int(found[1]) if found else 0
+    count = _COUNT.search(reduced(line))
+    return int(count[1]) if count else 0
 
 
 def without_count(line: str) -> str:

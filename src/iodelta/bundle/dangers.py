@@ -67,20 +67,21 @@ def dangers(experiment: Experiment) -> tuple[Danger, ...]:
     tool = next(
         (tool for cell in experiment.cells if (tool := cell.option(io_uring.TOOL))), ""
     )
-    found = [*_conditions(experiment.conditions), *_commands(experiment)]
+    listed = [*_conditions(experiment.conditions), *_commands(experiment)]
     if experiment.of_command:  # the values of its parameters stand in its words
-        found += chain.from_iterable(
-            _knobs(f"variant {one.name}", one.knobs) for one in experiment.variants
+        listed += chain.from_iterable(
+            _knobs(f"variant {variant.name}", variant.knobs)
+            for variant in experiment.variants
         )
     else:
-        found += [*_variants(experiment.variants, tool), *_cells(experiment.cells)]
-    found += _preparation(experiment.prepare)
+        listed += [*_variants(experiment.variants, tool), *_cells(experiment.cells)]
+    listed += _preparation(experiment.prepare)
     looking = "an instrument runs with your rights and sees the whole machine"
-    found += [
+    listed += [
         Danger("instrument", text.removeprefix("instrument "), looking)
         for text in experiment.looks_closer()
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(listed))
 
 
 def _preparation(prepare: Prepare | None) -> Iterator[Danger]:
@@ -96,15 +97,15 @@ def _preparation(prepare: Prepare | None) -> Iterator[Danger]:
 
 
 def _conditions(conditions: tuple[Condition, ...]) -> Iterator[Danger]:
-    for one in conditions:
-        place = f"condition {one.name}"
-        if one.load:
+    for condition in conditions:
+        place = f"condition {condition.name}"
+        if condition.load:
             yield Danger(
                 place,
-                one.load,
+                condition.load,
                 "a background load is a command written by the author of the bundle",
             )
-        yield from _knobs(place, one.knobs)
+        yield from _knobs(place, condition.knobs)
 
 
 def _commands(experiment: Experiment) -> Iterator[Danger]:
@@ -127,14 +128,14 @@ def _commands(experiment: Experiment) -> Iterator[Danger]:
 
 
 def _variants(variants: tuple[Variant, ...], tool: str) -> Iterator[Danger]:
-    for one in variants:
-        yield from _knobs(f"variant {one.name}", one.knobs)
-        yield from _options(f"variant {one.name}", one.options, tool)
+    for variant in variants:
+        yield from _knobs(f"variant {variant.name}", variant.knobs)
+        yield from _options(f"variant {variant.name}", variant.options, tool)
 
 
 def _cells(cells: tuple[Cell, ...]) -> Iterator[Danger]:
-    for one in cells:
-        yield from _options("workload", one.options, one.option(io_uring.TOOL) or "")
+    for cell in cells:
+        yield from _options("workload", cell.options, cell.option(io_uring.TOOL) or "")
 
 
 def _knobs(place: str, settings: dict[str, str]) -> Iterator[Danger]:

@@ -68,25 +68,25 @@ _EMPTY = re.compile(
 
 def of_this_machine() -> Literals:
     """What this machine, its disks and its people are called. Reads a few files; what is not there is no identity."""
-    found: Literals = {}
+    literals: Literals = {}
     for kind, pattern in _FILES:
         for path in glob.glob(pattern):
-            found |= _one(_text_of(path), kind)
+            literals |= _one(_text_of(path), kind)
     for name in (os.uname().nodename, _canonical_name()):
-        found |= of_host(name)
+        literals |= of_host(name)
     for user in (os.environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER")):
-        found |= _one(user, "user name")
+        literals |= _one(user, "user name")
     for account in pwd.getpwall():
         if 1000 <= account.pw_uid < 60000:
-            found |= _one(account.pw_name, "user name")
+            literals |= _one(account.pw_name, "user name")
     for directory, kind in (
         ("by-id", "disk name"),
         ("by-uuid", "serial"),
         ("by-label", "label"),
     ):
         for path in glob.glob(f"/dev/disk/{directory}/*"):
-            found |= _one(re.sub(r"-part\d+$", "", Path(path).name), kind)
-    return found
+            literals |= _one(re.sub(r"-part\d+$", "", Path(path).name), kind)
+    return literals
 
 
 def _text_of(path: str) -> str:
@@ -106,18 +106,18 @@ def of_owner(path: Path) -> Literals:
 
 def of_document(document: Any) -> Literals:
     """What an environment, a journal line or a record says that it is: values under the keys that hold identities."""
-    found: Literals = {}
+    literals: Literals = {}
     for path, value in _walk(document):
         kind = kind_of(path, value)
         if kind == "host name":
-            found |= of_host(value)
+            literals |= of_host(value)
         elif kind == "share":
-            found |= _one(value, kind) | _server_and_path(value)
+            literals |= _one(value, kind) | _server_and_path(value)
         elif kind == "disk name":
-            found |= _one(re.sub(r"-part\d+$", "", value.rpartition("/")[2]), kind)
+            literals |= _one(re.sub(r"-part\d+$", "", value.rpartition("/")[2]), kind)
         elif kind:
-            found |= _one(value, kind)
-    return found
+            literals |= _one(value, kind)
+    return literals
 
 
 def kind_of(path: tuple[str, ...], value: str) -> str:
@@ -173,13 +173,13 @@ def _walk(
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     todo = [(path, value)]
     while todo:
-        here, one = todo.pop()
-        if isinstance(one, Mapping):
-            todo += [((*here, str(key)), inner) for key, inner in one.items()]
-        elif isinstance(one, list):
-            todo += [(here, inner) for inner in one]
-        elif isinstance(one, str):
-            yield here, one
+        here, node = todo.pop()
+        if isinstance(node, Mapping):
+            todo += [((*here, str(key)), inner) for key, inner in node.items()]
+        elif isinstance(node, list):
+            todo += [(here, inner) for inner in node]
+        elif isinstance(node, str):
+            yield here, node
 
 
 def _server_and_path(share: str) -> Literals:

@@ -51,7 +51,7 @@ class Mapped(msgspec.Struct, frozen=True):
 
 def maps(given: Sequence[str]) -> Maps:
     """``--map cpus=0-31:0-1``, or ``cpus=0-1`` for every set that is not here. Raises RequestError."""
-    found: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
+    by_kind: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
     for text in given:
         kind, _, rest = text.partition("=")
         there, colon, here = rest.rpartition(":")
@@ -65,8 +65,8 @@ def maps(given: Sequence[str]) -> Maps:
                 place="--map",
                 remedy="as in --map cpus=0-31:0-1, or --map numa=0",
             )
-        found[kind][there or "*"] = here
-    return found
+        by_kind[kind][there or "*"] = here
+    return by_kind
 
 
 def checked(experiment: Experiment, place: str) -> Experiment:
@@ -111,25 +111,38 @@ def _unsayable(place: str) -> RequestError:
     )
 
 
-def _says(one: Experiment) -> tuple[object, ...]:
+def _says(experiment: Experiment) -> tuple[object, ...]:
     """What an experiment says, apart from what its cells are called."""
-    cells = [(cell.condition, cell.options, cell.command) for cell in one.cells]
-    tables = (one.variants, one.conditions, one.design, one.prepare, one.measures)
-    return one.question, one.baseline, one.margin, one.target, cells, *tables
+    cells = [(cell.condition, cell.options, cell.command) for cell in experiment.cells]
+    tables = (
+        experiment.variants,
+        experiment.conditions,
+        experiment.design,
+        experiment.prepare,
+        experiment.measures,
+    )
+    return (
+        experiment.question,
+        experiment.baseline,
+        experiment.margin,
+        experiment.target,
+        cells,
+        *tables,
+    )
 
 
 def _plain(experiment: Experiment) -> Experiment:
     """As a file says it: flags have values, and sizes of single cells (which a file gives as a list) are left out. A
     parameter of a command may be called ``size`` and is none."""
     replace, prepare = msgspec.structs.replace, experiment.prepare
-    said = _sizeless if experiment.cells[0].command is None else _filled
+    sized = _sizeless if experiment.cells[0].command is None else _filled
     return replace(
         experiment,
         cells=tuple(
-            replace(cell, options=said(cell.options)) for cell in experiment.cells
+            replace(cell, options=sized(cell.options)) for cell in experiment.cells
         ),
         variants=tuple(
-            replace(variant, options=said(variant.options))
+            replace(variant, options=sized(variant.options))
             for variant in experiment.variants
         ),
         conditions=tuple(
@@ -163,7 +176,9 @@ def rendered(experiment: Experiment) -> str:
             **_measures(experiment),
             "variant": _variants(experiment),
             "condition": {
-                one.name: _condition(one) for one in experiment.conditions if one.name
+                condition.name: _condition(condition)
+                for condition in experiment.conditions
+                if condition.name
             },
             "design": {
                 key: value for key, value in design.items() if value not in (None, "")
@@ -201,33 +216,33 @@ def _workloads(experiment: Experiment) -> dict[str, dict[str, Any]]:
 def _workload(cell: Cell) -> dict[str, Any]:
     if cell.command is None:
         return _options(cell.options)
-    one = cell.command
+    command = cell.command
     keys = {
-        "setup": [list(words) for words in one.setup],
-        "reset": [list(words) for words in one.reset],
+        "setup": [list(words) for words in command.setup],
+        "reset": [list(words) for words in command.reset],
     }
     given: dict[str, Any] = {
-        "command": list(one.words),
+        "command": list(command.words),
         **{key: words for key, words in keys.items() if words},
     }
     return {
         **given,
-        "timeout": one.timeout,
-        "only_reads": one.only_reads,
+        "timeout": command.timeout,
+        "only_reads": command.only_reads,
         **_options(cell.options),
     }
 
 
 def _measures(experiment: Experiment) -> dict[str, Any]:
-    found = {}
-    for one in experiment.measures:
+    tables = {}
+    for measure in experiment.measures:
         table = {
             name: value
-            for name, value in msgspec.to_builtins(one).items()
+            for name, value in msgspec.to_builtins(measure).items()
             if value and name != "name"
         }
-        found[one.name] = table
-    return {"metric": found} if found else {}
+        tables[measure.name] = table
+    return {"metric": tables} if tables else {}
 
 
 def _variants(experiment: Experiment) -> dict[str, dict[str, str]]:
@@ -248,9 +263,9 @@ def _options(options: tuple[Option, ...], prefix: str = "") -> dict[str, str]:
     }
 
 
-def _condition(one: Condition) -> dict[str, Any]:
-    background: Any = list(one.background) or _options(one.background_fio)
-    return {**({"background": background} if background else {}), **one.knobs}
+def _condition(condition: Condition) -> dict[str, Any]:
+    background: Any = list(condition.background) or _options(condition.background_fio)
+    return {**({"background": background} if background else {}), **condition.knobs}
 
 
 def onto(
@@ -309,7 +324,7 @@ def unplaceable(
     experiment: Experiment, given: Maps, here: Mapping[str, str]
 ) -> dict[str, str]:
     """Variants whose CPU or node sets are not here and are not mapped, with the reason."""
-    found = {}
+    reasons = {}
     for variant in experiment.variants:
         lacking = [
             f"{k} {v}"
@@ -317,30 +332,30 @@ def unplaceable(
             if not _placed(k, v, given, here)
         ]
         if lacking:
-            found[variant.name] = f"this machine has no {', '.join(lacking)}"
-    return found
+            reasons[variant.name] = f"this machine has no {', '.join(lacking)}"
+    return reasons
 
 
 def _sets(experiment: Experiment) -> list[tuple[str, str]]:
-    found: dict[tuple[str, str], None] = {}
+    sets: dict[tuple[str, str], None] = {}
     for condition in experiment.conditions:
-        found |= dict.fromkeys(_own_sets(condition.knobs, condition.background_fio))
+        sets |= dict.fromkeys(_own_sets(condition.knobs, condition.background_fio))
     for variant in experiment.variants:
-        found |= dict.fromkeys(_own_sets(variant.knobs, variant.options))
+        sets |= dict.fromkeys(_own_sets(variant.knobs, variant.options))
     for cell in experiment.cells:
-        found |= dict.fromkeys(_own_sets({}, cell.options))
-    return list(found)
+        sets |= dict.fromkeys(_own_sets({}, cell.options))
+    return list(sets)
 
 
 def _own_sets(
     knobs: Mapping[str, str], options: tuple[Option, ...]
 ) -> list[tuple[str, str]]:
-    found = [(name, value) for name, value in knobs.items() if name in KINDS]
+    pairs = [(name, value) for name, value in knobs.items() if name in KINDS]
     for name, value in options:
         kind = _kind(name)
         if kind and value:
-            found.append((kind, value))
-    return found
+            pairs.append((kind, value))
+    return pairs
 
 
 def _kind(name: str) -> str:
@@ -383,33 +398,36 @@ def _moved(
         experiment,
         target=target,
         cells=tuple(
-            msgspec.structs.replace(one, options=options(one.options))
-            for one in experiment.cells
+            msgspec.structs.replace(cell, options=options(cell.options))
+            for cell in experiment.cells
         ),
         variants=tuple(
             msgspec.structs.replace(
-                one, knobs=knobs(one.knobs), options=options(one.options)
+                variant, knobs=knobs(variant.knobs), options=options(variant.options)
             )
-            for one in experiment.variants
+            for variant in experiment.variants
         ),
         conditions=tuple(
             Condition(
-                one.name, one.background, options(one.background_fio), knobs(one.knobs)
+                condition.name,
+                condition.background,
+                options(condition.background_fio),
+                knobs(condition.knobs),
             )
-            for one in experiment.conditions
+            for condition in experiment.conditions
         ),
     )
 
 
 def _doubled(changed: Experiment, before: Experiment) -> tuple[str, ...]:
     """Two variants that differed there and do not here."""
-    for number, one in enumerate(changed.variants):
+    for number, variant in enumerate(changed.variants):
         for place in range(number):
             other = changed.variants[place]
-            if (one.knobs, one.options) == (other.knobs, other.options):
+            if (variant.knobs, variant.options) == (other.knobs, other.options):
                 was, is_ = before.variants[place], before.variants[number]
                 if (was.knobs, was.options) != (is_.knobs, is_.options):
-                    return other.name, one.name
+                    return other.name, variant.name
     return ()
 
 
@@ -448,19 +466,19 @@ def _file(
 def _replaced(table: Any, sets: Mapping[tuple[str, str], str]) -> Any:
     if not isinstance(table, dict):
         return table
-    found: dict[str, Any] = {}
+    replaced: dict[str, Any] = {}
     for key, value in table.items():
         name = key.removeprefix("fio.")
         kind = name if name in KINDS else _kind(name)
         if isinstance(value, list):
-            found[key] = [
-                sets.get((kind, one), one) if isinstance(one, str) else one
-                for one in value
+            replaced[key] = [
+                sets.get((kind, item), item) if isinstance(item, str) else item
+                for item in value
             ]
         else:
-            found[key] = (
+            replaced[key] = (
                 sets.get((kind, value), value)
                 if isinstance(value, str)
                 else _replaced(value, sets)
             )
-    return found
+    return replaced

@@ -177,22 +177,22 @@ def _is_known(name: str, account: Account) -> bool:
 def _literals(
     path: Path, contents: dict[str, bytes], machine: Literals | None
 ) -> Literals:
-    found = dict(of_this_machine() if machine is None else machine) | of_owner(path)
+    literals = dict(of_this_machine() if machine is None else machine) | of_owner(path)
     for name, data in contents.items():
         if name.startswith("environment"):
-            found |= of_document(_json(name, data))
+            literals |= of_document(_json(name, data))
     for line in whole(contents[JOURNAL]):
-        found |= of_document(_json(JOURNAL, line))
-    return found
+        literals |= of_document(_json(JOURNAL, line))
+    return literals
 
 
 def _hosts_seen(names: Pseudonyms, known: Literals) -> Literals:
     """Parts of the host names that were known by their look: ``db-7`` where ``db-7.example.com`` stands too."""
-    found: Literals = {}
+    literals: Literals = {}
     for identity, (kind, _) in names.given.items():
         if kind == "host name" and not re.fullmatch(r"[\d.]*", identity):
-            found |= of_host(identity)
-    return {name: kind for name, kind in found.items() if name not in known}
+            literals |= of_host(identity)
+    return {name: kind for name, kind in literals.items() if name not in known}
 
 
 def _vocabulary(plan: Plan) -> frozenset[str]:
@@ -200,22 +200,23 @@ def _vocabulary(plan: Plan) -> frozenset[str]:
     words = set()
     todo: list[Any] = [msgspec.to_builtins(_wordy(plan.experiment))]
     while todo:
-        one = todo.pop()
-        if isinstance(one, dict):
-            todo += [*one, *one.values()]
-        elif isinstance(one, list | tuple) and tuple(one[:1]) != (
+        node = todo.pop()
+        if isinstance(node, dict):
+            todo += [*node, *node.values()]
+        elif isinstance(node, list | tuple) and tuple(node[:1]) != (
             "description",
         ):  # free text of fio's
-            todo += one
-        elif isinstance(one, str):
-            words.update(re.findall(r"[A-Za-z0-9_-]+|[A-Za-z0-9]+", one))
+            todo += node
+        elif isinstance(node, str):
+            words.update(re.findall(r"[A-Za-z0-9_-]+|[A-Za-z0-9]+", node))
     return frozenset(words)
 
 
 def _wordy(experiment: Experiment) -> Experiment:
     """Without what may hold names by right: question, target, commands."""
     bare = [
-        msgspec.structs.replace(one, background=()) for one in experiment.conditions
+        msgspec.structs.replace(condition, background=())
+        for condition in experiment.conditions
     ]
     empty = type(experiment.target)(), type(experiment.subject)()
     return msgspec.structs.replace(
@@ -252,8 +253,8 @@ def _without(name: str, data: bytes, names: Pseudonyms) -> bytes:
         name == CALIBRATION
     ):  # a digest of machine and disk: the same machine could be recognised by it
         after = [
-            {**one, "key": names.name(str(one.get("key", "")), "machine id")}
-            for one in after
+            {**epoch, "key": names.name(str(epoch.get("key", "")), "machine id")}
+            for epoch in after
         ]
     return (
         data

@@ -183,7 +183,9 @@ def with_one_look(plan: Plan, blocks: int) -> Plan:
 def _reduced(
     experiment: Experiment, absent: dict[str, str]
 ) -> tuple[Experiment, list[str]]:
-    left = [one.name for one in experiment.variants if one.name not in absent]
+    left = [
+        variant.name for variant in experiment.variants if variant.name not in absent
+    ]
     if experiment.baseline in absent or len(left) < 2:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in absent.items())
         raise RequestError(

@@ -340,8 +340,8 @@ class Pseudonyms:
             return self._named(value, kind)
         return self.text(value, versions=key in VERSIONS)
 
-    def _literal(self, found: re.Match[str]) -> str:
-        return self._named(found[0], self._kinds[found[0]])
+    def _literal(self, match: re.Match[str]) -> str:
+        return self._named(match[0], self._kinds[match[0]])
 
     def _named(self, text: str, kind: str) -> str:
         return (
@@ -351,18 +351,18 @@ class Pseudonyms:
         )
 
     def _looks(self, kind: str) -> Callable[[re.Match[str]], str]:
-        def replace(found: re.Match[str]) -> str:
-            group = "id" if "id" in found.re.groupindex else 0
-            text = found[group]
+        def replace(match: re.Match[str]) -> str:
+            group = "id" if "id" in match.re.groupindex else 0
+            text = match[group]
             if (kind == "IP address" and not _is_address(text)) or (
                 kind == "path" and text.rstrip("/.") in USUAL
             ):
-                return found[0]
-            start, end = (place - found.start() for place in found.span(group))
+                return match[0]
+            start, end = (place - match.start() for place in match.span(group))
             return (
-                found[0][:start]
+                match[0][:start]
                 + self._named(text, self._kinds.get(text, kind))
-                + found[0][end:]
+                + match[0][end:]
             )
 
         return replace
@@ -374,7 +374,7 @@ def _of_command_lines(command_lines: Collection[str]) -> list[_Step]:
     lines += [line.replace('"', '\\"') for line in lines]
     if not lines:
         return []
-    return [(re.compile(_any_of(lines)), lambda found: reduced(found[0]), "", ())]
+    return [(re.compile(_any_of(lines)), lambda match: reduced(match[0]), "", ())]
 
 
 def _any_of(texts: Collection[str]) -> str:
@@ -409,7 +409,7 @@ def _numberless(value: Any) -> Any:
     if isinstance(value, list):
         return [_numberless(inner) for inner in value]
     return (
-        _PLACEHOLDER.sub(lambda found: found[1], value)
+        _PLACEHOLDER.sub(lambda match: match[1], value)
         if isinstance(value, str)
         else value
     )

@@ -91,17 +91,17 @@ def command(
     if repair is not None:
         check_free(repair, force=force)
     with awaited(paths):
-        found = audited(paths, claims, stdin=sys.stdin.buffer, pattern=name_pattern)
+        report = audited(paths, claims, stdin=sys.stdin.buffer, pattern=name_pattern)
     if repair is not None:
-        _repair(found, repair, force=force)
-    deliver(found, tuple, format_, output, force=force, detail=Detail(whole=whole))
-    sys.exit(found.exit_code)
+        _repair(report, repair, force=force)
+    deliver(report, tuple, format_, output, force=force, detail=Detail(whole=whole))
+    sys.exit(report.exit_code)
 
 
-def _repair(found: Audited, path: Path, *, force: bool) -> None:
+def _repair(report: Audited, path: Path, *, force: bool) -> None:
     from iodelta.report.formats.mended import mended
 
-    text = mended(found)
+    text = mended(report)
     if not text:
         click.echo("nothing here can be mended exactly", err=True)
         return
@@ -109,6 +109,6 @@ def _repair(found: Audited, path: Path, *, force: bool) -> None:
         path, text.encode("utf-8", "backslashreplace"), "the mended tables", force=force
     )
     click.echo(
-        f"{plural(len(found.repairs), 'cell')} mended, each marked: {inert(str(path))}",
+        f"{plural(len(report.repairs), 'cell')} mended, each marked: {inert(str(path))}",
         err=True,
     )

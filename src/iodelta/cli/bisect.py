@@ -247,7 +247,7 @@ def _settings(files: object) -> Settings:
     from iodelta.experiment.source import text_of
 
     assert isinstance(files, tuple)
-    (good, one), (bad, other) = (
+    (good, settings), (bad, other) = (
         read_settings(text_of(file, "the settings"), str(file)) for file in files
     )
-    return Settings(good, bad, "kconfig" if one or other else "plain")
+    return Settings(good, bad, "kconfig" if settings or other else "plain")

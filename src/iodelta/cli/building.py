@@ -40,18 +40,18 @@ def kernels_of(
     """Build, print each name as it is known, and end with what did not build. Raises IodeltaError."""
     text = text_of(config, "the kernel configuration") if config else ""
     recipe = Recipe(text, compiler, jobs or len(os.sched_getaffinity(0)))
-    found, failed = [], []
+    built, failed = [], []
     with Progress(log=True) as progress:
         for commit, kernel, lacking in _built(tree, revs, recipe, progress.step, again):
             if isinstance(kernel, BuildError):
                 failed.append(kernel)
                 continue
-            found.append(kernel)
+            built.append(kernel)
             _say(commit, kernel, lacking, format_)
     if into is not None:
-        _put(found, into)
+        _put(built, into)
     if format_ == "json":
-        print_document(KernelsAnswer((), (), tuple(found)))
+        print_document(KernelsAnswer((), (), tuple(built)))
     for error in failed[:-1]:
         click.echo(inert(str(error)), err=True)
     if failed:
@@ -87,17 +87,17 @@ def _say(commit: str, kernel: Kernel, lacking: Sequence[str], format_: str) -> N
         click.echo(inert(kernel.name))
 
 
-def _put(found: Sequence[Kernel], into: Path) -> None:
+def _put(kernels: Sequence[Kernel], into: Path) -> None:
     """Copy the one kernel that was built. Raises RequestError for more than one, and for a directory in use."""
-    if len(found) > 1:
+    if len(kernels) > 1:
         raise RequestError(
-            f"{plural(len(found), 'kernel')} were built, and one goes there",
+            f"{plural(len(kernels), 'kernel')} were built, and one goes there",
             place="--into",
         )
     if into.exists() and not (into / "built.json").exists():
         raise RequestError(
             "exists already, and iodelta did not make it", place=str(into)
         )
-    for kernel in found:
+    for kernel in kernels:
         shutil.rmtree(into, ignore_errors=True)
         shutil.copytree(Path(kernel.image).parent, into, symlinks=True)

@@ -61,16 +61,16 @@ def answer_of(
         or options["show_"]
     ):
         raise RequestError("give one answer", place=str(path), remedy=f"{again} good")
-    said = value or words[0]
-    if said == "undo":
+    answer = value or words[0]
+    if answer == "undo":
         options["undo"] = 1
         return None
     at = replayed(LocalMachine(), question, folder.answers())
     if at.ask is None:
         remedy = f"to undo the last answer: {again} undo"
         raise RequestError("this search is over", place=str(path), remedy=remedy)
-    read(said, question, needed=at.ask.must or at.search.store.tested(at.ask.item))
-    return Once(at.ask.item, said)
+    read(answer, question, needed=at.ask.must or at.search.store.tested(at.ask.item))
+    return Once(at.ask.item, answer)
 
 
 class Once:
@@ -82,14 +82,14 @@ class Once:
 
     def line(self, item: str, proposal: Sequence[str]) -> str | None:
         """The answer, then nothing. Raises RequestError when another call has answered meanwhile."""
-        said, self._answer = self._answer, None
-        if said is not None and item != self._item:
+        text, self._answer = self._answer, None
+        if text is not None and item != self._item:
             raise RequestError(
                 "another call has answered meanwhile, so this answer was not kept",
                 place=self._item[:12],
                 remedy="see the current proposal with --plan",
             )
-        return said
+        return text
 
 
 class Prompt:

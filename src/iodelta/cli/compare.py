@@ -91,20 +91,20 @@ def command(
             remedy=f"`iodelta report {pasted(paths[0])}` shows them",
         )
     with awaited(paths):
-        found, layouts = compared(
+        comparison, layouts = compared(
             paths, share, baseline, stdin=sys.stdin.buffer, pattern=name_pattern
         )
     deliver(
-        found,
-        lambda: charts_of(found, layouts, paths, scale, baseline),
+        comparison,
+        lambda: charts_of(comparison, layouts, paths, scale, baseline),
         format_,
         output,
         charts,
         force=force,
     )
-    if found.exit_code == MeasureError.exit_code and format_ == "console":
+    if comparison.exit_code == MeasureError.exit_code and format_ == "console":
         _refuse_empty_sides(paths, layouts)
-    sys.exit(exit_code(found, fail_on))
+    sys.exit(exit_code(comparison, fail_on))
 
 
 def _refuse_empty_sides(paths: Sequence[str], layouts: Sequence[Layout]) -> None:

@@ -264,7 +264,7 @@ def _pictures(result: Result, terminal: Console) -> Iterator[Text]:
 
 
 def charts_of(
-    found: Comparison,
+    comparison: Comparison,
     layouts: Sequence[Layout],
     paths: Sequence[str],
     scale: Scale,
@@ -273,7 +273,7 @@ def charts_of(
     """The charts of a comparison."""
     from iodelta.report.formats.html import result
 
-    return result.charts_of(found, layouts, paths, baseline, scale)
+    return result.charts_of(comparison, layouts, paths, baseline, scale)
 
 
 def charts_of_runs(layout: Layout, scale: Scale) -> Charts:

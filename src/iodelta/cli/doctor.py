@@ -33,28 +33,30 @@ def command(format_: str) -> None:
     """
     from iodelta.api.doctor import doctor
 
-    found = doctor()
+    answer = doctor()
     if format_ == "json":
-        print_document(found)
+        print_document(answer)
         return
-    for line in lines(found):
+    for line in lines(answer):
         click.echo(line)
 
 
-def lines(found: DoctorAnswer) -> Iterator[str]:
+def lines(answer: DoctorAnswer) -> Iterator[str]:
     """80 columns: what is here, then what is not, and at the end the commands that install it."""
-    here = ", ".join(f"{one.name} {one.version}" for one in found.here)
+    here = ", ".join(
+        f"{component.name} {component.version}" for component in answer.here
+    )
     yield from wrap(inert(f"Here: {here}"), WIDTH, "  ")
-    if not found.missing:
+    if not answer.missing:
         yield "Nothing is missing."
         return
     yield ""
     yield "Missing, and what needs it:"
-    for one in found.missing:
+    for lack in answer.missing:
         yield from wrap(
-            inert(f"  {one.what}: {one.needed_for} ({one.remedy})"), WIDTH, "    "
+            inert(f"  {lack.what}: {lack.needed_for} ({lack.remedy})"), WIDTH, "    "
         )
-    if found.install:
+    if answer.install:
         yield ""
         yield "To install all of it:"
-        yield from (f"  {inert(line)}" for line in found.install)
+        yield from (f"  {inert(line)}" for line in answer.install)

@@ -75,18 +75,18 @@ def command(
         raise RequestError(
             "a folder records the environment of its own machine", place=str(folder)
         )
-    found = _environment(
+    sections = _environment(
         folder, machine, target or _same_target(folder, machine, other)
     )
     if other is None:
         if format_ == "json":
-            print_document(EnvAnswer(found))
+            print_document(EnvAnswer(sections))
             return
-        for name, value in _flat(found):
+        for name, value in _flat(sections):
             _line(name, value)
         return
     # The folder on the right is the one asked about: FOLDER, or this machine now.
-    differing = differences(_environment(other, "", ""), found)
+    differing = differences(_environment(other, "", ""), sections)
     names = (str(other), str(folder or machine or "this machine"))
     if format_ == "json":
         print_document(EnvDiffAnswer(*names, differing))
@@ -114,8 +114,8 @@ def _environment(folder: Path | None, name: str, target: str) -> dict[str, Any]:
 
         with contact(name) as machine:
             here = resolve(machine, target or machine.directory)
-            found: dict[str, Any] = msgspec.to_builtins(environment(machine, here))
-        return found
+            sections: dict[str, Any] = msgspec.to_builtins(environment(machine, here))
+        return sections
     from iodelta.bundle.packed import opened
     from iodelta.study.judging import recorded
 

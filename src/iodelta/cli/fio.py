@@ -44,16 +44,16 @@ def build(source: Path | None, again: bool, format_: str) -> None:
     """
     from iodelta.tools.fio import build_fio, built_fio
 
-    found = None if again or source else built_fio()
-    if found is None:
+    binary = None if again or source else built_fio()
+    if binary is None:
         with Progress(log=True) as progress:
-            found = build_fio(source=source, on_step=progress.step)
+            binary = build_fio(source=source, on_step=progress.step)
     if format_ == "json":
         from iodelta.report.answers import FioBuildAnswer
 
         print_document(
-            FioBuildAnswer(str(found.fio), str(found.io_uring), found.version)
+            FioBuildAnswer(str(binary.fio), str(binary.io_uring), binary.version)
         )
         return
-    for path in (found.fio, found.io_uring):
-        click.echo(f"{inert(str(path))}  (fio {inert(found.version)}, static)")
+    for path in (binary.fio, binary.io_uring):
+        click.echo(f"{inert(str(path))}  (fio {inert(binary.version)}, static)")

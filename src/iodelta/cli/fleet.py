@@ -135,9 +135,9 @@ def _spread(
     asked_path = load(file).target.path
     paths = {host.target(asked_path): host.name for host in hosts}
     if len(paths) > 1:
-        (one, first), (other, second) = list(paths.items())[:2]
+        (path, first), (other, second) = list(paths.items())[:2]
         raise RequestError(
-            f"one experiment has one path of its target, and it is {one} on {first}, {other} on {second}",
+            f"one experiment has one path of its target, and it is {path} on {first}, {other} on {second}",
             place="--spread",
             remedy="choose hosts with the same path, or leave --spread out",
         )
@@ -227,19 +227,19 @@ def fetch(folder: Path, there: str, expression: str | None, format_: str) -> Non
 
     opened = FleetFolder.open(folder)
     hosts = among(opened, expression)
-    found = []
+    fetched = []
     with opened.journal.held():
         for host in hosts:
-            one = fetch_from(opened, host, there)
-            found.append(one)
+            fetched_folder = fetch_from(opened, host, there)
+            fetched.append(fetched_folder)
             if format_ == "console":
                 click.echo(
                     inert(
-                        f"{one.name}: {'fetched' if one.fetched else 'not fetched:'} {one.said}"
+                        f"{fetched_folder.name}: {'fetched' if fetched_folder.fetched else 'not fetched:'} {fetched_folder.said}"
                     ),
                     err=True,
                 )
-    answer = FleetFetchAnswer(str(folder), tuple(found))
+    answer = FleetFetchAnswer(str(folder), tuple(fetched))
     if format_ == "json":
         print_document(answer)
     sys.exit(answer.exit_code)

@@ -84,13 +84,13 @@ def command(
         tasks = [
             client.submit(
                 check_host,
-                one,
+                host,
                 experiment,
-                permits.get(one.name, ()),
+                permits.get(host.name, ()),
                 commands=allow_commands,
                 pure=False,
             )
-            for one in hosts
+            for host in hosts
         ]
         answer = FleetCheckAnswer(tuple(client.gather(tasks)))
     if budget:
@@ -130,28 +130,28 @@ def _with_placebo(
     from iodelta.plural import plural
 
     good = tuple(
-        host for host, found in zip(hosts, answer.hosts, strict=True) if found.ok
+        host for host, check in zip(hosts, answer.hosts, strict=True) if check.ok
     )
     if not good:
         return answer
     path = place or Path(time.strftime("iodelta-fleet-check-%Y%m%d-%H%M%S"))
     folder = scheduled(path, good, placebo(files, budget), how, say)
     steps = {}
-    for one in status_of(folder, good).hosts:
-        ok = one.state == "done"
-        steps[one.name] = CheckedStep(
+    for state in status_of(folder, good).hosts:
+        ok = state.state == "done"
+        steps[state.name] = CheckedStep(
             "placebo",
             ok,
-            f"no alarm in {plural(one.trials, 'trial')}"
+            f"no alarm in {plural(state.trials, 'trial')}"
             if ok
-            else one.reason or one.state,
-            one.remedy,
+            else state.reason or state.state,
+            state.remedy,
         )
-    found = [
+    checks = [
         replace(one, steps=(*one.steps, steps[one.name])) if one.name in steps else one
         for one in answer.hosts
     ]
-    return FleetCheckAnswer(tuple(found))
+    return FleetCheckAnswer(tuple(checks))
 
 
 def _check_lines(answer: FleetCheckAnswer) -> Iterator[str]:

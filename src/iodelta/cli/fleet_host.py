@@ -156,9 +156,9 @@ def _rate(folder: Folder, account: ExperimentAccount) -> float | None:
         variant.name for variant in experiment.variants
     )
     baseline = {
-        number: one
-        for number, one in counted.items()
-        if one.variant == experiment.baseline
+        number: count
+        for number, count in counted.items()
+        if count.variant == experiment.baseline
     }
     for trial in load_trials(folder, baseline).values():
         cells[trial.cell].append(

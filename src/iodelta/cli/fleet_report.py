@@ -54,14 +54,14 @@ def command(
     from iodelta.api.fleets import agreed
     from iodelta.report.formats.charts.fleet import charts_of_fleet
 
-    found = agreed(folders)
+    account = agreed(folders)
     deliver(
-        found,
-        lambda: charts_of_fleet(found),
+        account,
+        lambda: charts_of_fleet(account),
         format_,
         output,
         charts,
         force=force,
         detail=Detail(whole=verbose),
     )
-    sys.exit(exit_code(found, fail_on))
+    sys.exit(exit_code(account, fail_on))

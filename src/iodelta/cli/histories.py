@@ -198,11 +198,11 @@ def moment_of(text: str) -> float | None:
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise RequestError(
             f"not a time: {text!r}",
             place="--at",
             remedy="write it as 2026-11-22T02:00Z",
         ) from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -72,14 +72,14 @@ def scan(
     store, written = opened(place, log)
     if repo:
         ordered(store, written, repo)
-    found = recorded(store, written)
+    past = recorded(store, written)
     if format_ == "json":
         from iodelta.history.answers import HistoryScanAnswer
 
-        print_document(HistoryScanAnswer(found.candidates, found.alerts))
+        print_document(HistoryScanAnswer(past.candidates, past.alerts))
     else:
-        _show(found)
-    sys.exit(code_of(found.alerts))
+        _show(past)
+    sys.exit(code_of(past.alerts))
 
 
 def _scan_lake(lake: str, engine: str, format_: str) -> NoReturn:
@@ -92,15 +92,15 @@ def _scan_lake(lake: str, engine: str, format_: str) -> NoReturn:
     from iodelta.history.answers import HistoryScanAnswer
     from iodelta.history.lake import scan_lake
 
-    found = scan_lake(lake, engine)
+    candidates = scan_lake(lake, engine)
     if format_ == "json":
-        print_document(HistoryScanAnswer(tuple(found), ()))
+        print_document(HistoryScanAnswer(tuple(candidates), ()))
     else:
-        for line in map(step_said, found):
+        for line in map(step_said, candidates):
             click.echo(line)
-        if not found:
+        if not candidates:
             click.echo("no candidate")
-    sys.exit(3 if found else 0)
+    sys.exit(3 if candidates else 0)
 
 
 @click.command(
@@ -119,14 +119,14 @@ def _scan_lake(lake: str, engine: str, format_: str) -> NoReturn:
 def alert(name: str, place: str, log: Path | None, format_: str) -> None:
     """Show an alert in full: its series, commits, measurements and decisions."""
     store, written = opened(place, log)
-    found = chosen(recorded(store, written), name)
+    chosen_alert = chosen(recorded(store, written), name)
     if format_ == "json":
-        print_document(found)
+        print_document(chosen_alert)
     elif format_ == "console":
-        for line in alert_lines(found, shown=None):
+        for line in alert_lines(chosen_alert, shown=None):
             tell(line)
     else:
-        _tell(found, store, format_)
+        _tell(chosen_alert, store, format_)
 
 
 def _tell(found: Alert, store: Store, format_: str) -> None:
@@ -160,11 +160,11 @@ def decide(
 ) -> None:
     """Record your decision on an alert. `new` withdraws an earlier decision."""
     store, written = opened(place, log)
-    found = chosen(recorded(store, written), name)
+    chosen_alert = chosen(recorded(store, written), name)
     from iodelta.history.log import Decided
 
-    written.append(Decided(time.time(), found.id, word, readable(why, "--why")))
-    now = chosen(recorded(store, written), found.id)
+    written.append(Decided(time.time(), chosen_alert.id, word, readable(why, "--why")))
+    now = chosen(recorded(store, written), chosen_alert.id)
     if format_ == "json":
         print_document(now)
     else:
@@ -234,13 +234,15 @@ def ordered(store: Store, written: Log, path: str) -> None:
     name = str(checked_out(path)["repo"])
     subjects = [msgspec.json.decode(row["subject"]) for row in store.experiments()]
     measured = [
-        one["commit"]
-        for one in subjects
-        if one.get("repo") == name and one.get("commit")
+        subject["commit"]
+        for subject in subjects
+        if subject.get("repo") == name and subject.get("commit")
     ]
     if not measured:
         known = (
-            ", ".join(sorted({one["repo"] for one in subjects if one.get("repo")}))
+            ", ".join(
+                sorted({subject["repo"] for subject in subjects if subject.get("repo")})
+            )
             or "none"
         )
         raise RequestError(
@@ -261,14 +263,14 @@ def recorded(store: Store, written: Log) -> History:
     from iodelta.history.alert_tables import keep
     from iodelta.history.alerts import history
 
-    found = history(store.lines(), written.entries()[0])
+    past_alerts = history(store.lines(), written.entries()[0])
     try:
-        if found.opened:
-            written.append(*found.opened)
-        keep(store, found.alerts)
+        if past_alerts.opened:
+            written.append(*past_alerts.opened)
+        keep(store, past_alerts.alerts)
     except MeasureError as error:
         click.echo(f"alerts were not recorded: {inert(error.sentence)}", err=True)
-    return found
+    return past_alerts
 
 
 def chosen(found: History, name: str) -> Alert:
@@ -339,7 +341,8 @@ def alert_lines(alert: Alert, *, shown: int | None) -> list[str]:
     lines += [f"  {name}: the step is gone" for name in alert.gone[:shown]]
     lines += [f"  noted: {noted_said(note)}" for note in alert.notes]
     commits = [
-        f"    {one.sha[:12]} {one.subject} ({one.author})" for one in alert.commits
+        f"    {commit.sha[:12]} {commit.subject} ({commit.author})"
+        for commit in alert.commits
     ]
     lines.append(f"  commits: {alert.range_word or f'{len(commits)}, oldest first'}")
     lines += commits[:shown] + (
@@ -347,9 +350,9 @@ def alert_lines(alert: Alert, *, shown: int | None) -> list[str]:
         if shown and len(commits) > shown
         else []
     )
-    for one in alert.experiments:
-        lines.append(f"  measured: {one.word} ({one.folder})")
-        lines += [f"    {verdict}" for verdict in one.verdicts[:shown]]
+    for experiment in alert.experiments:
+        lines.append(f"  measured: {experiment.word} ({experiment.folder})")
+        lines += [f"    {verdict}" for verdict in experiment.verdicts[:shown]]
     lines.append(f"  {false_alarms_said(alert)}")
     return [inert(line) for line in lines]
 
@@ -389,9 +392,9 @@ def false_alarms_said(alert: Alert) -> str:
     """How often the rule of an alert is wrong: expected, and as counted on this machine."""
     alarms = alert.false_alarms
     measured = f"{alarms.placebo_candidates} candidates in {plural(alarms.placebo_points, 'point')}"
-    said = (
+    text = (
         f"{measured} of the machine's own series without a change"
         if alarms.placebo_points
         else "no placebo series"
     )
-    return f"false alarms: {alarms.per_1000:g} expected in 1000 points ({alarms.rule}); measured: {said}"
+    return f"false alarms: {alarms.per_1000:g} expected in 1000 points ({alarms.rule}); measured: {text}"

@@ -184,7 +184,9 @@ def _outcome(alert: Alert, folder: Path) -> Confirmed:
             f"not what was measured: {account.broken[0].explanation}", place=str(folder)
         )
     labels = account.plan.experiment.subject.labels
-    verdicts = [one for one in account.judgement.verdicts if one.variant == BAD]
+    verdicts = [
+        verdict for verdict in account.judgement.verdicts if verdict.variant == BAD
+    ]
     return Confirmed(
         time.time(),
         alert.id,
@@ -192,7 +194,7 @@ def _outcome(alert: Alert, folder: Path) -> Confirmed:
         account.plan.identifier,
         sha256(opened_folder.read(JOURNAL)),
         word_of(verdicts, labels),
-        tuple(told(one, labels) for one in verdicts),
+        tuple(told(verdict, labels) for verdict in verdicts),
     )
 
 

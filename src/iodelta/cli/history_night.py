@@ -96,14 +96,14 @@ def night(
             ((), ()) if no_confirm else _confirmed(store, written, put, allowed)
         )
         _end(written)
-    found = recorded(store, written)
+    history = recorded(store, written)
     if format_ == "json":
         print_document(
-            HistoryNightAnswer(added, found.alerts, tuple(waiting), tuple(failed))
+            HistoryNightAnswer(added, history.alerts, tuple(waiting), tuple(failed))
         )
     else:
-        _show(found.alerts, begun.at, waiting, failed)
-    sys.exit(4 if failed else code_of(found.alerts))
+        _show(history.alerts, begun.at, waiting, failed)
+    sys.exit(4 if failed else code_of(history.alerts))
 
 
 def _measured(
@@ -163,7 +163,10 @@ def _show(
 
     asking = [one for one in alerts if is_asking(one)]
     for alert in asking:
-        is_new = max(alert.opened, *(one.at for one in alert.experiments), 0.0) >= since
+        is_new = (
+            max(alert.opened, *(experiment.at for experiment in alert.experiments), 0.0)
+            >= since
+        )
         for line in alert_lines(alert, shown=8) if is_new else [_short(alert)]:
             tell(line)
     for line in waiting:
@@ -180,8 +183,8 @@ def _show(
 def _short(alert: Alert) -> str:
     """An alert of an earlier night."""
     since = time.strftime("%Y-%m-%d", time.gmtime(alert.opened))
-    said = f"{inert(state_said(alert))}, known since {since}"
-    return f"alert {alert.id}: {said}; `iodelta history alert {alert.id}` shows it"
+    state = f"{inert(state_said(alert))}, known since {since}"
+    return f"alert {alert.id}: {state}; `iodelta history alert {alert.id}` shows it"
 
 
 def _unfinished(file: Path, written: Log) -> NightBegun | None:
@@ -216,7 +219,9 @@ def _begin(file: Path, written: Log) -> NightBegun:
 
     runs = written.path.absolute().parent / "runs"
     stem, number = f"{file.stem}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}", 1
-    known = {one.folder for one in written.entries()[0] if isinstance(one, NightBegun)}
+    known = {
+        entry.folder for entry in written.entries()[0] if isinstance(entry, NightBegun)
+    }
     folder = runs / stem
     while folder.exists() or str(folder) in known:
         number += 1
@@ -231,10 +236,10 @@ def _end(written: Log) -> None:
     from iodelta.history.log import NightBegun, NightEnded
 
     entries = written.entries()[0]
-    ended = {one.folder for one in entries if isinstance(one, NightEnded)}
-    for one in entries:
-        if isinstance(one, NightBegun) and one.folder not in ended:
-            written.append(NightEnded(time.time(), one.folder))
+    ended = {entry.folder for entry in entries if isinstance(entry, NightEnded)}
+    for entry in entries:
+        if isinstance(entry, NightBegun) and entry.folder not in ended:
+            written.append(NightEnded(time.time(), entry.folder))
 
 
 def _commit(file: Path) -> str:

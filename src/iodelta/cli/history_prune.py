@@ -71,19 +71,19 @@ def prune(
 
     if not dry_run:
         finish(store, written)
-    found = chosen(store, before=before, keep=keep, gone=gone)
-    if found and not dry_run:
-        take_out(found, store, written)
+    nights = chosen(store, before=before, keep=keep, gone=gone)
+    if nights and not dry_run:
+        take_out(nights, store, written)
     if format_ == "json":
-        print_document(HistoryPruneAnswer(found, not dry_run))
+        print_document(HistoryPruneAnswer(nights, not dry_run))
         return
-    for night in found:
+    for night in nights:
         moment = time.strftime("%Y-%m-%d %H:%M", time.gmtime(night.t))
         click.echo(
             f"  {moment}  {inert(night.machine)}  {inert(night.folder)}: {night.reason}"
         )
-    said = "would be removed" if dry_run else "removed; their folders are unchanged"
-    click.echo(f"{plural(len(found), 'night')} {said}")
+    state = "would be removed" if dry_run else "removed; their folders are unchanged"
+    click.echo(f"{plural(len(nights), 'night')} {state}")
 
 
 def _seconds(age: str) -> float:

@@ -80,11 +80,11 @@ def show(
         return
     from iodelta.history.courses import courses
 
-    found = courses(store, only, entries)
+    shown = courses(store, only, entries)
     if format_ == "console":
-        _print(found, len(store.experiments()))
+        _print(shown, len(store.experiments()))
         return
-    write_or_print(output, _rendered(found, store, format_), "the page", force=force)
+    write_or_print(output, _rendered(shown, store, format_), "the page", force=force)
 
 
 def _document(store: Store, only: tuple[str, ...], entries: Sequence[Entry]) -> bytes:
@@ -113,16 +113,16 @@ def _document(store: Store, only: tuple[str, ...], entries: Sequence[Entry]) -> 
     )
 
 
-def _rendered(found: list[Course], store: Store, format_: str) -> bytes:
+def _rendered(lines: list[Course], store: Store, format_: str) -> bytes:
     from iodelta.report.stories.course import of_courses
 
-    story = of_courses(found, len(store.experiments()))
+    story = of_courses(lines, len(store.experiments()))
     if format_ == "html":
         from iodelta.report.formats.charts.course import charts_of
         from iodelta.report.formats.html.page import page
         from iodelta.report.formats.html.write import report
 
-        return report(page(story, None, charts_of(found)))
+        return report(page(story, None, charts_of(lines)))
     if format_ == "mail":
         from iodelta.report.formats.mail import mail
 
@@ -132,14 +132,14 @@ def _rendered(found: list[Course], store: Store, format_: str) -> bytes:
     return markdown(story).encode("utf-8", "backslashreplace")
 
 
-def _print(found: list[Course], experiments: int) -> None:
+def _print(lines: list[Course], experiments: int) -> None:
     from iodelta.report.formats.pictures import BARS, draws
     from iodelta.report.formats.spark import PLAIN, spark
     from iodelta.report.stories.course import day, noted, noted_said, said
 
     bars = BARS if draws(sys.stdout) else PLAIN
-    click.echo(f"{plural(experiments, 'experiment')}, {len(found)} series")
-    for course in found:
+    click.echo(f"{plural(experiments, 'experiment')}, {len(lines)} series")
+    for course in lines:
         tell(f"  {inert(course.name)}: {inert(_newest(course))}")
         for line in spark(course, bars) if sys.stdout.isatty() else ():
             if line.strip():
@@ -154,7 +154,7 @@ def _print(found: list[Course], experiments: int) -> None:
             tell(f"    {inert(f'{standing.said}: {said(step, standing)}')}")
             for note in notes:
                 tell(f"      noted there: {inert(noted_said(note))}")
-    for line in noted(found):
+    for line in noted(lines):
         tell(f"  {line}")
 
 

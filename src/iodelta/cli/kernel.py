@@ -87,16 +87,16 @@ def fetch(names: tuple[str, ...], format_: str) -> None:
             if ends
             else [packages.choose(name, available)]
         )
-    found = []
+    kernels = []
     for package in dict.fromkeys(wanted):
         kernel = packages.fetch(package)
-        found.append(kernel)
+        kernels.append(kernel)
         if format_ == "console":
             click.echo(
                 f"{inert(kernel.release)}  ({inert(package.package)} {inert(package.version)})"
             )
     if format_ == "json":
-        _json(tuple(found), ())
+        _json(tuple(kernels), ())
 
 
 @command.command(

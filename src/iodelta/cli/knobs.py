@@ -42,15 +42,16 @@ def command(machine: str, target: str, format_: str) -> None:
     from iodelta.probe.topology import resolve
 
     with contact(machine) as place:
-        found = resolve(place, target or place.directory)
-        knobs = catalogue(place, found)
+        target_ = resolve(place, target or place.directory)
+        knobs = catalogue(place, target_)
     if format_ == "json":
         from iodelta.report.answers import KnobsAnswer
 
-        print_document(KnobsAnswer(found, knobs))
+        print_document(KnobsAnswer(target_, knobs))
         return
     click.echo(
-        f"For {inert(found.path)}" + (f" on {found.device}" if found.device else "")
+        f"For {inert(target_.path)}"
+        + (f" on {target_.device}" if target_.device else "")
     )
     for line in lines(knobs):
         click.echo(line)

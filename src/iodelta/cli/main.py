@@ -63,9 +63,9 @@ class LazyGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found = importlib.import_module(f"iodelta.cli.{cmd_name}").command
-        assert isinstance(found, click.Command)
-        return found
+        command = importlib.import_module(f"iodelta.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -120,8 +120,8 @@ def _print_version(
     if context.meta.get(VERBOSE):
         from iodelta.api.doctor import components
 
-        for one in components()[1:]:
-            click.echo(f"{one.name} {one.version}")
+        for component in components()[1:]:
+            click.echo(f"{component.name} {component.version}")
     context.exit()
 
 
@@ -166,9 +166,9 @@ def main() -> NoReturn:
     except IodeltaError as error:
         from iodelta.study.words import inert  # --help does without
 
-        said = "\n".join(
+        text = "\n".join(
             map(inert, str(error).split("\n"))
         )  # it may quote another host, or a file
-        sys.stderr.write(f"iodelta: {said}\n")
+        sys.stderr.write(f"iodelta: {text}\n")
         sys.exit(error.exit_code)
     raise AssertionError("click exits by itself")

@@ -78,9 +78,9 @@ def command(
         from iodelta.report.answers import PackAnswer, PackedFile, Removed
         from iodelta.report.documents import written as as_json
 
-        removed = tuple(Removed(*one) for one in made.replaced)
+        removed = tuple(Removed(*removals) for removals in made.replaced)
         left = tuple(map(str, made.left_out))
-        files = tuple(PackedFile(*one) for one in made.files)
+        files = tuple(PackedFile(*file) for file in made.files)
         state, words = made.manifest.state, made.boot_words
         answer = PackAnswer(
             str(place),

@@ -119,11 +119,11 @@ def explain(
         raid10=raid10,
         iops=iops,
     )
-    found = tuple(
+    explanations = tuple(
         PolicyExplanation(policy, explain(policy, array))
         for policy in once(policies, "policies")
     )
-    deliver(ExplainAnswer(array, found, typed()), tuple, format_)
+    deliver(ExplainAnswer(array, explanations, typed()), tuple, format_)
 
 
 @command.command("simulate")

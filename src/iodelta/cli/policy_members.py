@@ -76,16 +76,19 @@ def calibrate(
     if not 0.1 <= seconds <= 3600:
         raise RequestError("0.1 to 3600 seconds at each depth", place="--seconds")
     click.get_current_context().with_resource(_alone(members))
-    found = calibrate(
+    calibration = calibrate(
         members,
         seconds=seconds,
         seed=seed,
         destroy=destroy,
         said=lambda text: click.echo(text, err=True),
     )
-    write(output, stored(found), "the calibration", force=force)
+    write(output, stored(calibration), "the calibration", force=force)
     deliver(
-        found, tuple, format_, detail=Detail(again=typed(SHOWING - {"output", "force"}))
+        calibration,
+        tuple,
+        format_,
+        detail=Detail(again=typed(SHOWING - {"output", "force"})),
     )
 
 

@@ -64,16 +64,16 @@ def once(values: Sequence[str], place: str) -> Sequence[str]:
 
 def numbers(text: str) -> tuple[int, ...]:
     """Depths. Raises RequestError."""
-    found = tuple(
+    depths = tuple(
         int(part)
         for part in once(text.split(","), "--iodepth")
         if part.strip().isdecimal()
     )
-    if not found or len(found) != len(text.split(",")) or min(found) < 1:
+    if not depths or len(depths) != len(text.split(",")) or min(depths) < 1:
         raise RequestError(
             f"not a list of depths: {text!r}", place="--iodepth", remedy="as in 1,32"
         )
-    return found
+    return depths
 
 
 def rates_per_second(text: str) -> tuple[float, ...]:

@@ -84,14 +84,14 @@ def prepare(what: str, asked: Asked) -> NoReturn:
     question = parse_disk(text, name, base=base, numbered=path.suffix == ".toml")
     plan = make_plan(question)
     with contact(question.machine) as machine:
-        found = look(machine, question)
+        survey = look(machine, question)
         with watcher(asked.format_) as watching, stop_on_signals() as stop:
             control = Control(watching, stop, asked.destroy)
-            refused = refusal(machine, found, control)
-            answer = DiskPlanAnswer(plan, found, refusal_text(refused))
+            refused = refusal(machine, survey, control)
+            answer = DiskPlanAnswer(plan, survey, refusal_text(refused))
             if asked.dry_run:
                 _rehearse(answer, refused, asked)
-            expect_turn(machine, found.target)
+            expect_turn(machine, survey.target)
             for line in labelled(facts(answer)):
                 click.echo(line, err=asked.format_ != "console")
             folder = _started(asked, text, plan, machine, control)

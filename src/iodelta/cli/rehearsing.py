@@ -39,15 +39,15 @@ class Rehearsal:
         sys.exit(4 if self.answer.missing else 0)
 
 
-def planned_only(one: Scenario, text: str) -> ScenarioPlanAnswer:
+def planned_only(chosen: Scenario, text: str) -> ScenarioPlanAnswer:
     """Of kernels to be booted: no guest is booted for it."""
     return rehearsed(
-        one, plan_answer(make_plan(parse(text, one.name)), ()), (), full=False
+        chosen, plan_answer(make_plan(parse(text, chosen.name)), ()), (), full=False
     )
 
 
 def planned_here(
-    one: Scenario,
+    chosen: Scenario,
     machine: Machine,
     text: str,
     own: Target | None,
@@ -57,20 +57,20 @@ def planned_here(
     destroy: Sequence[str],
 ) -> Rehearsal:
     """On a machine, on a target of the user's ``own`` or on what it would make in ``home``. Raises RequestError."""
-    missing = one.missing(machine, makes=own is None)
-    experiment = parse(text, one.name)
+    missing = chosen.missing(machine, makes=own is None)
+    experiment = parse(text, chosen.name)
     if own is not None and not missing:
         seen = looked((machine,), experiment, leave_out=True, destroy=destroy)
         return Rehearsal(
-            rehearsed(one, seen.answer, missing, full=full, own=True), seen.refused
+            rehearsed(chosen, seen.answer, missing, full=full, own=True), seen.refused
         )
     plan = plan_answer(make_plan(experiment), ())
     if own is not None or throw_away(machine):
         mine = own is not None and not throw_away(machine)
-        return Rehearsal(rehearsed(one, plan, missing, full=full, own=mine))
+        return Rehearsal(rehearsed(chosen, plan, missing, full=full, own=mine))
     blocks, each = machine.run(["stat", "-f", "-c", "%a %S", "--", home]).text.split()
     return Rehearsal(
         rehearsed(
-            one, plan, missing, full=full, home=home, free=int(blocks) * int(each)
+            chosen, plan, missing, full=full, home=home, free=int(blocks) * int(each)
         )
     )

@@ -182,11 +182,11 @@ def command(
                 *notes,
                 f"{against} is the reproduction of another bundle, {origin.there.name}",
             )
-        found = side_by_side(
+        chosen = side_by_side(
             there, here, _margin(bundle), notes, [_compared_again(bundle, against)]
         )
-        deliver(found, tuple, format_, output, force=force)
-        sys.exit(found.exit_code)
+        deliver(chosen, tuple, format_, output, force=force)
+        sys.exit(chosen.exit_code)
     there_folder = bundle_at(bundle)
     there = own_side(there_folder)
     keep = keeper(history, log, dry_run=dry_run)
@@ -242,10 +242,12 @@ def command(
             allow_commands,
         )
     again = [measured_again(), _compared_again(bundle, str(place))]
-    found = side_by_side(there, made, prepared.plan.rules.margin, prepared.notes, again)
-    deliver(found, tuple, format_, output, force=force)
+    chosen = side_by_side(
+        there, made, prepared.plan.rules.margin, prepared.notes, again
+    )
+    deliver(chosen, tuple, format_, output, force=force)
     keep((place,))
-    sys.exit(found.exit_code)
+    sys.exit(chosen.exit_code)
 
 
 def _refuse_beside(option: str, others: Mapping[str, object]) -> None:

@@ -85,10 +85,12 @@ def reproduce_on(
     if asked.dry_run:
         sys.exit(0)
     folder = scheduled(asked.place, asked.fleet.hosts, files, asked.how, say)
-    found = _found(folder, asked)
-    output(found, lambda: charts_of_fleet(found.fleet))
-    keep(folder.place(one.host) for one in found.hosts if one.word != "not measured")
-    sys.exit(found.exit_code)
+    answer = _found(folder, asked)
+    output(answer, lambda: charts_of_fleet(answer.fleet))
+    keep(
+        folder.place(host.host) for host in answer.hosts if host.word != "not measured"
+    )
+    sys.exit(answer.exit_code)
 
 
 def _accepted(
@@ -125,11 +127,11 @@ def _first(asked: Request) -> tuple[Prepared, RefusedError | None]:
         click.echo(f"looking at {inert(host.name)}", err=True)
         try:
             with contact(host.machine) as machine:
-                found = _prepared(asked, host, machine, silent)
+                first = _prepared(asked, host, machine, silent)
                 # What it runs is among the dangers, which have a question of their own.
                 own = permits.get(host.name, ())
-                return found, refusal(
-                    machine, found.experiment, found.found, own, commands=True
+                return first, refusal(
+                    machine, first.experiment, first.found, own, commands=True
                 )
         except (LostError, UnreachableError) as failure:
             silent.append(failure)
@@ -140,11 +142,12 @@ def _prepared(
     asked: Request, host: FleetHost, machine: Machine, silent: Sequence[IodeltaError]
 ) -> Prepared:
     """The plan as this host would run it, with a note for which hosts it stands."""
-    found = _prepared_on(host, machine, asked.bundle, asked.there, asked.wishes)
+    prepared = _prepared_on(host, machine, asked.bundle, asked.there, asked.wishes)
     names = ", ".join(one.name for one in asked.fleet.hosts)
     of_hosts = f"shown as on {host.name}; measured on {plural(len(asked.fleet.hosts), 'host')}: {names}"
     return replace(
-        found, notes=(of_hosts, *(failure.sentence for failure in silent), *found.notes)
+        prepared,
+        notes=(of_hosts, *(failure.sentence for failure in silent), *prepared.notes),
     )
 
 
@@ -171,10 +174,10 @@ def _found(folder: FleetFolder, asked: Request) -> FleetReproduced:
     from iodelta.study.fleet_host import Left
     from iodelta.study.fleet_reproduction import fleet_reproduced
 
-    states = {one.name: one for one in status_of(folder, asked.fleet.hosts).hosts}
+    states = {state.name: state for state in status_of(folder, asked.fleet.hosts).hosts}
     left = {
-        name: Left(str(folder.place(name)), one.state, one.reason)
-        for name, one in states.items()
+        name: Left(str(folder.place(name)), state.state, state.reason)
+        for name, state in states.items()
     }
     folders = {
         name: opened(folder.place(name))

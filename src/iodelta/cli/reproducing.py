@@ -90,7 +90,9 @@ def plan_of(
         commands=commands(prepared),
         folder=str(place),
     )
-    dangers = [f"{one.place}: {one.what}: {one.why}" for one in prepared.dangers]
+    dangers = [
+        f"{danger.place}: {danger.what}: {danger.why}" for danger in prepared.dangers
+    ]
     return plan_answer(
         prepared.plan, [prepared.found], refused, prepared.notes, dangers, bundle=origin
     )

@@ -197,7 +197,7 @@ def _begin(path: Path | None, asked: Asked) -> None:
         )
         return
     with contacts(experiment.machines, boots=experiment.boots) as machines:
-        found = looked(
+        survey = looked(
             machines,
             experiment,
             leave_out=asked.leave_out,
@@ -205,9 +205,9 @@ def _begin(path: Path | None, asked: Asked) -> None:
             commands=asked.allow_commands,
         )
         if asked.dry_run:
-            rehearse(found, asked)
+            rehearse(survey, asked)
             return
-        plan = planned(machines, found, asked.format_)
+        plan = planned(machines, survey, asked.format_)
         folder = _started(place, text, plan, machines, asked)
     _show(folder, asked)
 
@@ -271,13 +271,13 @@ def planned(machines: Sequence[Machine], found: Looked, format_: str) -> Plan:
     return found.plan
 
 
-def rehearse(found: Looked, asked: Asked) -> None:
+def rehearse(seen: Looked, asked: Asked) -> None:
     """Print the plan, or write it to a file. Raises RefusedError for what the run would refuse."""
     from iodelta.cli.delivery import deliver
 
-    deliver(found.answer, tuple, asked.format_, asked.output, force=asked.force)
-    if found.refused is not None:
-        raise found.refused
+    deliver(seen.answer, tuple, asked.format_, asked.output, force=asked.force)
+    if seen.refused is not None:
+        raise seen.refused
 
 
 def _seconds(budget: str) -> float:

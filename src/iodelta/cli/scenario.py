@@ -66,13 +66,13 @@ def list_(machine: str, format_: str) -> None:
     from iodelta.scenarios.catalogue import SCENARIOS
 
     with contact(machine) as place:
-        found = tuple(offered(one, one.missing(place)) for one in SCENARIOS)
+        offers = tuple(offered(chosen, chosen.missing(place)) for chosen in SCENARIOS)
     if format_ == "json":
-        print_document(ScenarioListAnswer(found))
+        print_document(ScenarioListAnswer(offers))
         return
-    for one in found:
-        click.echo(one.name)
-        for line in (*_wrapped(one.title), *_lacking(one.missing)):
+    for offer in offers:
+        click.echo(offer.name)
+        for line in (*_wrapped(offer.title), *_lacking(offer.missing)):
             click.echo(line)
 
 
@@ -86,23 +86,23 @@ def show(name: str, full: bool, machine: str, format_: str) -> None:
     from iodelta.scenarios.answers import answer
     from iodelta.scenarios.catalogue import scenario
 
-    one = scenario(name)
+    chosen = scenario(name)
     with contact(machine) as place:
-        found = answer(one, one.missing(place), full=full)
+        offer = answer(chosen, chosen.missing(place), full=full)
     if format_ == "json":
-        print_document(found)
+        print_document(offer)
         return
-    click.echo(f"{found.name}: {found.title}")
+    click.echo(f"{offer.name}: {offer.title}")
     for line in (
-        *_wrapped(found.about),
-        *_wrapped(f"It makes: {found.makes}"),
-        *_lacking(found.missing),
+        *_wrapped(offer.about),
+        *_wrapped(f"It makes: {offer.makes}"),
+        *_lacking(offer.missing),
     ):
         click.echo(line)
     click.echo(
         "  In its experiment file @NAME@ stands for a value that is known after the devices are made:"
     )
-    click.echo(f"\n{found.experiment}", nl=False)
+    click.echo(f"\n{offer.experiment}", nl=False)
 
 
 @command.command("run")
@@ -177,7 +177,7 @@ def run(
     from iodelta.scenarios.catalogue import scenario
     from iodelta.scenarios.model import ORIGIN, Origin
 
-    one = scenario(name)
+    chosen = scenario(name)
     origin = {
         ORIGIN: msgspec.json.encode(Origin(name, full, kernels, vm, target, machine))
     }
@@ -187,21 +187,23 @@ def run(
             "a plan has no charts", place="--dry-run", remedy="omit --charts"
         )
     if vm:
-        machine, target = _guest(one, kernels, machine, target, full=full)
+        machine, target = _guest(chosen, kernels, machine, target, full=full)
     if dry_run:
-        found = _rehearse(one, kernels, machine, target, full=full, destroy=destroy)
-        found.show(format_, output, force=force)
+        rehearsal = _rehearse(
+            chosen, kernels, machine, target, full=full, destroy=destroy
+        )
+        rehearsal.show(format_, output, force=force)
         return
     if len(kernels) > 1:
         made = _booted(
-            one, kernels, machine, origin, full=full, folder=folder, format_=format_
+            chosen, kernels, machine, origin, full=full, folder=folder, format_=format_
         )
     else:
         with contact(machine) as place:
-            own = _own(one, place, target)
-            _check_needs(name, one.missing(place, makes=own is None))
+            own = _own(chosen, place, target)
+            _check_needs(name, chosen.missing(place, makes=own is None))
             made = _measured(
-                one,
+                chosen,
                 place,
                 origin,
                 full=full,
@@ -216,8 +218,8 @@ def run(
     draws = format_ == "html" or charts is not None
     figures = charted(made)[1] if draws else ()
     deliver(account, lambda: figures, format_, output, charts, force=force)
-    if one.tell is not None:
-        for line in one.tell(made):
+    if chosen.tell is not None:
+        for line in chosen.tell(made):
             click.echo(line, err=format_ != "console")
     sys.exit(account.exit_code)
 
@@ -249,7 +251,7 @@ def _check_needs(name: str, missing: Sequence[Need]) -> None:
 
 
 def _guest(
-    one: Scenario, kernels: tuple[str, ...], machine: str, target: str, *, full: bool
+    chosen: Scenario, kernels: tuple[str, ...], machine: str, target: str, *, full: bool
 ) -> tuple[str, str]:
     """The name of a guest for it, and what is measured or where it is made there. Raises RequestError."""
     from iodelta.errors import RequestError
@@ -261,24 +263,24 @@ def _guest(
             place="--vm",
             remedy="leave out --machine and --target",
         )
-    if not one.guest:
+    if not chosen.guest:
         raise RequestError(
             "a guest does not help this scenario",
-            place=f"{one.name} --vm",
+            place=f"{chosen.name} --vm",
             remedy="run it without --vm",
         )
-    if len(kernels) > 1 and one.in_guest is None:
+    if len(kernels) > 1 and chosen.in_guest is None:
         raise RequestError(
             "this scenario cannot compare kernels",
-            place=one.name,
+            place=chosen.name,
             remedy="give one --kernel",
         )
-    named = one.guest_name(kernels, full=full)
+    named = chosen.guest_name(kernels, full=full)
     return named, PLACE if "target=" in named else "/tmp"
 
 
 def _booted(
-    one: Scenario,
+    chosen: Scenario,
     kernels: tuple[str, ...],
     named: str,
     beside: Mapping[str, bytes],
@@ -296,7 +298,7 @@ def _booted(
     from iodelta.lab.session import start
     from iodelta.lab.signals import stop_on_signals
 
-    text = f"machine = {json.dumps(named)}\n{one.text(_of_kernels(one, kernels, full=full), full=full)}"
+    text = f"machine = {json.dumps(named)}\n{chosen.text(_of_kernels(chosen, kernels, full=full), full=full)}"
     with (
         contacts((named,), boots=True) as (machine,),
         stop_on_signals() as stop,
@@ -304,10 +306,10 @@ def _booted(
     ):
         plan = planned(
             (machine,),
-            looked((machine,), parse(text, one.name), leave_out=False),
+            looked((machine,), parse(text, chosen.name), leave_out=False),
             format_,
         )
-        where = folder or _new(one)
+        where = folder or _new(chosen)
         control = Control(watching, stop)
         return in_turn(
             lambda: start(where, text, plan, machine, control, beside=beside),
@@ -317,20 +319,20 @@ def _booted(
 
 
 def _of_kernels(
-    one: Scenario, kernels: tuple[str, ...], *, full: bool
+    chosen: Scenario, kernels: tuple[str, ...], *, full: bool
 ) -> dict[str, str]:
     """What fills the gaps where kernels are the variants."""
     variants = "\n".join(
         f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n"
         for kernel in kernels
     )
-    values = {**(one.in_guest or {}), **one.of_guest(kernels)}
+    values = {**(chosen.in_guest or {}), **chosen.of_guest(kernels)}
     values |= {"variants": variants, "baseline": kernels[0], "new": kernels[-1]}
-    return values | dict({} if full else one.small_boots(len(kernels)))
+    return values | dict({} if full else chosen.small_boots(len(kernels)))
 
 
 def _rehearse(
-    one: Scenario,
+    chosen: Scenario,
     kernels: tuple[str, ...],
     named: str,
     target: str,
@@ -345,29 +347,37 @@ def _rehearse(
     if len(kernels) > 1:
         return Rehearsal(
             planned_only(
-                one, machine + one.text(_of_kernels(one, kernels, full=full), full=full)
+                chosen,
+                machine
+                + chosen.text(_of_kernels(chosen, kernels, full=full), full=full),
             )
         )
     with contact(named) as place:
-        own = _own(one, place, target)
-        text = machine + one.text(one.foreseen(place, full, own), full=full)
+        own = _own(chosen, place, target)
+        text = machine + chosen.text(chosen.foreseen(place, full, own), full=full)
         return planned_here(
-            one, place, text, own, target or place.directory, full=full, destroy=destroy
+            chosen,
+            place,
+            text,
+            own,
+            target or place.directory,
+            full=full,
+            destroy=destroy,
         )
 
 
-def _own(one: Scenario, machine: Machine, target: str) -> Target | None:
+def _own(chosen: Scenario, machine: Machine, target: str) -> Target | None:
     """What the user wants measured instead of what it would make; None for the latter. Raises RequestError."""
     from iodelta.probe.topology import resolve
 
-    found = resolve(machine, target) if target else None
-    if found is not None:
-        one.check_target(found.kind, target)
-    return found if found is not None and found.kind != "directory" else None
+    resolved = resolve(machine, target) if target else None
+    if resolved is not None:
+        chosen.check_target(resolved.kind, target)
+    return resolved if resolved is not None and resolved.kind != "directory" else None
 
 
 def _measured(
-    one: Scenario,
+    chosen: Scenario,
     machine: Machine,
     beside: Mapping[str, bytes],
     *,
@@ -393,22 +403,22 @@ def _measured(
     with stop_on_signals() as stop, watcher(format_) as watching:
         settle_pending(machine, watching)
         watching.note(
-            f"{one.name} makes: {one.makes}"
+            f"{chosen.name} makes: {chosen.makes}"
             if own is None
-            else f"{one.name} measures {own.path}"
+            else f"{chosen.name} measures {own.path}"
         )
         with staged(
             machine, watching, full=full, target=own, home=place, stop=stop
         ) as stage:
-            text = one.made(stage, machine=named)
+            text = chosen.made(stage, machine=named)
             if stop():
-                raise MeasureError("stopped before the first trial", place=one.name)
-            watching.note(parse(text, one.name).question)
-            found = looked(
-                (machine,), parse(text, one.name), leave_out=True, destroy=destroy
+                raise MeasureError("stopped before the first trial", place=chosen.name)
+            watching.note(parse(text, chosen.name).question)
+            survey = looked(
+                (machine,), parse(text, chosen.name), leave_out=True, destroy=destroy
             )
-            plan = planned((machine,), found, format_)
-            where = folder or _new(one)
+            plan = planned((machine,), survey, format_)
+            where = folder or _new(chosen)
 
             def starting() -> Folder:
                 return start(
@@ -423,8 +433,8 @@ def _measured(
             return in_turn(starting, stop, watching.note)
 
 
-def _new(one: Scenario) -> Path:
-    return Path(time.strftime(f"{one.name}-%Y%m%d-%H%M%S"))
+def _new(chosen: Scenario) -> Path:
+    return Path(time.strftime(f"{chosen.name}-%Y%m%d-%H%M%S"))
 
 
 def _wrapped(text: str) -> list[str]:

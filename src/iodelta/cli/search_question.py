@@ -126,8 +126,8 @@ class Asked:
             return Measured(
                 metric_of(experiment, self.text("metric")), UNIT, "lower", text
             )
-        found = cell_metric(experiment, self.text("metric"))
-        return Measured(found.name, found.unit, found.better, text)
+        chosen = cell_metric(experiment, self.text("metric"))
+        return Measured(chosen.name, chosen.unit, chosen.better, text)
 
     def _by_command(self) -> Measured:
         """The number that --measure prints. Raises RequestError for options of fio."""
@@ -179,8 +179,8 @@ class Asked:
             allowed=bool(self._options["allow_commands"]),
         )
         check_settings(experiment, self.knobs())
-        found = cell_metric(cell_experiment(text), metric)
-        return Measured(found.name, found.unit, found.better, text)
+        metric_ = cell_metric(cell_experiment(text), metric)
+        return Measured(metric_.name, metric_.unit, metric_.better, text)
 
     @property
     def by_hand(self) -> Literal["", "words", "numbers"]:
@@ -249,7 +249,7 @@ class Asked:
         return self.text("clock") == "instructions"
 
     def knobs(self) -> dict[str, str]:
-        found = {}
+        knobs_set = {}
         for text in self.many("knobs"):
             name, equals, value = text.partition("=")
             if not equals or not name:
@@ -258,18 +258,18 @@ class Asked:
                     place="--set",
                     remedy="iodelta knobs lists them",
                 )
-            found[name] = value
+            knobs_set[name] = value
         if (
             self._counts
             and self.text("build")
-            and not any("{built}" in value for value in found.values())
+            and not any("{built}" in value for value in knobs_set.values())
         ):
             raise RequestError(
                 "the kernel that boots is not the one that was built",
                 place="--set",
                 remedy="name the kernel: --set kernel={built}",
             )
-        return found
+        return knobs_set
 
     def question(self, subject: Subject, *, blocks: int = 8) -> Question:
         """All of it, about ``subject``."""

@@ -69,11 +69,11 @@ class Lines:
 
     def answered(self, answered: Answered, title: str, store: Store) -> None:
         answer = answered.answer
-        said = " ".join(
+        values = " ".join(
             quantity(value, self._question.unit) for value in answered.values
         )
         came = answer.word or (
-            f"skipped: {answer.reason}" if answer.value is None else said
+            f"skipped: {answer.reason}" if answer.value is None else values
         )
         self.note(
             f"{len(store.runs) + len(store.words):>4} {answered.stage:<7} {title[:TITLE]:<{TITLE}} {came}"
@@ -131,11 +131,11 @@ def carry_on(
         at = _gone_on(
             folder, machine, replay, cast("Once | None", options.get("answer"))
         )
-    found = account(folder, question, at)
-    deliver(found, options)
+    result = account(folder, question, at)
+    deliver(result, options)
     if options["plan_"] or options["undo"]:
         sys.exit(0)
-    sys.exit(exit_code(found, cast("Words | None", options.get("fail_on", WORSE))))
+    sys.exit(exit_code(result, cast("Words | None", options.get("fail_on", WORSE))))
 
 
 def go_on(

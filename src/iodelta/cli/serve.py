@@ -186,9 +186,9 @@ def _history(place: str | None, log: Path | None) -> Histories | None:
         )
     from iodelta.web.histories import Histories
 
-    found = Histories(store, written)
-    threading.Thread(target=found.warm, daemon=True).start()
-    return found
+    histories = Histories(store, written)
+    threading.Thread(target=histories.warm, daemon=True).start()
+    return histories
 
 
 def _prefix(text: str) -> str:

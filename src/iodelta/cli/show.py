@@ -79,7 +79,7 @@ def command(
 
     with awaited(paths):
         layout, audited = read_all(paths, stdin=sys.stdin.buffer, pattern=name_pattern)
-        found = shown(
+        listing = shown(
             layout,
             audited,
             each=each or format_ != "console",
@@ -88,7 +88,7 @@ def command(
         )
     detail = Detail(again=_again(paths, name_pattern, each=each))
     deliver(
-        found,
+        listing,
         lambda: charts_of_runs(layout, scale),
         format_,
         output,
@@ -96,13 +96,13 @@ def command(
         force=force,
         detail=detail,
     )
-    something = bool(found.rows or found.devices)
+    something = bool(listing.rows or listing.devices)
     if not something and format_ == "console":
-        refuse_unread(paths, "the reasons are above" if found.refusals else "")
-    if not something or breaks(found.findings):
+        refuse_unread(paths, "the reasons are above" if listing.refusals else "")
+    if not something or breaks(listing.findings):
         sys.exit(4)
     sys.exit(
-        int(gate and any(finding.severity == "hard" for finding in found.findings))
+        int(gate and any(finding.severity == "hard" for finding in listing.findings))
     )
 
 

@@ -33,7 +33,7 @@ def typed(leave_out: Collection[str] = SHOWING) -> str:
         for one in values:
             options += [option] if one is True else [option, str(one)]
     words = ["iodelta", *_path(context)]
-    if any(one.startswith("-") for one in arguments):
+    if any(argument.startswith("-") for argument in arguments):
         return shlex.join([*words, *options, "--", *arguments])
     return shlex.join([*words, *arguments, *options])
 

@@ -72,9 +72,9 @@ def filled(value: Any, values: Mapping[str, str]) -> Any:
             value = value.replace("{" + name + "}", own)
         return value
     if isinstance(value, list):
-        return [filled(one, values) for one in value]
+        return [filled(item, values) for item in value]
     if isinstance(value, dict):
-        return {key: filled(one, values) for key, one in value.items()}
+        return {key: filled(item, values) for key, item in value.items()}
     return value
 
 

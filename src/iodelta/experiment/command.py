@@ -68,7 +68,7 @@ def kept_unit(unit: str) -> tuple[str, float]:
 
 def measure_called(name: str, measures: Iterable[Measure]) -> Measure:
     """What is measured under this name. Raises RequestError."""
-    known = {**BUILT_IN, **{one.name: one for one in measures}}
+    known = {**BUILT_IN, **{measure.name: measure for measure in measures}}
     if name not in known:
         raise RequestError(
             f"unknown metric {name!r}",
@@ -82,7 +82,7 @@ def measured_by(experiment: Experiment) -> tuple[Measure, ...]:
     """What is judged of a command: what was asked for, else what it is said to print, else its wall time."""
     names = (
         experiment.design.metrics
-        or [one.name for one in experiment.measures]
+        or [measure.name for measure in experiment.measures]
         or ["wall"]
     )
     return tuple(measure_called(name, experiment.measures) for name in names)
@@ -96,8 +96,8 @@ def gaps(words: Iterable[str]) -> set[str]:
 def filled(words: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
     """The words with every name in braces replaced. No shell sees the result."""
 
-    def value(found: re.Match[str]) -> str:
-        return values[found[2]] if found[2] else f"{{{found[1]}}}"
+    def value(match: re.Match[str]) -> str:
+        return values[match[2]] if match[2] else f"{{{match[1]}}}"
 
     return tuple(_GAP.sub(value, word) for word in words)
 
@@ -113,12 +113,12 @@ def commands_of(experiment: Experiment) -> tuple[str, ...]:
 def unseen(experiment: Experiment) -> tuple[str, ...]:
     """Commands that may write where no guard sees it: those of every workload whose owner does not say that it only
     reads, each once, as they stand in the experiment."""
-    found: dict[str, None] = {}
+    hidden: dict[str, None] = {}
     for cell in experiment.cells:
         if cell.command is not None and not cell.command.only_reads:
             commands = (*cell.command.setup, *cell.command.reset, cell.command.words)
-            found |= dict.fromkeys(map(shlex.join, commands))
-    return tuple(found)
+            hidden |= dict.fromkeys(map(shlex.join, commands))
+    return tuple(hidden)
 
 
 def every_word(command: Command) -> tuple[str, ...]:
@@ -237,8 +237,8 @@ def _words(value: Any, refuse: Refuse, *path: str) -> tuple[str, ...]:
 
 def _commands(value: Any, refuse: Refuse, *path: str) -> tuple[tuple[str, ...], ...]:
     """One command as a list of words, or several as a list of those."""
-    if isinstance(value, list) and all(isinstance(one, list) for one in value):
-        return tuple(_words(one, refuse, *path) for one in value)
+    if isinstance(value, list) and all(isinstance(item, list) for item in value):
+        return tuple(_words(item, refuse, *path) for item in value)
     return (_words(value, refuse, *path),)
 
 
@@ -331,37 +331,37 @@ def _measure(name: str, table: Mapping[str, Any], refuse: Refuse) -> Measure:
                 key,
                 remedy=f"keys: {', '.join(allowed)}",
             )
-    one = Measure(
+    measure = Measure(
         name, table.get("unit", ""), table.get("better", ""), **_source(table)
     )
-    if one.better not in ("higher", "lower"):
+    if measure.better not in ("higher", "lower"):
         refuse('better must be "higher" or "lower"', *place, "better")
-    if not one.unit.strip() or len(one.unit) > 24:
+    if not measure.unit.strip() or len(measure.unit) > 24:
         refuse('unit is missing, as in unit = "1/s" or unit = "ms"', *place, "unit")
-    if bool(one.pattern) + bool(one.json) > 1 or not (
-        one.pattern or one.json or one.last_line
+    if bool(measure.pattern) + bool(measure.json) > 1 or not (
+        measure.pattern or measure.json or measure.last_line
     ):
         refuse("give one of pattern, json, last_line = true", *place)
-    _check_source(one, refuse, *place)
-    return one
+    _check_source(measure, refuse, *place)
+    return measure
 
 
 def _source(table: Mapping[str, Any]) -> dict[str, Any]:
     return {key: table[key] for key in ("pattern", "json", "last_line") if key in table}
 
 
-def _check_source(one: Measure, refuse: Refuse, *place: str) -> None:
-    if one.json and json_path(one.json) is None:
+def _check_source(measure: Measure, refuse: Refuse, *place: str) -> None:
+    if measure.json and json_path(measure.json) is None:
         refuse(
-            f"{one.json!r} is not a path",
+            f"{measure.json!r} is not a path",
             *place,
             "json",
             remedy='as in json = "results.tps" or "a.b[0]"',
         )
-    if not one.pattern:
+    if not measure.pattern:
         return
     try:
-        compiled = re.compile(one.pattern)
+        compiled = re.compile(measure.pattern)
     except (re.error, RecursionError, OverflowError) as error:
         refuse(f"not a regular expression: {error}", *place, "pattern")
     number = compiled.groups - ("unit" in compiled.groupindex)

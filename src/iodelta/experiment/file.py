@@ -329,13 +329,13 @@ def _variant(
     source: Source, name: str, table: Mapping[str, Any], prefix: str
 ) -> Variant:
     settings = {k: v for k, v in table.items() if k != "role"}
-    found = variant(
+    made = variant(
         name,
         {k: _text(source, v, "variant", name, k) for k, v in _flat(settings).items()},
         prefix,
     )
     return msgspec.structs.replace(
-        found, role=parse_role(name, table.get("role", ""), source.refuse)
+        made, role=parse_role(name, table.get("role", ""), source.refuse)
     )
 
 

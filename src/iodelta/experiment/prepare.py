@@ -147,12 +147,12 @@ def workload_of(experiment: Experiment) -> tuple[Option, ...]:
     """The fio options of the rounds: those given, else those of the first cell that writes, else random writes."""
     prepare = experiment.prepare or Prepare()
     base = dict(experiment.variant(experiment.baseline).options)
-    found = prepare.workload
-    for cell in () if found else experiment.cells:
+    wanted = prepare.workload
+    for cell in () if wanted else experiment.cells:
         options = (
             *((key, value) for key, value in cell.options if key not in base),
             *base.items(),
         )
-        if not found and round_writes(options) and not cell.option(TOOL):
-            found = options
-    return found or DEFAULT
+        if not wanted and round_writes(options) and not cell.option(TOOL):
+            wanted = options
+    return wanted or DEFAULT

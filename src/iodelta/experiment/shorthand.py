@@ -127,13 +127,13 @@ def _workload(words: Sequence[str]) -> dict[str, object]:
 
 
 def _variants(texts: Sequence[str]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    variants: dict[str, dict[str, str]] = {}
     for text in texts:
         name, _, rest = text.partition(":")
         _name(name, text, "--variant NAME:knob=value,knob=value")
-        _check_new(name, found, "--variant")
-        found[name] = _settings(rest, f"--variant {text!r}")
-    return found
+        _check_new(name, variants, "--variant")
+        variants[name] = _settings(rest, f"--variant {text!r}")
+    return variants
 
 
 def _check_new(name: str, known: Container[str], option: str) -> None:
@@ -147,24 +147,24 @@ def _check_new(name: str, known: Container[str], option: str) -> None:
 
 
 def _settings(text: str, option: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     last = ""
     for part in text.split(",") if text else []:
         key, equals, value = part.partition("=")
         # A comma starts a new setting only before a knob's name: cpus=0,2 and noatime,commit=5 stay whole.
         if equals and _knob(key):
-            _check_new(key, found, option)
+            _check_new(key, settings, option)
             last = key
-            found[key] = value
+            settings[key] = value
         elif last:
-            found[last] += "," + part
+            settings[last] += "," + part
         else:
             raise RequestError(
                 f"{option}: {part!r} is not knob=value",
                 place=_PLACE,
                 remedy="iodelta knobs lists what can be set here; fio.NAME=VALUE sets a fio option",
             )
-    return found
+    return settings
 
 
 def _knob(key: str) -> bool:
@@ -172,7 +172,7 @@ def _knob(key: str) -> bool:
 
 
 def _conditions(texts: Sequence[str]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    conditions: dict[str, dict[str, str]] = {}
     for text in texts:
         name, _, rest = text.partition(":")
         _name(
@@ -180,15 +180,15 @@ def _conditions(texts: Sequence[str]) -> dict[str, dict[str, str]]:
             text,
             "--condition NAME, --condition NAME:knob=value or --condition 'NAME:COMMAND ARG ...'",
         )
-        _check_new(name, found, "--condition")
+        _check_new(name, conditions, "--condition")
         key, equals, _ = rest.partition("=")
         if equals and (
             key in _BARE_KNOBS or re.fullmatch(r"[a-z_]+\.[\w.]+|sysfs:\S+", key)
         ):  # no command is called so
-            found[name] = _settings(rest, f"--condition {text!r}")
+            conditions[name] = _settings(rest, f"--condition {text!r}")
         else:
-            found[name] = {"background": rest.strip()} if rest.strip() else {}
-    return found
+            conditions[name] = {"background": rest.strip()} if rest.strip() else {}
+    return conditions
 
 
 def _name(name: str, text: str, form: str) -> str:

@@ -94,31 +94,31 @@ class _Found:
 
 def read(path: Path) -> dict[str, FleetHost]:
     """The hosts by name. Raises RequestError."""
-    text, found = text_of(path), _Found(path)
+    text, inventory = text_of(path), _Found(path)
     if path.suffix in (".yml", ".yaml", ".json"):
-        data = _yaml(text, found)
-        for name, group in _entries(data, found):
-            _group(name, group, (), {}, found)
+        data = _yaml(text, inventory)
+        for name, group in _entries(data, inventory):
+            _group(name, group, (), {}, inventory)
     else:
-        _ini(text, found)
-    return found.hosts()
+        _ini(text, inventory)
+    return inventory.hosts()
 
 
 def expanded(pattern: str) -> Iterator[str]:
     """``stor[01:03]`` as ``stor01``, ``stor02``, ``stor03``."""
-    found = RANGE.search(pattern)
-    if not found:
+    span = RANGE.search(pattern)
+    if not span:
         yield pattern
         return
-    first, last = found.groups()
+    first, last = span.groups()
     digits = first.isdigit() and last.isdigit()
     begin, end = (int(first), int(last)) if digits else (ord(first[0]), ord(last[0]))
     for number in range(begin, min(end, begin + MOST) + 1):
-        one = str(number).zfill(len(first)) if digits else chr(number)
-        yield from expanded(f"{pattern[: found.start()]}{one}{pattern[found.end() :]}")
+        item = str(number).zfill(len(first)) if digits else chr(number)
+        yield from expanded(f"{pattern[: span.start()]}{item}{pattern[span.end() :]}")
 
 
-def _yaml(text: str, found: _Found) -> Any:
+def _yaml(text: str, inventory: _Found) -> Any:
     try:
         import yaml
     except ModuleNotFoundError as error:
@@ -134,22 +134,22 @@ def _yaml(text: str, found: _Found) -> Any:
     try:
         return yaml.load(text, Loader=Loader)  # derived from SafeLoader
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise found.refuse(
-            f"not valid YAML: {said}",
+        message = " ".join(str(error).split())
+        raise inventory.refuse(
+            f"not valid YAML: {message}",
             "`ansible-inventory --list` shows what Ansible makes of it",
         ) from error
 
 
-def _entries(table: Any, found: _Found) -> Iterator[tuple[str, Any]]:
+def _entries(table: Any, inventory: _Found) -> Iterator[tuple[str, Any]]:
     if table is not None and not isinstance(table, dict):
-        raise found.refuse(
+        raise inventory.refuse(
             f"not an Ansible inventory: a table is expected in place of {str(table)[:60]!r}"
         )
     for name, value in (table or {}).items():
-        found.seen += 1
-        if found.seen > MOST:
-            raise found.refuse("too many hosts, or groups that contain themselves")
+        inventory.seen += 1
+        if inventory.seen > MOST:
+            raise inventory.refuse("too many hosts, or groups that contain themselves")
         yield str(name), value
 
 
@@ -158,20 +158,20 @@ def _group(
     group: Any,
     above: tuple[str, ...],
     inherited: Mapping[str, Any],
-    found: _Found,
+    inventory: _Found,
 ) -> None:
     if len(above) > DEEPEST:
-        raise found.refuse(f"group {name!r} lies more than {DEEPEST} groups deep")
-    parts = dict(_entries(group, found))
+        raise inventory.refuse(f"group {name!r} lies more than {DEEPEST} groups deep")
+    parts = dict(_entries(group, inventory))
     groups = (*above, name)
-    variables = {**inherited, **dict(_entries(parts.get("vars"), found))}
-    for host, own in _entries(parts.get("hosts"), found):
-        found.add(host, groups, variables, dict(_entries(own, found)))
-    for child, inner in _entries(parts.get("children"), found):
-        _group(child, inner, groups, variables, found)
+    variables = {**inherited, **dict(_entries(parts.get("vars"), inventory))}
+    for host, own in _entries(parts.get("hosts"), inventory):
+        inventory.add(host, groups, variables, dict(_entries(own, inventory)))
+    for child, inner in _entries(parts.get("children"), inventory):
+        _group(child, inner, groups, variables, inventory)
 
 
-def _ini(text: str, found: _Found) -> None:
+def _ini(text: str, inventory: _Found) -> None:
     """``[group]`` with a host and its variables a line, ``[group:children]``, ``[group:vars]``."""
     parser = configparser.RawConfigParser(
         allow_no_value=True,
@@ -182,9 +182,9 @@ def _ini(text: str, found: _Found) -> None:
     )
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     try:
-        parser.read_string(f"[ungrouped]\n{text}", str(found.path))
+        parser.read_string(f"[ungrouped]\n{text}", str(inventory.path))
     except configparser.Error as error:
-        raise found.refuse(
+        raise inventory.refuse(
             f"not an Ansible inventory: {' '.join(str(error).split())}"
         ) from error
     children: dict[str, list[str]] = {}
@@ -194,7 +194,7 @@ def _ini(text: str, found: _Found) -> None:
         if kind == "children":
             children[group] = [line.split()[0] for line in parser[section]]
         elif kind == "vars":
-            of_group[group] = dict(_pair(line, found) for line in parser[section])
+            of_group[group] = dict(_pair(line, inventory) for line in parser[section])
     for section in parser.sections():
         if ":" not in section:
             groups = tuple(_with_parents(section, children))
@@ -202,23 +202,25 @@ def _ini(text: str, found: _Found) -> None:
             for group in (ALL, *reversed(groups)):
                 inherited |= of_group.get(group, {})
             for line in parser[section]:
-                _line(line, groups, inherited, found)
+                _line(line, groups, inherited, inventory)
 
 
 def _line(
-    line: str, groups: tuple[str, ...], inherited: Mapping[str, str], found: _Found
+    line: str, groups: tuple[str, ...], inherited: Mapping[str, str], inventory: _Found
 ) -> None:
     try:
         name, *words = shlex.split(line, comments=True)
     except ValueError as error:
-        raise found.refuse(f"cannot read {line!r}: {error}") from error
-    found.add(name, groups, inherited, dict(_pair(word, found) for word in words))
+        raise inventory.refuse(f"cannot read {line!r}: {error}") from error
+    inventory.add(
+        name, groups, inherited, dict(_pair(word, inventory) for word in words)
+    )
 
 
-def _pair(text: str, found: _Found) -> tuple[str, str]:
+def _pair(text: str, inventory: _Found) -> tuple[str, str]:
     key, sign, value = text.partition("=")
     if not sign:
-        raise found.refuse(
+        raise inventory.refuse(
             f"a variable without a value: {text!r}", "write it as NAME=VALUE"
         )
     return key.strip(), value.strip().strip("\"'")

@@ -29,7 +29,7 @@ def check(
     commands: bool = False,
 ) -> HostCheck:
     """Look at one host; nothing of the experiment is changed there. Raises nothing."""
-    found: list[CheckedStep] = []
+    checked: list[CheckedStep] = []
     step: Step = "reach"
     try:
         with reach(host.machine) as machine:
@@ -38,14 +38,14 @@ def check(
             )
             for one in _steps(host, machine, experiment, destroy, commands):
                 step = one.step
-                found.append(one)
+                checked.append(one)
     except IodeltaError as error:
-        failed = _failed(found, step, error)
-        found.append(failed)
-    return HostCheck(host.name, host.machine, tuple(found))
+        failed = _failed(checked, step, error)
+        checked.append(failed)
+    return HostCheck(host.name, host.machine, tuple(checked))
 
 
-def _failed(found: list[CheckedStep], step: Step, error: IodeltaError) -> CheckedStep:
+def _failed(checked: list[CheckedStep], step: Step, error: IodeltaError) -> CheckedStep:
     order: tuple[Step, ...] = (
         "reach",
         "target",
@@ -55,7 +55,7 @@ def _failed(found: list[CheckedStep], step: Step, error: IodeltaError) -> Checke
         "in use",
         "environment",
     )
-    following = order[min(order.index(step) + 1, len(order) - 1)] if found else step
+    following = order[min(order.index(step) + 1, len(order) - 1)] if checked else step
     return CheckedStep(following, False, said(error), error.remedy)
 
 
@@ -77,18 +77,20 @@ def _steps(
     yield CheckedStep("fio", True, "fio " + ".".join(map(str, version)))
     reasons = unsettable(machine, experiment, target) if not experiment.boots else {}
     if reasons:
-        told = "; ".join(f"{variant}: {reason}" for variant, reason in reasons.items())
+        reasons_ = "; ".join(
+            f"{variant}: {reason}" for variant, reason in reasons.items()
+        )
         yield CheckedStep(
-            "knobs", False, told, "leave this host out, or change the experiment"
+            "knobs", False, reasons_, "leave this host out, or change the experiment"
         )
         return
     survey = survey_of(machine, experiment)
     if survey.unavailable:
-        told = "; ".join(
+        reasons_ = "; ".join(
             f"{variant}: {reason}" for variant, reason in survey.unavailable.items()
         )
         yield CheckedStep(
-            "knobs", False, told, "leave this host out, or change the experiment"
+            "knobs", False, reasons_, "leave this host out, or change the experiment"
         )
     else:
         yield CheckedStep("knobs", True, "all can be set")
@@ -134,13 +136,18 @@ def _permit(
 
 def _machine(machine: Machine, target: Target) -> str:
     """Kernel, CPU and disk in a line."""
-    found = environment(machine, target)
+    environment_ = environment(machine, target)
     disk = next(
-        (str(one.get("model", "")) for one in found.devices if one.get("model")), ""
+        (
+            str(device.get("model", ""))
+            for device in environment_.devices
+            if device.get("model")
+        ),
+        "",
     )
     parts = (
-        f"Linux {found.kernel.get('release', '?')}",
-        str(found.cpu.get("model", "")),
+        f"Linux {environment_.kernel.get('release', '?')}",
+        str(environment_.cpu.get("model", "")),
         disk,
     )
     return ", ".join(filter(None, parts))
@@ -152,7 +159,7 @@ def destroyed(
     """Host -> devices, of ``--destroy HOST:PATH``. Raises RequestError: a device that may be overwritten is always
     named with its host."""
     names = {host.name for host in hosts}
-    found: dict[str, tuple[str, ...]] = {}
+    paths: dict[str, tuple[str, ...]] = {}
     for word in words:
         name, _, path = word.partition(":")
         if name not in names or not path.startswith("/"):
@@ -161,5 +168,5 @@ def destroyed(
                 place="--destroy",
                 remedy="write it as HOST:/dev/disk/by-id/..., once for every host; HOST is its name in the inventory",
             )
-        found[name] = (*found.get(name, ()), path)
-    return found
+        paths[name] = (*paths.get(name, ()), path)
+    return paths

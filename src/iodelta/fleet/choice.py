@@ -40,13 +40,13 @@ def chosen(hosts: Sequence[FleetHost], expression: str) -> tuple[FleetHost, ...]
 def _named(hosts: Sequence[FleetHost], term: str) -> set[str]:
     if term == ALL:
         return {host.name for host in hosts}
-    found = {
+    names = {
         host.name
         for host in hosts
         if term in (host.name, *host.tags) or fnmatchcase(host.name, term)
     }
-    if found:
-        return found
+    if names:
+        return names
     known = {host.name for host in hosts}.union(*(host.tags for host in hosts))
     near = difflib.get_close_matches(term, sorted(known), 1)
     hint = f"did you mean {near[0]}? " if near else ""

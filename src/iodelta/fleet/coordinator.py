@@ -101,8 +101,8 @@ class Coordinator:
         events = folder.journal.events()
         self._states, sights = last_states(events), last_sights(events)
         self._posts = {
-            one.name: _Post(one, self._states.get(one.name), sights.get(one.name))
-            for one in hosts
+            host.name: _Post(host, self._states.get(host.name), sights.get(host.name))
+            for host in hosts
         }
         self._others = {
             name: sight for name, sight in sights.items() if name not in self._posts
@@ -171,8 +171,8 @@ class Coordinator:
         place = self._folder.place(name)
         if not (place / ENVIRONMENT).exists():
             return None
-        found: dict[str, Any] = Folder(place).read_struct(ENVIRONMENT, dict)
-        return found
+        environment: dict[str, Any] = Folder(place).read_struct(ENVIRONMENT, dict)
+        return environment
 
     def _may_be_double(self, post: _Post) -> bool:
         """Whether a name before this one is looked at for the first time: of two names for one device the first is
@@ -460,8 +460,11 @@ def last_sights(events: Sequence[FleetEvent]) -> dict[str, Sight]:
     return {event.name: event.sight for event in events if isinstance(event, Seen)}
 
 
-def _same_device(one: Sight, other: Sight) -> bool:
-    same_host = one.boot == other.boot and bool(set(one.devices) & set(other.devices))
+def _same_device(first: Sight, other: Sight) -> bool:
+    same_host = first.boot == other.boot and bool(
+        set(first.devices) & set(other.devices)
+    )
     return same_host or bool(
-        one.lasting and (one.lasting, one.machine) == (other.lasting, other.machine)
+        first.lasting
+        and (first.lasting, first.machine) == (other.lasting, other.machine)
     )

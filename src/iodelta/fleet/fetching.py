@@ -60,20 +60,20 @@ def fetch_from(fleet: FleetFolder, host: FleetHost, there: str) -> FetchedHost:
 def _copy(machine: Machine, there: str, draft: Path) -> None:
     """Raises MachineError, RequestError."""
     (draft / RAW).mkdir(parents=True)
-    found = [
+    files = [
         *machine.glob(f"{literal(there)}/*"),
         *machine.glob(f"{literal(there)}/{RAW}/*"),
     ]
     if (
-        not any(path.endswith("/experiment.toml") for path in found)
-        or len(found) > MOST
+        not any(path.endswith("/experiment.toml") for path in files)
+        or len(files) > MOST
     ):
         raise RequestError(
             "not an experiment folder",
             place=there,
             remedy="give a folder that `iodelta run` made there",
         )
-    for path in found:
+    for path in files:
         name = path.removeprefix(f"{there}/")
         if NAME.fullmatch(name) and name not in DERIVED and name != RAW:
             machine.get(path, str(draft / name))

@@ -132,9 +132,9 @@ class FleetFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             strange = [
-                one.name
-                for one in self.path.iterdir()
-                if one.name not in _OWN and not one.name.startswith(".")
+                entry.name
+                for entry in self.path.iterdir()
+                if entry.name not in _OWN and not entry.name.startswith(".")
             ]
         except OSError as error:
             raise self._failed(error) from error

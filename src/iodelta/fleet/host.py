@@ -56,10 +56,10 @@ class FleetHost(msgspec.Struct, frozen=True):
 
 def minutes(window: str) -> tuple[int, int]:
     """Minutes of the day at which a window opens and closes. Raises ValueError."""
-    found = WINDOW.fullmatch(window)
-    if not found:
+    times = WINDOW.fullmatch(window)
+    if not times:
         raise ValueError(window)
-    first_hour, first_minute, last_hour, last_minute = map(int, found.groups())
+    first_hour, first_minute, last_hour, last_minute = map(int, times.groups())
     begin, end = 60 * first_hour + first_minute, 60 * last_hour + last_minute
     if begin == end:
         raise ValueError(window)

@@ -30,13 +30,13 @@ def load(path: Path) -> tuple[FleetHost, ...]:
         name: _host(source, name, table, known.get(name))
         for name, table in tables.items()
     }
-    found = tuple(sorted((known | hosts).values(), key=lambda host: host.name))
-    if not found:
+    merged = tuple(sorted((known | hosts).values(), key=lambda host: host.name))
+    if not merged:
         source.refuse(
             "the inventory has no host", remedy='add one: [host.NAME] with ssh = "HOST"'
         )
-    _check_tags(source, found)
-    return found
+    _check_tags(source, merged)
+    return merged
 
 
 def _from(source: Source, value: Any, base: Path) -> dict[str, FleetHost]:

@@ -19,13 +19,13 @@ HOSTS = "hosts"
 def hosts_in(paths: tuple[str, ...]) -> tuple[dict[str, Folder], dict[str, Left]]:
     """The folder of each host, and how its fleet left it, by the host's name. Raises RequestError."""
     states: dict[str, Left] = {}
-    found: list[str] = []
+    places: list[str] = []
     for path in paths:
         own = _left_in(path)
         states.update(own)
         is_fleet = Path(path, HOSTS).is_dir()
         inside = sorted(map(str, Path(path, HOSTS).iterdir())) if is_fleet else []
-        below = [one for one in inside if is_own(one)]
+        below = [folder_path for folder_path in inside if is_own(folder_path)]
         if is_fleet and not below:
             raise RequestError(
                 "no host of this fleet has been measured yet",
@@ -34,14 +34,17 @@ def hosts_in(paths: tuple[str, ...]) -> tuple[dict[str, Folder], dict[str, Left]
                 if own
                 else "run the fleet first",
             )
-        found += [*below, *(one for one in own if one not in below)] or [path]
-    names = dict(zip(found, short_names(found), strict=True))
+        places += [
+            *below,
+            *(folder_path for folder_path in own if folder_path not in below),
+        ] or [path]
+    names = dict(zip(places, short_names(places), strict=True))
     folders = {
         names[path]: opened(path)
-        for path in found
+        for path in places
         if path not in states or is_own(path)
     }
-    return folders, {names[path]: one for path, one in states.items()}
+    return folders, {names[path]: state for path, state in states.items()}
 
 
 def _left_in(path: str) -> dict[str, Left]:
@@ -49,8 +52,8 @@ def _left_in(path: str) -> dict[str, Left]:
     fleet = FleetFolder(Path(path))
     if not Path(path, HOSTS).is_dir() or fleet.begun() is None:
         return {}
-    found = (
-        Left(str(fleet.place(one.name)), one.state, one.reason)
-        for one in status_of(fleet).hosts
+    states_ = (
+        Left(str(fleet.place(host.name)), host.state, host.reason)
+        for host in status_of(fleet).hosts
     )
-    return {one.place: one for one in found}
+    return {state.place: state for state in states_}

@@ -126,7 +126,13 @@ def _differs(
         for group in MATTERS
         if not (experiment.boots and group in ("kernel", "mitigations"))
     ]
-    found = [one for one in differences(recorded, now) if one.group in groups]
+    changed = [
+        difference
+        for difference in differences(recorded, now)
+        if difference.group in groups
+    ]
     return tuple(
-        line_of(one) for one in found if not any(part in one.what for part in MOVES)
+        line_of(difference)
+        for difference in changed
+        if not any(part in difference.what for part in MOVES)
     )

@@ -35,9 +35,9 @@ def status_of(
     found = []
     for host in hosts or sorted(folder.hosts().values(), key=lambda one: one.name):
         seen = [
-            one.sight
-            for one in events
-            if isinstance(one, Seen) and one.name == host.name
+            event.sight
+            for event in events
+            if isinstance(event, Seen) and event.name == host.name
         ]
         notes = (*_notes(seen, reboots=experiment.boots), *slow.get(host.name, ()))
         found.append(
@@ -81,11 +81,11 @@ def _status(
 def _notes(sights: Sequence[Sight], *, reboots: bool) -> tuple[str, ...]:
     """``reboots``: the experiment itself reboots its hosts."""
     pairs = list(itertools.pairwise(sights))
-    rebooted = 0 if reboots else sum(one.boot != next_.boot for one, next_ in pairs)
+    rebooted = 0 if reboots else sum(sight.boot != next_.boot for sight, next_ in pairs)
     jumps = [
-        next_.ahead - one.ahead
-        for one, next_ in pairs
-        if abs(next_.ahead - one.ahead) > JUMP
+        next_.ahead - sight.ahead
+        for sight, next_ in pairs
+        if abs(next_.ahead - sight.ahead) > JUMP
     ]
     notes = []
     if rebooted:
@@ -99,7 +99,7 @@ def _notes(sights: Sequence[Sight], *, reboots: bool) -> tuple[str, ...]:
 
 def _slow(rates: Mapping[str, float | None]) -> dict[str, tuple[str, ...]]:
     """Hosts whose baseline is far below the middle of the others'."""
-    found: dict[str, tuple[str, ...]] = {}
+    slow: dict[str, tuple[str, ...]] = {}
     for name, rate in rates.items():
         others = [other for one, other in rates.items() if one != name and other]
         if (
@@ -108,7 +108,7 @@ def _slow(rates: Mapping[str, float | None]) -> dict[str, tuple[str, ...]]:
             and statistics.median(others) > SLOW * rate
         ):
             times = statistics.median(others) / rate
-            found[name] = (
+            slow[name] = (
                 f"{times:.0f} times slower than the middle of the other hosts",
             )
-    return found
+    return slow

@@ -76,42 +76,42 @@ def history(lines: Iterable[Line], entries: Sequence[Entry]) -> History:
         point.experiment: point
         for point in chain.from_iterable(line.points for line in lines)
     }
-    found = scanned(lines, order)
+    scan = scanned(lines, order)
     known = [entry for entry in entries if isinstance(entry, Opened)]
-    matched, unknown = _matched(grouped(found.found), known, seen, order)
+    matched, unknown = _matched(grouped(scan.found), known, seen, order)
     logged = {entry.alert for entry in known}
     fresh = tuple(
         opened for opened in map(_opened, unknown) if opened.alert not in logged
     )
     matched |= {_opened(group).alert: group for group in unknown}
-    teller = _Teller(lines, found, order, entries, seen)
+    teller = _Teller(lines, scan, order, entries, seen)
     alerts = [
         teller.alert(entry, matched.get(entry.alert)) for entry in (*known, *fresh)
     ]
     alerts.sort(
         key=lambda alert: (-(alert.first_bad.t if alert.first_bad else 0.0), alert.id)
     )
-    return History(tuple(one.candidate for one in found.found), tuple(alerts), fresh)
+    return History(tuple(item.candidate for item in scan.found), tuple(alerts), fresh)
 
 
-def grouped(found: Sequence[Found]) -> list[Group]:
+def grouped(items: Sequence[Found]) -> list[Group]:
     """The clearest candidate, and of every other series the clearest whose change may be the same; then the clearest
     of what is left. A series that steps twice is in two groups."""
-    left = list(found)
+    left = list(items)
     groups = []
     while left:
         anchor = left[0]
         members = {anchor.candidate.series: anchor}
-        for one in left[1:]:
-            if one.span.meets(anchor.span):
-                members.setdefault(one.candidate.series, one)
+        for item in left[1:]:
+            if item.span.meets(anchor.span):
+                members.setdefault(item.candidate.series, item)
         groups.append(
             Group(
-                tuple(sorted(members.values(), key=lambda one: one.candidate.placebo))
+                tuple(sorted(members.values(), key=lambda item: item.candidate.placebo))
             )
         )
         taken = set(map(id, members.values()))
-        left = [one for one in left if id(one) not in taken]
+        left = [item for item in left if id(item) not in taken]
     return groups
 
 
@@ -122,22 +122,22 @@ def _matched(
     order: Order,
 ) -> tuple[dict[str, Group], list[Group]]:
     """The groups of alerts that the log has, by identifier, and the others."""
-    found: dict[str, Group] = {}
+    matched: dict[str, Group] = {}
     unknown = []
     for group in groups:
         alert = next(
             (
-                one.alert
-                for one in known
-                if one.alert not in found and _is_of(group, one, seen, order)
+                opened.alert
+                for opened in known
+                if opened.alert not in matched and _is_of(group, opened, seen, order)
             ),
             "",
         )
         if alert:
-            found[alert] = group
-        elif not any(_is_of(group, one, seen, order) for one in known):
+            matched[alert] = group
+        elif not any(_is_of(group, opened, seen, order) for opened in known):
             unknown.append(group)
-    return found, unknown
+    return matched, unknown
 
 
 def _is_of(
@@ -147,8 +147,8 @@ def _is_of(
         return False
     span = order.span(seen[entry.last_good], seen[entry.first_bad])
     return any(
-        one.candidate.series in entry.series and one.span.meets(span)
-        for one in group.members
+        member.candidate.series in entry.series and member.span.meets(span)
+        for member in group.members
     )
 
 
@@ -161,7 +161,7 @@ def _opened(group: Group) -> Opened:
         first.first_bad.experiment,
     )
     alert = hashlib.sha256("\0".join(named).encode()).hexdigest()[:8]
-    series = tuple(sorted(one.candidate.series for one in group.members))
+    series = tuple(sorted(member.candidate.series for member in group.members))
     return Opened(
         time.time(),
         alert,
@@ -177,14 +177,14 @@ class _Teller:
     def __init__(
         self,
         lines: Sequence[Line],
-        found: Scanned,
+        scan: Scanned,
         order: Order,
         entries: Sequence[Entry],
         seen: dict[str, HistoryPoint],
     ) -> None:
         self._placebos, self._found, self._order, self._seen = (
             Placebos(lines),
-            found,
+            scan,
             order,
             seen,
         )
@@ -205,7 +205,7 @@ class _Teller:
     def alert(self, entry: Opened, group: Group | None) -> Alert:
         experiments = tuple(self._experiments.get(entry.alert, ()))
         decided = self._decided.get(entry.alert)
-        steps = tuple(one.candidate for one in group.members) if group else ()
+        steps = tuple(member.candidate for member in group.members) if group else ()
         good = steps[0].last_good if steps else self._seen.get(entry.last_good)
         bad = steps[0].first_bad if steps else self._seen.get(entry.first_bad)
         commits, word = (
@@ -224,7 +224,8 @@ class _Teller:
             last_good=good,
             first_bad=bad,
             commits=tuple(
-                AlertCommit(one.sha, one.t, one.author, one.subject) for one in commits
+                AlertCommit(commit.sha, commit.t, commit.author, commit.subject)
+                for commit in commits
             ),
             range_word=word,
             steps=steps,
@@ -236,7 +237,11 @@ class _Teller:
             gone=()
             if steps
             else tuple(
-                [self._names[one] for one in entry.series if one in self._names]
+                [
+                    self._names[number]
+                    for number in entry.series
+                    if number in self._names
+                ]
             ),
         )
 
@@ -265,7 +270,7 @@ class _Teller:
             if series in self._machines
         ]
         points, candidates = self._placebos.count(machines, by)
-        if any(STATES.get(one.word) == "confirmed" for one in experiments):
+        if any(STATES.get(measured.word) == "confirmed" for measured in experiments):
             rule, rate = (
                 "a candidate that a fresh experiment of both builds confirmed",
                 CONFIRMED_RATE,

@@ -41,13 +41,13 @@ def _nights(store: Store, log: Log) -> Iterator[str]:
         name: (row["folder"], _given(logged.get(name))) for name, row in known.items()
     }
     with outcomes(list(dict.fromkeys(places.values()))) as read:
-        found = dict(
+        digests = dict(
             zip(dict.fromkeys(places.values()), map(_digests, read), strict=True)
         )
     for name, row in known.items():
         if name not in logged:
             yield f"not in the log: {row['folder']}"
-        there = found[places[name]]
+        there = digests[places[name]]
         if isinstance(there, str):
             yield f"cannot be read: {row['folder']}: {there}"
         elif there.get(name) != row["sha"]:
@@ -73,7 +73,11 @@ def _confirmation(entry: Confirmed) -> Iterator[str]:
     try:
         folder = opened(Path(entry.folder))
         account = Account(folder.events())
-        broken = [one for one in integrity(folder, account) if one.severity == "hard"]
+        broken = [
+            finding
+            for finding in integrity(folder, account)
+            if finding.severity == "hard"
+        ]
         digest = sha256(folder.read(JOURNAL))
     except (RequestError, MeasureError) as error:
         yield f"{where} cannot be read: {entry.folder}: {error.what}"

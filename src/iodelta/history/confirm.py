@@ -176,9 +176,9 @@ def chosen(cells: Sequence[Cell], name: str) -> tuple[Cell, ...]:
     return (cells[at], *near[:NEIGHBOURS])
 
 
-def _differ(one: Cell, other: Cell) -> int:
-    mine, own = dict(one.options), dict(other.options)
-    if one.condition != other.condition:
+def _differ(left: Cell, other: Cell) -> int:
+    mine, own = dict(left.options), dict(other.options)
+    if left.condition != other.condition:
         return len(mine) + len(own)
     return sum(mine.get(name) != own.get(name) for name in mine.keys() | own.keys())
 
@@ -186,10 +186,10 @@ def _differ(one: Cell, other: Cell) -> int:
 def word_of(verdicts: Sequence[Verdict], labels: Mapping[str, str]) -> str:
     """The word for the log: what the alert's own cell and metric say of it."""
     own = verdict_of(verdicts, labels)
-    said = own.word if own else ""
-    if said in WAYS.values():
-        return said if said == labels["way"] else "contradicted"
-    return said if said == "equivalent" else "inconclusive"
+    word = own.word if own else ""
+    if word in WAYS.values():
+        return word if word == labels["way"] else "contradicted"
+    return word if word == "equivalent" else "inconclusive"
 
 
 def verdict_of(
@@ -198,7 +198,11 @@ def verdict_of(
     """The verdict on the alert's own cell and metric."""
     wanted = ("cell-1", labels.get("metric", ""), BAD)
     return next(
-        (one for one in verdicts if (one.cell, one.metric.name, one.variant) == wanted),
+        (
+            verdict
+            for verdict in verdicts
+            if (verdict.cell, verdict.metric.name, verdict.variant) == wanted
+        ),
         None,
     )
 

@@ -77,8 +77,14 @@ def _point(plan: PathPlan, account: PathAccount, count: Count) -> Point:
     """An exact count has no error of its own. What another layout of memory changes is no change of the path: with
     this error, a step as large as that is just not a candidate."""
     experiment = plan.experiment
-    cell = next(one for one in experiment.cells if one.name == count.cell)
-    variant = next(one for one in experiment.variants if one.name == count.variant)
+    cell = next(
+        cell_here for cell_here in experiment.cells if cell_here.name == count.cell
+    )
+    variant = next(
+        variant_here
+        for variant_here in experiment.variants
+        if variant_here.name == count.variant
+    )
     options = {
         canonical(name): value for name, value in (*cell.options, *variant.options)
     }

@@ -126,10 +126,10 @@ def courses_of(
     differ; ``experiments`` are rows by identifier."""
     order = Order(entries)
     steps: dict[tuple[str, str, str, str], list[Candidate]] = {}
-    for one in scan(lines, order, whole):
-        steps.setdefault((one.machine, one.cell, one.variant, one.metric), []).append(
-            one
-        )
+    for candidate in scan(lines, order, whole):
+        steps.setdefault(
+            (candidate.machine, candidate.cell, candidate.variant, candidate.metric), []
+        ).append(candidate)
     found = [_course(line, steps.get(_name(line), []), experiments) for line in lines]
     notes = notes_of(whole, entries)
     found = [_with_notes(course, notes, order) for course in found]
@@ -193,8 +193,8 @@ def _epochs(
     for before, after in zip(line.points, line.points[1:], strict=False):
         if before.epoch != after.epoch:
             facts = [
-                msgspec.json.decode(experiments[one.experiment]["facts"])
-                for one in (before, after)
+                msgspec.json.decode(experiments[point.experiment]["facts"])
+                for point in (before, after)
             ]
             yield Epoch(after.t, tuple(_differs(*facts)))
 
@@ -218,21 +218,21 @@ def _flats(course: Course) -> Iterable[Flat]:
         | {epoch.t for epoch in course.epochs}
     )
     for low, high in zip([-math.inf, *cuts], [*cuts, math.inf], strict=True):
-        part = [one for one in course.line.points if low <= one.t < high]
-        errors = [one.r_se if course.by == "ratio" else one.se for one in part]
+        part = [point for point in course.line.points if low <= point.t < high]
+        errors = [point.r_se if course.by == "ratio" else point.se for point in part]
         seen = zip(
-            map(course.shown, part), errors, (one.n for one in part), strict=True
+            map(course.shown, part), errors, (point.n for point in part), strict=True
         )
         rows = [row for row in seen if row[0] is not None]
         if not rows:
             continue
         values, known, blocks = np.asarray(rows, dtype=float).T
         known = levels.steadied(known, blocks)
-        one = np.zeros(len(values), dtype=np.intp)
+        single = np.zeros(len(values), dtype=np.intp)
         values = np.asarray(
             levels.clipped(
-                values, known, levels.robust_between(values, known), one
+                values, known, levels.robust_between(values, known), single
             ).values
         )
-        tau = levels.between(values, known, one)
+        tau = levels.between(values, known, single)
         yield Flat(part[0].t, part[-1].t, levels.level(values, known, tau).value)

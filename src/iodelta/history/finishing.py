@@ -47,7 +47,7 @@ class _Nights:
 
     def _found(self, entry: Added) -> dict[str, Night]:
         try:
-            found = nights_of(Path(entry.folder), entry.given, self._log)
+            nights = nights_of(Path(entry.folder), entry.given, self._log)
         except (RequestError, MeasureError):
             return {}  # what is wrong with it is named by check
-        return {night.identifier: night for night in found}
+        return {night.identifier: night for night in nights}

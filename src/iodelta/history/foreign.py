@@ -55,9 +55,9 @@ def night_of(path: Path, given: Given) -> Night:
     digest = _digest(path)
     versions = sorted({entry.run.fio_version or "" for entry in layout.entries})
     facts = {"fio.version": ", ".join(versions)}
-    said = hashlib.sha256(msgspec.json.encode((digest, machine, at))).hexdigest()
+    content = hashlib.sha256(msgspec.json.encode((digest, machine, at))).hexdigest()
     return Night(
-        identifier=f"foreign-{said[:24]}",
+        identifier=f"foreign-{content[:24]}",
         sha=hashlib.sha256(msgspec.json.encode((digest, given))).hexdigest(),
         t=at,
         machine=machine,
@@ -101,7 +101,9 @@ def _digest(path: Path) -> str:
     if path.is_file():
         return hashlib.sha256(path.read_bytes()).hexdigest()
     whole = hashlib.sha256()
-    for file in sorted(one for one in path.rglob("*") if one.is_file()):
+    for file in sorted(
+        file_path for file_path in path.rglob("*") if file_path.is_file()
+    ):
         whole.update(
             f"{file.relative_to(path)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode()
         )
@@ -184,11 +186,15 @@ def _numbers(direction: Direction) -> Iterator[tuple[str, float]]:
         yield "bandwidth", direction.bandwidth.value
     families = (("lat", direction.lat), ("clat", direction.clat))
     means = [
-        (f"{name}.mean", one.mean.value)
-        for name, one in families
-        if one is not None and known(one.mean)
+        (f"{name}.mean", latency.mean.value)
+        for name, latency in families
+        if latency is not None and known(latency.mean)
     ]
-    tails = [(f"{name}.p99", _p99(one)) for name, one in families if one is not None]
+    tails = [
+        (f"{name}.p99", _p99(latency))
+        for name, latency in families
+        if latency is not None
+    ]
     yield from means[:1]
     yield from [(name, value) for name, value in tails if value is not None][:1]
 

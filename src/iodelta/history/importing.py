@@ -60,7 +60,7 @@ def nights_of(path: Path, given: Given) -> tuple[Night, ...]:
     """The nights in a file of ``given.format``. Raises RequestError."""
     try:
         data = path.read_bytes()
-        found = list(READERS[given.format](data))
+        parsed = list(READERS[given.format](data))
     except OSError as error:
         raise RequestError(
             f"cannot read it: {error.strerror}", place=str(path)
@@ -72,20 +72,22 @@ def nights_of(path: Path, given: Given) -> tuple[Night, ...]:
         AttributeError,
         msgspec.MsgspecError,
     ) as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise RequestError(
-            f"not {NAMES[given.format]}: {said}", place=str(path)
+            f"not {NAMES[given.format]}: {message}", place=str(path)
         ) from error
     digest = hashlib.sha256(data).hexdigest()
-    nights = tuple(_night(one, path, given, digest) for one in found if one.numbers)
+    nights = tuple(
+        _night(night, path, given, digest) for night in parsed if night.numbers
+    )
     if not nights:
         raise RequestError("there is no number in it", place=str(path))
     return nights
 
 
-def _night(told: Told, path: Path, given: Given, digest: str) -> Night:
-    machine = given.machine or told.machine
-    at = told.at if given.at is None else given.at
+def _night(parsed: Told, path: Path, given: Given, digest: str) -> Night:
+    machine = given.machine or parsed.machine
+    at = parsed.at if given.at is None else given.at
     if not machine or at is None:
         what, option = (
             ("where", "--machine NAME") if not machine else ("when", "--at TIME")
@@ -95,19 +97,20 @@ def _night(told: Told, path: Path, given: Given, digest: str) -> Night:
             place=str(path),
             remedy=f"say it with {option}",
         )
-    points, left_out = _points(told, machine, dict(given.better))
-    said = hashlib.sha256(
-        msgspec.json.encode((machine, at, told.build, told.commit, given))
+    points, left_out = _points(parsed, machine, dict(given.better))
+    content = hashlib.sha256(
+        msgspec.json.encode((machine, at, parsed.build, parsed.commit, given))
     ).hexdigest()
     return Night(
-        identifier=f"import-{digest[:12]}-{said[:12]}",
+        identifier=f"import-{digest[:12]}-{content[:12]}",
         sha=digest,
         t=at,
         machine=machine,
         epoch=epoch_of({}),
         facts={},
         subject=Subject(
-            commit=given.commit or told.commit, describe=given.describe or told.build
+            commit=given.commit or parsed.commit,
+            describe=given.describe or parsed.build,
         ),
         folder=str(path.resolve()),
         state="foreign",
@@ -117,55 +120,64 @@ def _night(told: Told, path: Path, given: Given, digest: str) -> Night:
 
 
 def _points(
-    told: Told, machine: str, better: Mapping[str, str]
+    parsed: Told, machine: str, better: Mapping[str, str]
 ) -> tuple[tuple[Point, ...], dict[str, str]]:
-    found, left_out = [], {}
-    for one in told.numbers:
-        way, unit = _meaning(one, better)
-        name = f"{one.cell}, {one.measure}"
+    points, left_out = [], {}
+    for number in parsed.numbers:
+        way, unit = _meaning(number, better)
+        name = f"{number.cell}, {number.measure}"
         if not way:
             left_out[name] = (
-                f"higher or lower may be better: say it with --better {one.measure}=higher"
+                f"higher or lower may be better: say it with --better {number.measure}=higher"
             )
-        elif not all(math.isfinite(value) and value > 0.0 for value in one.values):
+        elif not all(math.isfinite(value) and value > 0.0 for value in number.values):
             left_out[name] = "a value that is not above zero has no logarithm"
         else:
-            found.append(_point(one, machine, way, unit))
-    return apart(found), left_out
+            points.append(_point(number, machine, way, unit))
+    return apart(points), left_out
 
 
-def _point(one: Number, machine: str, better: str, unit: str) -> Point:
-    logs = np.log(np.asarray(one.values, dtype=float))
+def _point(number: Number, machine: str, better: str, unit: str) -> Point:
+    logs = np.log(np.asarray(number.values, dtype=float))
     flags: tuple[str, ...] = (FOREIGN,)
-    lag1, error = 0.0, one.error
+    lag1, error = 0.0, number.error
     if len(logs) > 1:
         _, error, lag1 = mean_and_error(logs)
     elif error is None:
         flags, error = (FOREIGN, NO_ERROR), 0.0
-    options = (("tool", "import"), ("cell", one.cell))
-    knobs = (("variant", one.variant),) if one.variant else ()
-    key = Key(machine, options, (), knobs, FOREIGN, one.measure, "")
+    options = (("tool", "import"), ("cell", number.cell))
+    knobs = (("variant", number.variant),) if number.variant else ()
+    key = Key(machine, options, (), knobs, FOREIGN, number.measure, "")
     y = float(np.mean(logs))
     return Point(
-        key, one.cell, one.variant, better, unit, y, error, len(logs), lag1, flags=flags
+        key,
+        number.cell,
+        number.variant,
+        better,
+        unit,
+        y,
+        error,
+        len(logs),
+        lag1,
+        flags=flags,
     )
 
 
-def _meaning(one: Number, better: Mapping[str, str]) -> tuple[str, str]:
+def _meaning(number: Number, better: Mapping[str, str]) -> tuple[str, str]:
     """Which way is better, and the unit; empty where nobody says."""
-    way, unit = KNOWN.get(one.measure, ("", ""))
+    way, unit = KNOWN.get(number.measure, ("", ""))
     try:
-        known = metric(one.measure)
+        known = metric(number.measure)
         way, unit = known.better, known.unit
     except RequestError:
         pass
-    return better.get(one.measure) or one.better or way, one.unit or unit
+    return better.get(number.measure) or number.better or way, number.unit or unit
 
 
 def _bmf(data: bytes) -> Iterator[Told]:
-    found = from_json(data, dict[str, dict[str, dict[str, Any]]])
+    benchmarks = from_json(data, dict[str, dict[str, dict[str, Any]]])
     numbers = []
-    for cell, measures in found.items():
+    for cell, measures in benchmarks.items():
         numbers += [
             Number(cell, measure, (float(value["value"]),))
             for measure, value in measures.items()
@@ -179,24 +191,25 @@ def _perfherder(data: bytes) -> Iterator[Told]:
     for suite in msgspec.json.decode(text)["suites"]:
         own = [(str(suite["name"]), suite)] if "value" in suite else []
         own += [
-            (f"{suite['name']} {one['name']}", one) for one in suite.get("subtests", ())
+            (f"{suite['name']} {subtest['name']}", subtest)
+            for subtest in suite.get("subtests", ())
         ]
-        for cell, one in own:
-            values = tuple(map(float, one.get("replicates") or (one["value"],)))
+        for cell, subtest in own:
+            values = tuple(map(float, subtest.get("replicates") or (subtest["value"],)))
             way = (
                 "lower"
-                if one.get("lowerIsBetter", suite.get("lowerIsBetter", True))
+                if subtest.get("lowerIsBetter", suite.get("lowerIsBetter", True))
                 else "higher"
             )
-            unit = str(one.get("unit", suite.get("unit", "")))
+            unit = str(subtest.get("unit", suite.get("unit", "")))
             numbers.append(Number(cell, "value", values, None, way, unit))
     yield Told(tuple(numbers))
 
 
 def _lnt(data: bytes) -> Iterator[Told]:
-    found = msgspec.json.decode(data)
+    document = msgspec.json.decode(data)
     numbers = []
-    for test in found["tests"]:
+    for test in document["tests"]:
         for name, value in test.items():
             values = value if isinstance(value, list) else [value]
             if (
@@ -207,9 +220,9 @@ def _lnt(data: bytes) -> Iterator[Told]:
                 numbers.append(
                     Number(str(test["name"]), name, tuple(map(float, values)))
                 )
-    run = found.get("run", {})
+    run = document.get("run", {})
     at = _time(str(run["start_time"])) if run.get("start_time") else None
-    machine = str(found.get("machine", {}).get("name", ""))
+    machine = str(document.get("machine", {}).get("name", ""))
     yield Told(tuple(numbers), at, machine, str(run.get("llvm_project_revision", "")))
 
 
@@ -263,8 +276,8 @@ def _time(value: Any) -> float | None:
         return float(value)
     if isinstance(value, str) and value.replace(".", "", 1).isdigit():
         return float(value)
-    found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 READERS: dict[str, Callable[[bytes], Iterator[Told]]] = {

@@ -64,8 +64,12 @@ def export(store: Store, target: str, *, batch: int = BATCH) -> LakeWritten:
     table, write = _delta(target)
     shas = {row["id"]: row["sha"] for row in store.experiments()}
     there = _there(target) if table else {}
-    stale = [one for one, sha in there.items() if shas.get(one) != sha]
-    missing = [one for one in shas if there.get(one) != shas[one]]
+    stale = [
+        identifier for identifier, sha in there.items() if shas.get(identifier) != sha
+    ]
+    missing = [
+        identifier for identifier in shas if there.get(identifier) != shas[identifier]
+    ]
     with _said(target):
         if table is not None and stale:
             table.delete(f"experiment IN ({', '.join(map(_quoted, stale))})")
@@ -108,21 +112,21 @@ def _said(target: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as error:
-        said = (
+        message = (
             str(error).strip().splitlines()[0]
             if str(error).strip()
             else type(error).__name__
         )
         remedy = "the part written so far stays; repeat the command to continue"
         raise MeasureError(
-            f"cannot use the lake: {said}", place=target, remedy=remedy
+            f"cannot use the lake: {message}", place=target, remedy=remedy
         ) from error
 
 
 def _there(target: str) -> dict[str, str]:
     """Experiment -> the digest that the lake has of it."""
-    found = _points(target).select("experiment", "sha").unique().collect()
-    return dict(found.iter_rows())
+    rows = _points(target).select("experiment", "sha").unique().collect()
+    return dict(rows.iter_rows())
 
 
 def _points(target: str) -> pl.LazyFrame:
@@ -135,13 +139,13 @@ def _frame(store: Store, wanted: list[str]) -> pl.DataFrame:
     return pl.DataFrame(list(map(_row, store.rows(wanted))), schema=schema)
 
 
-def _row(found: dict[str, Any]) -> dict[str, Any]:
-    key = from_json(found["key"], Key)
-    subject = msgspec.json.decode(found["subject"])
-    month = time.strftime("%Y-%m", time.gmtime(found["t"]))
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    key = from_json(row["key"], Key)
+    subject = msgspec.json.decode(row["subject"])
+    month = time.strftime("%Y-%m", time.gmtime(row["t"]))
     about = {"month": month, "machine": key.machine, "metric": key.metric}
     return (
-        found
+        row
         | about
         | {name: subject.get(name, "") for name in ("repo", "commit", "describe")}
     )
@@ -190,10 +194,16 @@ def scan_lake(target: str, engine: str = "") -> list[Candidate]:
     parts = (
         _by_dask(target, wanted, engine)
         if engine
-        else [scan_machine(target, one) for one in wanted]
+        else [scan_machine(target, machine) for machine in wanted]
     )
     return sorted(
-        _joined(parts), key=lambda one: (-one.z, one.cell, one.variant, one.metric)
+        _joined(parts),
+        key=lambda candidate: (
+            -candidate.z,
+            candidate.cell,
+            candidate.variant,
+            candidate.metric,
+        ),
     )
 
 

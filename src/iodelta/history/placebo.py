@@ -38,25 +38,31 @@ class Placebos:
         """Long-run inflation of this machine's nights and from how many it is known: of the same cell and metric, else
         the largest of the machine; None where it has no series without a change."""
         own = [
-            one for one in self.found if (one.machine, one.by) == (line.key.machine, by)
+            quiet
+            for quiet in self.found
+            if (quiet.machine, quiet.by) == (line.key.machine, by)
         ]
         same = [
-            one for one in own if (one.cell, one.metric) == (line.cell, line.key.metric)
+            quiet
+            for quiet in own
+            if (quiet.cell, quiet.metric) == (line.cell, line.key.metric)
         ]
-        best = max(same or own, key=lambda one: one.inflation, default=None)
+        best = max(same or own, key=lambda quiet: quiet.inflation, default=None)
         return None if best is None else (best.inflation, best.nights)
 
     def count(self, machines: Iterable[str], by: str) -> tuple[int, int]:
         """Points of these machines without a change, and candidates among them."""
         wanted = set(machines)
-        own = [one for one in self.found if one.machine in wanted and one.by == by]
-        return sum(one.nights for one in own), sum(map(self._counted, own))
+        own = [
+            quiet for quiet in self.found if quiet.machine in wanted and quiet.by == by
+        ]
+        return sum(quiet.nights for quiet in own), sum(map(self._counted, own))
 
-    def _counted(self, one: Quiet) -> int:
+    def _counted(self, quiet: Quiet) -> int:
         """Its candidates, counted where they are asked for: night by night is the slow part of a scan."""
-        key = (one.line.key.number, one.by)
+        key = (quiet.line.key.number, quiet.by)
         if key not in self._candidates:
-            self._candidates[key] = _candidates(one)
+            self._candidates[key] = _candidates(quiet)
         return self._candidates[key]
 
 
@@ -80,17 +86,17 @@ def _quiet(line: Line) -> Quiet | None:
     )
 
 
-def _candidates(one: Quiet) -> int:
+def _candidates(quiet: Quiet) -> int:
     """Those of every epoch, as they were found night by night."""
-    y, se, epochs = _followed(one.line, one.by)
+    y, se, epochs = _followed(quiet.line, quiet.by)
     parts = [epochs == epoch for epoch in np.unique(epochs)]
-    found = [
+    candidates = [
         changepoints.online(
-            y[own], se[own], threshold=changepoints.CANDIDATE, inflation=one.inflation
+            y[own], se[own], threshold=changepoints.CANDIDATE, inflation=quiet.inflation
         )
         for own in parts
     ]
-    return sum(map(len, found))
+    return sum(map(len, candidates))
 
 
 def _followed(

@@ -124,7 +124,9 @@ def night_of(path: Path, given: str = "") -> Night:
             "blocks of several machines are not one night", place=str(path)
         )
     trials = usable_trials(folder, journal)
-    broken = [one for one in integrity(folder, journal) if one.severity == "hard"]
+    broken = [
+        finding for finding in integrity(folder, journal) if finding.severity == "hard"
+    ]
     if broken:
         raise RequestError(
             f"this folder is not what was measured: {broken[0].explanation}",
@@ -183,20 +185,20 @@ def epoch_of(facts: Mapping[str, str]) -> str:
 def facts_of(environment: Mapping[str, Any]) -> dict[str, str]:
     """What begins an epoch when it changes. The kernel's release is not in it: it may be what is compared."""
     host, kernel = environment.get("host", {}), environment.get("kernel", {})
-    found = {f"host.{name}": str(host[name]) for name in _HARDWARE if name in host}
-    found |= {
+    facts = {f"host.{name}": str(host[name]) for name in _HARDWARE if name in host}
+    facts |= {
         f"kernel.{name}": str(value)
         for name, value in kernel.items()
         if name.startswith("config.")
     }
-    found["fio.version"] = str(environment.get("fio", {}).get("version", ""))
+    facts["fio.version"] = str(environment.get("fio", {}).get("version", ""))
     for number, device in enumerate(environment.get("devices", ())):
-        found |= {
+        facts |= {
             f"device.{number}.{name}": str(device[name])
             for name in _DISK
             if name in device
         }
-    return found
+    return facts
 
 
 def points_of(
@@ -205,7 +207,7 @@ def points_of(
     """A point for every cell, variant and metric that has two blocks, and why others have none."""
     experiment = plan.experiment
     reference = next((one.name for one in experiment.variants if one.role), None)
-    found: list[Point] = []
+    points: list[Point] = []
     left_out: dict[str, str] = {}
     for cell in experiment.cells:
         blocks = blocks_of(trial for trial in trials if trial.cell == cell.name)
@@ -215,10 +217,10 @@ def points_of(
                 against = experiment.baseline if variant.name == PLACEBO else reference
                 point = _point(blocks, key, cell.name, variant.name, metric, against)
                 if isinstance(point, Point):
-                    found.append(point)
+                    points.append(point)
                 else:
                     left_out[f"{cell.name}, {variant.name}, {metric.name}"] = point
-    return apart(found), left_out
+    return apart(points), left_out
 
 
 def apart(points: Sequence[Point]) -> tuple[Point, ...]:

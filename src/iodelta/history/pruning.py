@@ -45,9 +45,9 @@ def _reasons(
             yield row, reason
 
 
-def prune(found: tuple[NightPruned, ...], store: Store, log: Log) -> None:
+def prune(nights: tuple[NightPruned, ...], store: Store, log: Log) -> None:
     """Take these out. The decision is in the log before the database changes: what a kill leaves, check names."""
     now = time.time()
-    log.append(*(Removed(now, night.experiment, night.reason) for night in found))
+    log.append(*(Removed(now, night.experiment, night.reason) for night in nights))
     with log.ahead():
-        store.remove([night.experiment for night in found])
+        store.remove([night.experiment for night in nights])

@@ -54,22 +54,22 @@ def logged(log: Log, processes: int = 0) -> Iterator[Night]:
     wanted = log.added().values()
     places = list(dict.fromkeys((entry.folder, entry.given) for entry in wanted))
     taken: set[Place] = set()
-    found: dict[str, Night] = {}
+    nights: dict[str, Night] = {}
     with outcomes(places, processes) as read:
         for entry in wanted:
             place = (entry.folder, entry.given)
             if place not in taken:
                 taken.add(place)
-                found |= {
+                nights |= {
                     night.identifier: named(night, log) for night in _nights(next(read))
                 }
-            if entry.identifier not in found:
+            if entry.identifier not in nights:
                 raise RequestError(
                     "this has changed since it was added",
                     place=entry.folder,
                     remedy=f"add it again, or {_PRUNE}",
                 )
-            yield found.pop(entry.identifier)
+            yield nights.pop(entry.identifier)
 
 
 @contextlib.contextmanager

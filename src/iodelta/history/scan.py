@@ -49,27 +49,28 @@ def scan(
 ) -> list[Candidate]:
     """Candidates of these series, each epoch by itself, the largest z first. Where they are a part of a history,
     ``whole`` is all of it: its placebos say how nights resemble each other."""
-    return [one.candidate for one in scanned(lines, order or Order(), whole).found]
+    return [item.candidate for item in scanned(lines, order or Order(), whole).found]
 
 
 def scanned(lines: Iterable[Line], order: Order, whole: Iterable[Line] = ()) -> Scanned:
     """Candidates and incidents of all series, each epoch by itself."""
     lines = list(lines)
     placebos = Placebos(whole or lines)
-    found: list[Found] = []
+    candidates: list[Found] = []
     gone: list[Gone] = []
     for line in lines:
         for _, points in groupby(line.points, key=lambda point: point.epoch):
             epoch = _Epoch(line, order.arranged(tuple(points)), order, placebos)
-            found += epoch.found()
+            candidates += epoch.found()
             gone += epoch.gone()
     return Scanned(
-        tuple(sorted(found, key=lambda one: _clearest(one.candidate))), tuple(gone)
+        tuple(sorted(candidates, key=lambda item: _clearest(item.candidate))),
+        tuple(gone),
     )
 
 
-def _clearest(one: Candidate) -> tuple[float, str, str, str]:
-    return -one.z, one.cell, one.variant, one.metric
+def _clearest(step: Candidate) -> tuple[float, str, str, str]:
+    return -step.z, step.cell, step.variant, step.metric
 
 
 class _Epoch:
@@ -120,16 +121,16 @@ class _Epoch:
         return [
             Gone(
                 self._line.key.number,
-                self._span(max(one.at - 1, 0), one.end - 1),
-                one.size,
+                self._span(max(incident.at - 1, 0), incident.end - 1),
+                incident.size,
             )
-            for one in self._segments.incidents
+            for incident in self._segments.incidents
         ]
 
     def _is_gone(self, step: changepoints.Step) -> bool:
         return any(
-            one.at <= step.last and step.first <= one.end
-            for one in self._segments.incidents
+            incident.at <= step.last and step.first <= incident.end
+            for incident in self._segments.incidents
         )
 
     def _resemblance(self, placebos: Placebos) -> tuple[float, int]:

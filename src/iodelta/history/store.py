@@ -158,7 +158,9 @@ class Store:
         if not identifiers:
             return
         with self.writing() as connection:
-            held = set().union(*(_take_out(connection, one) for one in identifiers))
+            held = set().union(
+                *(_take_out(connection, identifier) for identifier in identifiers)
+            )
             _drop_empty(connection, held)
 
     def experiments(self) -> list[dict[str, Any]]:
@@ -179,21 +181,21 @@ class Store:
             POINTS.c[name]
             for name in ("series", "experiment", "y", "se", "r", "r_se", "flags", "n")
         )
-        found = sa.select(
+        query = sa.select(
             EXPERIMENTS.c.t, EXPERIMENTS.c.epoch, EXPERIMENTS.c.subject, *columns
         ).select_from(joined)
         described = sa.select(SERIES).order_by(
             SERIES.c.cell, SERIES.c.variant, SERIES.c.key
         )
         if series:
-            found, described = (
-                found.where(POINTS.c.series.in_(series)),
+            query, described = (
+                query.where(POINTS.c.series.in_(series)),
                 described.where(SERIES.c.id.in_(series)),
             )
         if machine:
-            found = found.where(EXPERIMENTS.c.machine == machine)
+            query = query.where(EXPERIMENTS.c.machine == machine)
         if math.isfinite(since):
-            found = found.where(EXPERIMENTS.c.t >= since)
+            query = query.where(EXPERIMENTS.c.t >= since)
         points: dict[int, list[HistoryPoint]] = {}
         with self._reading() as connection:
             for (
@@ -208,9 +210,9 @@ class Store:
                 r_se,
                 flags,
                 n,
-            ) in connection.execute(found).all():
+            ) in connection.execute(query).all():
                 build = _build(subject)
-                one = HistoryPoint(
+                point = HistoryPoint(
                     t,
                     experiment,
                     epoch,
@@ -223,7 +225,7 @@ class Store:
                     build[2],
                     n,
                 )
-                points.setdefault(number, []).append(one)
+                points.setdefault(number, []).append(point)
             is_whole = not machine and not math.isfinite(since)
             if not is_whole and len(points) <= NAMED:
                 described = described.where(SERIES.c.id.in_(points))
@@ -250,18 +252,18 @@ class Store:
         ]
         wanted = sa.select(POINTS, *of_series, *of_experiment).select_from(joined)
         with self._reading() as connection:
-            found = connection.execute(
+            result = connection.execute(
                 wanted.where(POINTS.c.experiment.in_(identifiers))
             )
-            return [dict(row) for row in found.mappings()]
+            return [dict(row) for row in result.mappings()]
 
     def damage(self) -> str:
         """What the database says of itself; empty when it is whole."""
         if not self.is_file:
             return ""
         with self._reading() as connection:
-            said = str(connection.scalar(sa.text("PRAGMA integrity_check")))
-            return "" if said == "ok" else said
+            message = str(connection.scalar(sa.text("PRAGMA integrity_check")))
+            return "" if message == "ok" else message
 
     def close(self) -> None:
         """Let go of the file or the server."""
@@ -366,25 +368,25 @@ class Store:
         try:
             yield
         except DBAPIError as error:
-            said = (
+            message = (
                 str(error.orig).strip().splitlines()[0]
                 if str(error.orig).strip()
                 else "no reason given"
             )
             if self.is_file and self._is_full():
-                said = "the disk is full"
+                message = "the disk is full"
             raise MeasureError(
-                f"cannot use the history: {said}",
+                f"cannot use the history: {message}",
                 place=self.place,
-                remedy=self._remedy(said),
+                remedy=self._remedy(message),
             ) from error
 
-    def _remedy(self, said: str) -> str:
-        if "malformed" in said or "not a database" in said:
+    def _remedy(self, message: str) -> str:
+        if "malformed" in message or "not a database" in message:
             return "`iodelta history rebuild` makes it again from the folders"
-        if "full" in said or "No space left" in said:
+        if "full" in message or "No space left" in message:
             step = "free some space, then repeat the command"
-        elif "readonly" in said or "unable to open" in said:
+        elif "readonly" in message or "unable to open" in message:
             step = "make the file and its directory writable, then repeat the command"
         else:
             step = (
@@ -447,8 +449,8 @@ def _begin(connection: sa.Connection) -> None:
 @functools.lru_cache(maxsize=1 << 14)
 def _build(subject: str) -> tuple[str, str, str]:
     """Commit, name and repository of a build."""
-    found = msgspec.json.decode(subject)
-    return found.get("commit", ""), found.get("describe", ""), found.get("repo", "")
+    fields = msgspec.json.decode(subject)
+    return fields.get("commit", ""), fields.get("describe", ""), fields.get("repo", "")
 
 
 @functools.lru_cache(maxsize=1 << 8)

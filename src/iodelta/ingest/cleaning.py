@@ -79,16 +79,16 @@ def lines(data: bytes) -> list[Line]:
     A carriage return begins a new line with the same number: what a terminal would have overwritten is kept.
     """
     numbers: list[int] = []
-    found: list[str] = []
+    texts: list[str] = []
     tabbed: list[str] = []
     for number, raw in escaped.opened(_unfolded(_decoded(data))):
         for part in raw.split("\r") if "\r" in raw else (raw,):
             plain = _plain(part)
             if plain or (not part.strip() and "\r" not in raw):
                 numbers.append(number)
-                found.append(plain)
+                texts.append(plain)
                 tabbed.append(_plain(part, tab="\t") if "\t" in part else "")
-    return list(map(Line, numbers, prefixes.without(found), tabbed))
+    return list(map(Line, numbers, prefixes.without(texts), tabbed))
 
 
 def _unfolded(text: str) -> Iterator[tuple[int, str]]:
@@ -116,12 +116,12 @@ def _decoded(data: bytes) -> str:
     return markup.plain(text)
 
 
-def _of_base64(found: re.Match[str]) -> str:
+def _of_base64(match: re.Match[str]) -> str:
     """The text of a mail that was sent as base64; what is none is left."""
     try:
-        return binascii.a2b_base64(found[0]).decode("utf-8", "replace")
+        return binascii.a2b_base64(match[0]).decode("utf-8", "replace")
     except ValueError:
-        return found[0]
+        return match[0]
 
 
 def _plain(text: str, tab: str = "    ") -> str:
@@ -140,7 +140,7 @@ def _plain(text: str, tab: str = "    ") -> str:
 
 def _typed(text: str) -> str:
     """As fio writes it: without typeset quotes and full-width letters; what stands in a string keeps its quotes."""
-    text = _WIDE_MARKS.sub(lambda found: _MARKS[found[0][0]], text)
+    text = _WIDE_MARKS.sub(lambda match: _MARKS[match[0][0]], text)
     if '"' in text:
         return text.translate(
             {
@@ -158,7 +158,7 @@ def _unquoted(text: str) -> str:
         return text
     raw = re.sub(
         rb"=([0-9A-F]{2})",
-        lambda found: bytes([int(found[1], 16)]),
+        lambda match: bytes([int(match[1], 16)]),
         text.encode("utf-8", "replace"),
     )
     return raw.decode("utf-8", "replace")

@@ -21,10 +21,10 @@ def command_options(said: Sequence[str]) -> dict[str, str]:
     """
     lines = said[-_LOOK_BACK:]
     for at in range(len(lines) - 1, -1, -1):
-        found = _COMMAND.search(lines[at][:4000]) if "fio" in lines[at] else None
-        if found is None or "--" not in lines[at] + "".join(lines[at + 1 : at + 3]):
+        command = _COMMAND.search(lines[at][:4000]) if "fio" in lines[at] else None
+        if command is None or "--" not in lines[at] + "".join(lines[at + 1 : at + 3]):
             continue
-        text = found[1].strip()
+        text = command[1].strip()
         for more in lines[at + 1 : at + 30]:
             if not (text.endswith("\\") or more.lstrip().startswith("--")):
                 break
@@ -58,8 +58,8 @@ def agrees(command: Mapping[str, str], banner: Mapping[str, str]) -> bool:
     """Whether a command line can be that of a job with this banner."""
     given = {canonical(name): value for name, value in command.items()}
     for name in ("rw", "ioengine", "iodepth"):
-        one, other = given.get(name, ""), banner.get(name, "")
-        one = _SAME.get(one.partition(":")[0], one.partition(":")[0])
-        if one and other and one != other:
+        first, other = given.get(name, ""), banner.get(name, "")
+        first = _SAME.get(first.partition(":")[0], first.partition(":")[0])
+        if first and other and first != other:
             return False
     return True

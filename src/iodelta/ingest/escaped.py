@@ -50,10 +50,10 @@ def _unescaped(raw: str) -> list[str]:
     return _ESCAPES[opening[0] if opening else '"'].sub(_meant, raw).splitlines()
 
 
-def _meant(found: re.Match[str]) -> str:
-    if found[1]:
-        return chr(int(found[1], 16))
-    return _MEANT.get(found[2], found[2]) if found[2] else "\n"
+def _meant(match: re.Match[str]) -> str:
+    if match[1]:
+        return chr(int(match[1], 16))
+    return _MEANT.get(match[2], match[2]) if match[2] else "\n"
 
 
 def _decoded(string: str) -> list[str]:

@@ -37,22 +37,22 @@ def hinted(text: str) -> bool:
 
 def runs(lines: Sequence[Line], file: str) -> list[Run]:
     """A run for each such line; its name is what stands before it, or above it."""
-    found: list[Run] = []
+    reports: list[Run] = []
     for index, line in enumerate(lines):
-        if len(found) == MOST or not hinted(line.text[:1000]):
+        if len(reports) == MOST or not hinted(line.text[:1000]):
             continue
         text, place = line.text[:1000], Place(file, line.number)
         match = _RATE.search(text) or _GROUP.search(text)
         if match is None:
-            found += _paired(lines, index, text, place)
+            reports += _paired(lines, index, text, place)
             continue
         direction = (
             _rates(match[1]) if match.re is _RATE else _group(text[match.start() :])
         )
         if direction is not None:
             name = _name(text[: match.start()]) or _above(lines, index)
-            found.append(_run(place, name, direction))
-    return found
+            reports.append(_run(place, name, direction))
+    return reports
 
 
 def _paired(lines: Sequence[Line], index: int, text: str, place: Place) -> list[Run]:

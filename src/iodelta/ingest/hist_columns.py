@@ -86,7 +86,7 @@ def _quantiles(counts: Ints, coarse: int) -> list[float]:
     reached = np.cumsum(counts)
     if not reached[-1]:
         return [np.nan] * len(POINTS)
-    found = []
+    edges = []
     for point in POINTS:
         rank = point * float(reached[-1])
         place = int(np.searchsorted(reached, rank))
@@ -94,7 +94,7 @@ def _quantiles(counts: Ints, coarse: int) -> list[float]:
             bin_edges(place << coarse)[0],
             bin_edges(((place + 1) << coarse) - 1)[1],
         )
-        found.append(
+        edges.append(
             high - (high - low) * (float(reached[place]) - rank) / float(counts[place])
         )
-    return found
+    return edges

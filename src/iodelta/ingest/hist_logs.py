@@ -148,19 +148,19 @@ def _rows(block: bytes, width: int) -> tuple[Ints, int, int]:
     them, and how many other rows there are."""
     rows = [row for row in block.replace(b"\r\n", b"\n").split(b"\n") if row.strip()]
     before, after = _zeros(rows, width)
-    found, lost = (
+    table, lost = (
         matrix(b"\n".join(_without(rows, before, after)), 3 + width - before - after),
         0,
     )
-    if found is None:
+    if table is None:
         parts = [part for row in rows if (part := matrix(row, width + 3)) is not None]
-        found, lost = (
+        table, lost = (
             np.concatenate([np.zeros((0, width + 3), dtype=np.int64), *parts]),
             len(rows) - len(parts),
         )
         before = 0
-    sound = found[(found[:, 1] < len(_KINDS)) & (found[:, 0] < _MOST)]
-    return sound, before, lost + len(found) - len(sound)
+    sound = table[(table[:, 1] < len(_KINDS)) & (table[:, 0] < _MOST)]
+    return sound, before, lost + len(table) - len(sound)
 
 
 def _zeros(rows: Sequence[bytes], width: int) -> tuple[int, int]:
@@ -181,8 +181,8 @@ def _zeros(rows: Sequence[bytes], width: int) -> tuple[int, int]:
 
 
 def _count(zeros: re.Pattern[bytes], text: bytes, at: int) -> int:
-    found = zeros.match(text, at)
-    return len(found[0]) // 3 if found else 0
+    run = zeros.match(text, at)
+    return len(run[0]) // 3 if run else 0
 
 
 def _without(rows: Sequence[bytes], before: int, after: int) -> Iterator[bytes]:

@@ -78,12 +78,12 @@ class _Block:
 
 def outputs(lines: Sequence[Line], used: bytearray, file: str) -> list[Run | Refusal]:
     """Every t/io_uring output among ``lines``; their indexes are marked in ``used``."""
-    found = _Outputs()
+    collector = _Outputs()
     for index, line in enumerate(lines):
         text = " ".join(line.text[:2000].split())
-        if text and not used[index] and found.take(line.number, text):
+        if text and not used[index] and collector.take(line.number, text):
             used[index] = 1
-    runs = (_run(block, Place(file, block.number)) for block in found.blocks)
+    runs = (_run(block, Place(file, block.number)) for block in collector.blocks)
     return [run for run in runs if run is not None]
 
 
@@ -125,13 +125,13 @@ class _Outputs:
 
 def _command(switches: str, rest: str) -> dict[str, str]:
     """The switches of a command line, by fio's names where it has one."""
-    found = {
+    options = {
         _NAMES.get(letter, f"-{letter}"): value
         for letter, value in _SWITCH.findall(switches)
     }
     if rest.strip():
-        found["filename"] = rest.strip()
-    return found
+        options["filename"] = rest.strip()
+    return options
 
 
 def _run(block: _Block, place: Place) -> Run | Refusal | None:
@@ -208,9 +208,9 @@ def _lasted(block: _Block) -> int:
 
 def _block_size(block: _Block) -> int | None:
     """As told by the command line, else the one that makes every line's BW its IOPS; None without a BW."""
-    told = block.options.get("bs", "")
-    if told.isdigit() and 0 < int(told) <= _BLOCKS[-1]:
-        return int(told)
+    text = block.options.get("bs", "")
+    if text.isdigit() and 0 < int(text) <= _BLOCKS[-1]:
+        return int(text)
     if any(second.mib is None for second in block.seconds):
         return None
     possible = [size for size in _BLOCKS if _fits(block, size)]
@@ -223,26 +223,26 @@ def _fits(block: _Block, size: int) -> bool:
 
 def _options(block: _Block, size: int | None) -> dict[str, str]:
     """What the header says, by the names of fio's job options where there is one."""
-    told = dict(block.options)
+    given = dict(block.options)
     options = {
-        "rw": "read" if told.pop("-R", "1") == "0" else "randread",
-        "ioengine": told.pop("Engine", "io_uring"),
+        "rw": "read" if given.pop("-R", "1") == "0" else "randread",
+        "ioengine": given.pop("Engine", "io_uring"),
     }
-    depth = told.pop("QD", None)
+    depth = given.pop("QD", None)
     if depth is not None:
-        told["iodepth"] = depth
-    if "buffered" in told:  # passthrough has no page cache whatever -O says
+        given["iodepth"] = depth
+    if "buffered" in given:  # passthrough has no page cache whatever -O says
         options["direct"] = (
-            "1" if told["buffered"] == "0" or told.get("-u") == "1" else "0"
+            "1" if given["buffered"] == "0" or given.get("-u") == "1" else "0"
         )
     if size:
         options["bs"] = str(size)
     if block.submitters:
         options["numjobs"] = str(len(block.submitters))
-    if "file" in told:
-        options["filename"] = told.pop("file")
+    if "file" in given:
+        options["filename"] = given.pop("file")
     return options | {
-        name: value for name, value in told.items() if name not in ("bs", "numjobs")
+        name: value for name, value in given.items() if name not in ("bs", "numjobs")
     }
 
 

@@ -35,8 +35,10 @@ def in_bytes(data: bytes, file: str) -> tuple[list[Report], bytes]:
         if not runs:
             continue
         line += data.count(b"\n", end, start)
-        said = (spoken.text for spoken in lines(data[max(end, start - _SAID) : start]))
-        reports.append(_with(runs, remarks(said, file), line - 1))
+        messages = (
+            spoken.text for spoken in lines(data[max(end, start - _SAID) : start])
+        )
+        reports.append(_with(runs, remarks(messages, file), line - 1))
         ends = text.count(b"\n")
         rest += [data[end:start], b"\n" * ends]
         end, line = span.end, line + ends
@@ -56,8 +58,8 @@ def in_lines(cleaned: Sequence[Line], used: bytearray, file: str) -> list[Report
         findings = remarks((line.text for line in cleaned[said_from:first]), file)
         said_from = last + 1
         used[first : last + 1] = b"\1" * (last + 1 - first)
-        found = json_report.read_document(data, start, span, Place(file, first + 1))
-        reports.append(_with(found, findings, 0, numbers))
+        runs = json_report.read_document(data, start, span, Place(file, first + 1))
+        reports.append(_with(runs, findings, 0, numbers))
     return [report for report in reports if report]
 
 

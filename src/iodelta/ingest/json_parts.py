@@ -43,11 +43,13 @@ def disks_of(raw: Sequence[RawDisk]) -> tuple[tuple[str, Disk], ...]:
     """Host and disk of each; the members of a stacked device follow it."""
     stacked = [number for number, disk in enumerate(raw) if disk.aggr_util is not None]
     first = min(stacked, default=len(raw))
-    found = (
+    disks = (
         (disk, _disk(disk, member=number > first and number not in stacked))
         for number, disk in enumerate(raw)
     )
-    return tuple((disk.hostname, one) for disk, one in found if one is not None)
+    return tuple(
+        (disk.hostname, one_disk) for disk, one_disk in disks if one_disk is not None
+    )
 
 
 def _disk(raw: RawDisk, *, member: bool) -> Disk | None:
@@ -108,9 +110,9 @@ def priorities_of(kind: Kind, raw: RawDirection) -> Iterator[Priority]:
         ("low", raw.clat_low_prio or raw.lat_low_prio),
     ]
     for name, part in named:
-        found = latency(part, 0)
-        if found is not None:
-            yield Priority(kind, clean(name), found)
+        times = latency(part, 0)
+        if times is not None:
+            yield Priority(kind, clean(name), times)
 
 
 def printed(value: float | None, unit: str, half: float) -> Quantity:

@@ -68,7 +68,7 @@ def documents(data: bytes) -> list[tuple[int, Extent]]:
 
     Where there is none, of every job that has lost its document. No more than ``MOST_DOCUMENTS``.
     """
-    heads = [found.start() for found in islice(_USUAL.finditer(data), MOST_DOCUMENTS)]
+    heads = [match.start() for match in islice(_USUAL.finditer(data), MOST_DOCUMENTS)]
     if len(heads) < min(
         sum(data.count(key) for key in (b'"jobs"', b'"client_stats"')), MOST_DOCUMENTS
     ):
@@ -78,11 +78,11 @@ def documents(data: bytes) -> list[tuple[int, Extent]]:
     starts = sorted(set(heads))[:MOST_DOCUMENTS]
     if not starts:
         return []
-    found = (
+    spans = (
         (start, extent(data, start, limit))
         for start, limit in zip(starts, [*starts[1:], len(data)], strict=True)
     )
-    return [(start, span) for start, span in found if span is not None]
+    return [(start, span) for start, span in spans if span is not None]
 
 
 def read_document(
@@ -164,7 +164,11 @@ def _places(data: bytes, place: Place, jobs: int) -> Iterator[Place]:
         at = [next((first for key in keys if (first := data.find(key)) >= 0), 0)]
     else:
         at = next(
-            (found for key in keys if len(found := _all(key, data, jobs + 1)) == jobs),
+            (
+                places
+                for key in keys
+                if len(places := _all(key, data, jobs + 1)) == jobs
+            ),
             [0] * jobs,
         )
     line, before = place.line, 0
@@ -177,8 +181,8 @@ def _places(data: bytes, place: Place, jobs: int) -> Iterator[Place]:
 def _all(key: bytes, data: bytes, most: int) -> list[int]:
     """Offsets of the first ``most`` occurrences."""
     at: list[int] = []
-    while len(at) < most and (found := data.find(key, at[-1] + 1 if at else 0)) >= 0:
-        at.append(found)
+    while len(at) < most and (place := data.find(key, at[-1] + 1 if at else 0)) >= 0:
+        at.append(place)
     return at
 
 

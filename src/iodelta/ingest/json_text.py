@@ -48,8 +48,8 @@ def extent(data: bytes, start: int, limit: int) -> Extent | None:
     """
     stack: list[bytes] = []
     last = Extent(start, b"{")
-    for found in _TOKEN.finditer(data, start, limit):
-        token = found[0]
+    for match in _TOKEN.finditer(data, start, limit):
+        token = match[0]
         if token in _CLOSER:
             stack.append(token)
             if len(stack) > DEEPEST:
@@ -57,7 +57,7 @@ def extent(data: bytes, start: int, limit: int) -> Extent | None:
         elif token in _OPENER:
             if not stack or stack.pop() != _OPENER[token]:
                 return None
-            last = Extent(found.end(), b"".join(stack))
+            last = Extent(match.end(), b"".join(stack))
             if not stack:
                 return last
     return last if last.end > start else None
@@ -65,7 +65,7 @@ def extent(data: bytes, start: int, limit: int) -> Extent | None:
 
 def holders(data: bytes, keys: Sequence[bytes]) -> list[int]:
     """Offsets of the ``{`` of the objects that have one of ``keys``, whatever is around them; sorted."""
-    found: set[int] = set()
+    starts: set[int] = set()
     stack: list[int] = []
     for match in _TOKEN.finditer(data):
         token = match[0]
@@ -76,8 +76,8 @@ def holders(data: bytes, keys: Sequence[bytes]) -> list[int]:
             if stack and data[stack[-1]] == _OPENER[token][0]:
                 stack.pop()
         elif token in keys and stack and data[stack[-1]] == ord("{"):
-            found.add(stack[-1])
-    return sorted(found)
+            starts.add(stack[-1])
+    return sorted(starts)
 
 
 def closed(data: bytes, start: int, span: Extent) -> bytes:
@@ -118,8 +118,8 @@ def lenient(kind: type[T], value: Any) -> tuple[T, int]:
     What ``kind`` leaves undecoded is integers by name.
     """
     lost = [0]
-    found = _fit(kind, value, lost)
-    return (kind() if found is _LOST else found), lost[0]
+    fitted = _fit(kind, value, lost)
+    return (kind() if fitted is _LOST else fitted), lost[0]
 
 
 _LOST = object()

@@ -23,17 +23,17 @@ def summaries(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Ru
 
     kbench measures IOPS, bandwidth and latency one after the other, with other block sizes: they are no one run's.
     """
-    found = _Summaries(file)
+    collector = _Summaries(file)
     for index, line in enumerate(lines):
         text = line.text.strip()
         if (
             text
             and not used[index]
             and len(text) <= 200
-            and found.take(line.number, text)
+            and collector.take(line.number, text)
         ):
             used[index] = 1
-    return found.end()
+    return collector.end()
 
 
 class _Summaries:

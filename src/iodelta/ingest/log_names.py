@@ -14,14 +14,14 @@ _KIND = re.compile(r"_(?:bw|iops|slat|clat|lat|clat_hist)(?=(?:\.\d{1,6})?\.log)
 
 def what(name: str) -> Logged | None:
     """What a log of this name holds: fio says it nowhere else."""
-    found = _NAME.findall(name.rpartition("/")[2])
-    return found[-1] if found else None
+    kinds = _NAME.findall(name.rpartition("/")[2])
+    return kinds[-1] if kinds else None
 
 
 def number_of(name: str) -> str:
     """The number of the job, counted over the clones of all sections; empty where logs are not kept apart."""
-    found = _NUMBER.search(name)
-    return found[1] if found else ""
+    number = _NUMBER.search(name)
+    return number[1] if number else ""
 
 
 def jobname(name: str) -> str:
@@ -34,5 +34,5 @@ def jobname(name: str) -> str:
 
 def without_kind(name: str) -> str | None:
     """The same for all logs of one job; None for a name that is not a log's."""
-    found, changes = _KIND.subn("", name)
-    return found if changes else None
+    stem, changes = _KIND.subn("", name)
+    return stem if changes else None

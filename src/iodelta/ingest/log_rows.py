@@ -279,10 +279,10 @@ def matrix(rows: bytes, columns: int) -> Ints | None:
             return None
     if len(numbers) % (columns + 1):
         return None
-    found = numbers.reshape(-1, columns + 1)
+    table = numbers.reshape(-1, columns + 1)
     return (
-        found[:, :-1]
-        if (found[:, -1] == -1).all() and (found[:, :-1] >= 0).all()
+        table[:, :-1]
+        if (table[:, -1] == -1).all() and (table[:, :-1] >= 0).all()
         else None
     )
 

@@ -157,17 +157,17 @@ class Summary:
         if (
             len(windows) < len(self._sides)
             or self._per_io
-            or any(found.close() > 0.05 for found in windows)
+            or any(window.close() > 0.05 for window in windows)
         ):
             return "single"
-        by_value = 1.024 * sum(found.area_by_io() for found in windows)
+        by_value = 1.024 * sum(window.area_by_io() for window in windows)
         if by_value <= _AGREE * sum(side.bytes for side in self._sides.values()):
             return "single"
         if self._columns > 4:
             return "unclear"  # the fifth is an offset of 0, as averages have it, or a priority
         return (
             "averages"
-            if min(found.narrowest() for found in windows) >= _USUAL_WINDOW
+            if min(window.narrowest() for window in windows) >= _USUAL_WINDOW
             else "unclear"
         )
 
@@ -326,9 +326,9 @@ class Summary:
     ) -> dict[str, tuple[float, ...]]:
         """Per second: sums of single I/Os, or means of the windows that end in it, nothing counted as zero."""
         seconds = len(side.counts)
-        found: dict[str, tuple[float, ...]] = {}
+        series: dict[str, tuple[float, ...]] = {}
         if rows == "single":
-            found[f"{kind}.iops"] = tuple(side.counts.astype(float).tolist())
+            series[f"{kind}.iops"] = tuple(side.counts.astype(float).tolist())
         if self._of.endswith("lat"):
             means = np.divide(
                 side.sums,
@@ -336,7 +336,7 @@ class Summary:
                 out=np.full(seconds, np.nan),
                 where=side.counts > 0,
             )
-            found[f"{kind}.{self._of}"] = tuple((means * scale).tolist())
+            series[f"{kind}.{self._of}"] = tuple((means * scale).tolist())
         elif (
             rows == "averages"
             and side.windows
@@ -345,8 +345,8 @@ class Summary:
         ):
             window = self._area(side.windows, version).value / side.total
             values = side.sums * (window / 1000) * (1024 if self._of == "bw" else 1)
-            found[f"{kind}.{self._of}"] = tuple(values.tolist())
-        return found
+            series[f"{kind}.{self._of}"] = tuple(values.tolist())
+        return series
 
 
 def _over(amount: float, span: int, unit: str) -> Quantity:
@@ -373,17 +373,17 @@ def percentiles(
     total = np.cumsum(counts)
     if not len(total) or not total[-1]:
         return {}
-    found = {}
+    quantiles = {}
     for percent in _PERCENTS:
         index = int(np.searchsorted(total, percent / 100 * float(total[-1])))
         low, high = edges[index]
         most = (
             high * scales[1] if index < len(edges) - 1 else math.inf
         )  # the last bin takes all that is longer
-        found[float(percent)] = Quantity(
+        quantiles[float(percent)] = Quantity(
             (low + high) / 2 * scales[0], low * scales[0], most, "ns"
         )
-    return found
+    return quantiles
 
 
 def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:

@@ -33,7 +33,7 @@ _LOOK = 1_000_000
 def plain(text: str) -> str:
     """``text`` without entities and tags; a line end that only markup made is a carriage return."""
     if _TAG.search(text, 0, _LOOK):
-        text = _HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), text)
+        text = _HIDDEN.sub(lambda match: "\n" * match[0].count("\n"), text)
         text = "".join(_tables(text))
         text = _TAG.sub(
             "", _BREAK.sub(lambda found: "\n" if "\n" in found[0] else "\r", text)
@@ -48,18 +48,18 @@ def plain(text: str) -> str:
 def _tables(text: str) -> Iterator[str]:
     """The parts of ``text``, tables with rows as Markdown has them; the line ends inside them follow the table."""
     end = begin = 0
-    for found in _TABLE.finditer(text):
-        if not found[1]:
-            begin = found.end()
+    for match in _TABLE.finditer(text):
+        if not match[1]:
+            begin = match.end()
         elif begin > end:
             yield text[end:begin]
-            lines = " ".join(text[begin : found.start()].split())
+            lines = " ".join(text[begin : match.start()].split())
             yield (
                 "\r"
                 + "\r".join(_rows(lines))
-                + "\n" * text.count("\n", begin, found.start())
+                + "\n" * text.count("\n", begin, match.start())
             )
-            end = found.start()
+            end = match.start()
     yield text[end:]
 
 

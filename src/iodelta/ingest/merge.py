@@ -268,7 +268,9 @@ def over_files(runs: Sequence[Run]) -> list[Run]:
             alike.append(len(kept))
             kept.append(run)
             continue
-        best, other = sorted((kept[at], run), key=lambda one: _RANK.get(one.format, 9))
+        best, other = sorted(
+            (kept[at], run), key=lambda kind: _RANK.get(kind.format, 9)
+        )
         text = (
             f"the same run is in {other.place.file} as {other.format}: it counts once"
         )

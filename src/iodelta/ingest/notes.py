@@ -48,13 +48,13 @@ _REMARKS: tuple[tuple[str, re.Pattern[str], Severity, str], ...] = (
 )
 
 
-def remarks(said: Iterable[str], place: str) -> tuple[Finding, ...]:
+def remarks(messages: Iterable[str], place: str) -> tuple[Finding, ...]:
     """Findings from the lines around a report; each kind once, with the words of fio."""
-    found: dict[str, Finding] = {}
-    for line in said:
+    findings: dict[str, Finding] = {}
+    for line in messages:
         for rule, pattern, severity, meaning in _REMARKS:
-            if rule not in found and pattern.search(line[:1000]):
-                found[rule] = Finding(
+            if rule not in findings and pattern.search(line[:1000]):
+                findings[rule] = Finding(
                     rule, severity, place, f"{meaning}: {clean(line.strip()[:200])}"
                 )
-    return tuple(found.values())
+    return tuple(findings.values())

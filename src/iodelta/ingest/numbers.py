@@ -38,8 +38,8 @@ class Printed(NamedTuple):
 
 def version_of(text: str | None) -> Version | None:
     """``3.33`` or ``fio-2.2.10-5-gabc`` as (3, 33) or (2, 2); None when it says nothing."""
-    found = re.match(r"(?:fio-)?(\d{1,3})\.(\d{1,3})", text or "")
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.match(r"(?:fio-)?(\d{1,3})\.(\d{1,3})", text or "")
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def num2str(
@@ -51,14 +51,14 @@ def num2str(
     integer before. Three kinds of fraction: up to 2.19 its digits mean nothing (1023/1024 prints as ".2"), 2.20 to
     3.25 lose a carry (10,970 prints as "10.0k"), later ones round. All drop what divisions before the last left over.
     """
-    found = _NUM.fullmatch(text.strip())
-    if found is None:
+    match = _NUM.fullmatch(text.strip())
+    if match is None:
         return None
     whole, digits, prefix, binary = (
-        int(found[1]),
-        found[2] or "",
-        found[3].upper(),
-        found[4],
+        int(match[1]),
+        match[2] or "",
+        match[3].upper(),
+        match[4],
     )
     if whole > COUNT_MAX:
         return None
@@ -111,11 +111,11 @@ def _rounded(
 
 def decimals(text: str) -> Printed | None:
     """A plain number with its decimals: half a unit of the last place to either side; None when it is none."""
-    found = re.fullmatch(r"[+-]?\d{1,20}(?:\.(\d{1,20}))?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"[+-]?\d{1,20}(?:\.(\d{1,20}))?", text.strip())
+    if match is None:
         return None
-    value = float(found[0])
-    half = 0.5 / 10 ** len(found[1] or "")
+    value = float(match[0])
+    half = 0.5 / 10 ** len(match[1] or "")
     return Printed(value, value - half, value + half)
 
 
@@ -124,26 +124,26 @@ def size(text: str, kilo: int = 1024) -> int | None:
 
     ``kilo`` is the step of its prefixes: 1024 unless the job says kb_base=1000.
     """
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
         return None
     value = (
-        float(f"{found[1]}.{found[2] or 0}") * float(kilo) ** _PREFIX[found[3].upper()]
+        float(f"{match[1]}.{match[2] or 0}") * float(kilo) ** _PREFIX[match[3].upper()]
     )
     return int(value) if value < COUNT_MAX else None
 
 
 def seconds(text: str) -> float | None:
     """Seconds in fio's own spelling of a time (``30``, ``30s``, ``5m``, ``500ms``); None if it is none."""
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"(\d{1,15})\s?(us|usec|ms|msec|s|sec|m|min|h|hr|d)?", text.strip().lower()
     )
-    if found is None:
+    if match is None:
         return None
     scale = {"u": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
-    unit = found[2] or "s"
+    unit = match[2] or "s"
     return (
-        int(found[1])
+        int(match[1])
         * scale["u" if unit[0] == "u" else "ms" if unit.startswith("ms") else unit[0]]
     )
 
@@ -172,9 +172,12 @@ def percentile(
         readings.append((step, 1))
     if nanoseconds is not True:
         readings.append((max(step // 1000, 1), 1000 if step > 1 else 1))
-    found = [_shortened(value, divided, scale, up) for divided, scale in readings]
+    quantities = [_shortened(value, divided, scale, up) for divided, scale in readings]
     return Quantity(
-        found[0].value, min(q.low for q in found), max(q.high for q in found), "ns"
+        quantities[0].value,
+        min(q.low for q in quantities),
+        max(q.high for q in quantities),
+        "ns",
     )
 
 

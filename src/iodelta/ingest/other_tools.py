@@ -133,22 +133,22 @@ _DBENCH = re.compile(
 
 def refused(text: str, lines: Sequence[Line], file: str) -> list[Refusal]:
     """A refusal for each tool whose results are in ``text`` and cannot be read."""
-    found: dict[str, Refusal] = {}
+    refusals: dict[str, Refusal] = {}
     if not any(hint in text for hint in _HINTS):
         return []
     for line in lines:
         for name, pattern, remedy in _REFUSED:
-            if name not in found and pattern.search(line.text[:_LONGEST]):
+            if name not in refusals and pattern.search(line.text[:_LONGEST]):
                 words = f"results of {name}, which are not read: {remedy}"
-                found[name] = Refusal(Place(file, line.number), words)
-    return list(found.values())
+                refusals[name] = Refusal(Place(file, line.number), words)
+    return list(refusals.values())
 
 
 def results(
     lines: Sequence[Line], used: bytearray, file: str
 ) -> list[list[Run | Refusal]]:
     """The runs of elbencho and dbench; the indexes of their lines are marked in ``used``."""
-    found: list[list[Run | Refusal]] = []
+    tables: list[list[Run | Refusal]] = []
     index = 0
     while index < len(lines):
         text = lines[index].text
@@ -165,10 +165,10 @@ def results(
         else:
             index += 1
             continue
-        found.append(rows)
+        tables.append(rows)
         used[index:end] = b"\1" * (end - index)
         index = end
-    return [rows for rows in found if rows]
+    return [rows for rows in tables if rows]
 
 
 def _elbencho_csv(
@@ -307,33 +307,33 @@ def _elbencho_text(
 
 def _milliseconds(text: str) -> str:
     """Of ``11.559s``, ``30m0.279s``, ``1h2m3.400s``; nothing of another text."""
-    found = _ELAPSED.fullmatch(text)
-    if found is None:
+    match = _ELAPSED.fullmatch(text)
+    if match is None:
         return ""
-    units = zip(found.groups(), (86_400_000, 3_600_000, 60_000, 1000, 1), strict=True)
+    units = zip(match.groups(), (86_400_000, 3_600_000, 60_000, 1000, 1), strict=True)
     return str(round(sum(float(part) * unit for part, unit in units if part)))
 
 
 def _microseconds(text: str) -> str:
     """Only a number of whole microseconds: ``1.66ms`` is rounded, and says no more than the CSV does."""
-    found = _TIME.fullmatch(text)
+    match = _TIME.fullmatch(text)
     return (
-        found[1]
-        if found is not None and found[2] in (None, "us") and "." not in found[1]
+        match[1]
+        if match is not None and match[2] in (None, "us") and "." not in match[1]
         else ""
     )
 
 
-def _dbench(found: re.Match[str], place: Place) -> Run:
+def _dbench(match: re.Match[str], place: Place) -> Run:
     """Its megabytes are of a million bytes, of reads and writes together."""
-    speed = decimals(found[1])
+    speed = decimals(match[1])
     bandwidth = unknown("B/s") if speed is None else speed.quantity("B/s", 1e6)
-    clients = int(found[3] or found[4])
+    clients = int(match[3] or match[4])
     labels = {"clients": str(clients)} | (
-        {"mode": found[2].strip(" ()")} if found[2] else {}
+        {"mode": match[2].strip(" ()")} if match[2] else {}
     )
-    if found[5]:
-        labels["max latency of an operation (ms)"] = found[5]
+    if match[5]:
+        labels["max latency of an operation (ms)"] = match[5]
     return Run(
         place=place,
         format="table",

@@ -33,9 +33,9 @@ def whole(head: bytes) -> bool:
 
 def refused(text: str, lines: Sequence[Line], file: str) -> list[Refusal]:
     """A refusal where ``text``, which consists of ``lines``, holds a table of such a report."""
-    found = _MARK.search(text) or (_BETTER.search(text) if "iodelta " in text else None)
-    if not found:
+    match = _MARK.search(text) or (_BETTER.search(text) if "iodelta " in text else None)
+    if not match:
         return []
     return [
-        Refusal(Place(file, lines[text.count("\n", 0, found.start())].number), REMEDY)
+        Refusal(Place(file, lines[text.count("\n", 0, match.start())].number), REMEDY)
     ]

@@ -241,18 +241,18 @@ def _are_iops(before: str, match: re.Match[str]) -> bool:
 def rows(text: str, file: str) -> tuple[Run, ...]:
     """Rows of a table that was written as a list: a heading for each row, ``RR: 780 MB/s - RW: 754 MB/s`` below it; the
     two sides of changes; and, where there is no such number, the effects that are stated in percent."""
-    found = (*listed(text, file), *_sides(text, file))
-    return found or tuple(_effects(text, file))
+    runs = (*listed(text, file), *_sides(text, file))
+    return runs or tuple(_effects(text, file))
 
 
-def unread(text: str, found: Sequence[Run]) -> list[int]:
+def unread(text: str, runs: Sequence[Run]) -> list[int]:
     """The numbers of lines with a rate that is in nothing that was ``found``."""
     lines = text[:LONGEST].split("\n")
-    said = {
+    places = {
         (run.place.line - 1, run.labels.get("cell", ""), "setting" in run.labels)
-        for run in found
+        for run in runs
     }
-    for at, words, is_listed in sorted(said):
+    for at, words, is_listed in sorted(places):
         whole = words and words in lines[at]
         lines[at] = lines[at].replace(words, "") if whole else ""
         if not whole and not is_listed and at + 1 < len(lines):
@@ -287,11 +287,11 @@ def _in(quantity: Quantity, unit: str) -> Quantity:
 def _listed_rates(words: str) -> Iterator[tuple[Kind, Quantity, Quantity | None]]:
     """The bandwidths that a line lists by direction, with the IOPS beside them; the last of those with one name."""
     rates = {}
-    for found in _LISTED.finditer(words):
-        name, *first = found.groups()
-        beside = _BESIDE.match(words, found.end())
+    for match in _LISTED.finditer(words):
+        name, *first = match.groups()
+        beside = _BESIDE.match(words, match.end())
         both = (_quantity(*first), _quantity(*beside.groups()) if beside else None)
-        by_unit = {one.unit: one for one in both if one is not None}
+        by_unit = {quantity.unit: quantity for quantity in both if quantity is not None}
         if both[0] is not None:
             rates[name] = by_unit
     for name, by_unit in rates.items():
@@ -335,7 +335,7 @@ def listed(text: str, file: str) -> Iterator[Run]:
 
 
 def _of_both(
-    found: re.Match[str],
+    match: re.Match[str],
     words: str,
     directions: tuple[Direction, ...],
     titles: tuple[str, str],
@@ -344,8 +344,8 @@ def _of_both(
     """The run of a line with the numbers of both directions, below its table's title and its own."""
     case, heading = titles
     labels = {"setting": clean(heading or case)} if heading or case else {}
-    asked = facts({}, found["names"].replace("/", " / "))
-    pattern = found["names"].lower()
+    asked = facts({}, match["names"].replace("/", " / "))
+    pattern = match["names"].lower()
     return Run(
         place=place,
         format="table",
@@ -371,15 +371,15 @@ def _kind(name: str) -> Kind | None:
     return "write" if name.upper() in ("RW", "WRITE", "W") else None
 
 
-def _pair(found: re.Match[str]) -> tuple[Direction, ...]:
+def _pair(match: re.Match[str]) -> tuple[Direction, ...]:
     """Both directions of ``Read/Write: 536 / 512 MiB/s``; nothing where they have no unit or not the same."""
-    _, _, _, *numbers = found.groups()
+    _, _, _, *numbers = match.groups()
     first, second = numbers[:3], numbers[3:]
     if not first[2] and second[2]:
         first = [first[0], first[1] or second[1], second[2]]
     quantities = [_quantity(*first), _quantity(*second)]
-    named = column(found["names"].strip())
-    kinds = [_kind(found["first"]), _kind(found["second"])]
+    named = column(match["names"].strip())
+    kinds = [_kind(match["first"]), _kind(match["second"])]
     if kinds[0] == kinds[1]:
         return ()
     directions = [
@@ -477,10 +477,10 @@ def _sides(text: str, file: str) -> Iterator[Run]:
             )
 
 
-def _is_alike(one: Change, other: Change) -> bool:
+def _is_alike(first: Change, other: Change) -> bool:
     """Whether two changes are of one measure, and say different numbers of it."""
-    measures = [(change.before.unit, change.rank) for change in (one, other)]
-    return measures[0] == measures[1] and (one.before, one.after) != (
+    measures = [(change.before.unit, change.rank) for change in (first, other)]
+    return measures[0] == measures[1] and (first.before, first.after) != (
         other.before,
         other.after,
     )

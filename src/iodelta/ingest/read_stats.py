@@ -20,7 +20,7 @@ _STAMP = re.compile(r"Timestamp: (\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
 
 def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats]:
     """What each device had served at each time; the indexes of the lines are marked in ``used``."""
-    found: list[tuple[int, str, float | None, str]] = []
+    stats: list[tuple[int, str, float | None, str]] = []
     at: float | None = None
     for index, line in enumerate(lines):
         text = line.text.strip()[:3000]
@@ -35,19 +35,19 @@ def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats
         used[index] = 1
         device, words = (grepped[2], grepped[3]) if grepped else ("", text)
         if (
-            found
-            and found[-1][1:3] == (device, at)
-            and not _names(words) & _names(found[-1][3])
+            stats
+            and stats[-1][1:3] == (device, at)
+            and not _names(words) & _names(stats[-1][3])
         ):
-            found[-1] = (
-                *found[-1][:3],
-                f"{found[-1][3]}\n{words}",
+            stats[-1] = (
+                *stats[-1][:3],
+                f"{stats[-1][3]}\n{words}",
             )  # a file of several lines
         else:
-            found.append((line.number, device, at, words))
+            stats.append((line.number, device, at, words))
     return [
         DeviceStats(Place(file, number), clean(device), _finite(_fields(words)), when)
-        for number, device, when, words in found
+        for number, device, when, words in stats
     ]
 
 

@@ -104,7 +104,9 @@ def _version_beside(place: Place, versions: dict[str, set[str]]) -> str | None:
         folder = folder.rpartition("/")[0]
     beside = sorted(versions.get(folder) or set().union(*versions.values()))
     eras = {
-        found >= (2, 99) for text in beside if (found := version_of(text)) is not None
+        version >= (2, 99)
+        for text in beside
+        if (version := version_of(text)) is not None
     }
     return beside[-1] if len(eras) == 1 else None
 
@@ -162,15 +164,15 @@ def _report(data: bytes, name: str) -> Iterable[Found]:
     )  # all the other readers take a while to load
 
     by_plugin = _by_plugins(data, name)
-    if any(isinstance(one, Run) for one in by_plugin):
+    if any(isinstance(item, Run) for item in by_plugin):
         return by_plugin
-    found = read_text(data, name)
+    items = read_text(data, name)
     broken = (
         ()
-        if any(isinstance(one, Run) for one in found)
+        if any(isinstance(item, Run) for item in items)
         else plugins.troubles("reader", unusable)
     )
-    return [*found, *by_plugin, *([Refusal(Place(name), broken)] if broken else [])]
+    return [*items, *by_plugin, *([Refusal(Place(name), broken)] if broken else [])]
 
 
 def unusable(name: str, made: object) -> str:
@@ -183,23 +185,23 @@ def _by_plugins(data: bytes, name: str) -> list[Found]:
     refused: list[Found] = []
     for plugin in plugins.sound("reader", unusable):
         try:
-            found: list[Found] = plugins.guarded(
-                plugin.title, lambda one: [*one(data, name)]
+            items: list[Found] = plugins.guarded(
+                plugin.title, lambda reader: [*reader(data, name)]
             )(plugin.made)
         except IodeltaError as error:
             refused.append(Refusal(Place(name), error.what))
             continue
         wrong = [
-            type(one).__name__
-            for one in found
-            if not isinstance(one, Run | DeviceStats | Refusal)
+            type(item).__name__
+            for item in items
+            if not isinstance(item, Run | DeviceStats | Refusal)
         ]
         if wrong:
             refused.append(
                 Refusal(Place(name), f"{plugin.title} returned a {wrong[0]}, not a Run")
             )
-        elif found:
-            return found
+        elif items:
+            return items
     return refused
 
 

@@ -65,12 +65,12 @@ def read_text(data: bytes, file: str) -> list[Found]:
         reports += [
             list(rows) for rows in tables.tables(cleaned, used, file, ended=ended)
         ]
-    found: list[Found] = [*once(sorted(reports, key=_line)), *stats, *refused]
-    if found and not refused:
-        found += tables.lost(cleaned, used, file)
-    if not found and excerpts.hinted(whole):
-        found += excerpts.runs(cleaned, file)
-    return found or _told(cleaned, whole, file) or [_nothing(cleaned, file)]
+    items: list[Found] = [*once(sorted(reports, key=_line)), *stats, *refused]
+    if items and not refused:
+        items += tables.lost(cleaned, used, file)
+    if not items and excerpts.hinted(whole):
+        items += excerpts.runs(cleaned, file)
+    return items or _told(cleaned, whole, file) or [_nothing(cleaned, file)]
 
 
 _OF_JSON = ('"jobs"', '"client_stats"', '"fio version"', '"jobname"')
@@ -97,7 +97,7 @@ def _reports_of_tools(
 def _told(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:
     """The numbers of a text that only tells them, and where it has more."""
     runs = prose.rows(whole, file)
-    found: list[Found] = [
+    items: list[Found] = [
         msgspec.structs.replace(
             run, place=Place(file, cleaned[run.place.line - 1].number)
         )
@@ -108,10 +108,10 @@ def _told(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:
         lines = plural(len(unread), "line")
         words = f"{lines} with rates in sentences that iodelta does not understand: not read; put them in"
         place = Place(file, cleaned[unread[0] - 1].number)
-        found.append(
+        items.append(
             Refusal(place, f"{words} a CSV with the columns test, IOPS, BW (MiB/s)")
         )
-    return found
+    return items
 
 
 def _line(report: Report) -> int:

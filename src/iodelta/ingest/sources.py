@@ -169,8 +169,8 @@ class _ZstdDecompressor:
         if not self._made and self._packed and not self._now.eof:
             part, self._packed = self._packed[: self.PART], self._packed[self.PART :]
             self._made = self._now.decompress(part)
-        found, self._made = self._made[:max_length], self._made[max_length:]
-        return found
+        chunk, self._made = self._made[:max_length], self._made[max_length:]
+        return chunk
 
 
 class _Stepwise:

@@ -91,19 +91,19 @@ def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
         )
         return _between(first, last) if first and last else None
     comma = comma or _GERMAN.fullmatch(text) is not None
-    found = _NUMBER.fullmatch(text.replace(".", "") if comma else text)
-    if found is None or "~" in found[1] or "≈" in found[1]:
+    match = _NUMBER.fullmatch(text.replace(".", "") if comma else text)
+    if match is None or "~" in match[1] or "≈" in match[1]:
         return None
-    mantissa, _, exponent = found[2].lower().partition("e")
+    mantissa, _, exponent = match[2].lower().partition("e")
     mantissa = _with_point(mantissa, comma)
     if mantissa.count(".") > 1:
         return None  # either of its two marks may be the decimal one
     places = len(mantissa.partition(".")[2])
     power = 10.0 ** int(exponent or 0)
     value, half = float(mantissa) * power, 0.5 * 10.0**-places * power
-    if "-" in found[1]:
+    if "-" in match[1]:
         value = -value
-    return Printed(value, value - half, value + 2 * half), found[3]
+    return Printed(value, value - half, value + 2 * half), match[3]
 
 
 def _without_scatter(text: str) -> str:

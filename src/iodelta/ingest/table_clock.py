@@ -73,7 +73,7 @@ def _spread(title: str, cells: Sequence[str]) -> Spread:
     moments = [moment for text in cells if (moment := _moment(title, text)) is not None]
     if len(cells) < _LEAST or len(moments) < len(cells):
         return Spread.RUNS
-    steps = [_step(one, other) for one, other in pairwise(moments)]
+    steps = [_step(first, other) for first, other in pairwise(moments)]
     usual = median(steps)
     if min(steps) <= 0 or usual >= _DAY:
         return Spread.RUNS
@@ -97,8 +97,8 @@ def _from_the_start(moments: Sequence[_Moment], *, is_even: bool) -> Spread:
     return Spread.SAMPLES if is_even else Spread.UNCLEAR
 
 
-def _step(one: _Moment, other: _Moment) -> float:
-    step = other.seconds - one.seconds
+def _step(first: _Moment, other: _Moment) -> float:
+    step = other.seconds - first.seconds
     return step + _DAY if step < -_DAY / 2 and other.wraps else step
 
 

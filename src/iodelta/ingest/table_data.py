@@ -99,21 +99,23 @@ def headings(grid: Grid) -> list[Heading]:
     """What the titles mean, by their words and the commas in the cells below them."""
     columns = [_below(grid, at) for at in range(len(grid.titles))]
     commas = any(map(decimal_comma, columns))
-    found = certain(
+    headings_ = certain(
         [
             heading(text, cells, commas=commas)
             for text, cells in zip(grid.titles, columns, strict=True)
         ]
     )
     if commas:
-        return found
+        return headings_
     measured = [
-        cells for h, cells in zip(found, columns, strict=True) if h.column is not None
+        cells
+        for h, cells in zip(headings_, columns, strict=True)
+        if h.column is not None
     ]
     beside = list(chain.from_iterable(measured))
     return [
         without_marks(h) if in_doubt(h, cells, beside, grid.mark) else h
-        for h, cells in zip(found, columns, strict=True)
+        for h, cells in zip(headings_, columns, strict=True)
     ]
 
 

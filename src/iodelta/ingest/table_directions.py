@@ -45,7 +45,7 @@ def directed(grid: Grid) -> Grid:
 
 def unknown(grid: Grid) -> Mapping[int, Unknown]:
     """The cells that name no direction, by the index of their line."""
-    found: dict[int, Unknown] = {}
+    unknowns: dict[int, Unknown] = {}
     for at in _columns(grid):
         for index, cells, _ in grid.rows:
             text = cells[at]
@@ -54,8 +54,8 @@ def unknown(grid: Grid) -> Mapping[int, Unknown]:
                 and not is_missing(text)
                 and not _direction(grid.titles[at], text)
             ):
-                found[index] = Unknown(grid.titles[at], text)
-    return found
+                unknowns[index] = Unknown(grid.titles[at], text)
+    return unknowns
 
 
 def _columns(grid: Grid) -> Iterator[int]:

@@ -24,16 +24,16 @@ def last_with_text(lines: Sequence[Line]) -> int | None:
 
 
 def torn(
-    found: list[Found], lines: Sequence[Line], last: int, end: int, file: str
+    items: list[Found], lines: Sequence[Line], last: int, end: int, file: str
 ) -> tuple[list[Found], int]:
     """What was found in a table whose last line is ``last``, with what it may lack as the file ends within line
     ``end``; and the last line that is of the table."""
     if last == end:
-        return _with_note(found, lines[end]), last
+        return _with_note(items, lines[end]), last
     if last + 1 < end or not _may_begin_row(lines[end].text):
-        return found, last
+        return items, last
     words = "the file ends within this line below a table: if it begins a row, that row is cut; not read"
-    return [*found, Refusal(Place(file, lines[end].number), words)], end
+    return [*items, Refusal(Place(file, lines[end].number), words)], end
 
 
 def _may_begin_row(text: str) -> bool:
@@ -43,15 +43,15 @@ def _may_begin_row(text: str) -> bool:
     )
 
 
-def _with_note(found: list[Found], last: Line) -> list[Found]:
+def _with_note(items: list[Found], last: Line) -> list[Found]:
     """The rows of a table whose ``last`` line has no end, with what that may mean."""
-    runs = [at for at, each in enumerate(found) if isinstance(each, Run)]
+    runs = [at for at, each in enumerate(items) if isinstance(each, Run)]
     cut = any(
-        isinstance(each, Refusal) and each.place.line == last.number for each in found
+        isinstance(each, Refusal) and each.place.line == last.number for each in items
     )
     if not runs or cut:
-        return found
-    run = found[runs[-1]]
+        return items
+    run = items[runs[-1]]
     assert isinstance(run, Run)
     where = f"{run.place.file}:{last.number}"
     words = "the last line has no end: the file may be cut, and the last number of this line with it"
@@ -62,5 +62,5 @@ def _with_note(found: list[Found], last: Line) -> list[Found]:
         words,
         "compare it with the original, or end the line",
     )
-    found[runs[-1]] = msgspec.structs.replace(run, findings=(*run.findings, finding))
-    return found
+    items[runs[-1]] = msgspec.structs.replace(run, findings=(*run.findings, finding))
+    return items

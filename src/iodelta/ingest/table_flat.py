@@ -94,13 +94,13 @@ def _words(text: str) -> list[str]:
 
 def _head(text: str) -> tuple[list[str], list[str]] | None:
     """Names and measures of a line of titles: at least two measures, and nothing but measures after the first."""
-    found = list(_MEASURE.finditer(text[:1000]))
-    if len(found) < 2 or not text[: found[0].start()].strip():
+    measures = list(_MEASURE.finditer(text[:1000]))
+    if len(measures) < 2 or not text[: measures[0].start()].strip():
         return None
-    between = [text[a.end() : b.start()] for a, b in pairwise(found)] + [
-        text[found[-1].end() :]
+    between = [text[a.end() : b.start()] for a, b in pairwise(measures)] + [
+        text[measures[-1].end() :]
     ]
-    words = text[: found[0].start()].split()
+    words = text[: measures[0].start()].split()
     if any(part.strip() for part in between) or any(
         column(word) is not None for word in words
     ):
@@ -117,7 +117,7 @@ def _head(text: str) -> tuple[list[str], list[str]] | None:
             words[numbered + 1 : -1],
         )
         names = [" ".join(part) for part in parts if part]
-    return [*names, words[-1]], [match[0] for match in found]
+    return [*names, words[-1]], [match[0] for match in measures]
 
 
 def _taken_apart(
@@ -214,24 +214,24 @@ def _strain(
         found[0].value if (found := cell(text)) is not None else 0.0 for text in cells
     ]
     numbers = [
-        (one, value)
-        for one, value in zip(columns, values, strict=True)
-        if one is not None and value
+        (meaning, value)
+        for meaning, value in zip(columns, values, strict=True)
+        if meaning is not None and value
     ]
-    for one, bandwidth in numbers:
-        if one.stat != "bw" or not one.scale:
+    for meaning, bandwidth in numbers:
+        if meaning.stat != "bw" or not meaning.scale:
             continue
         rates = [
             iops
             for other, iops in numbers
-            if other.stat == "iops" and other.kind == one.kind
+            if other.stat == "iops" and other.kind == meaning.kind
         ]
         strain += sum(
-            abs(math.log(bandwidth * one.scale / (iops * block))) for iops in rates
+            abs(math.log(bandwidth * meaning.scale / (iops * block))) for iops in rates
         )
     return strain
 
 
 def _block(words: Sequence[str]) -> int | None:
-    found = _BLOCK.search(" ".join(words))
-    return size(f"{found[1]}{found[2]}") if found else None
+    match = _BLOCK.search(" ".join(words))
+    return size(f"{match[1]}{match[2]}") if match else None

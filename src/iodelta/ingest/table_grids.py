@@ -277,14 +277,14 @@ def _values(line: Line, mark: str, several: bool) -> list[str] | None:
         parts = re.split(r"\t+", text.strip()) if several else text.split("\t")
         return [part.strip() for part in parts]
     try:
-        found = next(
+        cells = next(
             csv.reader(
                 [text.replace("\0", "").strip()], delimiter=mark, skipinitialspace=True
             )
         )
     except (csv.Error, StopIteration):
         return None
-    return [part.strip() for part in found]
+    return [part.strip() for part in cells]
 
 
 def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
@@ -321,10 +321,10 @@ def _has_numbers_in(cells: Sequence[str], places: Sequence[int]) -> bool:
 
 
 def _holds_numbers(texts: Sequence[str]) -> bool:
-    found = [cell(text) is not None for text in texts]
-    return any(found) and all(
+    are_numbers = [cell(text) is not None for text in texts]
+    return any(are_numbers) and all(
         is_number or is_missing(text)
-        for is_number, text in zip(found, texts, strict=True)
+        for is_number, text in zip(are_numbers, texts, strict=True)
     )
 
 

@@ -137,20 +137,20 @@ class Heading(NamedTuple):
 def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> Heading:
     """What the ``title`` of a column above ``cells`` means; ``commas`` stand before decimals in another column."""
     title = " ".join(title.split()).removesuffix(":").rstrip()
-    found = column(title)
-    if found is None:
+    parsed = column(title)
+    if parsed is None:
         return Heading(title, None, refused=names_measure(title))
     clear = with_point(title)
     asked = facts({}, clear) if _OF_ITS_OWN.search(clear) else Workload()
     return Heading(
-        title, found, decimal_comma(cells, beside=commas), False, asked, _owner(clear)
+        title, parsed, decimal_comma(cells, beside=commas), False, asked, _owner(clear)
     )
 
 
 def with_point(title: str) -> str:
     """A title with a point before the decimals of its percentile: ``p99,9``, ``p99_9`` and ``99,9%`` are 99.9."""
     return _UNPOINTED.sub(
-        lambda found: f"{found['named'] or '99'}.{found['after'] or found['bare']}",
+        lambda match: f"{match['named'] or '99'}.{match['after'] or match['bare']}",
         title,
     )
 
@@ -282,25 +282,25 @@ def _measures(text: str) -> set[str]:
     """Which of IOPS, bandwidth and latency a title names."""
     words = set(_words(text))
     rest = _BITS.sub(" ", _BYTES.sub(" ", _IOPS.sub(" ", text)))
-    found = set()
+    measures = set()
     if _IOPS.search(text):
-        found.add("iops")
+        measures.add("iops")
     has_byte_unit = _BYTES.search(text) is not None or _BITS.search(text) is not None
     if (
         has_byte_unit
         or words & {"bw", "bandwidth"}
-        or ("throughput" in words and not found)
+        or ("throughput" in words and not measures)
     ):
-        found.add("bw")
+        measures.add("bw")
     time = _time_scale(rest)
-    if words & _LATENCIES.keys() or (found and time is not None and time < 1e9):
-        found.add("lat")
-    if not found and (
+    if words & _LATENCIES.keys() or (measures and time is not None and time < 1e9):
+        measures.add("lat")
+    if not measures and (
         _percent(rest) is not None
         or (time is not None and words & {"avg", "mean", "average"})
     ):
-        found.add("lat")
-    return found
+        measures.add("lat")
+    return measures
 
 
 _LATENCIES: dict[str, Whose] = {
@@ -347,8 +347,8 @@ def _rate(
 
 
 def _iops_scale(text: str) -> float:
-    found = _IOPS.search(text)
-    prefix = (found[1] or found[2] or "") if found else ""
+    match = _IOPS.search(text)
+    prefix = (match[1] or match[2] or "") if match else ""
     tens = _TIMES_TEN.search(text)
     if prefix or tens is None:
         return {"": 1.0, "k": 1e3, "m": 1e6}[prefix]
@@ -431,21 +431,21 @@ for _how in ("rand", "random", "seq"):
 
 def _kind(words: Sequence[str]) -> Kind | None:
     """The direction that a title names; None when it names none, or two."""
-    found = {_KINDS[word] for word in words if word in _KINDS}
-    return found.pop() if len(found) == 1 else None
+    kinds = {_KINDS[word] for word in words if word in _KINDS}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def _percent(text: str) -> float | None:
     if re.search(r"\bmedian\b", text):
         return 50.0
-    found = re.search(
+    match = re.search(
         r"\bp(\d{1,3}(?:\.\d{1,6})?)\b|(\d{1,3}(?:\.\d{1,6})?)\s?(?:%|th\b)",
         text.replace("_", " "),
     )
-    if found is None:
+    if match is None:
         return None
-    digits = found[1] or found[2]
+    digits = match[1] or match[2]
     value = float(digits)
-    if found[1] and "." not in digits and len(digits) > 2 and digits.startswith("99"):
+    if match[1] and "." not in digits and len(digits) > 2 and digits.startswith("99"):
         value = float(f"99.{digits[2:]}")  # p999 is 99.9
     return value if 0 < value <= 100 else None

@@ -80,12 +80,12 @@ def unread(grid: Grid) -> list[str]:
     layout = _layout(grid.titles, rows)
     if layout is None:
         return []
-    found = [
+    titles = [
         title for title in grid.titles if is_statistic(title) and not layout.statistics
     ]
     for headings in _named(layout, rows):
-        found += [h.title for h in certain(headings) if h.refused]
-    return list(dict.fromkeys(found))
+        titles += [h.title for h in certain(headings) if h.refused]
+    return list(dict.fromkeys(titles))
 
 
 def is_doubled(grid: Grid) -> bool:
@@ -240,7 +240,7 @@ class _Measures:
         if self._layout.unit is not None and cells[self._layout.unit]:
             name = f"{name} ({cells[self._layout.unit]})"
         values = cells[self._layout.measure + 1 :]
-        found = heading(f"{name} {statistic}".strip(), values, commas=self._commas)
-        if self._mark is not None and in_doubt(found, values, self._beside, self._mark):
-            return without_marks(found)
-        return found
+        title = heading(f"{name} {statistic}".strip(), values, commas=self._commas)
+        if self._mark is not None and in_doubt(title, values, self._beside, self._mark):
+            return without_marks(title)
+        return title

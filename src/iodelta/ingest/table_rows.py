@@ -123,14 +123,14 @@ class _Row:
     def _run(
         self, pairs: Sequence[Pair], asked: Workload, labels: dict[str, str], name: str
     ) -> Run:
-        found: dict[Kind, dict[tuple[str, Stat, float], Quantity]] = {}
+        quantities: dict[Kind, dict[tuple[str, Stat, float], Quantity]] = {}
         findings: list[Finding] = []
         numbers = 0
         for h, text in pairs:
             if h.column is None:
                 continue
             quantity, problem = quantity_of(h, text)
-            parts = found.setdefault(h.column.kind or _kind_of(asked.rw), {})
+            parts = quantities.setdefault(h.column.kind or _kind_of(asked.rw), {})
             key = (h.column.of, h.column.stat, h.column.percent)
             if quantity is not None and _is_apart(quantity, parts.get(key)):
                 quantity, problem = unknown(quantity.unit), _TWO_VALUES
@@ -146,7 +146,9 @@ class _Row:
             format="table",
             jobname=name,
             jobs=asked.numjobs,
-            directions=tuple(_direction(kind, parts) for kind, parts in found.items())
+            directions=tuple(
+                _direction(kind, parts) for kind, parts in quantities.items()
+            )
             if numbers
             else (),
             workload=asked,
@@ -156,9 +158,9 @@ class _Row:
         )
 
 
-def _is_apart(one: Quantity, other: Quantity | None) -> bool:
+def _is_apart(first: Quantity, other: Quantity | None) -> bool:
     """Whether two numbers of one measure cannot be the same one, rounded; an unknown number agrees with all."""
-    return other is not None and (one.low > other.high or other.low > one.high)
+    return other is not None and (first.low > other.high or other.low > first.high)
 
 
 def _cells(pairs: Iterable[Pair]) -> dict[str, str]:
@@ -262,14 +264,14 @@ def _bandwidth(
             if scale is None
             else (printed.quantity("B/s", scale), None)
         )
-    found = _BYTE_SUFFIX.fullmatch(suffix)
-    if found is None or (found[3] == "b" and found[1] in ("M", "G", "T")):
+    match = _BYTE_SUFFIX.fullmatch(suffix)
+    if match is None or (match[3] == "b" and match[1] in ("M", "G", "T")):
         return None, _NOT_READ  # another measure's unit, or megabits
-    power = _POWERS[found[1].lower()] if found[1] else 0
+    power = _POWERS[match[1].lower()] if match[1] else 0
     if not power:
         return printed.quantity("B/s", 1.0), None
     decimal, binary = 1000.0**power, 1024.0**power
-    own = binary if found[2] else decimal
+    own = binary if match[2] else decimal
     if scale in (None, 1.0, own):
         return printed.quantity("B/s", own), None
     if suffix == "k":

@@ -120,11 +120,11 @@ def _latencies(direction: Direction) -> Iterator[Latency]:
 
 
 def _by_kind(samples: Sequence[Run]) -> Mapping[str, list[Direction]]:
-    found: dict[str, list[Direction]] = {}
+    directions: dict[str, list[Direction]] = {}
     for run in samples:
         for direction in run.directions:
-            found.setdefault(direction.kind, []).append(direction)
-    return found
+            directions.setdefault(direction.kind, []).append(direction)
+    return directions
 
 
 def _direction(parts: Sequence[Direction], samples: int) -> Direction:

@@ -91,7 +91,9 @@ def _is_cut(cells: Sequence[str]) -> bool:
     if is_statistic(cells[0]) and column(cells[1]) is not None:
         return True
     pairs = pairwise(cells)
-    return any(column(one) is not None and is_of_another(other) for one, other in pairs)
+    return any(
+        column(first) is not None and is_of_another(other) for first, other in pairs
+    )
 
 
 def _holds_value(title: str) -> bool:
@@ -109,19 +111,19 @@ def _is_mixed(text: str) -> bool:
 
 def _block(lines: Sequence[Line], index: int, most: int) -> list[int]:
     """Indexes of the lines below the titles, to the next blank one; without rules."""
-    found: list[int] = []
+    block: list[int] = []
     for at in range(index + 1, len(lines)):
         text = lines[at].text
         if (
             not text.strip()
             or len(text) > LONGEST
-            or len(found) >= most
-            or (found and _is_heading(text))
+            or len(block) >= most
+            or (block and _is_heading(text))
         ):
             break
         if not RULE.fullmatch(text.strip()):
-            found.append(at)
-    return found
+            block.append(at)
+    return block
 
 
 def _is_heading(text: str) -> bool:
@@ -197,8 +199,8 @@ def _at_wide_gaps(
     if not 2 <= len(titles) <= MOST_COLUMNS:
         return None
     rows = [(at, _WIDE.split(lines[at].text.strip()), "") for at in block]
-    found = _fitting(titles, rows, index, unnamed=_is_indented(lines, index, block))
-    return found if found is None or _proves_thousands(found) else None
+    fitted = _fitting(titles, rows, index, unnamed=_is_indented(lines, index, block))
+    return fitted if fitted is None or _proves_thousands(fitted) else None
 
 
 def _proves_thousands(way: Grid) -> bool:
@@ -233,9 +235,9 @@ def _at_every_gap(
         ):
             break
         rows.append((at, cells, ""))
-    found = _fitting(titles, rows, index, unnamed=_is_indented(lines, index, block))
-    left = block[len(found.rows) :] if found else []
-    return None if any(ends_in_number(lines[at].text) for at in left) else found
+    fitted = _fitting(titles, rows, index, unnamed=_is_indented(lines, index, block))
+    left = block[len(fitted.rows) :] if fitted else []
+    return None if any(ends_in_number(lines[at].text) for at in left) else fitted
 
 
 def _is_indented(lines: Sequence[Line], index: int, block: Sequence[int]) -> bool:
@@ -411,5 +413,5 @@ def _is_kept(span: tuple[int, int], head: str, rows: Sequence[str]) -> bool:
 
 
 def _flat(lines: Sequence[Line], index: int) -> Grid | None:
-    found = flattened(lines, index)
-    return None if found is None else grid(*found, index)
+    flat = flattened(lines, index)
+    return None if flat is None else grid(*flat, index)

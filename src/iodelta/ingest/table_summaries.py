@@ -53,9 +53,9 @@ def without_index(grid: Grid) -> Grid:
 
 def is_derived(name: str, others: Sequence[str]) -> bool:
     """Whether the row ``name`` says how those named ``others`` differ: ``bfq/none``, ``delta``, ``stddev``."""
-    one, _, other = name.partition("/")
+    first, _, other = name.partition("/")
     return _DERIVED.fullmatch(name) is not None or (
-        one.strip() in others and other.strip() in others
+        first.strip() in others and other.strip() in others
     )
 
 
@@ -64,9 +64,9 @@ def summaries(grid: Grid, headings: Sequence[Heading]) -> dict[int, str]:
 
     One alone is a result. In a column after the first only numbered rows can be summed up: runs.
     """
-    found: dict[int, str] = {}
+    sums: dict[int, str] = {}
     if all(h.column is None for h in headings):
-        return found
+        return sums
     columns = _labels(headings)
     first = _first(grid, columns)
     for at in columns:
@@ -76,8 +76,8 @@ def summaries(grid: Grid, headings: Sequence[Heading]) -> dict[int, str]:
         is_of_runs = bool(others) and all(map(_has_digit, others))
         if is_of_runs or (at == first and len(texts) > 1):
             rows = zip(grid.rows, texts, summed, strict=True)
-            found |= {index: text for (index, _, _), text, is_sum in rows if is_sum}
-    return found
+            sums |= {index: text for (index, _, _), text, is_sum in rows if is_sum}
+    return sums
 
 
 def _are_summaries(texts: Sequence[str]) -> Iterator[bool]:

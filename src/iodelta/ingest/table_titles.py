@@ -39,20 +39,20 @@ def certain(headings: Sequence[Heading]) -> list[Heading]:
     owners = _owners(headings, words)
     of_variants = _are_of_variants(list(owners.values()))
     twice = doubled(headings)
-    found: list[Heading] = []
+    titles: list[Heading] = []
     for h, word in zip(headings, words, strict=True):
         if h.column is not None and h.title in twice:
-            found.append(h._replace(column=None, refused=True))
+            titles.append(h._replace(column=None, refused=True))
             continue
         is_variant = (
             of_variants
             and h.column is not None
             and len(owners[h.column._replace(scale=None)]) > 1
         )
-        found.append(
+        titles.append(
             h._replace(column=None, refused=True) if word and not is_variant else h
         )
-    return found
+    return titles
 
 
 def _owners(
@@ -81,12 +81,12 @@ def doubled(headings: Sequence[Heading]) -> set[str]:
             groups.setdefault(
                 (h.column, strange(h.title), facts({}, h.title)), []
             ).append(h.title)
-    found: set[str] = set()
+    repeated: set[str] = set()
     for titles in groups.values():
         plainer = [title for title in titles if not _MEAN.search(title)]
         if len(titles) > 1:
-            found.update(titles if len(plainer) != 1 else set(titles) - set(plainer))
-    return found
+            repeated.update(titles if len(plainer) != 1 else set(titles) - set(plainer))
+    return repeated
 
 
 def is_certain(title: str) -> bool:

@@ -90,7 +90,7 @@ def tables(
 
     ``ended``: the last line ends, so it was not cut.
     """
-    found: list[list[Found]] = []
+    groups: list[list[Found]] = []
     lines = [
         line._replace(text="", tabbed="") if taken else line
         for line, taken in zip(lines, used, strict=True)
@@ -112,16 +112,16 @@ def tables(
         if runs:
             if torn is not None:
                 runs, last = table_ends.torn(runs, lines, last, torn, file)
-            found.append(runs)
+            groups.append(runs)
             for at in range(index, last + 1):
                 used[at] = 1
         index = max(last, index) + 1
-    return found
+    return groups
 
 
 def lost(lines: Sequence[Line], used: Sequence[int], file: str) -> list[Refusal]:
     """A refusal for each paragraph that no reader took, of lines that end in numbers and name a measure."""
-    found: list[Refusal] = []
+    refusals: list[Refusal] = []
     at = 0
     while at < len(lines):
         end = at
@@ -138,11 +138,11 @@ def lost(lines: Sequence[Line], used: Sequence[int], file: str) -> list[Refusal]
         ):
             words = "lines that name a measure and end in numbers, but do not form a table with clear columns: not read"
             place = Place(file, rows[0].number)
-            found.append(
+            refusals.append(
                 Refusal(place, f"{words}; put a comma, tab or | between their columns")
             )
         at = end + 1
-    return found
+    return refusals
 
 
 def first_hint(lines: Sequence[Line]) -> Line | None:
@@ -232,15 +232,15 @@ class _Table:
         return split(self._lines, self._index, len(self._lines))
 
     def _with_misfits(self, grid: Grid) -> tuple[list[Found], int]:
-        found: list[Found] = [*self._meaning(grid), *self._unread(grid)]
+        items: list[Found] = [*self._meaning(grid), *self._unread(grid)]
         for at in grid.misfits:
             words = f"a row of a table with more or fewer cells than its {len(grid.titles)} titles: not read"
             if at == self._torn:
                 words = f"the file ends within this row of a table of {len(grid.titles)} columns: it is cut; not read"
-            found.append(Refusal(self._place(at), words))
+            items.append(Refusal(self._place(at), words))
         last = max(grid.rows[-1][0], *grid.misfits, 0)
         strays = table_grids.strays(grid, self._lines, last)
-        return found + self._strays(strays), max(last, *strays, 0)
+        return items + self._strays(strays), max(last, *strays, 0)
 
     def _strays(self, rows: Sequence[int]) -> list[Refusal]:
         if not rows:
@@ -279,13 +279,13 @@ class _Table:
         words = "it does not fit the columns of the table above it: not read"
         unfit = [Refusal(self._place(at), words) for at in misfits]
         strays = table_spaces.strays(grid, self._lines, end - 1)
-        found: list[Found] = [
+        items: list[Found] = [
             *self._meaning(grid),
             *self._unread(grid),
             *unfit,
             *self._strays(strays),
         ]
-        return found, max(end - 1, *strays, 0)
+        return items, max(end - 1, *strays, 0)
 
     def _unread(self, grid: Grid) -> list[Refusal]:
         """The titles that name a measure, and something that makes it another's, or may."""
@@ -298,7 +298,7 @@ class _Table:
         named = _quoted(
             title for title in titles if not COMPARES.search(_RANK.sub("", title))
         )
-        found = (
+        refusals = (
             [Refusal(self._place(grid.first), f"{named}: {_OF_ANOTHER}")]
             if named
             else []
@@ -310,11 +310,11 @@ class _Table:
             words = (
                 f"{_quoted(summed.values())}: rows that summarise others are not read"
             )
-            found.append(Refusal(self._place(next(iter(summed))), words))
+            refusals.append(Refusal(self._place(next(iter(summed))), words))
         for index, own in unknown(grid).items():
             words = f"{clean(own.title)}: {clean(own.text)[:_TITLE]!r} is not a known direction: its row is not read"
-            found.append(Refusal(self._place(index), words))
-        return found
+            refusals.append(Refusal(self._place(index), words))
+        return refusals
 
     def _sound(self, grid: Grid) -> bool:
         """Whether every cell of a measure holds one number, or says that there is none."""
@@ -402,18 +402,18 @@ class _Table:
                 "call this column 'run' if each row is a run, or give even seconds since the start if they are samples"
             )
             return []
-        found: list[Run] = []
+        runs: list[Run] = []
         others = [h for at, h in enumerate(headings) if at != series.at]
         for group in series.groups:
             samples = [
                 self._row(others, table_samples.without(series.at, each), title)
                 for each in group
             ]
-            found += [
+            runs += [
                 table_samples.merged(parts, series.title)
                 for parts in zip(*samples, strict=True)
             ]
-        return found
+        return runs
 
     def _row(self, headings: Sequence[Heading], each: Row, title: str) -> list[Run]:
         index, cells, section = each

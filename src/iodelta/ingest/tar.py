@@ -156,7 +156,7 @@ def _short_name(header: bytes) -> str:
 
 def _pax(text: bytes) -> dict[str, str]:
     """``length key=value`` records; a damaged one ends them."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     while text:
         digits, space, _ = text.partition(b" ")
         if (
@@ -167,6 +167,6 @@ def _pax(text: bytes) -> dict[str, str]:
         ):
             break
         key, _, value = text[len(digits) + 1 : int(digits) - 1].partition(b"=")
-        found[key.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
+        headers[key.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
         text = text[int(digits) :]
-    return found
+    return headers

@@ -44,7 +44,7 @@ def records(
     Format: ``show_thread_status_terse_v2`` and ``_all`` in fio's stat.c; bandwidth is in KiB/s, latencies in us. A
     record of all clients is omitted, because it would count every client twice.
     """
-    found: list[list[Run | Refusal]] = []
+    lines_read: list[list[Run | Refusal]] = []
     before = -2
     for index, line in enumerate(lines):
         if used[index] or line.text.count(";") < LEAST:
@@ -56,13 +56,13 @@ def records(
         run = _record(
             line.text[start.start() :].split(";", _LONGEST), Place(file, line.number)
         )
-        if isinstance(run, Run) and run.jobname == "All clients" and found:
+        if isinstance(run, Run) and run.jobname == "All clients" and lines_read:
             continue  # fio's own sum over its clients would count everything twice
-        if index > before + 1 or _again(run, found[-1]):
-            found.append([])
-        found[-1].append(run)
+        if index > before + 1 or _again(run, lines_read[-1]):
+            lines_read.append([])
+        lines_read[-1].append(run)
         before = index
-    return found
+    return lines_read
 
 
 def _again(run: Run | Refusal, report: Sequence[Run | Refusal]) -> bool:
@@ -178,9 +178,9 @@ def _direction(
         iops * runtime // 1000
     )  # all that is said of it: a share of it tells how many lie beyond a percentile
     spread = dict(
-        found
+        quantity
         for text in block[12:32]
-        if (found := _percentile(text, nanoseconds)) is not None
+        if (quantity := _percentile(text, nanoseconds)) is not None
     )
     return Direction(
         kind=kind,
@@ -218,15 +218,15 @@ def _latency(
 
 
 def _exact(text: str, unit: str, scale: float = 1) -> Quantity:
-    found = decimals(text)
-    return unknown(unit) if found is None else found.quantity(unit, scale)
+    printed = decimals(text)
+    return unknown(unit) if printed is None else printed.quantity(unit, scale)
 
 
 def _samplers(kind: Kind, block: Sequence[str]) -> list[Sampler]:
-    found = [_sampler(kind, "bw", (*block[36:38], *block[39:42]))]
+    samplers = [_sampler(kind, "bw", (*block[36:38], *block[39:42]))]
     if len(block) == 47:
-        found.append(_sampler(kind, "iops", block[42:47]))
-    return [s for s in found if math.isfinite(s.mean.value) and s.mean.value > 0]
+        samplers.append(_sampler(kind, "iops", block[42:47]))
+    return [s for s in samplers if math.isfinite(s.mean.value) and s.mean.value > 0]
 
 
 def _sampler(kind: Kind, of: Literal["bw", "iops"], fields: Sequence[str]) -> Sampler:
@@ -254,7 +254,7 @@ def _zero(text: str) -> int:
 
 def _disks(fields: Sequence[str]) -> list[Disk]:
     """Nine fields each, a member's after the word ``slaves``; errors and a description may follow."""
-    found: list[Disk] = []
+    disks: list[Disk] = []
     member = False
     for at in range(0, len(fields) - _DISK + 1, _DISK):
         name, *numbers, util = fields[at : at + _DISK]
@@ -268,7 +268,7 @@ def _disks(fields: Sequence[str]) -> list[Disk]:
         reads, writes, read_merges, write_merges, read_ticks, write_ticks, in_queue = (
             count or 0 for count in counts
         )
-        found.append(
+        disks.append(
             Disk(
                 clean(name),
                 reads,
@@ -282,7 +282,7 @@ def _disks(fields: Sequence[str]) -> list[Disk]:
                 member=member,
             )
         )
-    return found
+    return disks
 
 
 def _signed(text: str) -> int | None:

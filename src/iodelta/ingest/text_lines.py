@@ -126,10 +126,10 @@ def rates(stated: Statement, version: Version | None) -> Rates | None:
     if stated.head not in ("read", "write", "trim", "mixed"):
         return None
     if "BW" in fields:
-        found = _BW.match(fields["BW"])
-        if found is None:
+        match = _BW.match(fields["BW"])
+        if match is None:
             return None
-        bandwidth, unit, alternative, amount, runtime = found.groups()
+        bandwidth, unit, alternative, amount, runtime = match.groups()
         iops = num2str(fields.get("IOPS", ""), version)
         total = num2str(amount, version, truncated=False)
         speeds = [num2str(text, version) for text in (bandwidth, alternative) if text]
@@ -160,8 +160,8 @@ def _in_bytes(speeds: Sequence[Printed | None], unit: str) -> tuple[Printed, ...
 def percentile_head(stated: Statement) -> tuple[str, int] | None:
     """Of which latency (clat, lat, slat) the percentiles that follow are, and how many ns their unit has; None for
     another line."""
-    found = _PERCENTILES.match(stated.text)
-    return (found[1], STEP[found[2][0]]) if found else None
+    match = _PERCENTILES.match(stated.text)
+    return (match[1], STEP[match[2][0]]) if match else None
 
 
 def percentiles(text: str) -> list[tuple[float, int]]:
@@ -191,10 +191,10 @@ def _scaled(speed: Printed, factor: float) -> Printed:
 def issued(stated: Statement) -> tuple[list[int], list[int], list[int]] | None:
     """Total, short and dropped I/Os, each by direction (read, write, trim, sync) as far as the line gives them; None
     for another line."""
-    found = _ISSUED.search(stated.text)
-    if found is None:
+    match = _ISSUED.search(stated.text)
+    if match is None:
         return None
-    total, short, dropped = map(_whole_numbers, found.groups(""))
+    total, short, dropped = map(_whole_numbers, match.groups(""))
     return total, short, dropped
 
 
@@ -234,14 +234,14 @@ def disk(line: str, *, member: bool) -> Disk | None:
 def when(line: str) -> float | None:
     """The date that fio prints (ctime, local time without a zone), as Unix seconds as if it were UTC; None without
     one."""
-    found = _DATE.search(line)
-    if found is None or found[1] not in _MONTHS:
+    match = _DATE.search(line)
+    if match is None or match[1] not in _MONTHS:
         return None
-    day, hour, minute, second, year = (int(found[n]) for n in (2, 3, 4, 5, 6))
+    day, hour, minute, second, year = (int(match[n]) for n in (2, 3, 4, 5, 6))
     if not (1970 <= year < 3000 and 0 < day < 32):
         return None
     return float(
-        calendar.timegm((year, _MONTHS.index(found[1]) + 1, day, hour, minute, second))
+        calendar.timegm((year, _MONTHS.index(match[1]) + 1, day, hour, minute, second))
     )
 
 

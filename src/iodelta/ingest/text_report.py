@@ -105,12 +105,12 @@ class _Invocation:
 
 def reports(lines: Sequence[Line], used: bytearray, file: str) -> list[Run | Refusal]:
     """Every job of every normal report among ``lines``; their indexes are marked in ``used``."""
-    found = _Reports(lines, file)
+    collector = _Reports(lines, file)
     for index, line in enumerate(lines):
         text = line.text.strip()
-        if text and not used[index] and found.take(index, text):
+        if text and not used[index] and collector.take(index, text):
             used[index] = 1
-    return found.end()
+    return collector.end()
 
 
 class _Reports:
@@ -327,8 +327,8 @@ def _parts(
                 part.percentiles[target] = (step, f"{text} {stated.text}")
             continue
         target = ""
-        if (found := say.rates(stated, version)) is not None:
-            part = _Part(found)
+        if (rates := say.rates(stated, version)) is not None:
+            part = _Part(rates)
             parts.append(part)
         elif stated.head.startswith("fsync/"):
             part = sync = _Part(None)
@@ -456,8 +456,8 @@ def _latency(
 
 
 def _percent(text: str) -> Quantity:
-    found = decimals(text.removesuffix("%"))
-    return unknown("%") if found is None else found.quantity("%")
+    printed = decimals(text.removesuffix("%"))
+    return unknown("%") if printed is None else printed.quantity("%")
 
 
 def _all_samplers(parts: Sequence[_Part]) -> tuple[Sampler, ...]:
@@ -469,7 +469,7 @@ def _all_samplers(parts: Sequence[_Part]) -> tuple[Sampler, ...]:
 
 
 def _samplers(part: _Part, kind: Kind) -> list[Sampler]:
-    found: list[Sampler] = []
+    samplers: list[Sampler] = []
     for stated in part.samplers:
         scale = 1.0 if stated.head == "iops" else say.sampler_scale(stated)
         mean, stddev = (
@@ -479,7 +479,7 @@ def _samplers(part: _Part, kind: Kind) -> list[Sampler]:
         if None in (scale, mean, stddev, low, high):
             continue
         unit = "1/s" if stated.head == "iops" else "B/s"
-        found.append(
+        samplers.append(
             Sampler(
                 kind,
                 "iops" if stated.head == "iops" else "bw",
@@ -490,4 +490,4 @@ def _samplers(part: _Part, kind: Kind) -> list[Sampler]:
                 whole(stated.fields.get("samples", "")),
             )
         )
-    return [s for s in found if math.isfinite(s.mean.value)]
+    return [s for s in samplers if math.isfinite(s.mean.value)]

@@ -121,8 +121,10 @@ class Cpus(Binding):
         return Script(dict.fromkeys(values, ()), launchers=launchers)
 
     def _of_queues(self) -> frozenset[int]:
-        found = (queues(self.machine, disk) for disk in self.target.disks)
-        return frozenset().union(*(first_cpus(one.feeding) for one in found))
+        queue_sets = (queues(self.machine, disk) for disk in self.target.disks)
+        return frozenset().union(
+            *(first_cpus(queue_set.feeding) for queue_set in queue_sets)
+        )
 
     def bound(self, value: str) -> str:
         return _line(

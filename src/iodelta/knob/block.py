@@ -246,10 +246,10 @@ class SchedulerTunable(QueueKnob):
         paths = chain.from_iterable(
             machine.glob(f"{queue_of(disk)}/iosched/*") for disk in disks
         )
-        found = [path.rsplit("/", 1)[1] for path in paths]
+        names = [path.rsplit("/", 1)[1] for path in paths]
         return tuple(
             cls(machine, target, f"block.iosched.{name}").info()
-            for name in found or ["*"]
+            for name in names or ["*"]
         )
 
     @property
@@ -312,11 +312,11 @@ class SchedulerTunable(QueueKnob):
         return saved or self.record(())
 
     def _schedulers(self) -> tuple[str, ...]:
-        found = (
+        texts = (
             attribute(self.machine, f"{queue_of(disk)}/scheduler")
             for disk in self.disks()
         )
-        return tuple(dict.fromkeys(active(text) for text in found if text))
+        return tuple(dict.fromkeys(active(text) for text in texts if text))
 
 
 def _file_of(name: str) -> str:

@@ -69,12 +69,12 @@ class ReadPolicy(FileKnob):
         saved = super().save(values)
         path, present = saved.values[0]
         others = [
-            one
-            for one in choices(text_of(self.machine, path))
-            if ":" in one and one != present
+            choice
+            for choice in choices(text_of(self.machine, path))
+            if ":" in choice and choice != present
         ]
         return msgspec.structs.replace(
-            saved, values=(*((path, one) for one in others), (path, present))
+            saved, values=(*((path, choice) for choice in others), (path, present))
         )
 
     @classmethod

@@ -175,15 +175,15 @@ class IoMax(Knob):
             words = next((words[1:] for words in lines if words[:1] == [number]), [])
             limits = dict(word.partition("=")[::2] for word in words)
             return dict.fromkeys(V1, "max") | limits
-        found = {}
+        values = {}
         for key, name in V1.items():
             text = text_of(self.machine, f"{self._group}/blkio.throttle.{name}_device")
             pairs = (line.split() for line in text.splitlines())
-            found[key] = next(
+            values[key] = next(
                 (limit for device_number, limit in pairs if device_number == number),
                 "max",
             )
-        return found
+        return values
 
     def _limits(self, value: str) -> dict[str, str]:
         limits = dict.fromkeys(V1, "max")

@@ -172,14 +172,14 @@ def _short(words: Words) -> str:
 def _run(machine: Machine, step: str, words: Words) -> None:
     done = machine.run(words)
     if done.returncode != 0:
-        said = (
+        last = (
             (done.stderr or done.stdout)
             .decode(errors="replace")
             .strip()
             .splitlines()[-1:]
         )
         raise KnobError(
-            f"{step} {' '.join(words)} ended with {done.returncode}: {''.join(said) or 'it said nothing'}",
+            f"{step} {' '.join(words)} ended with {done.returncode}: {''.join(last) or 'it said nothing'}",
             place="command",
             remedy="run it by hand to see why",
         )

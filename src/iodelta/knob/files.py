@@ -215,8 +215,10 @@ class ResettingKnob(FileKnob):
                     put(self.machine, other, text, f"as it was under {value} before")
 
     def _state(self, path: str) -> tuple[tuple[str, str], ...]:
-        found = ((other, attribute(self.machine, other)) for other in self.resets(path))
-        return tuple((other, text) for other, text in found if text is not None)
+        states = (
+            (other, attribute(self.machine, other)) for other in self.resets(path)
+        )
+        return tuple((other, text) for other, text in states if text is not None)
 
 
 def _differing(family: type[FileKnob], machine: Machine, saved: Saved) -> Iterable[str]:
@@ -264,8 +266,8 @@ def text_of(machine: Machine, path: str) -> str:
 
 def active(text: str) -> str:
     """``none [mq-deadline]`` -> ``mq-deadline``; a text without brackets is the value."""
-    found = re.search(r"(?:^|\s)\[([^\]]+)\](?:\s|$)", text)
-    return found[1] if found else text.strip()
+    match = re.search(r"(?:^|\s)\[([^\]]+)\](?:\s|$)", text)
+    return match[1] if match else text.strip()
 
 
 def _no_longer_there(machine: Machine, saved: Saved, path: str) -> str:
@@ -297,14 +299,14 @@ def in_all(offers: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 def unusable(machine: Machine, path: str, absent: str) -> str | None:
     """Why a file cannot be set, or None. Writes nothing."""
-    found = status(machine, path)
-    if found is None:
+    stat = status(machine, path)
+    if stat is None:
         return absent
     try:
         machine.read(path)
     except MachineError as error:
         return f"{path} cannot be read back: {reason_of(error)}"
-    if not found.mode & 0o222:
+    if not stat.mode & 0o222:
         return f"the kernel offers {path} for reading only"
     return needs_write(machine, path)
 

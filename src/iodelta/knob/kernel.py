@@ -65,10 +65,10 @@ class Kernel(Knob):
             return "a reboot: of a host over SSH (--machine ssh:HOST), or in a throw-away guest (--machine vm)"
         if self.machine.run(["id", "-u"]).text.strip() != "0":
             return "needs root there"
-        found, reasons = ways(self.machine)
+        commands, reasons = ways(self.machine)
         return (
             None
-            if found
+            if commands
             else f"there is no way to start another kernel there: {'; '.join(reasons)}"
         )
 
@@ -147,17 +147,15 @@ class Kernel(Knob):
             return self._own
         if not value:
             release, build = _uname(self.machine)
-            found = installed(self.machine).get(release)
-            if found is None or not (
-                found.initrd or _began_without_initrd(self.machine)
-            ):
+            kept = installed(self.machine).get(release)
+            if kept is None or not (kept.initrd or _began_without_initrd(self.machine)):
                 raise MeasureError(
-                    f"there is no {'initrd' if found else 'image'} of the running kernel {release}, so it could not be "
+                    f"there is no {'initrd' if kept else 'image'} of the running kernel {release}, so it could not be "
                     "booted again",
                     place=self.machine.name,
                     remedy=f"they should be /boot/vmlinuz-{release} and /boot/initrd.img-{release}; a link will do",
                 )
-            return msgspec.structs.replace(found, build=build)
+            return msgspec.structs.replace(kept, build=build)
         if "/" in value:
             return self._at(value)
         known = installed(self.machine)
@@ -167,14 +165,14 @@ class Kernel(Knob):
                 f"there is no kernel {value!r} on {self.machine.name}; there are: {', '.join(known) or 'none'}",
                 remedy="install it there, with its modules; or give the path of its image there, IMAGE:INITRD",
             )
-        found = known[max(matching, key=kernels.order)]
-        if not found.initrd:
+        kept = known[max(matching, key=kernels.order)]
+        if not kept.initrd:
             raise MeasureError(
-                f"kernel {found.release} has no initrd next to it",
-                place=f"{self.machine.name}: {found.image}",
+                f"kernel {kept.release} has no initrd next to it",
+                place=f"{self.machine.name}: {kept.image}",
                 remedy="make one; for a kernel that needs none give the path of its image as the value",
             )
-        return found
+        return kept
 
     @classmethod
     def script(cls, name: str, values: Sequence[str]) -> NoScript:
@@ -200,13 +198,13 @@ class Kernel(Knob):
 
     def _at(self, value: str) -> Image:
         path, _, initrd = value.partition(":")
-        for one in (path, initrd or path):
+        for file in (path, initrd or path):
             if (
-                not one.startswith("/")
-                or self.machine.run(["test", "-r", one]).returncode
+                not file.startswith("/")
+                or self.machine.run(["test", "-r", file]).returncode
             ):
                 raise MeasureError(
-                    f"there is no {one!r}",
+                    f"there is no {file!r}",
                     place=self.machine.name,
                     remedy="give IMAGE:INITRD, absolute paths there",
                 )
@@ -240,7 +238,7 @@ class Kernel(Knob):
 
 def installed(machine: Machine) -> dict[str, Image]:
     """The kernels in /boot and in the directories of their modules, by release, in its order."""
-    found: dict[str, Image] = {}
+    images: dict[str, Image] = {}
     files = set(machine.glob("/boot/init*"))
     for path in (
         *machine.glob("/lib/modules/*/vmlinuz"),
@@ -260,10 +258,10 @@ def installed(machine: Machine) -> dict[str, Image]:
             f"/boot/initramfs-{release}.img",
             f"/boot/initrd-{release}",
         )
-        found[release] = Image(
+        images[release] = Image(
             release, path, next((name for name in names if name in files), "")
         )
-    return dict(sorted(found.items(), key=lambda item: kernels.order(item[0])))
+    return dict(sorted(images.items(), key=lambda item: kernels.order(item[0])))
 
 
 def _reboot(

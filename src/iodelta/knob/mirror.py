@@ -127,12 +127,12 @@ class MirrorPolicy(Knob):
             raise RequestError(
                 str(error), place=self.name, remedy="iodelta policy list shows them"
             ) from error
-        found = [resolve(self.machine, member) for member in members]
-        among = self.target.real_path in [one.real_path for one in found]
+        targets = [resolve(self.machine, member) for member in members]
+        among = self.target.real_path in [target.real_path for target in targets]
         # As a file of a btrfs and members beside it on the same disks: variants of the kernel's policies and of these.
         disks = set(
             chain.from_iterable(
-                member.disks for member in found if member.kind == "block"
+                member.disks for member in targets if member.kind == "block"
             )
         )
         near = bool(self.target.disks) and {*self.target.disks} <= disks
@@ -148,10 +148,13 @@ class MirrorPolicy(Knob):
         members = {
             value: tuple(split_command(value, self.name)[1:]) for value in values
         }
-        found = {
-            one: inspect(one, size=size)[1] for one in dict.fromkeys(members.values())
+        by_member = {
+            member: inspect(member, size=size)[1]
+            for member in dict.fromkeys(members.values())
         }  # once for all policies
-        return {value: _without_sample(found[own]) for value, own in members.items()}
+        return {
+            value: _without_sample(by_member[own]) for value, own in members.items()
+        }
 
     def apply(self, value: str) -> None:
         """Nothing is set on the machine: the launcher reads as this policy says."""

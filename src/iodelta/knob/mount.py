@@ -175,17 +175,17 @@ class MountOptions(Knob):
         yield ("mount", "-o", f"remount,{record['options']}", "--", record["point"])
 
     def _mount(self) -> Mount:
-        found = _find(self.machine, self.target.mount)
-        if found is None:
+        mount = _find(self.machine, self.target.mount)
+        if mount is None:
             raise KnobError(
                 "is no longer mounted", place=self.target.mount, remedy="mount it again"
             )
-        return found
+        return mount
 
     def _wanted(self, value: str) -> dict[str, str]:
         """What should be shown: the options found, overlaid by those of ``value``, without defaults."""
-        found = self._found or self._mount()
-        return _shown(found.fstype, (*found.options, *value.split(",")))
+        mount = self._found or self._mount()
+        return _shown(mount.fstype, (*mount.options, *value.split(",")))
 
 
 def _find(machine: Machine, point: str) -> Mount | None:

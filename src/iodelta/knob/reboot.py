@@ -128,9 +128,11 @@ class Grub(_OneShot):
             return "its grub.cfg does not use next_entry (set GRUB_DEFAULT=saved and regenerate it)"
         for kind, refused in (("abstraction", "."), ("fs", "btrfs|zfs")):
             if probe := self._program("probe"):
-                said = self.machine.run([probe, f"--target={kind}", place]).text.strip()
-                if re.match(refused, said):
-                    return f"GRUB cannot write on {said}, so the entry would stay"
+                message = self.machine.run(
+                    [probe, f"--target={kind}", place]
+                ).text.strip()
+                if re.match(refused, message):
+                    return f"GRUB cannot write on {message}, so the entry would stay"
         return ""
 
     def choose(self, image: Image, cmdline: str) -> tuple[str, ...]:
@@ -200,14 +202,16 @@ class SystemdBoot(_OneShot):
                 f"the output of bootctl list is not a list: {error}",
                 place=self.machine.name,
             ) from error
-        found = next((one.id for one in entries if one.boots(image)), None)
-        if found is None:
+        entry = next(
+            (candidate.id for candidate in entries if candidate.boots(image)), None
+        )
+        if entry is None:
             raise KnobError(
                 f"systemd-boot has no entry that boots {image.release}",
                 place=self.machine.name,
                 remedy="kernel-install add",
             )
-        return ("bootctl", "set-oneshot", found)
+        return ("bootctl", "set-oneshot", entry)
 
     def chosen(self) -> bool:
         return bool(self.machine.glob("/sys/firmware/efi/efivars/LoaderEntryOneShot-*"))
@@ -256,7 +260,7 @@ def _entry_name(menu: re.Match[str]) -> str:
 
 def grub_entries(text: str) -> list[tuple[str, str]]:
     """What ``grub-reboot`` calls each entry of a grub.cfg, and the image that it boots; in their order."""
-    found: list[tuple[str, str]] = []
+    entries: list[tuple[str, str]] = []
     open_: list[str] = []
     for line in map(str.strip, text.splitlines()):
         menu = re.match(
@@ -273,8 +277,8 @@ def grub_entries(text: str) -> list[tuple[str, str]]:
             and open_
             and all(open_)
         ):
-            found.append((">".join(open_), boots[1]))
-    return found
+            entries.append((">".join(open_), boots[1]))
+    return entries
 
 
 def _snippets(machine: Machine) -> list[tuple[str, str]]:
@@ -314,12 +318,12 @@ def _run(machine: Machine, words: Sequence[str]) -> str:
     except MachineError as error:
         raise KnobError(error.what, place=error.place, remedy=error.remedy) from error
     if done.returncode != 0:
-        said = (
+        message = (
             " ".join(done.stderr.decode(errors="replace").split())
             or f"ended with {done.returncode}"
         )
         raise KnobError(
-            f"{shlex.join(words)}: {said[-300:]}",
+            f"{shlex.join(words)}: {message[-300:]}",
             place=machine.name,
             remedy="run it there to see why",
         )

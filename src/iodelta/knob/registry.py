@@ -85,7 +85,7 @@ def families() -> tuple[type[Knob], ...]:
 
 @functools.cache
 def _of_plugins() -> tuple[type[Knob], ...]:
-    return tuple(_guarded(one) for one in plugins.sound("knob", unusable))
+    return tuple(_guarded(plugin) for plugin in plugins.sound("knob", unusable))
 
 
 def unusable(name: str, made: object) -> str:
@@ -203,9 +203,11 @@ def restore_all(machine: Machine, records: Iterable[Saved]) -> Iterator[Restored
 
 def latest_first(records: Iterable[Saved]) -> list[Saved]:
     """``records``, as they were saved, in the order in which they must be restored."""
-    found = list(records)[::-1]
-    found.sort(key=lambda one: _rank(one.knob) if known(one.knob) else len(families()))
-    return found
+    latest = list(records)[::-1]
+    latest.sort(
+        key=lambda record: _rank(record.knob) if known(record.knob) else len(families())
+    )
+    return latest
 
 
 def known(name: str) -> bool:

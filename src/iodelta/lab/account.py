@@ -134,10 +134,10 @@ class Account:
     def unfinished(self, machine: str) -> dict[str, int]:
         """Kind of a step -> how often one began on ``machine`` and did not end: it was killed, or is still running."""
         begun: Counter[str] = Counter(
-            one.step for one in self.steps_begun if one.machine == machine
+            step.step for step in self.steps_begun if step.machine == machine
         )
         ended: Counter[str] = Counter(
-            one.step for one in self.steps.values() if one.machine == machine
+            step.step for step in self.steps.values() if step.machine == machine
         )
         return dict(begun - ended)
 
@@ -161,10 +161,12 @@ class Account:
 
     def problem(self, trial: int) -> str:
         """What spoilt a trial; empty when nothing did, or when it never finished."""
-        found = self.failed.get(trial) or (
+        reason = self.failed.get(trial) or (
             self.lost[trial].reason if trial in self.lost else ""
         )
-        return found or (self.finished[trial].problem if trial in self.finished else "")
+        return reason or (
+            self.finished[trial].problem if trial in self.finished else ""
+        )
 
     def is_usable(self, trial: int) -> bool:
         """Whether a trial finished without a problem."""
@@ -198,9 +200,9 @@ class Account:
         have caused the noise.
         """
         return {
-            number: one
-            for number, one in self.judged(variants).items()
-            if not one.conditioning
+            number: started
+            for number, started in self.judged(variants).items()
+            if not started.conditioning
         }
 
     def judged(self, variants: Iterable[str]) -> dict[int, Started]:
@@ -214,12 +216,12 @@ class Account:
 
     def findings(self) -> tuple[Finding, ...]:
         """What a reader must know of the journal: trials that are lost, variants that were left out."""
-        found = [
-            Finding("folder.lost", "hard", f"trial {number}", one.reason, one.told)
-            for number, one in sorted(self.lost.items())
+        lost = [
+            Finding("folder.lost", "hard", f"trial {number}", loss.reason, loss.told)
+            for number, loss in sorted(self.lost.items())
         ]
         for variant, reason in self.left_out.items():
-            found.append(
+            lost.append(
                 Finding(
                     LEFT_OUT,
                     "hard",
@@ -228,7 +230,7 @@ class Account:
                     "the others were measured without it",
                 )
             )
-        return tuple(found)
+        return tuple(lost)
 
     def _counted(
         self, attempts: dict[int, list[Started]], variants: Collection[str]
@@ -237,15 +239,19 @@ class Account:
         names = [name for name in variants if name not in self.left_out]
         for _, begun in sorted(attempts.items()):
             usable = [
-                one
-                for one in begun
-                if self.is_usable(one.trial) and one.variant in names
+                started
+                for started in begun
+                if self.is_usable(started.trial) and started.variant in names
             ]
-            counted = {one.variant: one for one in usable if not one.conditioning}
-            uncounted = [one for one in usable if one.conditioning]
-            before = Counter(one.variant for one in uncounted)
+            counted = {
+                started.variant: started
+                for started in usable
+                if not started.conditioning
+            }
+            uncounted = [started for started in usable if started.conditioning]
+            before = Counter(started.variant for started in uncounted)
             alike = len({before[name] for name in names}) == 1
-            lost = any(one.conditioning for one in begun) and not uncounted
+            lost = any(started.conditioning for started in begun) and not uncounted
             if counted.keys() == set(names) and alike and not lost:
                 return [*uncounted, *counted.values()]
         return []

@@ -48,18 +48,18 @@ class Aftermath(msgspec.Struct, frozen=True):
 
 
 def forbidden(
-    machine: Machine, experiment: Experiment, found: Survey, destroy: Sequence[str]
+    machine: Machine, experiment: Experiment, survey: Survey, destroy: Sequence[str]
 ) -> str:
     """Why the target must not be written to for this; empty where it may be. Nothing is asked of what iodelta made."""
     if experiment.of_command:
         return "the workload is a command, and iodelta does not know how to make it write more"
     if experiment.cells[0].option(TOOL):
         return "t/io_uring only reads here"
-    if found.target.kind == "directory" and not found.scratch:
+    if survey.target.kind == "directory" and not survey.scratch:
         return "the target is a directory of files"
-    if found.scratch or found.writes or made(machine, found.target) or destroy:
+    if survey.scratch or survey.writes or made(machine, survey.target) or destroy:
         return ""
-    return f"it takes trials that write; --destroy {found.target.path} allows them"
+    return f"it takes trials that write; --destroy {survey.target.path} allows them"
 
 
 def aftermath_experiment(
@@ -90,15 +90,15 @@ def writer(cell: Cell, variant: Variant, size: int | None) -> tuple[Option, ...]
     given = dict((*cell.options, *variant.options))
     name = "readwrite" if "readwrite" in given else "rw"
     scattered = (given.get(name) or "read").startswith("rand")
-    found: list[Option] = [(name, "randwrite" if scattered else "write")]
-    found += [(option, "0") for option in THROTTLES if option in given]
+    options: list[Option] = [(name, "randwrite" if scattered else "write")]
+    options += [(option, "0") for option in THROTTLES if option in given]
     if not {"bsrange", "bssplit"} & given.keys():
         spelled = "blocksize" if "blocksize" in given else "bs"
         own = _bytes(given.get(spelled))
         wanted = max(LEAST, TIMES * own)
         fits = size is None or wanted <= size
-        found.append((spelled, str(wanted if fits else own)))
-    return tuple(found)
+        options.append((spelled, str(wanted if fits else own)))
+    return tuple(options)
 
 
 def _bytes(text: str | None) -> int:
@@ -112,7 +112,7 @@ def aftermath_of(
     trials: Sequence[Trial], metrics: Sequence[Metric]
 ) -> tuple[Aftermath, ...]:
     """The carry-over by each metric that has enough blocks, from the trials of such an experiment."""
-    found = []
+    debts = []
     own = [trial for trial in trials if trial.variant != WRITER]
     before = surroundings_of(trials)[own[0].cell].before if own else {}
     after = {number: _after_writes(counts) for number, counts in before.items()}
@@ -137,15 +137,18 @@ def aftermath_of(
                 relative(end)
                 for end in (carry.value[carry.best], carry.low, carry.high)
             )
-            found.append(Aftermath(metric, value, low, high, len(d)))
-    return tuple(found)
+            debts.append(Aftermath(metric, value, low, high, len(d)))
+    return tuple(debts)
 
 
 def _after_writes(counts: Counts) -> tuple[float, ...]:
     """The exposures to the writer, less what a third of all trials come to: the first trials must not pass for a
     trend."""
     none = (0.0,) * len(MEMORIES)
-    wrote, one, other = (counts.get(name, none) for name in (WRITER, ITSELF, AGAIN))
+    wrote, itself, other = (counts.get(name, none) for name in (WRITER, ITSELF, AGAIN))
     return tuple(
-        [2 / 3 * (w - (a + b) / 2) for w, a, b in zip(wrote, one, other, strict=True)]
+        [
+            2 / 3 * (w - (a + b) / 2)
+            for w, a, b in zip(wrote, itself, other, strict=True)
+        ]
     )

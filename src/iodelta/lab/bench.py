@@ -223,8 +223,8 @@ class Bench:
             raise self._vanished() from None
         # Of the links some name the contents, which a write workload changes.
         before, after = (
-            msgspec.structs.replace(one, by_id=())
-            for one in (self.target.identity, now)
+            msgspec.structs.replace(identity, by_id=())
+            for identity in (self.target.identity, now)
         )
         if before != after:
             raise self._vanished()
@@ -233,8 +233,8 @@ class Bench:
         """What tells a disk, or a file, from another that takes its place: cheap enough to ask before each trial."""
         if self.target.kind == "block":
             return tuple(attachment(self._machine, disk) for disk in self.target.disks)
-        found = status(self._machine, self.target.real_path)
-        return (f"{found.devno} {found.inode}",) if found else ()
+        stat = status(self._machine, self.target.real_path)
+        return (f"{stat.devno} {stat.inode}",) if stat else ()
 
     def _vanished(self) -> MeasureError:
         return MeasureError(

@@ -50,12 +50,12 @@ def held(experiment: Experiment) -> Experiment:
     return msgspec.structs.replace(
         experiment,
         variants=tuple(
-            msgspec.structs.replace(one, knobs=rest(one.knobs))
-            for one in experiment.variants
+            msgspec.structs.replace(variant, knobs=rest(variant.knobs))
+            for variant in experiment.variants
         ),
         conditions=tuple(
-            msgspec.structs.replace(one, knobs=rest(one.knobs))
-            for one in experiment.conditions
+            msgspec.structs.replace(condition, knobs=rest(condition.knobs))
+            for condition in experiment.conditions
         ),
     )
 

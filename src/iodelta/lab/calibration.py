@@ -147,10 +147,10 @@ def a_against_a(experiment: Experiment, budget: float) -> Experiment:
     Without a screen, however many: it would stop most comparisons before they could raise an alarm.
     """
     cell, variant = experiment.cells[0], experiment.variants[0]
-    one = make_plan(
+    plan = make_plan(
         msgspec.structs.replace(experiment, cells=(cell,), variants=(variant, variant))
     )
-    count = max(2, round(budget / (BLOCKS_EACH * one.per_block * one.trial_seconds)))
+    count = max(2, round(budget / (BLOCKS_EACH * plan.per_block * plan.trial_seconds)))
     return msgspec.structs.replace(
         experiment,
         question=f"What does iodelta say of {cell.name} against itself?",
@@ -197,10 +197,10 @@ def noise_of(
     ``seconds_per_block`` are those of all its trials, the conditioning ones of a superblock among them.
     """
     blocks: dict[tuple[str, int], list[Trial]] = {}
-    for trial in sorted(trials, key=lambda one: one.number):
+    for trial in sorted(trials, key=lambda done: done.number):
         blocks.setdefault((trial.cell, trial.block), []).append(trial)
     pairs = [pair for pair in blocks.values() if len(pair) == 2]
-    found = []
+    noises = []
     for metric in metrics:
         values = np.array([_values(pair, metric) for pair in pairs])
         values = (
@@ -219,8 +219,8 @@ def noise_of(
             smallest_change(int(time_ / seconds_per_block), noise.block_sd)
             for time_ in (600.0, 3600.0, 28800.0)
         ]
-        found.append(MetricNoise(metric, noise, lag1, *visible))
-    return tuple(found)
+        noises.append(MetricNoise(metric, noise, lag1, *visible))
+    return tuple(noises)
 
 
 def _values(pair: Sequence[Trial], metric: Metric) -> list[float]:
@@ -252,28 +252,32 @@ def stalls_in(trials: Sequence[Trial], metric: Metric) -> tuple[int, int]:
 
 def injections_in(judgement: Judgement) -> tuple[Injection, ...]:
     """What was said of each known slow-down, by the first metric (the rate)."""
-    found = []
+    injections = []
     for change in INJECTED:
         own = [v for v in judgement.verdicts if v.variant == f"minus-{100 * change:g}"]
         if own:
             v = own[0]
             low, high = (v.change.low, v.change.high) if v.change else (None, None)
-            found.append(Injection(-change, v.word, low, high, v.blocks))
-    return tuple(found)
+            injections.append(Injection(-change, v.word, low, high, v.blocks))
+    return tuple(injections)
 
 
 def doubt(calibrations: Sequence[Calibration], level: float) -> Finding | None:
     """Why changes are only suspected: A/A comparisons here were called a change more often than ``level`` explains."""
-    for one in calibrations:
-        if alarms_beyond(one.alarms, one.comparisons, level):
+    for calibration in calibrations:
+        if alarms_beyond(calibration.alarms, calibration.comparisons, level):
             text = (
-                f"{one.alarms} of {plural(one.comparisons, 'comparison')} of a variant with itself "
+                f"{calibration.alarms} of {plural(calibration.comparisons, 'comparison')} of a variant with itself "
                 "were called a change, more "
                 f"than the level of {100 * level:g} % explains: a change here is only suspected"
             )
             remedy = "find what disturbs this machine or what one trial leaves to the next, then calibrate again"
             return Finding(
-                "calibration.false-alarms", "warning", one.workload, text, remedy
+                "calibration.false-alarms",
+                "warning",
+                calibration.workload,
+                text,
+                remedy,
             )
     return None
 

@@ -122,10 +122,10 @@ class OnlyReads:
 
 def check_reads(findings: Iterable[Finding]) -> None:
     """Raises MeasureError where a command wrote although its owner says that it only reads: no further trial."""
-    for found in findings:
-        if found.rule == command.WRITES:
-            what = f"{found.explanation}, but the file says only_reads = true"
-            raise MeasureError(what, place=found.place, remedy=found.remedy)
+    for finding in findings:
+        if finding.rule == command.WRITES:
+            what = f"{finding.explanation}, but the file says only_reads = true"
+            raise MeasureError(what, place=finding.place, remedy=finding.remedy)
 
 
 def makes_scratch(experiment: Experiment) -> bool:

@@ -71,14 +71,14 @@ def parts_of_fill(size: int, fill: float) -> tuple[Step, ...]:
     """The parts in which ``size`` bytes are written ``fill`` times, in order; each pass begins anew."""
     blocks = size // FILL_BLOCK
     each = max(SEGMENT // FILL_BLOCK, math.ceil(blocks / SEGMENTS))
-    found = []
+    steps = []
     for passed in range(math.ceil(fill)):
         end = math.ceil(blocks * min(1.0, fill - passed))
         for start in range(0, end, each):
-            found.append(
+            steps.append(
                 Step("fill", start * FILL_BLOCK, min(each, end - start) * FILL_BLOCK)
             )
-    return tuple(found)
+    return tuple(steps)
 
 
 def next_step(prepare: Prepare, size: int, done: Sequence[Kind]) -> Step:
@@ -107,10 +107,10 @@ def least_written(prepare: Prepare, size: int) -> float:
 def window_of(rounds: Sequence[Round]) -> Window | None:
     """The last five rounds, unless the disk rested between them. Places are those among all ``rounds``."""
     own = unbroken(rounds)
-    found = last_window([one.iops for one in own])
+    window = last_window([measured.iops for measured in own])
     return (
-        msgspec.structs.replace(found, first=found.first + len(rounds) - len(own))
-        if found
+        msgspec.structs.replace(window, first=window.first + len(rounds) - len(own))
+        if window
         else None
     )
 
@@ -133,7 +133,7 @@ def state_of(
 
 def overwritten(rounds: Sequence[Round]) -> int:
     """Bytes that the rounds have written."""
-    return sum(one.written for one in rounds)
+    return sum(measured.written for measured in rounds)
 
 
 def seconds_of(prepare: Prepare, size: int, rate: float = 0.0) -> tuple[float, float]:

@@ -72,7 +72,7 @@ def look(machine: Machine, question: DiskQuestion) -> DiskSurvey:
         }
         parsing.check(
             machine,
-            [parsing.job_of(name, one) for name, one in requests.items()],
+            [parsing.job_of(name, request) for name, request in requests.items()],
             place,
         )
     state = state_known(machine, disk.target)
@@ -87,11 +87,11 @@ def look(machine: Machine, question: DiskQuestion) -> DiskSurvey:
 
 
 def refusal(
-    machine: Machine, found: DiskSurvey, control: Control
+    machine: Machine, survey: DiskSurvey, control: Control
 ) -> RefusedError | None:
     """What the guard says of the disk; None where it may be written. Raises RequestError."""
     try:
-        check_write(machine, found.target, control.destroy).close()
+        check_write(machine, survey.target, control.destroy).close()
     except RefusedError as error:
         return error
     return None

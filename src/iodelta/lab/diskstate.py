@@ -67,9 +67,9 @@ def known(machine: Machine, target: Target) -> Known:
     disk = sysfs_name(target.disk or target.device or "")
     rotational = attribute(machine, f"/sys/class/block/{disk}/queue/rotational") == "1"
     for path in machine.glob(f"{literal(_directory(machine))}/*.json"):
-        found = _read(machine, path)
-        if found is not None and same_device(found.identity, target.identity):
-            return Known(found, _since(machine, target, found), rotational)
+        state = _read(machine, path)
+        if state is not None and same_device(state.identity, target.identity):
+            return Known(state, _since(machine, target, state), rotational)
     return Known(None, None, rotational)
 
 
@@ -93,22 +93,22 @@ def findings(disk: Known | None, path: str) -> Iterator[Finding]:
             if disk.rotational
             else ""
         )
-        said = f"{flash}how fast it writes depends on what was written to it before, and those writes are unknown"
+        text = f"{flash}how fast it writes depends on what was written to it before, and those writes are unknown"
         yield Finding(
-            "disk.unknown", "note" if disk.rotational else "warning", path, said, remedy
+            "disk.unknown", "note" if disk.rotational else "warning", path, text, remedy
         )
     elif not disk.prepared.steady:
-        said = f"it was prepared, and was not steady after {plural(disk.prepared.rounds, 'round')}"
-        yield Finding("disk.not-steady", "warning", path, said, remedy)
+        text = f"it was prepared, and was not steady after {plural(disk.prepared.rounds, 'round')}"
+        yield Finding("disk.not-steady", "warning", path, text, remedy)
     elif disk.since is None:
-        said = (
+        text = (
             "it was prepared in an earlier boot, and the writes since then are unknown"
         )
-        yield Finding("disk.rebooted", "note", path, said, remedy)
+        yield Finding("disk.rebooted", "note", path, text, remedy)
     elif disk.since > MUCH * disk.prepared.size:
         share = 100 * disk.since / disk.prepared.size
-        said = f"{share:.0f} % of its size were written to it since it was prepared"
-        yield Finding("disk.written", "note", path, said, remedy)
+        text = f"{share:.0f} % of its size were written to it since it was prepared"
+        yield Finding("disk.written", "note", path, text, remedy)
 
 
 def written_since(
@@ -142,8 +142,8 @@ def counted(machine: Machine, target: Target) -> int | None:
 def forget(machine: Machine, target: Target) -> None:
     """Whatever was known of this disk does not hold any more."""
     for path in machine.glob(f"{literal(_directory(machine))}/*.json"):
-        found = _read(machine, path)
-        if found is None or same_device(found.identity, target.identity):
+        state = _read(machine, path)
+        if state is None or same_device(state.identity, target.identity):
             machine.run(["rm", "-f", "--", path])
 
 
@@ -170,13 +170,13 @@ def _read(machine: Machine, path: str) -> Prepared | None:
         return None
 
 
-def _since(machine: Machine, target: Target, found: Prepared) -> int | None:
+def _since(machine: Machine, target: Target, prepared: Prepared) -> int | None:
     now = counted(machine, target)
     if (
-        found.boot != boot_id(machine)
+        prepared.boot != boot_id(machine)
         or now is None
-        or found.counter is None
-        or now < found.counter
+        or prepared.counter is None
+        or now < prepared.counter
     ):
         return None
-    return now - found.counter
+    return now - prepared.counter

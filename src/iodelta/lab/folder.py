@@ -364,13 +364,13 @@ class Folder:
     def altered(self) -> dict[str, str]:
         """Name -> reason of every sealed file that is missing or not what was written; what was read is not read
         again."""
-        found: dict[str, str] = {}
+        changed: dict[str, str] = {}
         for name in sorted(self.seal.files.keys() - self._read):
             try:
                 self.read(name)
             except MeasureError as error:
-                found[name] = error.what
-        return found
+                changed[name] = error.what
+        return changed
 
     def _failed(self, error: OSError) -> MeasureError:
         remedy = (

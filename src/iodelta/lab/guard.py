@@ -59,15 +59,15 @@ class WritePermit:
         """Before each write trial (some 5 ms): still the same device, still unused. Raises RefusedError."""
         with self._machine.together("recheck"):
             try:
-                found = resolve(self._machine, self.target.path)
+                target = resolve(self._machine, self.target.path)
             except RequestError as error:
                 raise RefusedError(
                     "the target has vanished since the run began",
                     place=self.target.path,
                     remedy="reconnect it and run the same command again",
                 ) from error
-            _same(self.target, found)
-            refuse_at_once(refuse_reasons(self._machine, found))
+            _same(self.target, target)
+            refuse_at_once(refuse_reasons(self._machine, target))
 
     def close(self) -> None:
         """Let go of the device."""
@@ -222,11 +222,11 @@ def _is_marked(machine: Machine, directory: str) -> bool:
         ["stat", "-c", "%u %F", "--", "/proc/self/", directory, mark],
         env={"LC_ALL": "C"},
     )
-    (user, *_), *found = (
+    (user, *_), *owners = (
         line.split(" ", 1) for line in asked.text.splitlines() or [""]
     )
     for path, wanted, (owner, kind) in zip(
-        (directory, mark), ("directory", "regular file"), found, strict=False
+        (directory, mark), ("directory", "regular file"), owners, strict=False
     ):
         if kind.replace(" empty", "") != wanted:
             raise RefusedError(
@@ -246,8 +246,8 @@ def _is_marked(machine: Machine, directory: str) -> bool:
 def _file_reasons(
     machine: Machine, target: Target, uses: Uses, size: int | None
 ) -> tuple[Reason, ...]:
-    path, found = target.real_path, status(machine, target.real_path)
-    if found is None:
+    path, stat = target.real_path, status(machine, target.real_path)
+    if stat is None:
         return (Reason(path, "has vanished", "run the same command again", True),)
     mount = mount_of(path, uses.mounts)
     reasons = []
@@ -280,13 +280,13 @@ def _file_reasons(
                 True,
             )
         )
-    reasons += _space_reasons(machine, target, found, size)
+    reasons += _space_reasons(machine, target, stat, size)
     if not reasons:
         reasons += read_only(machine, target)
     if target.kind == "file":
-        reasons += file_reasons(machine, path, found, uses)
-        if found.links > 1:
-            what = f"has {found.links - 1} other names (hard links)"
+        reasons += file_reasons(machine, path, stat, uses)
+        if stat.links > 1:
+            what = f"has {stat.links - 1} other names (hard links)"
             reasons.append(Reason(path, what, "name a file of its own", False))
     return tuple(reasons)
 
@@ -295,13 +295,13 @@ def read_only(machine: Machine, target: Target) -> tuple[Reason, ...]:
     """What cannot be written at all, found out without opening it."""
     if target.kind == "block":
         name = target.device or ""
-        for one in (name, *below(machine, name)):
-            if attribute(machine, f"/sys/class/block/{sysfs_name(one)}/ro") == "1":
+        for device in (name, *below(machine, name)):
+            if attribute(machine, f"/sys/class/block/{sysfs_name(device)}/ro") == "1":
                 return (
                     Reason(
-                        f"/dev/{one}",
+                        f"/dev/{device}",
                         "is read-only",
-                        f"`blockdev --setrw /dev/{one}`, if that is intended",
+                        f"`blockdev --setrw /dev/{device}`, if that is intended",
                         True,
                     ),
                 )
@@ -326,7 +326,7 @@ def _is_empty(machine: Machine, directory: str) -> bool:
 
 
 def _space_reasons(
-    machine: Machine, target: Target, found: Stat, size: int | None
+    machine: Machine, target: Target, stat: Stat, size: int | None
 ) -> tuple[Reason, ...]:
     """fio would stop with ENOSPC in the middle of a trial, and everybody else on that filesystem with it."""
     done = machine.run(["stat", "-f", "-c", "%a %S", "--", target.real_path])
@@ -338,7 +338,7 @@ def _space_reasons(
         raise no_stat(machine, done.text.strip(), target.real_path) from error
     free, needed = (
         blocks * each,
-        size - (found.allocated if target.kind == "file" else 0),
+        size - (stat.allocated if target.kind == "file" else 0),
     )
     if needed <= free:
         return ()
@@ -359,7 +359,7 @@ def _content_reasons(
 ) -> tuple[Reason, ...]:
     """What lies there. Raises RefusedError where that cannot be read, or writing to it would fail."""
     try:
-        found = look(machine, target)
+        contents = look(machine, target)
     except MachineError as error:
         raise RefusedError(
             f"cannot be read, so its contents are unknown: {error.what}",
@@ -371,10 +371,10 @@ def _content_reasons(
         _openable(machine, target)
         remedy = "name a directory instead, iodelta makes a scratch file there"
     reasons = [
-        Reason(target.path, f"was not made by iodelta ({found.said})", remedy, False)
+        Reason(target.path, f"was not made by iodelta ({contents.said})", remedy, False)
     ]
     if (
-        "ZFS" in found.signatures
+        "ZFS" in contents.signatures
         and held is None
         and machine.glob("/proc/spl/kstat/zfs/*/state")
     ):
@@ -399,9 +399,9 @@ def _openable(machine: Machine, target: Target) -> None:
     ]
     done = machine.run(words, env={"LC_ALL": "C"})
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().rpartition(": ")[2]
+        message = done.stderr.decode(errors="replace").strip().rpartition(": ")[2]
         raise RefusedError(
-            f"cannot be opened for writing: {said}",
+            f"cannot be opened for writing: {message}",
             place=target.path,
             remedy="choose another file",
         )
@@ -458,7 +458,8 @@ def _same(target: Target, found: Target) -> None:
     if target.kind == "block":
         # Of the links some name the contents (lvm-pv-uuid-...), which our own writes change.
         before, now = (
-            msgspec.structs.replace(one.identity, by_id=()) for one in (target, found)
+            msgspec.structs.replace(resolved.identity, by_id=())
+            for resolved in (target, found)
         )
         same = same and before == now
     else:

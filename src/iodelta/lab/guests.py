@@ -27,19 +27,19 @@ def look_at_guests(machine: VmMachine, experiment: Experiment) -> Survey:
     A variant whose guest does not start, lacks a module or ends is one that cannot run here, with the reason and the
     last lines of its console. Raises RequestError, MeasureError when none can.
     """
-    unavailable, found = dict[str, str](), list[Survey]()
+    unavailable, surveys = dict[str, str](), list[Survey]()
     for variant in experiment.variants:
         try:
             with _booted(machine, experiment, variant) as guest:
-                found.append(_survey(guest, experiment, variant))
-                unavailable.update(found[-1].unavailable)
+                surveys.append(_survey(guest, experiment, variant))
+                unavailable.update(surveys[-1].unavailable)
         except MeasureError as error:
             unavailable[variant.name] = error.sentence
-    if not found:
+    if not surveys:
         raise MeasureError(
             "no variant can run here", remedy="\n  ".join(unavailable.values())
         )
-    return msgspec.structs.replace(found[0], unavailable=unavailable)
+    return msgspec.structs.replace(surveys[0], unavailable=unavailable)
 
 
 def _survey(guest: VmMachine, experiment: Experiment, variant: Variant) -> Survey:
@@ -72,7 +72,8 @@ class Guests(Boots):
     def __enter__(self) -> Self:
         """Keep what the guests are given of this machine, from the first to the last."""
         pairs = itertools.product(
-            self._experiment.variants, [one.name for one in self._experiment.conditions]
+            self._experiment.variants,
+            [condition.name for condition in self._experiment.conditions],
         )
         specs = [
             changed(self._machine.spec, settings_of(self._experiment, *pair))
@@ -95,12 +96,12 @@ class Guests(Boots):
     ) -> Iterator[Ready]:
         """The first one is looked at, and the others are like it."""
         with _booted(self._machine, self._experiment, variant, condition) as guest:
-            found = self._found = self._found or _survey(
+            looked = self._found = self._found or _survey(
                 guest, self._experiment, variant
             )
-            making = ready(guest, self._inner, found, self._folder, self._control)
+            making = ready(guest, self._inner, looked, self._folder, self._control)
             with making as bench:
-                yield guest, bench, found
+                yield guest, bench, looked
 
     def check_target(self) -> None:
         """A guest's target is made with it."""

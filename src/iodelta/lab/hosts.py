@@ -47,10 +47,10 @@ def reach(experiment: Experiment, rules: Rules, blocks: int) -> Finding | None:
             f"plan for at least {plural(needed, 'block')} per cell: a larger budget, shorter trials or fewer hosts",
         )
     level = rules.spendable / 2
-    t, one = smallest_t(counted, level), smallest_t(10**6, level)
-    if t <= ENOUGH * one:
+    t, limit = smallest_t(counted, level), smallest_t(10**6, level)
+    if t <= ENOUGH * limit:
         return None
-    needed = next(n for n in range(2, 1000) if smallest_t(n, level) <= ENOUGH * one)
+    needed = next(n for n in range(2, 1000) if smallest_t(n, level) <= ENOUGH * limit)
     spread = math.log1p(rules.margin) * math.sqrt(blocks) / t
     return Finding(
         "verdict.few-hosts",
@@ -58,7 +58,7 @@ def reach(experiment: Experiment, rules: Rules, blocks: int) -> Finding | None:
         "machine",
         f"{plural(counted, 'host')} hardly ever give a word: their mean change must be {t:.0f} "
         "standard errors from 0 (on one "
-        f"machine {one:.1f}), so {plural(blocks, 'block')} settle {100 * rules.margin:g} % only where "
+        f"machine {limit:.1f}), so {plural(blocks, 'block')} settle {100 * rules.margin:g} % only where "
         "they spread by less than "
         f"{100 * spread:.1g} % and all hosts change alike",
         f"name at least {plural(needed, 'host')}, or ask about one host at a time",

@@ -60,8 +60,8 @@ class Instruments(msgspec.Struct, frozen=True):
 def _missing(machine: Machine, wanted: Sequence[str]) -> dict[str, str]:
     """The instruments that cannot be used here, with the reason."""
     reasons = {"perf": profile.missing, "block": stages.missing}
-    found = {name: reasons[name](machine) for name in wanted}
-    return {name: reason for name, reason in found.items() if reason}
+    why = {name: reasons[name](machine) for name in wanted}
+    return {name: reason for name, reason in why.items() if reason}
 
 
 def look_closer(
@@ -108,21 +108,21 @@ class _Look:
     stop: Callable[[], bool]
 
     def __call__(self, cell: Cell, variant: Variant) -> Looked:
-        found = Looked(cell.name, variant.name)
+        looked = Looked(cell.name, variant.name)
         if "perf" in self.use:
-            found = self._perf(found, cell, variant)
+            looked = self._perf(looked, cell, variant)
         if "block" in self.use:
             with _instance(
                 self.machine, self.bench, self.plan, self.folder
             ) as instance:
                 stages.begin(self.machine, instance, self.bench.target.disks)
                 self.bench.unmeasured(cell, variant, SEED, (), stop=self.stop)
-                found = msgspec.structs.replace(
-                    found, stages=stages.end(self.machine, instance)
+                looked = msgspec.structs.replace(
+                    looked, stages=stages.end(self.machine, instance)
                 )
-        return found
+        return looked
 
-    def _perf(self, found: Looked, cell: Cell, variant: Variant) -> Looked:
+    def _perf(self, looked: Looked, cell: Cell, variant: Variant) -> Looked:
         with workdir(self.machine) as place:
             done = self.bench.unmeasured(
                 cell, variant, SEED, profile.stat_words(f"{place}/stat"), stop=self.stop
@@ -141,7 +141,7 @@ class _Look:
                 stop=self.stop,
             )
             seen = profile.profile(self.machine, f"{place}/data", _ios(done))
-        return msgspec.structs.replace(found, counts=shares, profile=seen)
+        return msgspec.structs.replace(looked, counts=shares, profile=seen)
 
 
 def _ios(done: FioRun) -> int:
@@ -149,13 +149,14 @@ def _ios(done: FioRun) -> int:
     result = read_run(done)
     total = sum(direction.ios for direction in result.directions)
     if not total:
-        said = "; ".join(
+        reasons = "; ".join(
             finding.explanation
             for finding in result.findings
             if finding.severity == "hard"
         )
         raise MachineError(
-            f"no I/O under the instrument: {said or 'fio did none'}", place=done.args[0]
+            f"no I/O under the instrument: {reasons or 'fio did none'}",
+            place=done.args[0],
         )
     return total
 

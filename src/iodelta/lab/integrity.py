@@ -42,9 +42,10 @@ def integrity(folder: Folder, state: Account) -> list[Finding]:
 
     Raises MeasureError for a file that is no trial's.
     """
-    lost = [one for one in state.findings() if one.severity == "hard"]
+    lost = [finding for finding in state.findings() if finding.severity == "hard"]
     return sorted(
-        (*_sealing(folder, state), *lost), key=lambda one: one.severity != "hard"
+        (*_sealing(folder, state), *lost),
+        key=lambda finding: finding.severity != "hard",
     )
 
 
@@ -63,51 +64,51 @@ def _sealing(folder: Folder, state: Account) -> tuple[Finding, ...]:
     """What the seal says: hard where a line or a file is not what was written; files that ``state`` has lost apart."""
     seal = folder.seal
     if not seal.sealed:
-        said = "this folder is not sealed, so later changes cannot be detected"
+        text = "this folder is not sealed, so later changes cannot be detected"
         return (
             Finding(
                 "folder.unsealed",
                 "note",
                 JOURNAL,
-                said,
+                text,
                 "newer versions of iodelta seal what they measure",
             ),
         )
-    found = []
+    findings = []
     if seal.broken:
-        said = "not the original line: it or the one before was edited, removed, doubled or moved"
-        found.append(
+        text = "not the original line: it or the one before was edited, removed, doubled or moved"
+        findings.append(
             Finding(
                 "folder.line",
                 "hard",
                 f"{JOURNAL}:{seal.broken}",
-                f"{said}; the lines from there on do not count",
+                f"{text}; the lines from there on do not count",
                 _COPY,
             )
         )
-    found += [
+    findings += [
         Finding("folder.file", "hard", name, reason, _COPY)
         for name, reason in folder.altered().items()
         if _trial_of(name) not in state.lost
     ]
     if not seal.broken:
-        found += [*_cut(folder, state), *_shortened(folder), *_added(folder, state)]
+        findings += [*_cut(folder, state), *_shortened(folder), *_added(folder, state)]
     if seal.unsealed:
-        said = f"lines 1 to {seal.unsealed}, and their files, were written before folders were sealed"
-        found.append(Finding("folder.unsealed", "note", JOURNAL, said))
-    return tuple(found)
+        text = f"lines 1 to {seal.unsealed}, and their files, were written before folders were sealed"
+        findings.append(Finding("folder.unsealed", "note", JOURNAL, text))
+    return tuple(findings)
 
 
 def _added(folder: Folder, state: Account) -> Iterator[Finding]:
     """Files among the raw ones that nobody wrote there: copies, and in a finished folder all that no line seals."""
     seals = folder.seal.files
-    known = {one.sha256: name for name, one in seals.items()}
+    known = {seal.sha256: name for name, seal in seals.items()}
     in_flight = state.started.keys() - state.finished.keys()
     for name in sorted(set(folder.raw_names()) - seals.keys()):
         copied = known.get(_digest(folder, name))
         number, numbered = _trial_of(name), bool(_trial_of(name) or STEP.match(name))
         if copied and number not in in_flight:
-            said = f"is a copy of {copied}, which counts once"
+            text = f"is a copy of {copied}, which counts once"
         elif (
             number in in_flight
             or folder.seal.unsealed
@@ -115,12 +116,12 @@ def _added(folder: Folder, state: Account) -> Iterator[Finding]:
         ):
             continue
         else:
-            said = "does not belong to a trial of the journal"
+            text = "does not belong to a trial of the journal"
         yield Finding(
             "folder.added",
             "hard",
             name,
-            f"{said}; somebody added it",
+            f"{text}; somebody added it",
             "remove it; it was not used",
         )
 
@@ -139,8 +140,8 @@ def _cut(folder: Folder, state: Account) -> list[Finding]:
     unknown = numbers - state.finished.keys() - state.failed.keys()
     if len(unknown) <= len(state.sessions):
         return []
-    said = f"there are raw files of {plural(len(unknown), 'trial')} that are not in it: lines were cut off its end"
-    return [Finding("folder.cut", "hard", JOURNAL, said, _COPY)]
+    text = f"there are raw files of {plural(len(unknown), 'trial')} that are not in it: lines were cut off its end"
+    return [Finding("folder.cut", "hard", JOURNAL, text, _COPY)]
 
 
 class _Account(msgspec.Struct, frozen=True):
@@ -169,11 +170,11 @@ def _shortened(folder: Folder) -> list[Finding]:
         and folder.chain_at(before.seal.lines) == before.seal.chain
     ):
         return []
-    said = (
+    text = (
         f"{VERDICT} was made from {plural(before.seal.lines, 'line')} of another journal, or of "
         "this one before it was cut"
     )
-    return [Finding("folder.cut", "hard", JOURNAL, said, _COPY)]
+    return [Finding("folder.cut", "hard", JOURNAL, text, _COPY)]
 
 
 def _trial_of(name: str) -> int:

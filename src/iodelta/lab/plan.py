@@ -200,18 +200,18 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
     never = list(_never_equivalent(plan))
     unreachable = plan.rules.reachable(equivalence=not never)
     is_point = unreachable is not None and any(
-        one.role == "reference" for one in plan.experiment.variants
+        variant.role == "reference" for variant in plan.experiment.variants
     )
     if is_point:
-        found, never = [_point_of_history(plan)], []
+        findings, never = [_point_of_history(plan)], []
     else:
-        found = [unreachable] if unreachable else []
+        findings = [unreachable] if unreachable else []
     share = int(plan.budget_rounds)
     if (
         not (unreachable and unreachable.severity == "hard")
         and share < plan.rules.looks[0]
     ):
-        found.append(
+        findings.append(
             Finding(
                 "plan.budget",
                 "warning",
@@ -224,15 +224,15 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
     if few := reach(
         plan.experiment, plan.rules, min(plan.rules.max_blocks, max(1, share))
     ):
-        found.append(few)
-    found += never
+        findings.append(few)
+    findings += never
     fio = [] if plan.experiment.of_command else plan.experiment.cells
     buffered = [c.name for c in fio if c.option("direct") in (None, "0", "")]
     engines_cached = [
         c.name for c in plan.experiment.cells if c.option("ioengine") == "mmap"
     ]
     if buffered and not engines_cached:
-        found.append(
+        findings.append(
             Finding(
                 "plan.page-cache",
                 "warning",
@@ -241,8 +241,8 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
                 "add direct=1 unless the page cache is what you ask about",
             )
         )
-    found += _uncounted(plan.experiment)
-    return tuple(found)
+    findings += _uncounted(plan.experiment)
+    return tuple(findings)
 
 
 def _point_of_history(plan: Plan) -> Finding:

@@ -78,7 +78,7 @@ class Disk:
         self, options: tuple[Option, ...], workdir: str, **more: object
     ) -> FioRequest:
         """What fio is asked for."""
-        found = FioRequest(
+        made = FioRequest(
             options=options,
             target=self.target.real_path,
             target_kind="device" if self.target.kind == "block" else "file",
@@ -89,7 +89,7 @@ class Disk:
             size=self.size,
             version=self.fio,
         )
-        return msgspec.structs.replace(found, **more)
+        return msgspec.structs.replace(made, **more)
 
     @property
     def how(self) -> str:
@@ -360,12 +360,12 @@ class Preparation:
         if disk.target.kind != "block":
             return
         fills = [
-            one
-            for one in self._account.steps.values()
-            if one.step == "fill" and one.machine == self._name
+            step
+            for step in self._account.steps.values()
+            if step.step == "fill" and step.machine == self._name
         ]
-        took = sum(one.seconds for one in fills)
-        rate = sum(one.written for one in fills) / took if took else 0.0
+        took = sum(fill.seconds for fill in fills)
+        rate = sum(fill.written for fill in fills) / took if took else 0.0
         prepared = Prepared(
             disk.target.identity,
             now(),
@@ -411,12 +411,12 @@ def prepared_first(preparation: Preparation, disk: Disk, folder: Folder) -> None
 
 def rounds_of(folder: Folder, account: Account, machine: str) -> tuple[Round, ...]:
     """The finished rounds of a machine's disk, read from their raw files. Raises MeasureError."""
-    found = []
+    rounds = []
     for number, step in sorted(account.steps.items()):
         if step.step == "round" and step.machine == machine:
-            rate = sum(one.iops.value for one in read_step(folder, number))
-            found.append(Round(number, step.started, step.seconds, rate, step.written))
-    return tuple(found)
+            rate = sum(direction.iops.value for direction in read_step(folder, number))
+            rounds.append(Round(number, step.started, step.seconds, rate, step.written))
+    return tuple(rounds)
 
 
 def read_step(folder: Folder, number: int) -> tuple[Direction, ...]:
@@ -438,22 +438,25 @@ def _measured(made: FioRun, place: str, folder: Folder) -> tuple[float, int]:
     """IOPS and bytes written of a run. Raises MeasureError for one that failed."""
     result = read_run(made)
     bad = [
-        one
-        for one in result.findings
-        if one.severity == "hard" and not (made.request.whole and one.rule in EXPECTED)
+        finding
+        for finding in result.findings
+        if finding.severity == "hard"
+        and not (made.request.whole and finding.rule in EXPECTED)
     ]
     if bad or made.exit_code:
-        said = bad[0].explanation if bad else f"fio ended with {made.exit_code}"
+        reason = bad[0].explanation if bad else f"fio ended with {made.exit_code}"
         remedy = f"finished steps are kept; `{again(folder)}` continues it"
         raise MeasureError(
-            f"a step of the preparation failed: {said}", place=place, remedy=remedy
+            f"a step of the preparation failed: {reason}", place=place, remedy=remedy
         )
-    written = sum(one.bytes for one in result.directions if one.kind == "write")
+    written = sum(
+        direction.bytes for direction in result.directions if direction.kind == "write"
+    )
     if made.request.whole and written < (made.request.size or 0) - FILL_BLOCK:
         raise MeasureError(
             f"fio wrote {written} of {made.request.size} bytes", place=place
         )
-    return sum(one.iops.value for one in result.directions), written
+    return sum(direction.iops.value for direction in result.directions), written
 
 
 def again(folder: Folder) -> str:

@@ -48,12 +48,12 @@ def run(machine: Machine, target: Target, prepare: Prepare, size: int) -> Comple
     """Purge it. Raises MeasureError with what the command said."""
     done = machine.run(words(machine, target, prepare, size), env={"LC_ALL": "C"})
     if done.returncode != 0:
-        said = (
+        message = (
             done.stderr.decode(errors="replace").strip()
             or f"it ended with {done.returncode}"
         )
         raise MeasureError(
-            f"could not be purged: {said}",
+            f"could not be purged: {message}",
             place=target.path,
             remedy='choose another [prepare] purge, or "none"',
         )

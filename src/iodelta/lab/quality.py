@@ -51,14 +51,14 @@ def noise(
     devices, a filesystem that adds its own to what is written, a background load. ``moved`` are the counters of the
     disks over time in which fio counted all that it did, its ramp left out: how fast that was nobody knows.
     """
-    found = []
+    findings = []
     place = f"trial {trial.number}"
     if device is not None and (other := _other_io(trial, moved, device)) is not None:
         own, foreign = other
         if foreign > quality.other_io * own + SLACK:
             amount = f"at least {foreign / 2**20:.1f} MiB of I/O on {device} during the trial"
             text = f"other processes did {amount}, {100 * foreign / own:.0f} % of fio's own"
-            found.append(
+            findings.append(
                 _finding(
                     "noise.other-io",
                     place,
@@ -73,7 +73,7 @@ def noise(
     )
     if stolen > max(quality.steal * busy, 1000 * quality.steal_least * trial.seconds):
         text = f"{100 * stolen / busy:.0f} % of the CPU time was stolen by other guests of this host"
-        found.append(
+        findings.append(
             _finding(
                 "noise.steal",
                 place,
@@ -91,12 +91,12 @@ def noise(
                     else "rose from 0"
                 )
                 text = f"{name} {how} over the measured window, more than the margin"
-                found.append(
+                findings.append(
                     _finding(
                         "noise.unsteady", place, text, "give a longer [design] ramp"
                     )
                 )
-    return tuple(found)
+    return tuple(findings)
 
 
 def drift(series: Sequence[float]) -> float:

@@ -43,20 +43,20 @@ def look_at_host(machine: SshMachine, experiment: Experiment) -> Survey:
         )
     inner = held(experiment)
     order(inner.knob_names())
-    found: dict[str, Survey] = {}
+    surveys: dict[str, Survey] = {}
     refused: dict[str, RequestError] = {}
     for variant in inner.variants:
         try:
-            found[variant.name] = survey(machine, alone(inner, variant))
+            surveys[variant.name] = survey(machine, alone(inner, variant))
         except RequestError as error:
             refused[variant.name] = error
-    if not found:
+    if not surveys:
         raise next(iter(refused.values()))
-    first = next(iter(found.values()))
+    first = next(iter(surveys.values()))
     kernel = Kernel(machine, first.target, REBOOT)
     kernel.save()
     unavailable: dict[str, str] = {}
-    for seen in found.values():
+    for seen in surveys.values():
         unavailable |= seen.unavailable
     for variant in experiment.variants:
         try:
@@ -154,12 +154,12 @@ class Reboots(Boots):
         ):
             time.sleep(0.5)
         with self._machine.together("survey"):
-            found = survey(
+            looked = survey(
                 self._machine, alone(self._inner.experiment, variant), engines=False
             )
-        if self._found is not None and not found.scratch:
-            check_same_target(self._found.target, found.target)
-        return found
+        if self._found is not None and not looked.scratch:
+            check_same_target(self._found.target, looked.target)
+        return looked
 
     def _ready(
         self, variant: Variant, found: Survey
@@ -181,4 +181,7 @@ def _values(experiment: Experiment, variant: Variant) -> list[tuple[str, str]]:
         settings_of(experiment, variant, condition.name)
         for condition in experiment.conditions
     ]
-    return [(one.get("kernel", ""), one.get("kernel.cmdline", "")) for one in settings]
+    return [
+        (setting.get("kernel", ""), setting.get("kernel.cmdline", ""))
+        for setting in settings
+    ]

@@ -64,7 +64,7 @@ def assemble(
         position=identity.position,
         seed=identity.seed,
         started=record.run.started,
-        seconds=sum(one.seconds for one in (record.run, *record.more)),
+        seconds=sum(run.seconds for run in (record.run, *record.more)),
         directions=result.directions,
         sync=result.sync,
         attempt=identity.attempt,
@@ -87,12 +87,12 @@ def check_seeds(identity: Started, record: Record, output: bytes) -> None:
     Most trials have a seed of their own, so this sees an exchange also where nothing is sealed.
     """
     outputs = (output, *(more.output for more in record.more))
-    for number, (made, said) in enumerate(
+    for number, (made, text) in enumerate(
         zip((record.run, *record.more), outputs, strict=True)
     ):
         wanted = identity.seed + number
         seeds = (
-            {int(seed) for seed in SEED.findall(said)}
+            {int(seed) for seed in SEED.findall(text)}
             if made.request.tool == "fio"
             else set()
         )

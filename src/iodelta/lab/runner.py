@@ -202,8 +202,12 @@ class Runner:
     def _spoilt_by(self, slot: Slot, attempt: int) -> str:
         """What spoilt an attempt so far; empty when nothing did."""
         begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
-        going = [one for one in begun if one.variant not in self._state.left_out]
-        problems = [(one.variant, self._state.problem(one.trial)) for one in going]
+        going = [
+            started for started in begun if started.variant not in self._state.left_out
+        ]
+        problems = [
+            (started.variant, self._state.problem(started.trial)) for started in going
+        ]
         return next(
             (f"{variant}: {problem}" for variant, problem in problems if problem), ""
         )
@@ -264,11 +268,16 @@ class Runner:
         if not attempts:
             return 0
         last = max(attempts)
-        done = [one for one in attempts[last] if self._state.is_usable(one.trial)]
-        spoilt = any(self._state.problem(one.trial) for one in attempts[last])
+        done = [
+            started
+            for started in attempts[last]
+            if self._state.is_usable(started.trial)
+        ]
+        spoilt = any(self._state.problem(started.trial) for started in attempts[last])
         stale = (
             bool(done)
-            and now() - max(one.at for one in done) > STALE + self._plan.trial_seconds
+            and now() - max(started.at for started in done)
+            > STALE + self._plan.trial_seconds
         )
         return (
             last + 1 if spoilt or stale or (done and self._plan.superblocks) else last
@@ -280,9 +289,9 @@ class Runner:
         """The trials of a block that are still to be made; returns what spoilt it, or an empty text."""
         begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
         made = {
-            (one.variant, one.conditioning)
-            for one in begun
-            if self._state.is_usable(one.trial)
+            (started.variant, started.conditioning)
+            for started in begun
+            if self._state.is_usable(started.trial)
         }
         for position, variant in enumerate(slot.order):
             if problem := self._spoilt_by(slot, attempt):
@@ -466,8 +475,8 @@ def judge_folder(
     several = len(plan.experiment.machines) > 1
     hosts = (
         {
-            one.trial: host_of(plan.experiment, one.block)
-            for one in state.started.values()
+            started.trial: host_of(plan.experiment, started.block)
+            for started in state.started.values()
         }
         if several
         else None

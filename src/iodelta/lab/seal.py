@@ -84,8 +84,8 @@ def chained(before: str, body: bytes) -> tuple[bytes, str]:
 
 def unchained(line: bytes) -> tuple[bytes, str]:
     """A line without its chain, and the chain that it carries; empty when it carries none."""
-    found = CHAINED.fullmatch(line)
-    return (found[1] + b"}", found[2].decode()) if found else (line, "")
+    match = CHAINED.fullmatch(line)
+    return (match[1] + b"}", match[2].decode()) if match else (line, "")
 
 
 def read_seal(lines: list[bytes], before: Seal | None = None) -> Seal:
@@ -94,11 +94,11 @@ def read_seal(lines: list[bytes], before: Seal | None = None) -> Seal:
     before = before or Seal()
     digest, unsealed, files = before.digest, before.unsealed, dict(before.files)
     for number, line in enumerate(lines, before.lines + 1):
-        body, said = unchained(line)
+        body, chain = unchained(line)
         digest_here = sha256(digest.encode() + body)
-        if not said and unsealed == number - 1 and not _claims(line):
+        if not chain and unsealed == number - 1 and not _claims(line):
             unsealed = number
-        elif said != digest_here:
+        elif chain != digest_here:
             return Seal(number - 1, digest, unsealed, number, files)
         digest = digest_here
         if b'"files"' in body:
@@ -116,8 +116,8 @@ def altered(name: str, data: bytes, seal: Seal) -> str:
 
 def _claims(line: bytes) -> bool:
     """Whether a line in no form that iodelta writes has a chain or files all the same: it was edited."""
-    found = _envelope(line)
-    return bool(found.chain or found.files)
+    envelope = _envelope(line)
+    return bool(envelope.chain or envelope.files)
 
 
 def _envelope(line: bytes) -> _Envelope:

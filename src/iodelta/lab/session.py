@@ -172,16 +172,16 @@ def _go(
                 benches[machine.name] = booting
                 with booting.booted(
                     plan.experiment.variant(plan.experiment.baseline)
-                ) as (booted, bench, found):
-                    _begin_session(folder, state, plan, booted, bench, found)
-                looked.append((machine, found))
-            for machine, found in seen:
+                ) as (booted, bench, survey):
+                    _begin_session(folder, state, plan, booted, bench, survey)
+                looked.append((machine, survey))
+            for machine, survey in seen:
                 bench = stack.enter_context(
-                    ready(machine, plan, found, folder, control)
+                    ready(machine, plan, survey, folder, control)
                 )
                 benches[machine.name] = bench
                 _begin_session(
-                    folder, state, plan, machine, bench, found, remade=remade
+                    folder, state, plan, machine, bench, survey, remade=remade
                 )
             runner = Runner(
                 plan,
@@ -200,9 +200,9 @@ def _go(
             first = benches[machines[0].name]
             if outcome.reason in OVER and isinstance(first, Bench):
                 look_closer(machines[0], first, plan, folder, control)
-        for machine, found in looked:
-            if found.scratch and not throw_away(machine) and outcome.reason in OVER:
-                remove_scratch(machine, plan, found.target)
+        for machine, survey in looked:
+            if survey.scratch and not throw_away(machine) and outcome.reason in OVER:
+                remove_scratch(machine, plan, survey.target)
     return outcome
 
 
@@ -212,15 +212,20 @@ def _begin_session(
     plan: Plan,
     machine: Machine,
     bench: Bench,
-    found: Survey,
+    survey: Survey,
     *,
     remade: bool = False,
 ) -> None:
     """Record what the machine is; ``state`` is what was there before any machine of this run. Raises RequestError."""
     before = next(
-        (one for one in state.sessions if one.machine in ("", machine.name)), None
+        (
+            session
+            for session in state.sessions
+            if session.machine in ("", machine.name)
+        ),
+        None,
     )
-    if before is not None and not (found.scratch or remade or throw_away(machine)):
+    if before is not None and not (survey.scratch or remade or throw_away(machine)):
         check_same_target(converted(before.target, Target), bench.target)
     sessions = Account(folder.events()).sessions
     name = f"environment{f'-{len(sessions) + 1}' if sessions else ''}.json"
@@ -230,12 +235,14 @@ def _begin_session(
             CALIBRATION, calibrations_for(machine, bench.target, plan.experiment)
         )
     target = msgspec.to_builtins(bench.target)
-    disk = state_known(machine, bench.target) if found.writes else None
-    said = msgspec.to_builtins(disk) if disk is not None else None
+    disk = state_known(machine, bench.target) if survey.writes else None
+    disk_state = msgspec.to_builtins(disk) if disk is not None else None
     folder.append(
-        Session(now(), boot_id(machine), os.getpid(), target, name, machine.name, said)
+        Session(
+            now(), boot_id(machine), os.getpid(), target, name, machine.name, disk_state
+        )
     )
-    for cell, reason in found.unmeasurable.items():
+    for cell, reason in survey.unmeasurable.items():
         folder.append(Abandoned(now(), cell, reason))
 
 

@@ -115,7 +115,7 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
         if asked
         else None
     )
-    found = Survey(
+    looked = Survey(
         target,
         scratch,
         size,
@@ -126,7 +126,7 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
         placement=odd,
         holds=holds,
     )
-    return msgspec.structs.replace(found, disk=state, prepare=cost)
+    return msgspec.structs.replace(looked, disk=state, prepare=cost)
 
 
 def _size(experiment: Experiment, target: Target, scratch: bool) -> int | None:
@@ -191,7 +191,7 @@ def unsettable(
     machine: Machine, experiment: Experiment, target: Target
 ) -> dict[str, str]:
     """Variants with a knob that cannot be set here, with the reason. Reads only."""
-    found = {}
+    reasons = {}
     for variant in experiment.variants:
         try:
             check(
@@ -199,8 +199,8 @@ def unsettable(
                 variant.knobs,
             )
         except RequestError as error:
-            found[variant.name] = f"{error.place}: {error.what}"
-    return found
+            reasons[variant.name] = f"{error.place}: {error.what}"
+    return reasons
 
 
 def tool_of(experiment: Experiment) -> str:
@@ -375,12 +375,12 @@ def _values(experiment: Experiment, knobs: Iterable[str]) -> dict[str, list[str]
 
 def _warnings(odd: Mapping[str, Mapping[str, Iterable[Finding]]]) -> list[str]:
     """What is odd about values of knobs, each sentence once."""
-    found = chain.from_iterable(
+    findings = chain.from_iterable(
         chain.from_iterable(of_values.values()) for of_values in odd.values()
     )
     return list(
         dict.fromkeys(
-            finding.explanation for finding in found if finding.severity == "warning"
+            finding.explanation for finding in findings if finding.severity == "warning"
         )
     )
 

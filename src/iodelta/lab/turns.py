@@ -163,7 +163,7 @@ def _own(folder: Path, machine: Machine) -> Holder:
 def _taken(machine: Machine, name: str, own: Holder) -> Lock:
     """Raises BusyError, MachineError."""
     directory = f"{machine.state}/devices"
-    told = f"{directory}/{name}"
+    place = f"{directory}/{name}"
     made = machine.run(["sh", "-c", FILE, "sh", directory, name])
     if made.returncode != 0:
         raise MachineError(made.stderr.decode(errors="replace").strip(), place=name)
@@ -171,7 +171,7 @@ def _taken(machine: Machine, name: str, own: Holder) -> Lock:
     held = machine.lock(path)
     if (
         held is None
-        and (other := _holder(machine, told, inode)) is not None
+        and (other := _holder(machine, place, inode)) is not None
         and other.folder == own.folder
     ):
         held = machine.lock(
@@ -179,20 +179,20 @@ def _taken(machine: Machine, name: str, own: Holder) -> Lock:
         )  # a machine may take a while to notice that we were cut off
     if held is None:
         raise BusyError(
-            name, _holder(machine, told, inode), lambda: _is_free(machine, path)
+            name, _holder(machine, place, inode), lambda: _is_free(machine, path)
         )
     own = msgspec.structs.replace(own, locker=_locker(machine, inode))
     machine.run(["mkdir", "-p", "--", directory])
-    machine.run(["tee", "--", told], stdin=msgspec.json.encode(own))
+    machine.run(["tee", "--", place], stdin=msgspec.json.encode(own))
     return held
 
 
-def _holder(machine: Machine, told: str, inode: str) -> Holder | None:
+def _holder(machine: Machine, place: str, inode: str) -> Holder | None:
     """Who holds the lock of that inode, by what this user's own runs say of themselves, else by the kernel; None while
     neither knows."""
     locker = _locker(machine, inode)
     try:
-        holder = from_json(machine.read_bytes(told), Holder)
+        holder = from_json(machine.read_bytes(place), Holder)
     except (MachineError, msgspec.MsgspecError):
         holder = None
     if holder is not None and locker in (0, holder.locker):

@@ -98,7 +98,12 @@ class UndoLog:
             )  # before the reading: one that ends meanwhile still counts
             records = read()
             _refuse_shared(
-                records, [one for one in others if one.head.folder != self._head.folder]
+                records,
+                [
+                    record
+                    for record in others
+                    if record.head.folder != self._head.folder
+                ],
             )
             try:
                 write_script(self._machine, self._path, [*self._kept, *records])
@@ -229,15 +234,17 @@ def give_up(machine: Machine, outcome: Outcome) -> str:
             remedy="try again",
         )
     try:
-        found = parsed(machine.read_bytes(outcome.log))
-        told = {record.saved for record in outcome.restored if record.error}
-        if set(found.originals) - told or set(found.damaged) - set(outcome.damaged):
+        kept_log = parsed(machine.read_bytes(outcome.log))
+        unrestored = {record.saved for record in outcome.restored if record.error}
+        if set(kept_log.originals) - unrestored or set(kept_log.damaged) - set(
+            outcome.damaged
+        ):
             raise MeasureError(
                 "it contains more than was shown, so it was not given up",
                 place=outcome.log,
             )
         kept = ""
-        if found.damaged and machine.glob(literal(script_of(outcome.log))):
+        if kept_log.damaged and machine.glob(literal(script_of(outcome.log))):
             kept = f"{outcome.log.removesuffix('.jsonl')}.given-up.sh"
             checked(machine, "mv", "-T", "--", script_of(outcome.log), kept)
         delete(machine, outcome.log)
@@ -248,14 +255,14 @@ def give_up(machine: Machine, outcome: Outcome) -> str:
 
 def lost(outcome: Outcome) -> list[str]:
     """What giving up the rest of a log loses, a sentence each."""
-    found = [_lost(record) for record in outcome.restored if record.error]
-    found += [
+    losses = [_lost(record) for record in outcome.restored if record.error]
+    losses += [
         f"line {number} of {outcome.log}, which cannot be read, and what it kept"
         for number in outcome.damaged
     ]
     if outcome.problem and not outcome.damaged:
-        found.append(outcome.problem)
-    return found
+        losses.append(outcome.problem)
+    return losses
 
 
 def _lost(record: Restored) -> str:
@@ -265,8 +272,8 @@ def _lost(record: Restored) -> str:
 
 
 def _restore_log(machine: Machine, path: str) -> Outcome:
-    found = parsed(machine.read_bytes(path))
-    problems = [_unreadable(machine, path, found.damaged)] if found.damaged else []
+    log = parsed(machine.read_bytes(path))
+    problems = [_unreadable(machine, path, log.damaged)] if log.damaged else []
     ended: tuple[int, ...] = ()
     try:
         ended = end_leftovers(machine, stem(path))
@@ -276,16 +283,14 @@ def _restore_log(machine: Machine, path: str) -> Outcome:
         MeasureError
     ) as error:  # what it changed comes back all the same, as far as it can
         problems.append(error.sentence)
-    restored = _put_back(
-        machine, path, found.originals, keep_script=bool(found.damaged)
-    )
+    restored = _put_back(machine, path, log.originals, keep_script=bool(log.damaged))
     return Outcome(
-        found.head.folder,
+        log.head.folder,
         tuple(restored),
         ended,
         "; ".join(problems),
         path,
-        tuple(found.damaged),
+        tuple(log.damaged),
     )
 
 
@@ -332,15 +337,15 @@ def _put_back(
 
 def _live_logs(machine: Machine, own: str) -> list[UndoFile]:
     """The logs of the other runs that are alive."""
-    found = []
+    logs = []
     for path in machine.glob(f"{literal(posixpath.dirname(own))}/*.jsonl"):
         held = machine.lock(path) if path != own else None
         if held is not None:
             held.release()
         elif path != own:
             with contextlib.suppress(MachineError):  # it has just ended
-                found.append(parsed(machine.read_bytes(path)))
-    return found
+                logs.append(parsed(machine.read_bytes(path)))
+    return logs
 
 
 def _refuse_shared(records: Sequence[Saved], others: Sequence[UndoFile]) -> None:

@@ -58,9 +58,9 @@ def take(machine: Machine, place: str, prefix: str) -> tuple[str, Lock]:
         done = machine.run(["mktemp", "-d", "-p", place, f"{prefix}XXXXXXXX"])
         path = done.text.rstrip("\n")
         if done.returncode != 0:
-            said = done.stderr.decode(errors="replace").strip()
+            message = done.stderr.decode(errors="replace").strip()
             raise MeasureError(
-                f"cannot make a directory: {said}",
+                f"cannot make a directory: {message}",
                 place=place,
                 remedy="free some space there",
             )

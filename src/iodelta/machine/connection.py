@@ -117,7 +117,7 @@ class Connection:
         place = Path(tempfile.gettempdir(), f"iodelta-ssh-{os.geteuid()}")
         try:
             place.mkdir(mode=0o700, exist_ok=True)
-            found = place.lstat()
+            stat = place.lstat()
         except OSError as error:
             raise MachineError(
                 f"cannot make it: {os.strerror(error.errno or 0)}",
@@ -125,10 +125,10 @@ class Connection:
                 remedy="free some space there",
             ) from error
         if (
-            found.st_uid != os.geteuid()
+            stat.st_uid != os.geteuid()
             or not place.is_dir()
             or place.is_symlink()
-            or found.st_mode & 0o077
+            or stat.st_mode & 0o077
         ):
             raise MachineError(
                 "is not a directory of your own",
@@ -325,15 +325,15 @@ class Connection:
 
     def _cannot_connect(self, heard: bytes, *, late: bool) -> None:
         if late:
-            said = _plain(heard)
+            message = _plain(heard)
             raise UnreachableError(
-                f"no shell answers within {SHELL:.0f} s; it said: {said or 'nothing'}",
+                f"no shell answers within {SHELL:.0f} s; it said: {message or 'nothing'}",
                 place=self._place,
                 remedy=f"`ssh {self.host} exec sh` must start a POSIX shell that reads its standard input",
             )
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._master.wait(5)
-        said = self._last_words()
+        message = self._last_words()
         if self._master.returncode == 255:
             whole = self._told().decode(errors="replace")
             known = next((text for sign, text in REMEDIES if sign in whole), "")
@@ -343,13 +343,13 @@ class Connection:
             )  # what else has a remedy of its own does not
             kind = UnreachableError if passes else MachineError
             raise kind(
-                f"cannot connect: {said or 'ssh says nothing (LogLevel?)'}",
+                f"cannot connect: {message or 'ssh says nothing (LogLevel?)'}",
                 place=self._place,
                 remedy=remedy.format(host=self.host, forget=_forget(whole)),
             )
-        told = _plain(heard) or said or "nothing"
+        reason = _plain(heard) or message or "nothing"
         raise MachineError(
-            f"the login there gives no shell; it said: {told}",
+            f"the login there gives no shell; it said: {reason}",
             place=self._place,
             remedy="a user with a login shell is needed, without a forced command",
         )
@@ -360,8 +360,8 @@ class Connection:
 
     def _told(self) -> bytes:
         """The end of ssh's output; the file position stays."""
-        said = self._said.fileno()
-        return os.pread(said, TAIL, max(0, os.fstat(said).st_size - TAIL))
+        descriptor = self._said.fileno()
+        return os.pread(descriptor, TAIL, max(0, os.fstat(descriptor).st_size - TAIL))
 
     # ---------------------------------------------------------------------------------------------- the heart
 
@@ -390,17 +390,17 @@ class Connection:
             self._clock.append((took, float(heard) - (sent + took / 2)))
 
 
-def _forget(said: str) -> str:
+def _forget(message: str) -> str:
     """How to forget a key that is another now: ssh knows which file has it under which name, and says so before
     any word of the host itself. Its command is Debian's and Fedora's; file and line are everybody's."""
-    if found := re.search(r"remove with:\s*(ssh-keygen [^\r\n]+)", said):
-        return f"`{_plain(found[1].encode())}`"
-    if found := re.search(r"Offending [\w-]+ key in ([^\r\n]+):(\d+)", said):
-        return f"remove line {found[2]} of {_plain(found[1].encode())}"
+    if command := re.search(r"remove with:\s*(ssh-keygen [^\r\n]+)", message):
+        return f"`{_plain(command[1].encode())}`"
+    if command := re.search(r"Offending [\w-]+ key in ([^\r\n]+):(\d+)", message):
+        return f"remove line {command[2]} of {_plain(command[1].encode())}"
     return "remove its key from your known_hosts"
 
 
-def _plain(said: bytes) -> str:
+def _plain(output: bytes) -> str:
     """The end of what a stranger said, as one line that does nothing to a terminal."""
-    text = said.decode(errors="replace")
+    text = output.decode(errors="replace")
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[-200:]

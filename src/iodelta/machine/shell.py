@@ -312,15 +312,15 @@ class ShellMachine:
             f"{source(data)} ( umask 077; {words} ) >/dev/null; iodelta_end $?"
         )
         lines = reply.stderr.splitlines()
-        said = b"\n".join(
+        message = b"\n".join(
             line
             for line in lines
             if not line.endswith((b" records in", b" records out"))
         )
         if reply.word != "0":
-            raise MachineError(f"{failed}: {reason(said)}", place=path)
+            raise MachineError(f"{failed}: {reason(message)}", place=path)
         if b"%d+0 records out" % bool(data) not in lines:
-            raise _undecoded(failed, said, path)
+            raise _undecoded(failed, message, path)
 
     def glob(self, pattern: str) -> list[str]:
         return list(cast(list[str], self._asked(("glob", pattern))))
@@ -435,9 +435,9 @@ class ShellMachine:
         return b"" if isinstance(answer, MachineError) else answer
 
 
-def _undecoded(failed: str, said: bytes, place: str) -> MachineError:
+def _undecoded(failed: str, output: bytes, place: str) -> MachineError:
     return MachineError(
-        f"{failed}: what was sent does not come out of base64: {reason(said)}",
+        f"{failed}: what was sent does not come out of base64: {reason(output)}",
         place=place,
         remedy="is coreutils installed there, all of it, and on PATH?",
     )

@@ -119,5 +119,5 @@ def exit_code(word: str) -> int:
 def reason(stderr: bytes) -> str:
     """The kernel's word out of what cat or dd said: ``Permission denied (EACCES)``."""
     lines = stderr.decode(errors="replace").strip().splitlines()
-    said = lines[-1].rpartition(": ")[2] if lines else "no reason given"
-    return f"{said} ({ERRORS[said]})" if said in ERRORS else said
+    message = lines[-1].rpartition(": ")[2] if lines else "no reason given"
+    return f"{message} ({ERRORS[message]})" if message in ERRORS else message

@@ -48,7 +48,7 @@ class SshMachine(ShellMachine):
             self._connection = Connection(self._host, timeout=10)
             try:
                 self.__enter__()
-                found = self._identity()
+                identities = self._identity()
             except (MachineError, LostError) as error:
                 self.__exit__()
                 if REFUSED in error.what:
@@ -66,7 +66,7 @@ class SshMachine(ShellMachine):
                 continue
             if any(
                 one and other and one != other
-                for one, other in zip(own, found, strict=True)
+                for one, other in zip(own, identities, strict=True)
             ):
                 self.__exit__()
                 raise self._given_up(

@@ -154,8 +154,8 @@ class GuestLine:
             self._guest.stop()
         if self._heart.is_alive():
             self._heart.join(5)
-        for one in self._sockets.values():
-            one.close()
+        for unix_socket in self._sockets.values():
+            unix_socket.close()
         if self._beats is not None:
             self._beats.close()
         if self._directory is not None:
@@ -220,8 +220,8 @@ class GuestLine:
         """Reach every port before the guest does: a port that is not open reads as ended."""
         end = time.monotonic() + 30
         for name in self._names():
-            one = self._sockets[name] = socket.socket(socket.AF_UNIX)
-            while one.connect_ex(f"{place}/{name}") != 0:
+            connection = self._sockets[name] = socket.socket(socket.AF_UNIX)
+            while connection.connect_ex(f"{place}/{name}") != 0:
                 if time.monotonic() > end or (
                     self._guest is not None and self._guest.poll() is not None
                 ):
@@ -309,8 +309,8 @@ class GuestLine:
                 return None
             if time.monotonic() - begun > PATIENCE:
                 return self._give_up(f"the guest hangs: no answer for {PATIENCE:.0f} s")
-        if found := re.fullmatch(rb"(\d+\.\d+)\n", reply.stdout):
-            self._ahead = float(found[1]) - (sent + (time.monotonic() - begun) / 2)
+        if clock := re.fullmatch(rb"(\d+\.\d+)\n", reply.stdout):
+            self._ahead = float(clock[1]) - (sent + (time.monotonic() - begun) / 2)
         self._look()
 
 

@@ -72,9 +72,9 @@ def bill(
     footprint: Footprint | None = None,
 ) -> Bill:
     """The bill of a cell, from what its I/Os cost under baseline and variant: with a ``footprint`` its medians."""
-    ios = min(one.ios for one in costs)
+    ios = min(cost.ios for cost in costs)
     charges = [
-        _charge(kind, ios, *(one.classes.get(kind, {}) for one in costs))
+        _charge(kind, ios, *(cost.classes.get(kind, {}) for cost in costs))
         for kind in CLASSES
     ]
     if footprint:

@@ -99,9 +99,9 @@ def _compile(made: Path, *words: str) -> None:
         check=False,
     )
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        message = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise MeasureError(
-            f"gcc could not build it: {said}",
+            f"gcc could not build it: {message}",
             place=made.name,
             remedy="install gcc and its C library",
         )
@@ -132,13 +132,13 @@ class Symbols:
     """Guest addresses by name."""
 
     def __init__(self, text: str) -> None:
-        found: dict[int, str] = {}
+        names: dict[int, str] = {}
         for line in text.splitlines():
             address, _, name = line.partition(" ")
             if re.fullmatch(r"[0-9a-f]{16}", address) and int(address, 16):
-                found.setdefault(int(address, 16), name)
-        self._addresses = sorted(found)
-        self._names = [found[address] for address in self._addresses]
+                names.setdefault(int(address, 16), name)
+        self._addresses = sorted(names)
+        self._names = [names[address] for address in self._addresses]
 
     def __bool__(self) -> bool:
         return bool(self._addresses)

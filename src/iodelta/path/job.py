@@ -155,22 +155,22 @@ def job_archive(
     }
     if mark:
         entries["bin/mark"], entries["job/symbols"] = program(mark), Entry(b"")
-    for number, one in enumerate(cells):
+    for number, cell in enumerate(cells):
         place = f"job/cells/{number:03d}"
-        options = {**dict(target.options), **one.settings.disk}
+        options = {**dict(target.options), **cell.settings.disk}
         entries[f"{place}/target"] = Entry(
             targets.script(target.target, options).encode()
         )
         if mark:
             for name, times in (("once", 1), ("twice", 2)):
                 entries[f"{place}/{name}.fio"] = Entry(
-                    job_file(one.options, target, size, times=times, log=False)
+                    job_file(cell.options, target, size, times=times, log=False)
                 )
         else:
-            entries[f"{place}/job.fio"] = Entry(job_file(one.options, target, size))
-        entries[f"{place}/reason"] = Entry(one.reason.encode())
-        entries[f"{place}/queue"] = setting_lines(one.settings.queue)
-        entries[f"{place}/files"] = setting_lines(one.settings.files)
+            entries[f"{place}/job.fio"] = Entry(job_file(cell.options, target, size))
+        entries[f"{place}/reason"] = Entry(cell.reason.encode())
+        entries[f"{place}/queue"] = setting_lines(cell.settings.queue)
+        entries[f"{place}/files"] = setting_lines(cell.settings.files)
     return job(entries)
 
 

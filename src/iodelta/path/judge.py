@@ -164,7 +164,7 @@ class PathAccount(msgspec.Struct, frozen=True):
     def exit_code(self) -> int:
         """0 nothing longer, 1 a longer path or more moved lines, 3 something has no verdict, 4 nothing measured or
         refused."""
-        words: list[str] = [one.word for one in self.shifts]
+        words: list[str] = [shift.word for shift in self.shifts]
         words += [one.word for one in self.sharing.shifts]
         if self.self_check != "identical" or not (self.counts or self.sharing.cells):
             return 4
@@ -181,12 +181,14 @@ def judge(folder: Folder) -> PathAccount:
     done = booted(events)
     same = alike(folder, plan, done)
     sound = [
-        one for one in plan.boots if one.number in done and not done[one.number].problem
+        boot
+        for boot in plan.boots
+        if boot.number in done and not done[boot.number].problem
     ]
     moved = Sharing()
     outputs: dict[int, Output] = {}
     if not plan.sharing:
-        outputs = {one.number: _output(folder, one) for one in sound}
+        outputs = {boot.number: _output(folder, boot) for boot in sound}
     elif same:
         moved = sharing.sharing(folder, plan, sound)
     problems = (*_problems(plan, done, outputs), *moved.problems)
@@ -271,37 +273,39 @@ def _is_deep(cell: Cell) -> bool:
     return any(cell.option(name) not in (None, "1") for name in ("iodepth", "numjobs"))
 
 
-def _output(folder: Folder, one: BootPlan) -> Output:
-    return read(folder.read_raw(one.number, "out"), f"{folder.path}, boot {one.number}")
+def _output(folder: Folder, boot: BootPlan) -> Output:
+    return read(
+        folder.read_raw(boot.number, "out"), f"{folder.path}, boot {boot.number}"
+    )
 
 
 def _problems(
     plan: PathPlan, done: Mapping[int, Booted], outputs: Mapping[int, Output]
 ) -> list[str]:
-    found: dict[str, None] = {}
-    for one in plan.boots:
-        if one.number in done and done[one.number].problem:
+    problems: dict[str, None] = {}
+    for boot in plan.boots:
+        if boot.number in done and done[boot.number].problem:
             last = (
-                "; last lines: " + " / ".join(done[one.number].console[-3:])
-                if done[one.number].console
+                "; last lines: " + " / ".join(done[boot.number].console[-3:])
+                if done[boot.number].console
                 else ""
             )
-            found[f"{one.variant}: {done[one.number].problem}{last}"] = None
+            problems[f"{boot.variant}: {done[boot.number].problem}{last}"] = None
         for number, cell in (
-            outputs[one.number].cells.items() if one.number in outputs else ()
+            outputs[boot.number].cells.items() if boot.number in outputs else ()
         ):
             if cell.reason:
-                found[
-                    f"{one.variant}, {plan.experiment.cells[number].name}: {cell.reason}"
+                problems[
+                    f"{boot.variant}, {plan.experiment.cells[number].name}: {cell.reason}"
                 ] = None
-    return list(found)
+    return list(problems)
 
 
 def _exact(plan: PathPlan, variant: str) -> int:
     return next(
-        one.number
-        for one in plan.boots
-        if one.variant == variant and one.purpose == "exact"
+        boot.number
+        for boot in plan.boots
+        if boot.variant == variant and boot.purpose == "exact"
     )
 
 
@@ -444,10 +448,10 @@ def _costed(
     folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]
 ) -> Iterator[_Costed]:
     costs: dict[str, Mapping[int, Cost]] = {}
-    for one in plan.boots:
-        counted = one.purpose in ("functions", "anatomy") and not one.seed
-        if counted and one.number in outputs:
-            costs[one.variant] = _costs(folder, one, outputs[one.number])
+    for boot in plan.boots:
+        counted = boot.purpose in ("functions", "anatomy") and not boot.seed
+        if counted and boot.number in outputs:
+            costs[boot.variant] = _costs(folder, boot, outputs[boot.number])
     for number, cell in enumerate(plan.experiment.cells):
         for variant in plan.others:
             before, after = (
@@ -462,13 +466,13 @@ def _functions(
     plan: PathPlan, outputs: Mapping[int, Output], costed: Sequence[_Costed]
 ) -> Iterator[FunctionTable]:
     """The tables, each held against the medians of the boots that are judged."""
-    for one in costed:
-        before, after = one.costs
+    for pair in costed:
+        before, after = pair.costs
         timed = _both_timed(
-            plan, outputs, (plan.experiment.baseline, one.variant), one.number
+            plan, outputs, (plan.experiment.baseline, pair.variant), pair.number
         )
         yield table(
-            one.cell, one.variant, (before.instructions, after.instructions), timed
+            pair.cell, pair.variant, (before.instructions, after.instructions), timed
         )
 
 
@@ -476,7 +480,7 @@ def _bills(
     costed: Sequence[_Costed], footprints: Sequence[Footprint]
 ) -> Iterator[Bill]:
     """Those of both sides, where the plugin knew the classes of both."""
-    medians = {(one.cell, one.variant): one for one in footprints if one.by_ios}
+    medians = {(pair.cell, pair.variant): pair for pair in footprints if pair.by_ios}
     for one in costed:
         before, after = one.costs
         if before.classes and after.classes:
@@ -491,15 +495,15 @@ def _both_timed(
     return (before, after) if before and after else None
 
 
-def _costs(folder: Folder, one: BootPlan, output: Output) -> Mapping[int, Cost]:
+def _costs(folder: Folder, boot: BootPlan, output: Output) -> Mapping[int, Cost]:
     """What an I/O of each cell of a boot costs. Raises MeasureError."""
-    place = f"{folder.path}, boot {one.number}"
-    counts = folder.read_raw(one.number, "counts")
+    place = f"{folder.path}, boot {boot.number}"
+    counts = folder.read_raw(boot.number, "counts")
     try:
         return per_io(counts, Symbols(output.symbols), ios_of(output, place))
     except ValueError as error:
         raise MeasureError(
-            f"the counts of boot {one.number} are damaged: {error}", place=place
+            f"the counts of boot {boot.number} are damaged: {error}", place=place
         ) from error
 
 

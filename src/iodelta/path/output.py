@@ -76,13 +76,13 @@ class CellOutput(msgspec.Struct, frozen=True):
             raise MeasureError(
                 f"fio's report is damaged: {error}", place=place
             ) from error
-        found = sum(
+        count = sum(
             job.read.total_ios + job.write.total_ios + job.trim.total_ios
             for job in jobs
         )
-        if found < 2:
+        if count < 2:
             raise MeasureError("fio counted no I/O", place=place)
-        return found
+        return count
 
 
 class _Side(msgspec.Struct, frozen=True):
@@ -142,16 +142,16 @@ def _with(
     if word == "json":
         return msgspec.structs.replace(cell, fio="\n".join(lines).encode())
     if word == "latencies":
-        found = _latencies(lines, place)
+        latencies = _latencies(lines, place)
         return (
-            msgspec.structs.replace(cell, latencies=found)
-            if found
+            msgspec.structs.replace(cell, latencies=latencies)
+            if latencies
             else CellOutput(reason="fio logged no I/O")
         )
     if word == "members":
         fields = [line.split() for line in lines]
         return msgspec.structs.replace(
-            cell, reads={one[0]: int(one[1]) for one in fields if len(one) > 1}
+            cell, reads={field[0]: int(field[1]) for field in fields if len(field) > 1}
         )
     raise MeasureError(
         f"unexpected section {word!r} in the guest's output", place=place
@@ -173,13 +173,13 @@ def sections(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _latencies(lines: list[str], place: str) -> dict[Kind, Counts]:
-    found: dict[Kind, list[tuple[int, int]]] = {}
+    latencies: dict[Kind, list[tuple[int, int]]] = {}
     for line in lines:
         match = re.fullmatch(r"(\d) (\d+) (\d+)", line)
         if match is None or match[1] not in KINDS:
             raise MeasureError(f"not a count of latencies: {line[:80]!r}", place=place)
-        found.setdefault(KINDS[match[1]], []).append((int(match[2]), int(match[3])))
-    return {kind: _counts(pairs) for kind, pairs in found.items()}
+        latencies.setdefault(KINDS[match[1]], []).append((int(match[2]), int(match[3])))
+    return {kind: _counts(pairs) for kind, pairs in latencies.items()}
 
 
 def _counts(pairs: list[tuple[int, int]]) -> Counts:

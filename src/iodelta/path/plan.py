@@ -264,13 +264,13 @@ def _memory(kind: str) -> int:
 
 def _base(experiment: Experiment, kernel: kernels.Kernel) -> guest.Base:
     """The guest of a kernel: the same for every variant that boots it."""
-    found = [settings(variant.knobs, variant.name) for variant in experiment.variants]
-    found += [
+    wanted = [settings(variant.knobs, variant.name) for variant in experiment.variants]
+    wanted += [
         settings(condition.knobs, condition.name) for condition in experiment.conditions
     ]
     made = target(experiment)
     kind = targets.find(made.target)
-    needed = kernel.loadable().needed([*kind.modules, *modules_for(found)])
+    needed = kernel.loadable().needed([*kind.modules, *modules_for(wanted)])
     return guest.base(
         modules=needed.load,
         parameters=targets.parameters(made.target, dict(made.options)),

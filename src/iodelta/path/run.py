@@ -76,7 +76,9 @@ def booted(events: list[Event]) -> dict[int, Booted]:
 
 def alike(folder: Folder, plan: PathPlan, done: dict[int, Booted]) -> bool | None:
     """Whether the boot that was made twice gave the same bytes twice; None before both are there."""
-    pair = [one.number for one in plan.boots if one.purpose in ("exact", "again")][:2]
+    pair = [
+        wanted.number for wanted in plan.boots if wanted.purpose in ("exact", "again")
+    ][:2]
     if any(number not in done for number in pair):
         return None
     if any(done[number].problem for number in pair):
@@ -108,17 +110,17 @@ def go(folder: Folder, watcher: Watcher, *, stop: Callable[[], bool]) -> str:
     return reason
 
 
-def started(plan: PathPlan, one: BootPlan, place: Path) -> boot.Guest:
+def started(plan: PathPlan, boot_plan: BootPlan, place: Path) -> boot.Guest:
     """One of the plan's guests, running; ``place`` is an empty directory for what it says. Raises MeasureError."""
-    arm = plan.arm(one.variant)
-    watched = one.purpose in PLUGGED
+    arm = plan.arm(boot_plan.variant)
+    watched = boot_plan.purpose in PLUGGED
     initrd(plan, arm, place / "initrd", functions=watched)
     devices: tuple[str, ...] = ()
     cmdline = arm.cmdline
     if plan.sharing:
         devices = ("-plugin", f"{sharing_build().plugin},out=counts")
     elif watched:
-        words = ",".join(f"{option}={file}" for option, file in _files(one))
+        words = ",".join(f"{option}={file}" for option, file in _files(boot_plan))
         devices = ("-plugin", f"{build().plugin},{words}")
         cmdline = f"{cmdline} {LOCKS}"
     asked = boot.Boot(
@@ -129,12 +131,12 @@ def started(plan: PathPlan, one: BootPlan, place: Path) -> boot.Guest:
         cpus=CPUS if plan.sharing else 1,
         clock="instructions",
         code=CODE if plan.sharing else boot.CODE,
-        seed=one.seed,
+        seed=boot_plan.seed,
         devices=devices,
     )
     seconds = SECONDS + CELL_SECONDS * len(plan.experiment.cells)
     if devices:  # every cell three times over, with the plugin at each block of code
-        seconds *= 3 * len(PLUGGED.get(one.purpose, FLAT))
+        seconds *= 3 * len(PLUGGED.get(boot_plan.purpose, FLAT))
     silent = SILENT if plan.sharing else 0.0
     return boot.Guest(asked, str(place), boot.Limits(seconds=seconds, silent=silent))
 
@@ -178,11 +180,17 @@ class _Session:
         self._panics: dict[int, list[bytes]] = {}
 
     def run(self, stop: Callable[[], bool]) -> str:
-        pending = [one for one in self._plan.boots if one.number not in self.done]
+        pending = [
+            boot_plan
+            for boot_plan in self._plan.boots
+            if boot_plan.number not in self.done
+        ]
         while pending or self._running:
             if alike(self._folder, self._plan, self.done) is False:
                 return REFUSED
-            pending = self._begin([one for one in pending if not self._lost(one)])
+            pending = self._begin(
+                [boot_plan for boot_plan in pending if not self._lost(boot_plan)]
+            )
             if stop():
                 return INTERRUPTED
             time.sleep(0.05)
@@ -193,61 +201,63 @@ class _Session:
         """Start as many as may run at once; those that are left."""
         room = min(TOGETHER, os.cpu_count() or 1) - len(self._running)
         started, left = pending[: max(0, room)], pending[max(0, room) :]
-        for one in started:
-            self._running.append((one, self._start(one)))
+        for boot_plan in started:
+            self._running.append((boot_plan, self._start(boot_plan)))
         return left
 
     def _keep_ended(self) -> None:
-        for one, guest in list(self._running):
+        for boot_plan, guest in list(self._running):
             ended = guest.poll()
             if ended is not None:
-                self._running.remove((one, guest))
-                panics = self._panics.setdefault(one.number, [])
+                self._running.remove((boot_plan, guest))
+                panics = self._panics.setdefault(boot_plan.number, [])
                 if mishap(self._plan, ended, guest.output):
                     panics.append(guest.console)
                     if len(panics) < ATTEMPTS:
-                        self._clear(one)
-                        self._running.append((one, self._start(one)))
+                        self._clear(boot_plan)
+                        self._running.append((boot_plan, self._start(boot_plan)))
                         continue
-                self._keep(one, guest, ended)
+                self._keep(boot_plan, guest, ended)
 
     def close(self) -> None:
         for _, guest in self._running:
             guest.stop()
 
-    def _lost(self, one: BootPlan) -> bool:
+    def _lost(self, boot_plan: BootPlan) -> bool:
         """A variant whose first boot failed is not booted again."""
         first = next(
             b.number
             for b in self._plan.boots
-            if b.variant == one.variant and b.purpose == "exact"
+            if b.variant == boot_plan.variant and b.purpose == "exact"
         )
         return (
-            one.purpose != "again"
+            boot_plan.purpose != "again"
             and first in self.done
             and bool(self.done[first].problem)
         )
 
-    def _start(self, one: BootPlan) -> boot.Guest:
-        place = self._work / str(one.number)
+    def _start(self, boot_plan: BootPlan) -> boot.Guest:
+        place = self._work / str(boot_plan.number)
         place.mkdir(exist_ok=True)
-        return started(self._plan, one, place)
+        return started(self._plan, boot_plan, place)
 
     def _clear(self, one: BootPlan) -> None:
         for file in (self._work / str(one.number)).iterdir():
             file.unlink()
 
-    def _keep(self, one: BootPlan, guest: boot.Guest, ended: boot.Ended) -> None:
-        place = self._work / str(one.number)
+    def _keep(self, boot_plan: BootPlan, guest: boot.Guest, ended: boot.Ended) -> None:
+        place = self._work / str(boot_plan.number)
         raw = {"out": guest.output, "console": guest.console}
         for name in ("counts", "tree", "epochs"):
             if (place / name).is_file():
                 raw[name] = (place / name).read_bytes()
-        if panics := self._panics.pop(one.number, []):
+        if panics := self._panics.pop(boot_plan.number, []):
             raw["panics"] = b"\n".join(panics)
-        self._folder.write_raw(one.number, raw)
-        self._clear(one)
-        event = Booted(now(), one.number, ended.seconds, ended.problem, ended.console)
+        self._folder.write_raw(boot_plan.number, raw)
+        self._clear(boot_plan)
+        event = Booted(
+            now(), boot_plan.number, ended.seconds, ended.problem, ended.console
+        )
         self._folder.append(event)
-        self.done[one.number] = event
-        self._watcher.booted(one, event, len(self.done))
+        self.done[boot_plan.number] = event
+        self._watcher.booted(boot_plan, event, len(self.done))

@@ -92,7 +92,7 @@ def settings(knobs: Mapping[str, str], place: str) -> Settings:
 
 def modules_for(found: list[Settings]) -> list[str]:
     """Modules of the schedulers that are asked for."""
-    wanted = {one.queue.get("scheduler", "") for one in found}
+    wanted = {setting.queue.get("scheduler", "") for setting in found}
     return [module for scheduler, module in SCHEDULERS.items() if scheduler in wanted]
 
 

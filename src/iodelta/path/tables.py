@@ -128,9 +128,9 @@ def _disagreeing(
 
 
 def _idle(totals: tuple[float, float], timed: tuple[Timed, Timed]) -> Iterator[str]:
-    for name, total, one in zip(("baseline", "variant"), totals, timed, strict=True):
-        if total < IDLE * one.each:
+    for name, total, timing in zip(("baseline", "variant"), totals, timed, strict=True):
+        if total < IDLE * timing.each:
             yield (
-                f"Of {one.each:,.0f} for each I/O under the {name} {total:,.0f} are instructions; for the rest the "
+                f"Of {timing.each:,.0f} for each I/O under the {name} {total:,.0f} are instructions; for the rest the "
                 "guest's CPU was idle, waiting for its device."
             )

@@ -121,7 +121,7 @@ def calibrate(
         check_write(
             LocalMachine(), target, destroy
         ).close()  # before any of them is written to
-    found = []
+    curves = []
     cpu_before = cpu_times(LocalMachine())
     for number, (path, traits) in enumerate(
         zip(members, traits_of(LocalMachine(), targets), strict=True)
@@ -154,7 +154,7 @@ def calibrate(
                 read, large, write, read_beside, write_beside, throttled
             ),
         )
-        found.append(MemberCurve(path, member, iops, closure_of(member)))
+        curves.append(MemberCurve(path, member, iops, closure_of(member)))
     findings += starvation(cpu_before, cpu_times(LocalMachine()))
     held: tuple[HeldOut, ...] = ()
     if len(members) > 1:
@@ -171,7 +171,7 @@ def calibrate(
         )
         held = tuple(
             _hold_out(
-                found,
+                curves,
                 msgspec.structs.replace(
                     tested, policy=policy, iodepth=depth, read_percent=reads
                 ),
@@ -179,7 +179,7 @@ def calibrate(
             )
             for policy, depth, reads in cells
         )
-    worst = max(one.closure for one in found)
+    worst = max(curve.closure for curve in curves)
     if worst > CLOSURE:
         text = f"a simulated member misses its own curve by {100 * worst:.0f} %"
         findings += (
@@ -191,7 +191,7 @@ def calibrate(
                 "measure longer, on a quieter machine",
             ),
         )
-    return Calibration(time.time(), seed, tuple(found), held, findings)
+    return Calibration(time.time(), seed, tuple(curves), held, findings)
 
 
 def closure_of(member: Member) -> float:
@@ -284,7 +284,7 @@ def rates_of(calibration: Calibration, length: int, iodepth: int) -> tuple[float
 
     Small reads were measured with 4 KiB, those from ``LARGE`` with 1 MiB. Raises RequestError without such a curve.
     """
-    found = []
+    rates = []
     for one in calibration.members:
         model = one.member.empirical
         curve = model and (model.large if length >= LARGE else model.read)
@@ -297,8 +297,8 @@ def rates_of(calibration: Calibration, length: int, iodepth: int) -> tuple[float
             raise RequestError(
                 f"no reads like those of {length} bytes were measured", place=one.path
             )
-        found.append(measured[-1][0] / measured[-1][1] * 1e9)
-    return tuple(found)
+        rates.append(measured[-1][0] / measured[-1][1] * 1e9)
+    return tuple(rates)
 
 
 def _curve(
@@ -320,7 +320,7 @@ def _curve(
 
 def _beside(base: Request, destroy: Sequence[str]) -> tuple[Curve, Curve]:
     """Reads during writes, and writes during reads, by the depth of both."""
-    found: tuple[list[Tally], list[Tally]] = ([], [])
+    tallies: tuple[list[Tally], list[Tally]] = ([], [])
     for number, depth in enumerate(WRITE_DEPTHS):
         done = _measured(
             msgspec.structs.replace(base, iodepth=depth, seed=base.seed + number),
@@ -332,9 +332,9 @@ def _beside(base: Request, destroy: Sequence[str]) -> tuple[Curve, Curve]:
                 place=base.members[0],
                 remedy="--seconds",
             )
-        for kind, tally in zip(found, (done.read, done.write), strict=True):
+        for kind, tally in zip(tallies, (done.read, done.write), strict=True):
             kind.append(tally)
-    read, write = map(_curve_of, found)
+    read, write = map(_curve_of, tallies)
     return read, write
 
 
@@ -354,15 +354,17 @@ def _measured(request: Request, destroy: Sequence[str]) -> MirrorRun:
             return done
         if not done.usable:
             break
-    told = (
+    reason = (
         "; ".join(finding.explanation for finding in done.findings)
         or "not one I/O came back in time"
     )
-    raise MeasureError(f"cannot be measured: {told}", place=", ".join(request.members))
+    raise MeasureError(
+        f"cannot be measured: {reason}", place=", ".join(request.members)
+    )
 
 
 def _hold_out(
-    found: Sequence[MemberCurve], request: Request, destroy: Sequence[str]
+    curves: Sequence[MemberCurve], request: Request, destroy: Sequence[str]
 ) -> HeldOut:
     done = _measured(request, destroy)
     load = Workload(
@@ -375,7 +377,7 @@ def _hold_out(
         request.read_percent,
     )
     predicted = predict(
-        tuple(one.member for one in found), request.policy, load, 5.0
+        tuple(curve.member for curve in curves), request.policy, load, 5.0
     ).iops
     error = predicted / done.iops - 1
     return HeldOut(

@@ -34,15 +34,15 @@ class PolicyInfo(msgspec.Struct, frozen=True):
 
 def policies() -> tuple[PolicyInfo, ...]:
     """Every read policy. Raises MeasureError without the native core."""
-    found = []
+    infos = []
     for entry in native().policies():
-        parameters = tuple(Parameter(*one) for one in entry["parameters"])
-        found.append(
+        parameters = tuple(Parameter(*parameter) for parameter in entry["parameters"])
+        infos.append(
             PolicyInfo(
                 entry["name"], entry["rule"], entry["source"], entry["ties"], parameters
             )
         )
-    return tuple(found)
+    return tuple(infos)
 
 
 def check_policy(text: str) -> str:

@@ -164,9 +164,11 @@ def _at_work(run: int, array: Array) -> tuple[dict[str, float], str]:
 
 def aliasing_within_limit(given: str, array: Array) -> Explanation:
     """Of latency-rr: only while all members are within the limit."""
-    found = aliasing(only(given, "min_contig"), array)
-    text = f"while all members are within the limit: {found.prediction}"
-    return Explanation(found.mechanism, text, found.confirm, found.numbers)
+    explanation = aliasing(only(given, "min_contig"), array)
+    text = f"while all members are within the limit: {explanation.prediction}"
+    return Explanation(
+        explanation.mechanism, text, explanation.confirm, explanation.numbers
+    )
 
 
 def convoy_of_turns(given: str, array: Array) -> Explanation | None:

@@ -160,7 +160,7 @@ def run(
                 pids=pids,
                 read_percent=request.read_percent,
             )
-            found = core.mirror(
+            answer = core.mirror(
                 {
                     "members": [
                         {
@@ -186,7 +186,7 @@ def run(
             raise MeasureError(str(error), place="mirror") from error
         cpu_after = cpu_times(machine)
         after = resource.getrusage(resource.RUSAGE_SELF)
-    report = converted(found, MirrorRun)
+    report = converted(answer, MirrorRun)
     whole = request.ramp + report.seconds or 1.0
     return msgspec.structs.replace(
         report,
@@ -268,19 +268,19 @@ def _named_error(number: int) -> str:
 
 def traits_of(machine: Machine, targets: Sequence[Target]) -> tuple[Traits, ...]:
     """What the kernel says of each member's disk; devids count from 1 in the order given."""
-    found = []
+    traits = []
     for devid, target in enumerate(targets, start=1):
         queue = f"/sys/block/{sysfs_name(target.disk)}/queue" if target.disk else ""
         rotational = bool(queue) and attribute(machine, f"{queue}/rotational") == "1"
         optimal = attribute(machine, f"{queue}/optimal_io_size") if queue else None
-        found.append(
+        traits.append(
             Traits(
                 devid,
                 rotational,
                 optimal_io=int(optimal) if optimal and optimal.isdecimal() else 0,
             )
         )
-    return tuple(found)
+    return tuple(traits)
 
 
 def pids_of(request: Request) -> tuple[int, ...]:

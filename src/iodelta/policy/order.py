@@ -82,15 +82,15 @@ def measured(runs: Sequence[Request], begin: Callable[[float], None]) -> Rates:
 
     Raises MeasureError when a member fails.
     """
-    found = []
+    rates = []
     for number, request in enumerate(runs):
         begin(number / len(runs))
         done = run(request)
         if not done.usable:
-            told = "; ".join(finding.explanation for finding in done.findings)
-            raise MeasureError(f"the mirror failed: {told}", place=request.members[0])
-        found.append(done.iops)
-    return _by_depth(found)
+            reason = "; ".join(finding.explanation for finding in done.findings)
+            raise MeasureError(f"the mirror failed: {reason}", place=request.members[0])
+        rates.append(done.iops)
+    return _by_depth(rates)
 
 
 def simulated(

@@ -157,11 +157,13 @@ def queue_adaptive(given: str, array: Array) -> Explanation | None:
     limit = number(given, "veto_percent", 0, VETO_PERCENT) / 100
     if array.flying > 1 and array.rates and max(array.rates) > limit * min(array.rates):
         return None
-    found = _shortest(value_of(given, "ties", 3, "first"), array)
+    explanation = _shortest(value_of(given, "ties", 3, "first"), array)
     if array.flying == 1 or array.rates:
-        return found
-    text = f"as long as no member is vetoed: {found.prediction}"
-    return Explanation(found.mechanism, text, found.confirm, found.numbers)
+        return explanation
+    text = f"as long as no member is vetoed: {explanation.prediction}"
+    return Explanation(
+        explanation.mechanism, text, explanation.confirm, explanation.numbers
+    )
 
 
 def lowest_address(given: str, array: Array) -> Explanation | None:

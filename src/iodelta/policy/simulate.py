@@ -76,12 +76,12 @@ def simulate(
     """
     count = threads or os.cpu_count() or 1
     try:
-        found = native().simulate(
+        results = native().simulate(
             [msgspec.to_builtins(world) for world in worlds], count
         )
     except (ValueError, OverflowError) as error:
         raise RequestError(str(error), place="simulation") from error
-    return tuple(converted(world, tuple[Outcome, ...]) for world in found)
+    return tuple(converted(world, tuple[Outcome, ...]) for world in results)
 
 
 def geometric_mean(values: Sequence[float]) -> float:

@@ -24,8 +24,8 @@ class CacheBelow(msgspec.Struct, frozen=True):
 
 def caches_below(machine: Machine, target: Target) -> tuple[CacheBelow, ...]:
     """Every bcache and caching device-mapper target that I/O to ``target`` goes through, nearest first."""
-    found = (_cache(machine, name) for name in with_below(machine, target.devices))
-    return tuple(one for one in found if one is not None)
+    caches = (_cache(machine, name) for name in with_below(machine, target.devices))
+    return tuple(cache for cache in caches if cache is not None)
 
 
 def cache_findings(machine: Machine, target: Target) -> tuple[Finding, ...]:
@@ -34,12 +34,12 @@ def cache_findings(machine: Machine, target: Target) -> tuple[Finding, ...]:
         Finding(
             "cache.below",
             "warning",
-            one.device,
-            f"{one.kind} {one.device}{f' ({one.mode})' if one.mode else ''} lies below the target: offsets read before "
+            cache.device,
+            f"{cache.kind} {cache.device}{f' ({cache.mode})' if cache.mode else ''} lies below the target: offsets read before "
             "come from its quick device, regardless of which variant reads them again",
             "keep fresh offsets for every trial (the default), or detach the cache; drop_caches does not empty it",
         )
-        for one in caches_below(machine, target)
+        for cache in caches_below(machine, target)
     )
 
 

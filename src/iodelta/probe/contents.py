@@ -53,7 +53,7 @@ def look(machine: Machine, target: Target) -> Contents:
     """Read the contents of a block device or file; writes nothing. Raises MachineError when it cannot be read."""
     if not target.size_bytes:
         return Contents((), "", 0)
-    found, ends = read_signatures(machine, target.real_path, target.size_bytes)
+    signatures, ends = read_signatures(machine, target.real_path, target.size_bytes)
     blocks = -(-target.size_bytes // BLOCK)
     places = sorted(
         {number * (blocks - 1) // max(1, PLACES - 1) for number in range(PLACES)}
@@ -66,7 +66,7 @@ def look(machine: Machine, target: Target) -> Contents:
             f"not all of {plural(len(places), 'place')} could be read",
             place=target.real_path,
         )
-    return Contents(found, looks_of(ends + done.stdout), len(places))
+    return Contents(signatures, looks_of(ends + done.stdout), len(places))
 
 
 def looks_of(sample: bytes) -> str:

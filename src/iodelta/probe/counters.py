@@ -98,11 +98,11 @@ def _read_stats_files(machine: Machine, target: Target) -> dict[str, str]:
     if target.fstype != "btrfs":
         return {}
     filesystems = {btrfs_of(machine, name) for name in target.devices}
-    found = {}
+    files = {}
     for fsid in sorted(filter(None, filesystems)):
         for path in machine.glob(f"/sys/fs/btrfs/{fsid}/devinfo/*/read_stats"):
-            found[path.split("/")[-2]] = path
-    return found
+            files[path.split("/")[-2]] = path
+    return files
 
 
 def _is_of_disk(name: str) -> bool:
@@ -171,32 +171,34 @@ class Counters:
                 levels[f"vm.{name}"] = value
 
     def _interrupt_counters(self) -> dict[str, float]:
-        found = {}
+        counters = {}
         for name, files in self._interrupts.items():
             counts = ",".join(self._text(path).strip() for path in files).split(",")
-            found[f"irq.{name}"] = float(sum(int(count) for count in counts if count))
-        return found
+            counters[f"irq.{name}"] = float(
+                sum(int(count) for count in counts if count)
+            )
+        return counters
 
     def _throttle_counters(self) -> dict[str, float]:
-        found = {}
+        throttles = {}
         for kind, files in self._throttled.items():
-            found[f"thermal.{kind}_throttles"] = sum(
+            throttles[f"thermal.{kind}_throttles"] = sum(
                 float(self._text(path) or 0) for path in files
             )
         if self._cgroup:
             for name, value in _pairs(self._text(self._cgroup)):
                 if name in CGROUP:
                     counter, scale = CGROUP[name]
-                    found[f"cgroup.{counter}"] = value * scale
-        return found
+                    throttles[f"cgroup.{counter}"] = value * scale
+        return throttles
 
     def _read_members(
         self, counters: dict[str, float], levels: dict[str, float]
     ) -> None:
         for devid, path in self._read_stats.items():
             for name, value in parse_read_stats(self._text(path)).items():
-                found = counters if READ_STATS_COUNTERS.fullmatch(name) else levels
-                found[f"btrfs.devid{devid}.{name}"] = value
+                section = counters if READ_STATS_COUNTERS.fullmatch(name) else levels
+                section[f"btrfs.devid{devid}.{name}"] = value
 
     def sample(self) -> None:
         """Note the clock of every CPU now: once a second while a trial runs, by whoever waits for it."""
@@ -227,18 +229,23 @@ class Counters:
         ``seconds`` is the time between them, ``cpu.mhz_min``, ``_mean`` and ``_max`` the clocks sampled in between.
         A counter that was reset is left out.
         """
-        found = {"seconds": after.at - before.at}
+        differences = {"seconds": after.at - before.at}
         for name, value in after.counters.items():
             if name in before.counters:
                 grown = _grown(before.counters[name], value)
                 if grown is not None:
-                    found[name] = grown * (SECTOR if name.endswith("_bytes") else 1)
-        found.update(after.levels)
+                    differences[name] = grown * (
+                        SECTOR if name.endswith("_bytes") else 1
+                    )
+        differences.update(after.levels)
         clocks = list(chain.from_iterable(after.mhz))
         if clocks:
-            found["cpu.mhz_min"], found["cpu.mhz_max"] = min(clocks), max(clocks)
-            found["cpu.mhz_mean"] = sum(clocks) / len(clocks)
-        return found
+            differences["cpu.mhz_min"], differences["cpu.mhz_max"] = (
+                min(clocks),
+                max(clocks),
+            )
+            differences["cpu.mhz_mean"] = sum(clocks) / len(clocks)
+        return differences
 
     def note(self) -> None:
         """Note what the disks have done until now: while a load runs that does not count all of its time."""
@@ -259,7 +266,7 @@ class Counters:
         ]
         self._notes = []
         times = [at for at, _ in points]
-        found: dict[str, float] = {}
+        rates: dict[str, float] = {}
         for name in filter(_is_of_disk, before.counters):
             grown = [
                 _grown(before.counters[name], counters.get(name, 0.0))
@@ -268,10 +275,10 @@ class Counters:
             values = [value for value in grown if value is not None]
             if len(values) == len(points):
                 did = [_grown_within(windows, times, values) for windows in guesses]
-                found[name] = round(min(did)) * (
+                rates[name] = round(min(did)) * (
                     SECTOR if name.endswith("_bytes") else 1
                 )
-        return found
+        return rates
 
     def since(self, begin: float, after: Snapshot) -> dict[str, float]:
         """What the disks did from the first note after ``begin``, by the monotonic clock; empty without one. Drops the
@@ -336,7 +343,7 @@ def parse_read_stats(text: str) -> dict[str, float]:
     and 6.18 (``ios``, ``health avg``, ``score``...). The first word of ``cumulative ios`` holds for the ``wait`` and
     ``avg`` after it as well.
     """
-    found: dict[str, float] = {}
+    stats: dict[str, float] = {}
     group, words = "", list[str]()
     for token in re.findall(r"[A-Za-z_]+|-?\d+(?:\.\d+)?", text):
         if token[0].isalpha() or token[0] == "_":
@@ -345,11 +352,11 @@ def parse_read_stats(text: str) -> dict[str, float]:
         if words:
             *first, last = words
             group = "_".join(first) or group
-            found[
+            stats[
                 f"{group}_{last}" if group and last in ("ios", "wait", "avg") else last
             ] = float(token)
         words = []
-    return found
+    return stats
 
 
 def _tick_ms(machine: Machine) -> float:

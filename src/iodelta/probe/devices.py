@@ -50,8 +50,8 @@ def device(machine: Machine, name: str) -> Device:
         start=int(attribute(machine, f"{base}/start") or 0),
         size_bytes=512 * int(machine.read(f"{base}/size")),
         partitions=tuple(
-            kernel_name(found.split("/")[-2])
-            for found in machine.glob(f"{base}/*/partition")
+            kernel_name(path.split("/")[-2])
+            for path in machine.glob(f"{base}/*/partition")
         ),
         holders=entries(machine, f"{base}/holders/*"),
         slaves=entries(machine, f"{base}/slaves/*"),
@@ -69,14 +69,14 @@ def below(machine: Machine, name: str) -> tuple[str, ...]:
     Followed: md, dm and bcache (``slaves``), a partition's disk, the device under a loop device's backing file, all
     members of a btrfs that holds such a file.
     """
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     waiting = [name]
     while waiting:
         for lower in directly_below(machine, waiting.pop(0)):
-            if lower not in found and lower != name:
-                found[lower] = None
+            if lower not in names and lower != name:
+                names[lower] = None
                 waiting.append(lower)
-    return tuple(found)
+    return tuple(names)
 
 
 def with_below(machine: Machine, names: Iterable[str]) -> tuple[str, ...]:
@@ -90,14 +90,16 @@ def with_below(machine: Machine, names: Iterable[str]) -> tuple[str, ...]:
 def members(machine: Machine, name: str) -> tuple[str, ...]:
     """Every physical device below ``name``: whole disks with nothing below them; ``name`` itself when it is one."""
     return tuple(
-        one for one in (name, *below(machine, name)) if not directly_below(machine, one)
+        device_name
+        for device_name in (name, *below(machine, name))
+        if not directly_below(machine, device_name)
     )
 
 
 def btrfs_of(machine: Machine, name: str) -> str | None:
     """Id of the mounted btrfs that ``name`` is a member of, as in ``/sys/fs/btrfs/ID``; None when of none."""
-    found = machine.glob(f"/sys/fs/btrfs/*/devices/{sysfs_name(name)}")
-    return found[0].split("/")[4] if found else None
+    paths = machine.glob(f"/sys/fs/btrfs/*/devices/{sysfs_name(name)}")
+    return paths[0].split("/")[4] if paths else None
 
 
 def under(
@@ -110,10 +112,10 @@ def under(
     fstype = mount.fstype if mount else "an unknown filesystem"
     fsid = btrfs_id(machine, mount) if mount else None
     if fsid:
-        found = entries(machine, f"/sys/fs/btrfs/{fsid}/devices/*")
-        return found, "" if len(
-            found
-        ) == 1 else f"btrfs over {len(found)} devices: {', '.join(found)}"
+        names = entries(machine, f"/sys/fs/btrfs/{fsid}/devices/*")
+        return names, "" if len(
+            names
+        ) == 1 else f"btrfs over {len(names)} devices: {', '.join(names)}"
     return (), f"{fstype} has no block device of its own (device number {devno})"
 
 
@@ -134,13 +136,13 @@ def directly_below(machine: Machine, name: str) -> tuple[str, ...]:
     if this.slaves:
         return this.slaves
     backing = loop_backing(machine, name)
-    found = status(machine, backing) if backing else None
-    if backing is None or found is None:
+    stat = status(machine, backing) if backing else None
+    if backing is None or stat is None:
         return ()
-    if found.is_block:
-        lower = name_of(machine, found.rdev)
+    if stat.is_block:
+        lower = name_of(machine, stat.rdev)
         return (lower,) if lower else ()
-    return under(machine, found.devno, mount_of(backing, mounts(machine)))[0]
+    return under(machine, stat.devno, mount_of(backing, mounts(machine)))[0]
 
 
 def loop_backing(machine: Machine, name: str) -> str | None:

@@ -72,19 +72,19 @@ def _environment(reader: Reader, target: Target | None) -> Environment:
 def sound(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """A recorded environment in the shape that readers rely on, sections of texts: the record may stem from another
     version, or from a stranger. What has no such shape is left out."""
-    found: dict[str, Any] = {}
+    sections: dict[str, Any] = {}
     for name, section in recorded.items():
         if name == "devices":
-            found[name] = (
-                [_texts(one) for one in section if isinstance(one, dict)]
+            sections[name] = (
+                [_texts(item) for item in section if isinstance(item, dict)]
                 if isinstance(section, list)
                 else []
             )
         elif isinstance(section, dict):
-            found[name] = _texts(section)
+            sections[name] = _texts(section)
         elif isinstance(section, int):
-            found[name] = section
-    return found
+            sections[name] = section
+    return sections
 
 
 def _texts(section: Mapping[Any, Any]) -> Section:

@@ -120,8 +120,8 @@ CGROUP_V1: dict[str, Files] = {
 
 def host(reader: Reader) -> Section:
     """Name, distribution, firmware, and what it runs in."""
-    found = {"machine": reader.machine.name}
-    found |= reader.section(
+    section = {"machine": reader.machine.name}
+    section |= reader.section(
         "host",
         {
             "name": "/proc/sys/kernel/hostname",
@@ -137,32 +137,32 @@ def host(reader: Reader) -> Section:
         reader.text("host.distribution", "/etc/os-release", "/usr/lib/os-release"), "="
     )
     if release:
-        found["distribution"] = release.get("PRETTY_NAME") or release.get("NAME", "")
+        section["distribution"] = release.get("PRETTY_NAME") or release.get("NAME", "")
     flags = re.search(
         r"^(?:flags|Features)\s*:(.*)",
         reader.text("host.flags", "/proc/cpuinfo"),
         re.MULTILINE,
     )
-    found["virtual"] = (
+    section["virtual"] = (
         "yes"
-        if "hypervisor" in found or (flags and "hypervisor" in flags[1].split())
+        if "hypervisor" in section or (flags and "hypervisor" in flags[1].split())
         else "not seen"
     )
     # It moves interrupts between CPUs while a trial runs.
-    found["irqbalance"] = (
+    section["irqbalance"] = (
         "runs" if reader.machine.glob("/run/irqbalance*/*.sock") else "not seen"
     )
     identity = machine_id(
         reader.text("host.machine_id", "/etc/machine-id", "/var/lib/dbus/machine-id")
     )
     if identity:
-        found["machine_id"] = identity
+        section["machine_id"] = identity
     container = reader.text(
         "host.container", "/run/systemd/container", "/run/.containerenv"
     )
     if container or reader.machine.glob("/.dockerenv"):
-        found["container"] = container or "docker"
-    return found
+        section["container"] = container or "docker"
+    return section
 
 
 def machine_id(text: str) -> str:
@@ -175,7 +175,7 @@ def machine_id(text: str) -> str:
 
 def kernel(reader: Reader) -> Section:
     """Release, build, command line, taint, and the options of its configuration that matter for I/O."""
-    found = reader.section(
+    section = reader.section(
         "kernel",
         {
             "release": "/proc/sys/kernel/osrelease",
@@ -187,12 +187,12 @@ def kernel(reader: Reader) -> Section:
             "security_modules": "/sys/kernel/security/lsm",
         },
     )
-    bits = int(found.get("tainted", "0"))
+    bits = int(section.get("tainted", "0"))
     if bits:
-        found["tainted"] += " " + "".join(
+        section["tainted"] += " " + "".join(
             letter for bit, letter in enumerate(TAINTS) if bits >> bit & 1
         )
-    release = found.get("release", "")
+    release = section.get("release", "")
     places = (
         f"/boot/config-{release}",
         f"/lib/modules/{release}/config",
@@ -203,12 +203,12 @@ def kernel(reader: Reader) -> Section:
     )
     if text:
         reader.absent.pop("kernel.config", None)
-    found |= {
+    section |= {
         f"config.{match[1]}": match[2]
         for line in text.splitlines()
         if (match := CONFIG.fullmatch(line))
     }
-    return found
+    return section
 
 
 def sysctl(reader: Reader) -> Section:
@@ -227,7 +227,7 @@ def cpu(reader: Reader) -> Section:
     """Model, topology, and how its clock and idle states are governed."""
     info = reader.text("cpu.model", "/proc/cpuinfo")
     first = pairs(info.split("\n\n")[0], ":")
-    found = {}
+    section = {}
     for key, names in {
         "model": ("model name", "Model", "cpu model", "CPU part"),
         "family_model_stepping": ("cpu family", "CPU implementer"),
@@ -235,12 +235,12 @@ def cpu(reader: Reader) -> Section:
     }.items():
         value = next((first[name] for name in names if name in first), "")
         if value:
-            found[key] = value
+            section[key] = value
     if "cpu family" in first:
-        found["family_model_stepping"] = "/".join(
+        section["family_model_stepping"] = "/".join(
             first.get(k, "?") for k in ("cpu family", "model", "stepping")
         )
-    found |= reader.section(
+    section |= reader.section(
         "cpu",
         {
             "online": f"{CPU}/online",
@@ -257,9 +257,9 @@ def cpu(reader: Reader) -> Section:
             ),
         },
     )
-    if "boost" in found and not reader.machine.glob(f"{CPU}/cpufreq/boost"):
-        found["boost"] = (
-            "0" if found["boost"] == "1" else "1"
+    if "boost" in section and not reader.machine.glob(f"{CPU}/cpufreq/boost"):
+        section["boost"] = (
+            "0" if section["boost"] == "1" else "1"
         )  # no_turbo says the opposite
     threads = reader.machine.glob(f"{CPU}/cpu[0-9]*/topology/core_id")
     where = [
@@ -269,7 +269,7 @@ def cpu(reader: Reader) -> Section:
         )
         for path in threads
     ]
-    found |= {
+    section |= {
         "threads": str(len(threads)),
         "cores": str(len(set(where))),
         "sockets": str(len({s for s, _ in where})),
@@ -285,31 +285,31 @@ def cpu(reader: Reader) -> Section:
     }.items():
         text = reader.together(f"cpu.{key}", f"{policy}/{file}")
         if text:
-            found[key] = text
+            section[key] = text
     for path in reader.machine.glob(f"{CPU}/cpu0/cpuidle/state*/name"):
         disabled = reader.text("cpu.idle_states", path.replace("/name", "/disable"))
         state = path.split("/")[-2]
-        found[f"idle.{state}"] = reader.text("cpu.idle_states", path) + (
+        section[f"idle.{state}"] = reader.text("cpu.idle_states", path) + (
             " (disabled)" if disabled == "1" else ""
         )
-    return found
+    return section
 
 
 def numa(reader: Reader) -> Section:
     """CPUs, memory and distances of each node."""
-    found = {}
+    section = {}
     for path in reader.machine.glob("/sys/devices/system/node/node[0-9]*"):
         node = path.rsplit("/", 1)[1]
-        found[f"{node}.cpus"] = reader.text(f"numa.{node}.cpus", f"{path}/cpulist")
-        found[f"{node}.distance"] = reader.text(
+        section[f"{node}.cpus"] = reader.text(f"numa.{node}.cpus", f"{path}/cpulist")
+        section[f"{node}.distance"] = reader.text(
             f"numa.{node}.distance", f"{path}/distance"
         )
         total = re.search(
             r"MemTotal:\s*(\d+ kB)",
             reader.text(f"numa.{node}.memory", f"{path}/meminfo"),
         )
-        found[f"{node}.memory"] = total[1] if total else ""
-    return {key: value for key, value in found.items() if value}
+        section[f"{node}.memory"] = total[1] if total else ""
+    return {key: value for key, value in section.items() if value}
 
 
 def memory(reader: Reader) -> Section:
@@ -321,9 +321,9 @@ def memory(reader: Reader) -> Section:
         "Hugepagesize",
         "SwapTotal",
     )
-    found = {name: info[name] for name in names if name in info}
+    section = {name: info[name] for name in names if name in info}
     thp = "/sys/kernel/mm/transparent_hugepage"
-    found |= reader.section(
+    section |= reader.section(
         "memory",
         {
             "thp": f"{thp}/enabled",
@@ -335,10 +335,10 @@ def memory(reader: Reader) -> Section:
         line.split()
         for line in reader.text("memory.swap", "/proc/swaps").splitlines()[1:]
     ]
-    found["swap"] = (
+    section["swap"] = (
         ", ".join(f"{words[0]} {words[1]} {words[2]} kB" for words in swapped) or "none"
     )
-    return found
+    return section
 
 
 def fio(reader: Reader) -> Section:
@@ -348,18 +348,18 @@ def fio(reader: Reader) -> Section:
         reader.absent["fio.path"] = "no fio on PATH"
         return {}
     real = reader.command("fio.real_path", ["readlink", "-f", "--", path]) or path
-    found = {
+    section = {
         "path": real,
         "version": reader.command("fio.version", [path, "--version"]),
     }
     package = reader.command("fio.package", ["dpkg", "-S", real]) or reader.command(
         "fio.package", ["rpm", "-qf", real]
     )
-    found["build"] = "distribution" if package else "not of a dpkg or rpm package"
+    section["build"] = "distribution" if package else "not of a dpkg or rpm package"
     if package:
         reader.absent.pop("fio.package", None)
         name = package.split(":")[0]
-        found["package"] = (
+        section["package"] = (
             reader.command(
                 "fio.package_version",
                 ["dpkg-query", "-W", "-f", "${Package} ${Version}", name],
@@ -368,24 +368,24 @@ def fio(reader: Reader) -> Section:
             else package
         )
     engines = reader.command("fio.engines", [path, "--enghelp"]).splitlines()[1:]
-    found["engines"] = " ".join(sorted(engine.strip() for engine in engines))
-    return {key: value for key, value in found.items() if value}
+    section["engines"] = " ".join(sorted(engine.strip() for engine in engines))
+    return {key: value for key, value in section.items() if value}
 
 
 def limits(reader: Reader) -> Section:
     """What holds our own processes back: affinity, resource limits, control groups from the root down (``a > b``)."""
-    found = {}
+    section = {}
     status = pairs(reader.text("limits.status", "/proc/self/status"), ":")
     for key, name in {
         "cpus": "Cpus_allowed_list",
         "memory_nodes": "Mems_allowed_list",
     }.items():
         if name in status:
-            found[key] = status[name]
+            section[key] = status[name]
     for line in reader.text("limits.memlock", "/proc/self/limits").splitlines():
         if line.startswith(("Max locked memory", "Max open files")):
             words = line.split()
-            found["_".join(words[1:3])] = words[3]
+            section["_".join(words[1:3])] = words[3]
     for line in reader.text("limits.cgroup", "/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         roots, files = (
@@ -394,7 +394,7 @@ def limits(reader: Reader) -> Section:
             else CGROUP_V1.get(controllers.split(",")[0], ((), ()))
         )
         if not controllers:
-            found["cgroup"] = path
+            section["cgroup"] = path
         for file in files:
             places = [
                 f"{root}{level.rstrip('/')}/{file}"
@@ -405,22 +405,22 @@ def limits(reader: Reader) -> Section:
             )
             texts = [text.replace("\n", "; ") for text in held]
             if texts:
-                found[file] = " > ".join(texts)
-    return found
+                section[file] = " > ".join(texts)
+    return section
 
 
 def modules(reader: Reader) -> Section:
     """Parameters of drivers (``nvme.poll_queues``, ``scsi_mod.use_blk_mq``, ``haltpoll.guest_halt_poll_ns``)."""
-    found: Section = {}
+    section: Section = {}
     for module in MODULES:
         parameters = reader.directory(f"/sys/module/{module}/parameters/*")
-        found |= {f"{module}.{name}": text for name, text in parameters.items()}
-    return found
+        section |= {f"{module}.{name}": text for name, text in parameters.items()}
+    return section
 
 
 def now(reader: Reader) -> Section:
     """What is true only at this moment: never part of a comparison."""
-    found = reader.section(
+    section = reader.section(
         "now",
         {
             "boot_id": "/proc/sys/kernel/random/boot_id",
@@ -428,12 +428,12 @@ def now(reader: Reader) -> Section:
             "uptime_s": "/proc/uptime",
         },
     )
-    found["uptime_s"] = found.get("uptime_s", "").split(" ")[0]
-    found["memory_available"] = pairs(
+    section["uptime_s"] = section.get("uptime_s", "").split(" ")[0]
+    section["memory_available"] = pairs(
         reader.text("now.memory", "/proc/meminfo"), ":"
     ).get("MemAvailable", "")
-    found["unix_time"] = f"{reader.machine.time():.0f}"
-    return {key: value for key, value in found.items() if value}
+    section["unix_time"] = f"{reader.machine.time():.0f}"
+    return {key: value for key, value in section.items() if value}
 
 
 def _levels(path: str) -> list[str]:

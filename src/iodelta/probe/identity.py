@@ -99,13 +99,13 @@ def identify(machine: Machine, this: Device) -> Identity:
 
 def _loop_identity(machine: Machine, name: str) -> str:
     backing = loop_backing(machine, name)
-    found = status(machine, backing) if backing else None
-    if found is None:
+    stat = status(machine, backing) if backing else None
+    if stat is None:
         return ""
     offset = (
         attribute(machine, f"/sys/class/block/{sysfs_name(name)}/loop/offset") or "0"
     )
-    return f"{found.devno} {found.inode} {offset}"
+    return f"{stat.devno} {stat.inode} {offset}"
 
 
 def _udev(machine: Machine, devno: str) -> tuple[tuple[str, ...], dict[str, str]]:

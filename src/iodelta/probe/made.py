@@ -61,8 +61,8 @@ def made_file(machine: Machine, path: str) -> bool:
         return False
     ourselves, file, note = seen
     plain = all(
-        one.kind in ("regular file", "regular empty file") and one.links == "1"
-        for one in (file, note)
+        stat.kind in ("regular file", "regular empty file") and stat.links == "1"
+        for stat in (file, note)
     )
     ours = (
         file.owner == note.owner == ourselves.owner

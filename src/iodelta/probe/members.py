@@ -45,7 +45,7 @@ def inspect(
     findings = []
     if max(sizes) != least:
         listed = ", ".join(
-            f"{path}: {found}" for path, found in zip(members, sizes, strict=True)
+            f"{path}: {problem}" for path, problem in zip(members, sizes, strict=True)
         )
         text = f"the members have unequal sizes ({listed}); the first {least} bytes are used"
         findings.append(Finding("mirror.sizes", "note", members[0], text))

@@ -84,20 +84,20 @@ class Mirrors:
         if not self._policy:
             return {}
         held = self._copies()
-        found = {
+        counters = {
             f"btrfs.copies.{'+'.join(map(str, group))}.bytes": float(size)
             for group, size in held.items()
         }
-        found["btrfs.copies.bytes"] = float(sum(held.values()))
+        counters["btrfs.copies.bytes"] = float(sum(held.values()))
         for copies in sorted({len(group) for group in held}):
             parities = Counter(pid % copies for pid in pids)
-            found |= {
+            counters |= {
                 f"btrfs.pids_mod{copies}.{rest}": float(parities[rest])
                 for rest in range(copies)
                 if pids
             }
         shares = pid_shares(held, pids)
-        return found | {
+        return counters | {
             f"btrfs.devid{devid}.pid_share": share for devid, share in shares.items()
         }
 
@@ -158,7 +158,7 @@ class Mirrors:
 
 def chunks_of(text: str) -> tuple[Chunk, ...]:
     """The mirrored chunks in the output of ``btrfs inspect-internal dump-tree -t chunk``."""
-    found = []
+    chunks = []
     for item in _CHUNK.finditer(text):
         profile = item["type"].rpartition("|")[2]
         devids = [int(devid) for devid in re.findall(r"devid (\d+)", item["stripes"])]
@@ -169,8 +169,8 @@ def chunks_of(text: str) -> tuple[Chunk, ...]:
             tuple(devids[at : at + width])
             for at in range(0, len(devids), max(1, width))
         )
-        found.append(Chunk(int(item["start"]), int(item["length"]), groups))
-    return tuple(found)
+        chunks.append(Chunk(int(item["start"]), int(item["length"]), groups))
+    return tuple(chunks)
 
 
 def extents_of(text: str) -> tuple[tuple[int, int], ...]:

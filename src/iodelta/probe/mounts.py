@@ -49,9 +49,9 @@ def layers(real_path: str, table: Iterable[Mount], depth: int = 4) -> tuple[str,
     if mount is None or mount.fstype != "overlay" or not depth:
         return ()
     inside = mount.root.rstrip("/") + real_path[len(mount.point.rstrip("/")) :]
-    found = [layer.rstrip("/") + inside for layer in _layer_directories(mount)]
-    deeper = chain.from_iterable(layers(path, known, depth - 1) for path in found)
-    return tuple(dict.fromkeys((*found, *deeper)))
+    directories = [layer.rstrip("/") + inside for layer in _layer_directories(mount)]
+    deeper = chain.from_iterable(layers(path, known, depth - 1) for path in directories)
+    return tuple(dict.fromkeys((*directories, *deeper)))
 
 
 def _layer_directories(mount: Mount) -> Iterable[str]:

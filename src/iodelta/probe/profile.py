@@ -52,8 +52,8 @@ def missing(machine: Machine) -> str:
     except MachineError:
         return "needs perf (package linux-perf, or linux-tools of this kernel)"
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        return f"perf cannot count here: {''.join(said) or 'it said nothing'} (kernel.perf_event_paranoid?)"
+        message = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        return f"perf cannot count here: {''.join(message) or 'it said nothing'} (kernel.perf_event_paranoid?)"
     return ""
 
 
@@ -80,7 +80,7 @@ def record_words(output: str) -> tuple[str, ...]:
 
 def counts(text: str) -> dict[str, float | None]:
     """The events of ``perf stat -x,``, times in ns; None for one that this machine cannot count."""
-    found: dict[str, float | None] = {}
+    events: dict[str, float | None] = {}
     for line in text.splitlines():
         words = line.split(",")
         if len(words) > 3 and not line.startswith("#"):
@@ -89,10 +89,10 @@ def counts(text: str) -> dict[str, float | None]:
                 words[2].partition(":")[0],
                 1e6 if words[1] == "msec" else 1.0,
             )
-            found[event if scale == 1.0 else f"{event} (ns)"] = (
+            events[event if scale == 1.0 else f"{event} (ns)"] = (
                 float(words[0]) * scale if number else None
             )
-    return found
+    return events
 
 
 def profile(machine: Machine, data: str, ios: int) -> Profile:

@@ -64,12 +64,12 @@ def spelled(cpus: Iterable[int]) -> str:
 
 def queues(machine: Machine, disk: str) -> Queues:
     """The queues of a whole disk, by kernel name."""
-    found = sorted(
+    paths = sorted(
         machine.glob(f"/sys/block/{sysfs_name(disk)}/mq/*/cpu_list"),
         key=lambda path: int(path.split("/")[-2]),
     )
     feeding = tuple(
-        numbers((attribute(machine, path) or "").replace(" ", "")) for path in found
+        numbers((attribute(machine, path) or "").replace(" ", "")) for path in paths
     )
     if disk.startswith("ublkb"):
         return Queues(disk, feeding, threads=True)
@@ -90,13 +90,13 @@ def first_cpus(feeding: Iterable[Cpus]) -> Cpus:
 
 def nodes(machine: Machine) -> dict[int, Cpus]:
     """The CPUs of each NUMA node; empty without NUMA."""
-    found = {
+    paths = {
         int(path.split("/")[-2][4:]): path
         for path in machine.glob(f"{NODES}/node[0-9]*/cpulist")
     }
     return {
         node: numbers(attribute(machine, path) or "")
-        for node, path in sorted(found.items())
+        for node, path in sorted(paths.items())
     }
 
 

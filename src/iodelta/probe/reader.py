@@ -25,26 +25,26 @@ class Reader:
         reason = "nothing to read"
         for path in paths:
             try:
-                found = self.machine.read(path).strip("\n\0 ")
+                content = self.machine.read(path).strip("\n\0 ")
             except MachineError as error:
                 reason = f"{path}: {error.what}"
                 continue
-            if found:
-                return found
+            if content:
+                return content
             reason = f"{path} is empty"
         self.absent[name] = reason
         return ""
 
     def section(self, prefix: str, paths: Mapping[str, str | Sequence[str]]) -> Section:
         """Every named file of ``paths`` (or the first of several) that is there."""
-        found = {}
+        texts = {}
         for key, places in paths.items():
             text = self.text(
                 f"{prefix}.{key}", *([places] if isinstance(places, str) else places)
             )
             if text:
-                found[key] = text
-        return found
+                texts[key] = text
+        return texts
 
     def command(self, name: str, args: Sequence[str]) -> str:
         """Output of a command that only reports; empty when it fails, and ``name`` is then absent."""
@@ -55,16 +55,16 @@ class Reader:
             return ""
         text = done.text.strip()
         if done.returncode != 0 or not text:
-            said = done.stderr.decode(errors="replace").strip().splitlines()
+            message = done.stderr.decode(errors="replace").strip().splitlines()
             self.absent[name] = (
-                f"{' '.join(args)}: {said[0] if said else f'exit code {done.returncode}'}"
+                f"{' '.join(args)}: {message[0] if message else f'exit code {done.returncode}'}"
             )
             return ""
         return text
 
     def directory(self, *patterns: str) -> Section:
         """Every readable file that matches, by its last name. Nothing is recorded about the others."""
-        found = {}
+        section = {}
         for path in chain.from_iterable(
             self.machine.glob(pattern) for pattern in patterns
         ):
@@ -73,8 +73,8 @@ class Reader:
             except MachineError:
                 continue  # directories, and files that only root or nobody may read
             if text:
-                found[path.rsplit("/", 1)[1]] = text
-        return found
+                section[path.rsplit("/", 1)[1]] = text
+        return section
 
     def together(self, name: str, pattern: str) -> str:
         """One text for many files that mostly agree (one of each CPU): ``performance``, or ``a (3), b (1)``."""

@@ -155,8 +155,8 @@ def ranges(size: int) -> tuple[tuple[int, int], ...]:
         for copy in sorted((*BTRFS_COPIES, *EXT_COPIES))
         if head <= copy < tail
     ]
-    found = [(0, head), *copies, (tail, size - tail)]
-    return tuple((offset, length) for offset, length in found if length)
+    spans = [(0, head), *copies, (tail, size - tail)]
+    return tuple((offset, length) for offset, length in spans if length)
 
 
 def detect(pieces: Mapping[int, bytes], size: int) -> tuple[str, ...]:
@@ -171,12 +171,12 @@ def detect(pieces: Mapping[int, bytes], size: int) -> tuple[str, ...]:
                 return piece[offset - start : offset - start + length]
         return b""
 
-    found = []
+    names = []
     for name, magic, places in MAGICS:
-        found += [
+        names += [
             name for p in places if at(p if p >= 0 else size + p, len(magic)) == magic
         ]
-    found += [name for name, holds in PAGES.items() if holds(at)]
+    names += [name for name, holds in PAGES.items() if holds(at)]
     for name, places in (
         ("md RAID member", _md_places(size)),
         ("ZFS", _zfs_places(size)),
@@ -186,8 +186,8 @@ def detect(pieces: Mapping[int, bytes], size: int) -> tuple[str, ...]:
         wanted = {magic.to_bytes(width, "little") for magic in magics}
         wanted |= {magic.to_bytes(width, "big") for magic in magics}
         if any(at(place, width) in wanted for place in places):
-            found.append(name)
-    return tuple(dict.fromkeys(found))
+            names.append(name)
+    return tuple(dict.fromkeys(names))
 
 
 def read_signatures(

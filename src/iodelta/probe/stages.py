@@ -100,13 +100,13 @@ def parsed(text: str) -> tuple[Stage, ...]:
             open_.setdefault(key, {})[EVENTS[event]] = when
             continue
         seen = {**open_.pop(key, {}), "complete": when}
-        for name, found in spans.items():
+        for name, times in spans.items():
             first, _, last = name.partition(" to ")
             if first in seen and last in seen and seen[last] >= seen[first]:
-                found.append(1e9 * (seen[last] - seen[first]))
-    return tuple(_stage(name, found) for name, found in spans.items() if len(found) > 1)
+                times.append(1e9 * (seen[last] - seen[first]))
+    return tuple(_stage(name, times) for name, times in spans.items() if len(times) > 1)
 
 
-def _stage(name: str, found: list[float]) -> Stage:
-    cuts = statistics.quantiles(found, n=100)
-    return Stage(name, len(found), statistics.fmean(found), cuts[49], cuts[98])
+def _stage(name: str, times: list[float]) -> Stage:
+    cuts = statistics.quantiles(times, n=100)
+    return Stage(name, len(times), statistics.fmean(times), cuts[49], cuts[98])

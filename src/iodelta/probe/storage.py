@@ -54,7 +54,7 @@ BCACHE = (
 def target_section(target: Target) -> Section:
     """The target itself."""
     identity = target.identity
-    found = {
+    section = {
         "path": target.path,
         "kind": target.kind,
         "real_path": target.real_path,
@@ -67,7 +67,7 @@ def target_section(target: Target) -> Section:
         "uuid": identity.uuid,
         "partition_uuid": identity.partition_uuid,
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in section.items() if value}
 
 
 def filesystem(reader: Reader, target: Target) -> Section:
@@ -87,7 +87,7 @@ def filesystem(reader: Reader, target: Target) -> Section:
     if mount is None:
         reader.absent["filesystem"] = "the target is on no mounted filesystem"
         return {}
-    found = {
+    section = {
         "type": mount.fstype,
         "source": mount.source,
         "options": ",".join(mount.options),
@@ -108,35 +108,37 @@ def filesystem(reader: Reader, target: Target) -> Section:
             "exclusive_operation",
             "quota_override",
         )
-        found["btrfs.fsid"] = fsid
-        found |= reader.section(
+        section["btrfs.fsid"] = fsid
+        section |= reader.section(
             "filesystem", {f"btrfs.{file}": f"{base}/{file}" for file in files}
         )
         for kind in ("data", "metadata", "system"):
             profiles = reader.machine.glob(f"{base}/allocation/{kind}/*/total_bytes")
-            found[f"btrfs.{kind}"] = ", ".join(path.split("/")[-2] for path in profiles)
-            found |= reader.section(
+            section[f"btrfs.{kind}"] = ", ".join(
+                path.split("/")[-2] for path in profiles
+            )
+            section |= reader.section(
                 "filesystem",
                 {
                     f"btrfs.{kind}.{file}": f"{base}/allocation/{kind}/{file}"
                     for file in ("total_bytes", "bytes_used")
                 },
             )
-        found["btrfs.devices"] = " ".join(
+        section["btrfs.devices"] = " ".join(
             path.rsplit("/", 1)[1] for path in reader.machine.glob(f"{base}/devices/*")
         )
-        found["btrfs.features"] = " ".join(
+        section["btrfs.features"] = " ".join(
             path.rsplit("/", 1)[1] for path in reader.machine.glob(f"{base}/features/*")
         )
         for path in reader.machine.glob(f"{base}/devinfo/*/missing"):
             states = reader.directory(
                 *(f"{path.rsplit('/', 1)[0]}/{file}" for file in BTRFS_DEVICE)
             )
-            found |= {
+            section |= {
                 f"btrfs.devid{path.split('/')[-2]}.{key}": value
                 for key, value in states.items()
             }
-    return found
+    return section
 
 
 def devices(reader: Reader, target: Target) -> tuple[Section, ...]:
@@ -151,70 +153,70 @@ def devices(reader: Reader, target: Target) -> tuple[Section, ...]:
 
 def _attributes(reader: Reader, directory: str, files: Sequence[str]) -> Section:
     """The text of each of these files that exists; a file in a subdirectory by its path with ``_`` for ``/``."""
-    found = {}
+    section = {}
     for file in files:
         for text in reader.directory(f"{directory}/{file}").values():
-            found[file.replace("/", "_")] = text
-    return found
+            section[file.replace("/", "_")] = text
+    return section
 
 
 def _device(reader: Reader, name: str) -> Section:
     this = device(reader.machine, name)
     base = f"/sys/class/block/{sysfs_name(name)}"
-    found = {"name": name, "size_bytes": str(this.size_bytes)}
+    section = {"name": name, "size_bytes": str(this.size_bytes)}
     if this.partition:
-        found |= {"partition_of": this.disk, "partition": str(this.partition)}
-        return found | reader.section(
+        section |= {"partition_of": this.disk, "partition": str(this.partition)}
+        return section | reader.section(
             name,
             {"start_sector": f"{base}/start", "alignment": f"{base}/alignment_offset"},
         )
-    found |= _hardware(reader, name, base)
-    found |= {
+    section |= _hardware(reader, name, base)
+    section |= {
         f"queue.{key}": text
         for key, text in reader.directory(f"{base}/queue/*").items()
     }
-    found |= {
+    section |= {
         f"queue.iosched.{key}": text
         for key, text in reader.directory(f"{base}/queue/iosched/*").items()
     }
-    found |= _queues(reader, name, base)
+    section |= _queues(reader, name, base)
     for key, texts in {
         "loop": reader.directory(f"{base}/loop/*"),
         "md": _attributes(reader, f"{base}/md", MD),
         "bcache": _attributes(reader, f"{base}/bcache", BCACHE),
         "dm": reader.directory(f"{base}/dm/name", f"{base}/dm/uuid"),
     }.items():
-        found |= {f"{key}.{file}": text for file, text in texts.items()}
+        section |= {f"{key}.{file}": text for file, text in texts.items()}
     for path in reader.machine.glob(f"{base}/md/dev-*"):
         member = path.rsplit("/dev-", 1)[1]
         states = reader.directory(f"{path}/slot", f"{path}/state")
-        found[f"md.member.{member}"] = (
+        section[f"md.member.{member}"] = (
             f"slot {states.get('slot', '?')}, {states.get('state', '?')}"
         )
-    if "dm.name" in found:
+    if "dm.name" in section:
         table = reader.command(
-            f"{name}.dm.targets", ["dmsetup", "table", "--", found["dm.name"]]
+            f"{name}.dm.targets", ["dmsetup", "table", "--", section["dm.name"]]
         )
         # Only the types: a table may name keys.
         types = [
             words[2] for line in table.splitlines() if len(words := line.split()) > 2
         ]
         if types:
-            found["dm.targets"] = summary(types)
+            section["dm.targets"] = summary(types)
     if this.slaves:
-        found["members"] = " ".join(this.slaves)
+        section["members"] = " ".join(this.slaves)
     if this.holders:
-        found["holders"] = " ".join(this.holders)
-    return found
+        section["holders"] = " ".join(this.holders)
+    return section
 
 
 def _hardware(reader: Reader, name: str, base: str) -> Section:
-    found = reader.directory(f"{base}/ro", f"{base}/removable")
+    section = reader.directory(f"{base}/ro", f"{base}/removable")
     real = reader.command(f"{name}.bus", ["readlink", "-f", "--", f"{base}/device"])
     if not reader.machine.glob(f"{base}/device"):
         reader.absent[f"{name}.hardware"] = "a virtual device"
-        return found
-    found |= reader.section(
+        return section
+    section |= reader.section(
         name,
         {
             "model": (f"{base}/device/model", f"{base}/device/name"),
@@ -238,7 +240,7 @@ def _hardware(reader: Reader, name: str, base: str) -> Section:
             "wake_latency_us": f"{base}/device/power/pm_qos_latency_tolerance_us",
         },
     )
-    if "transport" not in found:
+    if "transport" not in section:
         kinds = (
             "usb",
             "virtio",
@@ -251,7 +253,7 @@ def _hardware(reader: Reader, name: str, base: str) -> Section:
         )
         seen = [kind for kind in kinds if re.search(rf"/{kind}[^/]*", real)]
         if seen:
-            found["transport"] = {
+            section["transport"] = {
                 "end_device": "sas",
                 "rport": "fc",
                 "session": "iscsi",
@@ -260,8 +262,8 @@ def _hardware(reader: Reader, name: str, base: str) -> Section:
     addresses = PCI.findall(real)
     if addresses:
         pci = f"/sys/bus/pci/devices/{addresses[-1]}"
-        found["pci"] = addresses[-1]
-        found |= reader.section(
+        section["pci"] = addresses[-1]
+        section |= reader.section(
             name,
             {
                 "numa_node": f"{pci}/numa_node",
@@ -271,24 +273,24 @@ def _hardware(reader: Reader, name: str, base: str) -> Section:
                 "link_width_max": f"{pci}/max_link_width",
             },
         )
-    return found
+    return section
 
 
 def _queues(reader: Reader, name: str, base: str) -> Section:
     """Which CPUs each hardware queue serves, and where its interrupts may go."""
-    found = {}
+    section = {}
     paths = sorted(
         reader.machine.glob(f"{base}/mq/*/cpu_list"),
         key=lambda path: int(path.split("/")[-2]),
     )
     if paths:
-        found["hardware_queues"] = str(len(paths))
+        section["hardware_queues"] = str(len(paths))
     for path in paths:
-        found[f"mq.{path.split('/')[-2]}.cpus"] = reader.text(f"{name}.mq", path)
+        section[f"mq.{path.split('/')[-2]}.cpus"] = reader.text(f"{name}.mq", path)
     for place, number in enumerate(interrupts(reader.machine, name)):
         text = reader.directory(f"/proc/irq/{number}/effective_affinity_list").get(
             "effective_affinity_list"
         )
         if text:
-            found[f"interrupt.{place}.cpus"] = text
-    return found
+            section[f"interrupt.{place}.cpus"] = text
+    return section

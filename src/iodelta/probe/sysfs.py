@@ -47,13 +47,13 @@ def statuses(machine: Machine, paths: Sequence[str]) -> dict[str, Stat]:
         ["stat", "-L", "-c", "%f %d %t %T %s %b %i %h %n", "--", *paths],
         env={"LC_ALL": "C"},
     )
-    found = {}
+    stats = {}
     for line in done.text.splitlines():
         words = line.split(" ", 8)
         if len(words) == 9 and words[8] in paths:
             mode, device, major, minor, size, blocks, inode, links = words[:8]
             try:
-                found[words[8]] = Stat(
+                stats[words[8]] = Stat(
                     mode=int(mode, 16),
                     devno=_devno(int(device)),
                     rdev=f"{int(major, 16)}:{int(minor, 16)}",
@@ -64,14 +64,14 @@ def statuses(machine: Machine, paths: Sequence[str]) -> dict[str, Stat]:
                 )
             except ValueError as error:
                 raise no_stat(machine, line, words[8]) from error
-    return found
+    return stats
 
 
-def no_stat(machine: Machine, said: str, path: str) -> MachineError:
+def no_stat(machine: Machine, printed: str, path: str) -> MachineError:
     """The error to raise when stat says no numbers of ``path``."""
     remedy = f"is the first stat on the PATH that of coreutils, on {machine.name}?"
     return MachineError(
-        f"stat says {said!r}, which iodelta cannot parse", place=path, remedy=remedy
+        f"stat says {printed!r}, which iodelta cannot parse", place=path, remedy=remedy
     )
 
 

@@ -102,7 +102,7 @@ def resolve_tree(machine: Machine, path: str) -> Target:
         raise RequestError(
             "is not a directory", place=path, remedy="leave [target] files out"
         )
-    found = machine.run(
+    output = machine.run(
         [
             "readlink",
             "-f",
@@ -111,10 +111,14 @@ def resolve_tree(machine: Machine, path: str) -> Target:
             *machine.glob(f"{literal(target.real_path)}/*"),
         ]
     ).text
-    places = [resolve(machine, one) for one in dict.fromkeys(found.splitlines()[1:])]
-    places = [one for one in places if one.kind == "directory"] or [target]
-    devices = tuple(dict.fromkeys(chain.from_iterable(one.devices for one in places)))
-    disks = tuple(dict.fromkeys(chain.from_iterable(one.disks for one in places)))
+    places = [
+        resolve(machine, place) for place in dict.fromkeys(output.splitlines()[1:])
+    ]
+    places = [place for place in places if place.kind == "directory"] or [target]
+    devices = tuple(
+        dict.fromkeys(chain.from_iterable(place.devices for place in places))
+    )
+    disks = tuple(dict.fromkeys(chain.from_iterable(place.disks for place in places)))
     if len(devices) == 1:
         return msgspec.structs.replace(
             places[0], path=path, real_path=target.real_path, identity=target.identity
@@ -169,16 +173,16 @@ def _file_target(
     mount = mount_of(real, table)
     devices, reason = under(machine, found.devno, mount)
     disks = tuple(dict.fromkeys(device(machine, name).disk for name in devices))
-    one = devices[0] if len(devices) == 1 else None
+    single = devices[0] if len(devices) == 1 else None
     regular = stat.S_ISREG(found.mode)
     size = found.size if regular else 0
     return Target(
         path=path,
         kind="file" if regular else "directory",
         real_path=real,
-        device=one,
-        devno=device(machine, one).devno if one else "",
-        disk=disks[0] if one else None,
+        device=single,
+        devno=device(machine, single).devno if single else "",
+        disk=disks[0] if single else None,
         devices=devices,
         disks=disks,
         mount=mount.point if mount else "",

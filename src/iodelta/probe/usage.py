@@ -46,11 +46,11 @@ class Uses(msgspec.Struct, frozen=True):
 def current_uses(machine: Machine) -> Uses:
     """Read what is mounted, swapped on and attached to loop devices. Raises MachineError."""
     table, swap_paths = mounts(machine), swaps(machine)
-    found = {
+    files = {
         path.split("/")[3]: attribute(machine, path)
         for path in machine.glob("/sys/block/loop*/loop/backing_file")
     }
-    backing = {name: path for name, path in found.items() if path}
+    backing = {name: path for name, path in files.items() if path}
     # btrfs shows one member, bcachefs all: these have anonymous device numbers, only the source names devices.
     sources = {
         mount: _devices_in(mount.source)
@@ -95,26 +95,26 @@ def _loops(
 ) -> dict[str, tuple[str, ...]]:
     """What each loop device writes to: as the driver says of a file, which may have lost its path, and by its paths."""
     kept = loop_files(machine) if paths else {}
-    found = {}
+    names = {}
     for name, (path, *below) in paths.items():
         seen = known.get(path)
         driver = [kept[name]] if name in kept and not (seen and seen.is_block) else []
         shown = _keys(seen, below, known) if seen else []
-        found[name] = tuple(dict.fromkeys((*driver, *shown)))
-    return found
+        names[name] = tuple(dict.fromkeys((*driver, *shown)))
+    return names
 
 
 _LOW = (1 << 32) - 1
 """The bits of an inode's number that overlayfs leaves as they are."""
 
 
-def _keys(found: Stat, below: Sequence[str], known: Mapping[str, Stat]) -> list[str]:
+def _keys(stat: Stat, below: Sequence[str], known: Mapping[str, Stat]) -> list[str]:
     """Of a file, and of those in layers ``below`` overlayfs that it may be.
 
     Where these lie in another mount namespace only the inode's number is known: ``* inode``.
     """
     lower = [key(known[path]) for path in below if path in known]
-    return [key(found), *(lower or [f"* {found.inode & _LOW}"] * bool(below))]
+    return [key(stat), *(lower or [f"* {stat.inode & _LOW}"] * bool(below))]
 
 
 def _one(first: Iterable[str], second: Iterable[str]) -> bool:
@@ -131,9 +131,9 @@ def _one(first: Iterable[str], second: Iterable[str]) -> bool:
     return bool(here & there or here & numbers(there) or there & numbers(here))
 
 
-def key(found: Stat) -> str:
+def key(stat: Stat) -> str:
     """What tells one device or file from another within a boot: ``major:minor`` or ``major:minor inode``."""
-    return found.rdev if found.is_block else f"{found.devno} {found.inode}"
+    return stat.rdev if stat.is_block else f"{stat.devno} {stat.inode}"
 
 
 def device_reasons(machine: Machine, name: str, uses: Uses) -> tuple[Reason, ...]:
@@ -143,14 +143,14 @@ def device_reasons(machine: Machine, name: str, uses: Uses) -> tuple[Reason, ...
     That is its disk, partitions that overlap it, what is behind a loop device, and other paths to the same disk.
     """
     this = device(machine, name)
-    found = list(
+    reasons = list(
         chain.from_iterable(
             _claims(machine, one, uses) for one in _sharing(machine, this)
         )
     )
     if this.partitions:
         listed = ", ".join(this.partitions)
-        found.append(
+        reasons.append(
             Reason(
                 f"/dev/{name}",
                 f"has partitions ({listed})",
@@ -158,8 +158,8 @@ def device_reasons(machine: Machine, name: str, uses: Uses) -> tuple[Reason, ...
                 False,
             )
         )
-    found += _loop_claims(machine, this, uses)
-    return tuple(dict.fromkeys(found))
+    reasons += _loop_claims(machine, this, uses)
+    return tuple(dict.fromkeys(reasons))
 
 
 def _sharing(machine: Machine, this: Device) -> Iterator[Device]:
@@ -198,12 +198,12 @@ def _other_paths(machine: Machine, disk: str) -> Iterator[str]:
 
 
 def file_reasons(
-    machine: Machine, path: str, found: Stat, uses: Uses
+    machine: Machine, path: str, stat: Stat, uses: Uses
 ) -> tuple[Reason, ...]:
     """What uses the regular file ``path`` now, under this name or as a file in a layer of an overlayfs."""
     reasons = []
     below = layers(path, uses.mounts)
-    own = _keys(found, below, statuses(machine, below))
+    own = _keys(stat, below, statuses(machine, below))
     if _one(own, uses.swapped.values()):
         reasons.append(Reason(path, "is swapped on", f"`swapoff {path}` first", True))
     for loop, backing in uses.loops.items():
@@ -282,7 +282,7 @@ def _loop_claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]
             "`swapoff` it first",
             True,
         )
-    lower = next((name_of(machine, one) for one in backing if " " not in one), None)
+    lower = next((name_of(machine, file) for file in backing if " " not in file), None)
     if lower:
         below = Uses(
             uses.mounts,

@@ -13,18 +13,18 @@ from iodelta.report.derived import load
 from iodelta.verdict import Verdict
 
 
-def told(found: Alert, store: Store) -> tuple[str, Verdict | None]:
+def told(alert: Alert, store: Store) -> tuple[str, Verdict | None]:
     """The command, empty where there is none; the verdict, where both builds were measured in one experiment."""
-    return _bisect(found, store), _verdict(found)
+    return _bisect(alert, store), _verdict(alert)
 
 
-def _verdict(found: Alert) -> Verdict | None:
+def _verdict(alert: Alert) -> Verdict | None:
     """What the last experiment of both builds found in the alert's cell and metric; none where its folder cannot be
     read any more."""
-    if not found.experiments:
+    if not alert.experiments:
         return None
     try:
-        account = load(Folder.open(Path(found.experiments[-1].folder)))
+        account = load(Folder.open(Path(alert.experiments[-1].folder)))
     except (RequestError, MeasureError):
         return None
     return verdict_of(
@@ -32,16 +32,17 @@ def _verdict(found: Alert) -> Verdict | None:
     )
 
 
-def _bisect(found: Alert, store: Store) -> str:
+def _bisect(alert: Alert, store: Store) -> str:
     """The command that finds the commit; empty where the folders of the two nights cannot be read any more."""
-    if not found.steps or found.last_good is None or found.first_bad is None:
+    if not alert.steps or alert.last_good is None or alert.first_bad is None:
         return ""
     folders = {row["id"]: row["folder"] for row in store.experiments()}
-    ends = (found.last_good, found.first_bad)
+    ends = (alert.last_good, alert.first_bad)
     try:
         good, bad = (
-            measured_in(folders[one.experiment], found.steps[0].variant) for one in ends
+            measured_in(folders[point.experiment], alert.steps[0].variant)
+            for point in ends
         )
     except (RequestError, MeasureError):
         return ""
-    return bisect_line(found, good, bad)
+    return bisect_line(alert, good, bad)

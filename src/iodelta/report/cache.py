@@ -47,13 +47,13 @@ def kept(folder: Folder) -> Kept | None:
             # Only what was made from these very files, here, is unpacked: nobody else can know the key.
             if file.read(KEY) != key_of(folder).encode():
                 return None
-            found = msgspec.msgpack.decode(
+            cached = msgspec.msgpack.decode(
                 zstandard.ZstdDecompressor().decompress(file.read()), type=Kept
             )
     except (OSError, zstandard.ZstdError, msgspec.MsgspecError):
         return None
     return msgspec.structs.replace(
-        found, account=msgspec.structs.replace(found.account, folder=str(folder.path))
+        cached, account=msgspec.structs.replace(cached.account, folder=str(folder.path))
     )
 
 
@@ -86,8 +86,8 @@ def _files(path: Path) -> Iterator[str]:
             if entry.name.endswith(
                 (".zst", ".json", ".toml")
             ) and not entry.name.startswith((".", "verdict")):
-                found = entry.stat()
-                yield f"{entry.name} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}\n"
+                stat = entry.stat()
+                yield f"{entry.name} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}\n"
 
 
 @lru_cache(maxsize=1)
@@ -98,6 +98,6 @@ def _code() -> str:
     for folder, _, names in os.walk(root):
         for name in names:
             if name.endswith(".py"):
-                found = os.stat(os.path.join(folder, name))
-                parts.append(f"{folder}/{name} {found.st_size} {found.st_mtime_ns}")
+                stat = os.stat(os.path.join(folder, name))
+                parts.append(f"{folder}/{name} {stat.st_size} {stat.st_mtime_ns}")
     return "\n".join(sorted(parts))

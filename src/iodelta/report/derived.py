@@ -143,9 +143,9 @@ def document(account: Account) -> Document:
     )
 
 
-def _charts(found: Judged, scale: Scale = "auto") -> Charts:
+def _charts(match: Judged, scale: Scale = "auto") -> Charts:
     """Drawn from the trials that count."""
-    source = of_account(found.account, found.counted, found.environment, found.sessions)
+    source = of_account(match.account, match.counted, match.environment, match.sessions)
     return tuple(figures(msgspec.structs.replace(source, scale=scale)))
 
 

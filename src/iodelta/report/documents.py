@@ -288,15 +288,15 @@ def schema(name: str) -> dict[str, Any]:
     structs = _structs(kind)
     for part, described in components.items():
         _describe(described, structs.get(part))
-    found = {
+    document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": name,
         "description": f"Printed by {printed_by}. Numbers that are not known, or infinite, are null.",
         **top,
         "$defs": components,
     }
-    _nullable(found)
-    return found
+    _nullable(document)
+    return document
 
 
 def _describe(described: dict[str, Any], kind: type | None) -> None:
@@ -314,21 +314,21 @@ def _describe(described: dict[str, Any], kind: type | None) -> None:
 
 def _structs(kind: type) -> dict[str, type]:
     """Every struct that a document is made of, by name."""
-    found: dict[str, type] = {}
+    structs: dict[str, type] = {}
     waiting: list[Any] = [msgspec.inspect.type_info(kind)]
     while waiting:
         one = waiting.pop()
         if isinstance(one, msgspec.inspect.StructType):
             whole = f"{one.cls.__module__}.{one.cls.__qualname__}"  # where two have one name
-            if whole in found:
+            if whole in structs:
                 continue
-            found[whole] = found[one.cls.__name__] = one.cls
+            structs[whole] = structs[one.cls.__name__] = one.cls
             waiting += [field.type for field in one.fields]
         elif isinstance(one, msgspec.inspect.Type):
             for name in ("types", "item_types", "item_type", "key_type", "value_type"):
                 inner = getattr(one, name, ())
                 waiting += inner if isinstance(inner, tuple) else [inner]
-    return found
+    return structs
 
 
 @functools.cache
@@ -338,7 +338,7 @@ def field_docs(kind: type) -> dict[str, str]:
         return {}
     tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
-    found = {}
+    docs = {}
     for field, after in itertools.pairwise(body):
         is_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
         if (
@@ -346,8 +346,8 @@ def field_docs(kind: type) -> dict[str, str]:
             and isinstance(field.target, ast.Name)
             and is_text
         ):
-            found[field.target.id] = _prose(str(after.value.value))  # type: ignore[attr-defined]
-    return found
+            docs[field.target.id] = _prose(str(after.value.value))  # type: ignore[attr-defined]
+    return docs
 
 
 def _prose(text: str) -> str:

@@ -149,10 +149,12 @@ def _comment(text: str) -> Iterator[str]:
 def _trials(experiment: Experiment, trials: list[Started]) -> Iterator[str]:
     cells = {cell.name: n for n, cell in enumerate(experiment.cells, 1)}
     variants = {variant.name: n for n, variant in enumerate(experiment.variants, 1)}
-    for number, one in enumerate(trials, 1):
-        block = f"{one.block + 1}" + (f"-{one.attempt + 1}" if one.attempt else "")
-        block += "c" if one.conditioning else ""
-        yield f"    trial {number} {cells[one.cell]} {variants[one.variant]} {block} {one.seed}"
+    for number, trial in enumerate(trials, 1):
+        block = f"{trial.block + 1}" + (
+            f"-{trial.attempt + 1}" if trial.attempt else ""
+        )
+        block += "c" if trial.conditioning else ""
+        yield f"    trial {number} {cells[trial.cell]} {variants[trial.variant]} {block} {trial.seed}"
     if not trials:
         yield "    :"
 

@@ -33,10 +33,10 @@ def remade(
         yield False
         return
     origin = folder.read_struct(ORIGIN, Origin)
-    one = scenario(origin.name)
+    origin_scenario = scenario(origin.name)
     with folder.writing():  # no other process continues it
         settle_pending(machine, watcher)
-    watcher.note(f"{one.name} makes again: {one.makes}")
+    watcher.note(f"{origin_scenario.name} makes again: {origin_scenario.makes}")
     asked = folder.read(EXPERIMENT).decode()
     with staged(
         machine,
@@ -48,7 +48,7 @@ def remade(
         identifier=place[2],
         asked=asked,
     ) as stage:
-        if one.made(stage, machine="".join(experiment.machines)) != asked:
+        if origin_scenario.made(stage, machine="".join(experiment.machines)) != asked:
             raise RequestError(
                 "this scenario would now make another experiment than that of the folder",
                 place=str(folder.path),

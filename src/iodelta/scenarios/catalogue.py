@@ -28,10 +28,10 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 def scenario(name: str) -> Scenario:
     """The scenario of that name. Raises RequestError with near matches for an unknown one."""
-    for one in SCENARIOS:
-        if one.name == name:
-            return one
-    names = [one.name for one in SCENARIOS]
+    for candidate in SCENARIOS:
+        if candidate.name == name:
+            return candidate
+    names = [candidate.name for candidate in SCENARIOS]
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.3) or names
     raise RequestError(
         "there is no such scenario",

@@ -104,8 +104,8 @@ class Scenario:
 
     def missing(self, machine: Machine, *, makes: bool = True) -> tuple[Need, ...]:
         """What the machine lacks, each thing once; ``makes`` where nothing that is there already is measured."""
-        found = (*self.needs(machine), *(self.building(machine) if makes else ()))
-        return tuple(dict.fromkeys(found))
+        needs = (*self.needs(machine), *(self.building(machine) if makes else ()))
+        return tuple(dict.fromkeys(needs))
 
     def text(self, values: Values, *, full: bool) -> str:
         """The experiment file; a gap that nothing fills stays."""

@@ -80,11 +80,11 @@ def md(machine: Machine) -> Iterator[Need]:
 
 def governors(machine: Machine) -> Iterator[Need]:
     """Two CPU governors at least, one of them ``performance``."""
-    found = machine.glob(
+    files = machine.glob(
         "/sys/devices/system/cpu/cpufreq/policy*/scaling_available_governors"
     )
-    offered = (attribute(machine, found[0]) or "").split() if found else []
-    if not found:
+    offered = (attribute(machine, files[0]) or "").split() if files else []
+    if not files:
         yield Need(
             "cpufreq",
             "no CPU's clock can be set here: there is no /sys/devices/system/cpu/cpufreq/policy0",

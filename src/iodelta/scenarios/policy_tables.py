@@ -117,7 +117,7 @@ def _devices(
             trial.counters for trial in chain.from_iterable(by_arm.values())
         )
     )
-    disks = sorted({found[1] for name in names if (found := _DISK.fullmatch(name))})
+    disks = sorted({match[1] for name in names if (match := _DISK.fullmatch(name))})
     rows = []
     for cell in experiment.cells:
         arms = {

@@ -55,10 +55,10 @@ SIZES = (256 << 20, 16 << 30)
 
 def other_governor(machine: Machine) -> str:
     """The governor to compare with ``performance``."""
-    found = machine.glob(
+    files = machine.glob(
         "/sys/devices/system/cpu/cpufreq/policy*/scaling_available_governors"
     )
-    offered = (attribute(machine, found[0]) or "").split() if found else []
+    offered = (attribute(machine, files[0]) or "").split() if files else []
     return next(
         (
             name
@@ -132,10 +132,10 @@ def tell(folder: Folder) -> Iterator[str]:
             seen.setdefault(trial.variant, []).append(trial.counters)
     for variant, counters in sorted(seen.items()):
         low, high = (
-            min(one["cpu.mhz_min"] for one in counters),
-            max(one["cpu.mhz_max"] for one in counters),
+            min(counts["cpu.mhz_min"] for counts in counters),
+            max(counts["cpu.mhz_max"] for counts in counters),
         )
-        mean = statistics.median(one["cpu.mhz_mean"] for one in counters)
+        mean = statistics.median(counts["cpu.mhz_mean"] for counts in counters)
         yield (
             f"CPU clock, {variant}: {mean:.0f} MHz, from {low:.0f} to {high:.0f}, in {plural(len(counters), 'trial')}."
         )

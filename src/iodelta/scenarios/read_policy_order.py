@@ -177,12 +177,12 @@ def warming(
 
 
 def _drops(machine: Machine) -> str:
-    found = re.search(
+    match = re.search(
         r"^drop_pagecache (\d+)$",
         attribute(machine, "/proc/vmstat") or "",
         re.MULTILINE,
     )
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def tell(folder: Folder) -> Iterator[str]:

@@ -62,8 +62,8 @@ def slow(stage: Stage, paces: Mapping[str, Pace]) -> None:
         else f"{point}{_own(stage.machine)}".rstrip("/")
     )
     for disk, pace in paces.items():
-        found = status(stage.machine, disk)
-        number = found.rdev if found else ""
+        stat = status(stage.machine, disk)
+        number = stat.rdev if stat else ""
         limits = {
             "rbps": pace.bytes_per_second,
             "wbps": pace.bytes_per_second,
@@ -98,9 +98,9 @@ def _unified(stage: Stage, point: str) -> str:
 
 def _own(machine: Machine) -> str:
     """The path of our own group: in the unified hierarchy, or in that of blkio."""
-    found = ""
+    v1 = ""
     for line in (attribute(machine, "/proc/self/cgroup") or "").splitlines():
         _, names, path = line.split(":", 2)
-        if (not names and not found) or "blkio" in names.split(","):
-            found = path
-    return found
+        if (not names and not v1) or "blkio" in names.split(","):
+            v1 = path
+    return v1

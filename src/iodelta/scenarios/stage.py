@@ -130,9 +130,9 @@ class Stage:
             env={"LC_ALL": "C", **self.environment},
         )
         if done.returncode != 0:
-            said = (done.stderr or done.stdout).decode(errors="replace").strip()
+            message = (done.stderr or done.stdout).decode(errors="replace").strip()
             raise MeasureError(
-                f"{words[0]} ended with {done.returncode}: {said or 'it said nothing'}",
+                f"{words[0]} ended with {done.returncode}: {message or 'it said nothing'}",
                 place=words[-1],
                 remedy="what was made so far is removed",
             )

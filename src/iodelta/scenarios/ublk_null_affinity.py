@@ -305,7 +305,7 @@ def of_guest(kernels: Sequence[str]) -> Values:
     cpus = 4 if kvm_works() else QUEUES
     booted = [find(name) for name in kernels] or here()[-1:]
     able = has_program("rublk") and not any(
-        one.loadable().needed(["ublk_drv"]).missing for one in booted
+        kernel.loadable().needed(["ublk_drv"]).missing for kernel in booted
     )
     made = f"ublk-null:queues={cpus}" if able else f"null_blk:submit_queues={cpus}"
     name = (

@@ -151,11 +151,13 @@ def instead(
     """
     wanted = _needs([run for run in runs if run not in failed], failed, patches)
     earlier = {patch: needed & set(range(patch)) for patch, needed in wanted.items()}
-    found: dict[Subset, None] = {}
+    subsets: dict[Subset, None] = {}
     for run in failed:
         tries = [_completed(run, needed, patches) for needed in (earlier, wanted)]
-        found.update(dict.fromkeys([one for one in tries if one not in runs][:1]))
-    return tuple(found)
+        subsets.update(
+            dict.fromkeys([subset for subset in tries if subset not in runs][:1])
+        )
+    return tuple(subsets)
 
 
 def _completed(run: Subset, needed: Mapping[int, set[int]], patches: int) -> Subset:
@@ -281,7 +283,7 @@ class _Levels:
         ]
         columns = self._levels @ inverse[rows].T
         adjusted = holm([_p(column) for column in columns.T])
-        found, named = [], np.zeros(len(self._levels))
+        kept_terms, named = [], np.zeros(len(self._levels))
         for n, p in enumerate(adjusted):
             effect = self.estimate(columns[:, n])
             run = self._runs[rows[n]]
@@ -289,12 +291,12 @@ class _Levels:
             sure = self._sure(effect, float(p))
             together = self.estimate(self.between(run, least))
             needed = over is not None and self._needs(fresh, over)
-            found.append(
+            kept_terms.append(
                 Term(run, fresh, over, effect, together, float(p), sure, needed)
             )
             named = named + columns[:, n] * sure
-        found.sort(key=lambda term: -abs(term.effect.value))
-        return tuple(found), named if found else None
+        kept_terms.sort(key=lambda term: -abs(term.effect.value))
+        return tuple(kept_terms), named if kept_terms else None
 
     def _needs(self, fresh: Iterable[int], over: Iterable[int]) -> bool:
         """Whether every combination that was run with ``fresh`` has ``over``, too."""
@@ -309,17 +311,17 @@ class _Levels:
         adjusted = holm(
             [math.nan if column is None else _p(column) for column in columns]
         )
-        found: list[Step | None] = []
+        shown_steps: list[Step | None] = []
         for pair, column, p in zip(pairs, columns, adjusted, strict=True):
             if pair is None or column is None:
-                found.append(None)
+                shown_steps.append(None)
                 continue
             effect = self.estimate(column)
             changed = tuple(i for i in pair[0] if i not in pair[1])
-            found.append(
+            shown_steps.append(
                 Step(changed, pair[1], effect, float(p), self._sure(effect, float(p)))
             )
-        return tuple(found)
+        return tuple(shown_steps)
 
     def share(self, patch: int, patches: int) -> Estimate | None:
         """Of every group that the patch is in, an even part of what it does beyond its parts."""
@@ -355,7 +357,7 @@ class _Levels:
 
     def _fresh(self, run: Subset) -> tuple[Subset, Subset | None]:
         """Which of its patches no smaller combination has; the others, if there are such and these were run."""
-        smaller = [set(one) for one in self._runs if set(one) < set(run)]
+        smaller = [set(subset) for subset in self._runs if set(subset) < set(run)]
         before = tuple(sorted(set[int]().union(*smaller)))
         fresh = tuple(i for i in run if i not in before)
         return fresh, before if fresh and before in self._column else None

@@ -185,7 +185,7 @@ class Evidence:
     def worth_asking(self, posterior: Posterior, testable: NDArray[np.bool_]) -> Whole:
         """Testable positions among which the next run is chosen: all measured ones, and of every stretch between them
         those nearest to even parts of its probability."""
-        found = {int(edge) for edge in posterior.edges if testable[edge]}
+        edges = {int(edge) for edge in posterior.edges if testable[edge]}
         for group in np.flatnonzero(posterior.share > 1e-4):
             first, last = posterior.edges[group] + 1, posterior.edges[group + 1]
             inside = first + np.flatnonzero(testable[first:last])
@@ -198,8 +198,8 @@ class Evidence:
                         np.searchsorted(self._mass[inside], parts), 0, len(inside) - 1
                     )
                 ]
-            found.update(int(position) for position in inside)
-        return np.array(sorted(found), dtype=np.int64)
+            edges.update(int(position) for position in inside)
+        return np.array(sorted(edges), dtype=np.int64)
 
     def information(
         self, posterior: Posterior, positions: Whole, time: float

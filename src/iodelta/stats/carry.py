@@ -274,13 +274,13 @@ def _detrended(values: Floats) -> Floats:
 def exposures(left: Sequence[float]) -> Floats:
     """Per memory the exposures of trials in run order; ``left`` is 1 for a trial of the variant, 0 for one of the
     baseline, 1/2 for any other. Before the first they are in the middle: a start from 0 would pass for a trend."""
-    found = np.empty((len(MEMORIES), len(left)))
+    debts = np.empty((len(MEMORIES), len(left)))
     for row, memory in enumerate(MEMORIES):
         now = 0.5 / (1.0 - memory)
-        for at, one in enumerate(left):
-            found[row, at] = now
-            now = memory * now + one
-    return found
+        for at, exposure in enumerate(left):
+            debts[row, at] = now
+            now = memory * now + exposure
+    return debts
 
 
 def exposures_of(baseline_first: NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -288,8 +288,8 @@ def exposures_of(baseline_first: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     between them, from their orders alone; shape (memories, blocks)."""
     n = len(baseline_first)
     arms = np.column_stack([~baseline_first, baseline_first]).ravel()
-    found = exposures(arms.astype(float).tolist()).reshape(len(MEMORIES), n, 2)
-    early, late = found[:, :, 0], found[:, :, 1]
+    debts = exposures(arms.astype(float).tolist()).reshape(len(MEMORIES), n, 2)
+    early, late = debts[:, :, 0], debts[:, :, 1]
     return np.where(baseline_first, early, late), np.where(baseline_first, late, early)
 
 

@@ -94,7 +94,7 @@ def online(
     where segments are known to begin at ``starts`` before.
     """
     y, se = checked(values, errors)
-    found: list[Step] = []
+    candidates: list[Step] = []
     first = max(since, WARM_UP)
     begins, tau = list(starts), levels.robust_between(y[:first], se[:first])
     clean = y.copy()
@@ -114,9 +114,9 @@ def online(
         tau, z = _newest(clean[: now + 1], se[: now + 1], begins, tau, inflation)
         if z >= threshold:
             step = _step(clean[seen], se[seen], tau, inflation, outcome.lone, begin)
-            found.append(msgspec.structs.replace(step, z=z))
+            candidates.append(msgspec.structs.replace(step, z=z))
             begins.append(step.at)
-    return tuple(found)
+    return tuple(candidates)
 
 
 def _newest(
@@ -283,12 +283,12 @@ def segments(
     for _ in range(_ROUNDS):
         outcome = levels.clipped(y, se, tau, numbered(starts, len(y)))
         clean, lone = np.asarray(outcome.values), outcome.lone
-        found = partition(clean, levels.weights(se, tau, inflation), penalty(len(y)))
-        now = levels.between(clean, se, numbered(found, len(y)))
-        settled = found == starts and math.isclose(
+        parts = partition(clean, levels.weights(se, tau, inflation), penalty(len(y)))
+        now = levels.between(clean, se, numbered(parts, len(y)))
+        settled = parts == starts and math.isclose(
             now, tau, rel_tol=1e-3, abs_tol=levels.RESOLUTION
         )
-        tau, starts = now, found
+        tau, starts = now, parts
         if settled:
             hidden = _hidden(clean, se, starts, tau, inflation)
             if hidden is None:
@@ -359,15 +359,15 @@ def _described(
     lone: tuple[int, ...],
 ) -> Segments:
     inside, incidents = _without_incidents(y, se, tau, inflation, starts)
-    found, steps = [], []
+    levels_found, steps = [], []
     for number, points in enumerate(inside):
-        found.append(levels.level(y[points], se[points], tau, inflation))
+        levels_found.append(levels.level(y[points], se[points], tau, inflation))
         if number:
             both = np.concatenate([inside[number - 1], points])
             steps.append(_between(y, se, tau, inflation, both, int(points[0]), lone))
     return Segments(
         tuple(int(points[0]) for points in inside),
-        tuple(found),
+        tuple(levels_found),
         tuple(steps),
         tuple(incidents),
         lone,

@@ -206,10 +206,11 @@ def mean_t_rows(d: Floats, level: float) -> tuple[Floats, Floats, Floats]:
     return mean, np.asarray(mean - half), np.asarray(mean + half)
 
 
-def disagree(one: Estimate, other: Estimate) -> bool:
+def disagree(first: Estimate, other: Estimate) -> bool:
     """Whether two estimates of the same thing lie outside each other's interval: outliers or a change of shape."""
     return not (
-        one.low <= other.value <= one.high and other.low <= one.value <= other.high
+        first.low <= other.value <= first.high
+        and other.low <= first.value <= other.high
     )
 
 

@@ -108,16 +108,16 @@ def _valleys(values: Floats) -> list[tuple[float, float]]:
         for at in range(len(turns) - 1)
         if signs[at] > 0 > signs[at + 1]
     ]
-    found = []
+    valleys = []
     for left, right in pairwise(peaks):
         floor = left + int(np.argmin(density[left : right + 1]))
-        found.append(
+        valleys.append(
             (
                 float(grid[floor]),
                 float(density[floor] / min(density[left], density[right])),
             )
         )
-    return found
+    return valleys
 
 
 def _scale(values: Floats) -> float:

@@ -45,10 +45,10 @@ class Level(NamedTuple):
     def mean(self) -> Floats:
         """Of each bucket; nan where nothing weighs anything."""
         nothing = np.full(len(self.area), np.nan)
-        found: Floats = np.divide(
+        means: Floats = np.divide(
             self.area, self.weight, out=nothing, where=self.weight > 0
         )
-        return found
+        return means
 
     def scaled(self, size: float) -> Floats:
         """Mean, least and greatest value times ``size``, and weight, shape (4, buckets); nan for what is not known."""
@@ -62,8 +62,8 @@ class Level(NamedTuple):
         if rest or factor < 1:
             raise ValueError(f"{width} ms is not a multiple of {self.width} ms")
         weight, area, amount = (
-            _joined(one, factor, 0.0).sum(axis=1)
-            for one in (self.weight, self.area, self.amount)
+            _joined(column, factor, 0.0).sum(axis=1)
+            for column in (self.weight, self.area, self.amount)
         )
         low, high = (
             _joined(self.low, factor, np.inf).min(axis=1),
@@ -213,7 +213,10 @@ class Pyramid:
         filled = zip(coarse[1:], (0.0, 0.0, np.inf, -np.inf, 0.0), strict=True)
         self._level = Level(
             coarse.width,
-            *(np.pad(one, (0, spare), constant_values=empty) for one, empty in filled),
+            *(
+                np.pad(column, (0, spare), constant_values=empty)
+                for column, empty in filled
+            ),
         )
 
 

@@ -57,15 +57,15 @@ def shares(replayed: Floats, tolerance: float = 1e-9) -> Floats:
     """Per pattern and column of ``replayed``, shape (patterns, statistics): the share of patterns with a value at least
     as large. It is the p value that this pattern would have had."""
     count = len(replayed)
-    found = np.empty_like(replayed)
+    ratios = np.empty_like(replayed)
     for column in range(replayed.shape[1]):
         values = replayed[:, column]
         ordered = np.sort(values)
         slack = tolerance * np.maximum(np.abs(values), 1e-300)
-        found[:, column] = (
+        ratios[:, column] = (
             1.0 - np.searchsorted(ordered, values - slack, side="left") / count
         )
-    return found
+    return ratios
 
 
 def share_of(

@@ -89,8 +89,8 @@ def departure(values: ArrayLike) -> Window | None:
     if len(data) < WINDOW * EACH:
         return None
     groups = np.array_split(data, WINDOW)
-    found = window_at([group.mean() for group in groups], 0)
-    return found if not found.steady and _differ(groups) else None
+    window = window_at([group.mean() for group in groups], 0)
+    return window if not window.steady and _differ(groups) else None
 
 
 def _differ(groups: Sequence[np.ndarray]) -> bool:

@@ -101,12 +101,12 @@ def sequential_p(plan: Schedule, tails: Floats) -> Floats:
             continue
         p = tails[:, look]
         seen = ~np.isnan(p)
-        found = np.exp(
+        probabilities = np.exp(
             np.interp(
                 np.log(np.maximum(p[seen], 1e-300)), np.log(levels), totals, right=0.0
             )
         )
-        best[seen] = np.minimum(best[seen], found)
+        best[seen] = np.minimum(best[seen], probabilities)
     return best
 
 

@@ -139,13 +139,13 @@ def _by_run(
 ) -> Iterator[Shift]:
     """The shift of each percentile, from the percentiles of each run, with simultaneous intervals."""
     baseline, variant = (_log_quantiles(table, grid) for table in tables)
-    for p, found in zip(
+    for p, shift_at in zip(
         grid, simultaneous(variant - baseline, level=level, seed=seed), strict=True
     ):
         low, high = (
-            end if math.isfinite(end) else None for end in (found.low, found.high)
+            end if math.isfinite(end) else None for end in (shift_at.low, shift_at.high)
         )
-        yield Shift(p, found.value, low, high, _resolution(arms, p), pooled=False)
+        yield Shift(p, shift_at.value, low, high, _resolution(arms, p), pooled=False)
 
 
 def _log_quantiles(table: Table, grid: Sequence[float]) -> Floats:
@@ -178,7 +178,11 @@ def _pooled(
 def _resolution(arms: Sequence[Sequence[Histogram]], p: float) -> float:
     known = [tails.percentile(Histogram.merged(arm), p) for arm in arms]
     return math.hypot(
-        *(one.resolution for one in known if isinstance(one, tails.Percentile))
+        *(
+            percentile.resolution
+            for percentile in known
+            if isinstance(percentile, tails.Percentile)
+        )
     )
 
 

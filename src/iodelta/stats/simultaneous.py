@@ -74,8 +74,8 @@ def _rank_intervals(
 
 def _midranks(rows: Floats) -> Floats:
     """Ranks within each row from 1, those of equal values averaged (``scipy.stats.rankdata``, slow to import)."""
-    one, other = rows[:, :, None], rows[:, None, :]
-    ranks: Floats = ((one > other).sum(axis=2) + (one >= other).sum(axis=2) + 1) / 2
+    left, other = rows[:, :, None], rows[:, None, :]
+    ranks: Floats = ((left > other).sum(axis=2) + (left >= other).sum(axis=2) + 1) / 2
     return ranks
 
 

@@ -89,8 +89,12 @@ def honest(value: float, error: float, margin: float) -> float:
         math.pi * LARGE * (1.0 + (at / (LARGE * margin)) ** 2)
     )
     reached = np.cumsum(np.exp(-0.5 * _GRID**2) * (small + large))
-    found = float(np.interp(reached[-1] / 2, reached, at))
-    return min(max(found, 0.0), value) if value > 0.0 else max(min(found, 0.0), value)
+    estimate = float(np.interp(reached[-1] / 2, reached, at))
+    return (
+        min(max(estimate, 0.0), value)
+        if value > 0.0
+        else max(min(estimate, 0.0), value)
+    )
 
 
 class Hurdles(msgspec.Struct, frozen=True):

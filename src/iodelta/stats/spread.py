@@ -93,11 +93,11 @@ def spread_change(
     )
 
 
-def blocks_needed(found: Spread, ratio: float = 1.5) -> int:
+def blocks_needed(spread: Spread, ratio: float = 1.5) -> int:
     """Blocks at which a spread ``ratio`` times as wide would be seen with 80 % probability, at this noise."""
-    error = (found.high - found.low) / 2 / float(ndtri(0.5 + found.level / 2))
-    reach = float(ndtri(0.5 + found.level / 2)) + float(ndtri(POWER))
-    return max(math.ceil(found.blocks * (reach * error / math.log(ratio)) ** 2), 1)
+    error = (spread.high - spread.low) / 2 / float(ndtri(0.5 + spread.level / 2))
+    reach = float(ndtri(0.5 + spread.level / 2)) + float(ndtri(POWER))
+    return max(math.ceil(spread.blocks * (reach * error / math.log(ratio)) ** 2), 1)
 
 
 def _running_mean(values: Floats) -> Floats:
@@ -115,11 +115,11 @@ def _weighted_sd(weights: Floats, values: Floats) -> Floats:
     return np.asarray(np.sqrt(np.maximum(weights @ values**2 / total - mean**2, 0.0)))
 
 
-def _equal_means_p(one: Floats, other: Floats) -> float:
+def _equal_means_p(first: Floats, other: Floats) -> float:
     """One-way analysis of variance of two groups, F(1, n - 2)."""
-    n, m = len(one), len(other)
-    within = ((one - one.mean()) ** 2).sum() + ((other - other.mean()) ** 2).sum()
-    between = (one.mean() - other.mean()) ** 2 * n * m / (n + m)
+    n, m = len(first), len(other)
+    within = ((first - first.mean()) ** 2).sum() + ((other - other.mean()) ** 2).sum()
+    between = (first.mean() - other.mean()) ** 2 * n * m / (n + m)
     if within <= 0.0:
         return 1.0 if between <= 0.0 else 0.0
     rest = n + m - 2

@@ -102,8 +102,8 @@ def likelier_by_arm(
 
 def _likelihood(stalled: NDArray[np.bool_], groups: NDArray[np.bool_]) -> float:
     """The largest log-likelihood under a chance of its own for each of two groups."""
-    found = 0.0
+    total = 0.0
     for chosen in (stalled[groups], stalled[~groups]):
         for times in (int(np.count_nonzero(chosen)), int(np.count_nonzero(~chosen))):
-            found += times * math.log(times / len(chosen)) if times else 0.0
-    return found
+            total += times * math.log(times / len(chosen)) if times else 0.0
+    return total

@@ -77,13 +77,13 @@ def steadiness(series: ArrayLike, *, ramp: int, margin: float) -> Steadiness:
     return Steadiness(cut, slope, True, "")
 
 
-def _differ(one: Floats, other: Floats, margin: float) -> bool:
+def _differ(first: Floats, other: Floats, margin: float) -> bool:
     """Whether two stretches differ by more than ``margin``, relative, and 2 standard errors; a stretch of one second
     takes the other's spread."""
-    if not len(one) or len(other) < 2 or other.mean() == 0.0:
+    if not len(first) or len(other) < 2 or other.mean() == 0.0:
         return False
-    gap = abs(float(one.mean() - other.mean()))
-    noise = float(other.var(ddof=1)) * (1 / len(one) + 1 / len(other))
+    gap = abs(float(first.mean() - other.mean()))
+    noise = float(other.var(ddof=1)) * (1 / len(first) + 1 / len(other))
     return gap > margin * abs(float(other.mean())) and gap > 2 * float(np.sqrt(noise))
 
 

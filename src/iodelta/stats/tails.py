@@ -136,7 +136,7 @@ def quantiles(counts: Floats, low: Floats, high: Floats, p: float) -> Floats:
     reached = np.cumsum(counts, axis=1)
     total = reached[:, -1] if reached.shape[1] else np.zeros(len(counts))
     filled = total > 0
-    found = np.full(len(counts), np.nan)
+    values = np.full(len(counts), np.nan)
     rank = p * total[filled]
     # Sums of whole counts are exact in doubles, but p times a total need not be: half a count cannot matter.
     at = np.minimum(
@@ -150,8 +150,8 @@ def quantiles(counts: Floats, low: Floats, high: Floats, p: float) -> Floats:
         0.0,
         1.0,
     )
-    found[filled] = low[at] + (high[at] - low[at]) * share
-    return found
+    values[filled] = low[at] + (high[at] - low[at]) * share
+    return values
 
 
 def resampling_weights(blocks: int, seed: int, resamples: int = RESAMPLES) -> Floats:

@@ -49,11 +49,12 @@ def log_total(arms: Arms) -> tuple[Floats, Floats]:
     middle = ((arms.new + arms.old) / 2).sum(axis=1, keepdims=True)
     middle = np.where(middle > 0, middle, 1.0)
     new, old = (
-        np.maximum(one.sum(axis=1, keepdims=True), TINY * middle)
-        for one in (arms.new, arms.old)
+        np.maximum(rates.sum(axis=1, keepdims=True), TINY * middle)
+        for rates in (arms.new, arms.old)
     )
     new_weight, old_weight = (
-        one.sum(axis=1, keepdims=True) for one in (arms.new_weight, arms.old_weight)
+        weights.sum(axis=1, keepdims=True)
+        for weights in (arms.new_weight, arms.old_weight)
     )
     value = np.log(new / new_weight) - np.log(old / old_weight)
     influence = (
@@ -131,8 +132,8 @@ class Replay:
     ) -> float:
         """The one-sided p value of "above ``shift``" (``side`` 1) or "below" (-1): the share of patterns as extreme,
         the one that was run counted among them where the patterns are drawn."""
-        found = self._central if shift == 0.0 else self._half(shift)
-        seen, half = side * float(found[0]), found[1:]
+        central = self._central if shift == 0.0 else self._half(shift)
+        seen, half = side * float(central[0]), central[1:]
         least = seen - tolerance * max(abs(seen), 1e-300)
         hits = int(np.count_nonzero(half >= least) + np.count_nonzero(-half >= least))
         hits = (
@@ -156,7 +157,7 @@ class Replay:
         factor = math.exp(-shift)
         middle = (factor * self._sums[0] + self._sums[1]) / 2
         least = TINY * (middle if middle > 0 else 1.0)
-        new, old = (np.maximum(one, least) for one in self._pair(0, 1, factor, 1.0))
+        new, old = (np.maximum(rates, least) for rates in self._pair(0, 1, factor, 1.0))
         new_squares, old_squares = self._pair(2, 3, factor**2, 1.0)
         squares = (
             new_squares / new**2
@@ -198,7 +199,7 @@ def bounds(
     where the patterns do not suffice for that level."""
     if 1.0 / (len(signs) + (not exact)) > level * (1 + 1e-9):
         return -math.inf, math.inf
-    value, error = (float(one[0]) for one in log_total(arms))
+    value, error = (float(part[0]) for part in log_total(arms))
     replay, width = Replay(arms, 0, signs), max(error, 1e-9)
 
     def kept(side: float, far: float) -> bool:

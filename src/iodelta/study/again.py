@@ -49,13 +49,19 @@ def again(plan: Plan, target: Target | None, version: tuple[int, int]) -> Again:
     """``target`` is the one that was measured; without one what the question names stands in for it."""
     experiment = plan.experiment
     fio, parts = _fio(plan, target or _unseen(experiment), version)
-    arms = [(one.name, one.knobs) for one in experiment.variants]
-    arms += [(one.name, one.knobs) for one in experiment.conditions if one.knobs]
+    arms = [(variant.name, variant.knobs) for variant in experiment.variants]
+    arms += [
+        (condition.name, condition.knobs)
+        for condition in experiment.conditions
+        if condition.knobs
+    ]
     settings = tuple(
         (name, _settings(knobs)) for name, knobs in arms if experiment.knob_names()
     )
     backgrounds = tuple(
-        (one.name, one.load) for one in experiment.conditions if one.load
+        (condition.name, condition.load)
+        for condition in experiment.conditions
+        if condition.load
     )
     tool = "command" if experiment.of_command else tool_of(experiment) or "fio"
     return Again(
@@ -184,9 +190,9 @@ def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
         return None
     design, default = experiment.design, type(experiment.design)()
     variants = [
-        _setting(one)
-        for one in experiment.variants
-        if not (design.placebo and one.name == PLACEBO)
+        _setting(variant)
+        for variant in experiment.variants
+        if not (design.placebo and variant.name == PLACEBO)
     ]
     conditions = _conditions(experiment)
     top = {
@@ -253,9 +259,11 @@ def condition_words(experiment: Experiment) -> list[str]:
 
 def _conditions(experiment: Experiment) -> list[str]:
     return [
-        f"{one.name}:{shlex.join(one.background)}" if one.background else one.name
-        for one in experiment.conditions
-        if one.name
+        f"{condition.name}:{shlex.join(condition.background)}"
+        if condition.background
+        else condition.name
+        for condition in experiment.conditions
+        if condition.name
     ]
 
 

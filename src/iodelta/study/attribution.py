@@ -128,22 +128,24 @@ def account(
             remedy="give it to `iodelta bisect`",
         )
     judged = at.outcome if at.ask is None else at.search.result()
-    found = judged or TOO_FEW
+    attribution = judged or TOO_FEW
     patches = len(subject.names)
     return AttributionAccount(
         folder=str(folder.path),
         question=question,
         state=state_of(folder.events(), over=at.ask is None),
-        exit_code=exit_code(found, question.rules.margin),
-        answer=answer(found, question) if judged else "too few blocks for an answer",
+        exit_code=exit_code(attribution, question.rules.margin),
+        answer=answer(attribution, question)
+        if judged
+        else "too few blocks for an answer",
         patches=subject.names,
-        whole=_changed(question, found.whole),
-        alone=tuple(_switched(question, step, patches) for step in found.alone),
-        on_top=tuple(_switched(question, step, patches) for step in found.last),
-        shares=tuple(map(partial(_changed, question), found.shares)),
-        parts=tuple(map(partial(_part, question), found.terms)),
-        inestimable=tuple(inestimable(found)),
-        model=model(found) if judged else "",
+        whole=_changed(question, attribution.whole),
+        alone=tuple(_switched(question, step, patches) for step in attribution.alone),
+        on_top=tuple(_switched(question, step, patches) for step in attribution.last),
+        shares=tuple(map(partial(_changed, question), attribution.shares)),
+        parts=tuple(map(partial(_part, question), attribution.terms)),
+        inestimable=tuple(inestimable(attribution)),
+        model=model(attribution) if judged else "",
         combinations=_combinations(at, folder),
         blocks=len(at.search.blocks),
         next=f"{at.kind.title(at.ask.item)}: {at.ask.why}" if at.ask else "",
@@ -151,26 +153,26 @@ def account(
     )
 
 
-def exit_code(found: Attribution, margin: float) -> int:
+def exit_code(attribution: Attribution, margin: float) -> int:
     """Whether all patches together are worse; ``margin`` as a logarithm."""
-    if found.whole is None:
+    if attribution.whole is None:
         return 3
-    if found.whole.low > 0:
+    if attribution.whole.low > 0:
         return 1
-    return 0 if found.whole.high < margin else 3
+    return 0 if attribution.whole.high < margin else 3
 
 
 def _combinations(at: Attributed, folder: SearchFolder) -> tuple[Combination, ...]:
     values = values_by_item(folder.answers())
-    found = []
+    combinations = []
     for item in at.search.items:
         measured = values.get(item, [])
         median = float(np.median(measured)) if measured else None
         broken = at.search.store.broken.get(item, "")
-        found.append(
+        combinations.append(
             Combination(item, at.kind.title(item), len(measured), median, broken)
         )
-    return tuple(found)
+    return tuple(combinations)
 
 
 def _part(question: Question, term: Term) -> Part:

@@ -90,11 +90,11 @@ class Audited(msgspec.Struct, frozen=True):
     @property
     def exit_code(self) -> int:
         """0, 1 for a hard finding or a false claim, 4 when there was nothing to judge."""
-        found = [*(hit.finding for hit in self.hits), *self.findings]
-        found += [
+        findings = [*(hit.finding for hit in self.hits), *self.findings]
+        findings += [
             finding for claim in self.claims if (finding := claim.finding()) is not None
         ]
-        if any(finding.severity == "hard" for finding in found):
+        if any(finding.severity == "hard" for finding in findings):
             return 1
         return 0 if self.runs or self.findings or self.trials else 4
 
@@ -150,7 +150,7 @@ def rules_answer() -> RulesAnswer:
     """Every rule, as data."""
     return RulesAnswer(
         tuple(
-            AuditRule(one.id, one.severity, one.says, one.needs, one.remedy)
-            for one in rules()
+            AuditRule(rule.id, rule.severity, rule.says, rule.needs, rule.remedy)
+            for rule in rules()
         )
     )

@@ -36,7 +36,7 @@ def best(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> tuple[Bes
     for trial in trials:
         by_cell.setdefault(trial.cell, []).append(trial)
     level = 1.0 - (1.0 - sequential_level(plan.rules)) / max(1, len(groups))
-    found = []
+    ranked = []
     for (cell, metric), own in groups.items():
         if any(_doubtful(verdict) for verdict in own):
             continue
@@ -44,14 +44,14 @@ def best(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> tuple[Bes
             _of_two(own[0]) if len(own) == 1 else _of_several(own, by_cell, plan, level)
         )
         if names:
-            found.append(Best(cell, metric, names))
-    return tuple(found)
+            ranked.append(Best(cell, metric, names))
+    return tuple(ranked)
 
 
 def _doubtful(verdict: Verdict) -> bool:
     return any(
-        one.severity == "hard" or one.rule.startswith("verdict.order-trend")
-        for one in verdict.findings
+        finding.severity == "hard" or finding.rule.startswith("verdict.order-trend")
+        for finding in verdict.findings
     )
 
 

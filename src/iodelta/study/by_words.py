@@ -74,20 +74,20 @@ def _found(culprit: Named, at: Judged) -> Found:
 
 
 def _answers(at: Judged) -> tuple[Spoken, ...]:
-    said = Counter(at.search.store.words)
+    votes = Counter(at.search.store.words)
     places = {item: place for place, item in enumerate(at.search.line.items)}
     items = dict.fromkeys(item for item, _ in at.search.store.words)
-    found = [
+    spoken = [
         Spoken(
             item,
             at.kind.title(item),
             places.get(item, -1),
-            said[item, "good"],
-            said[item, "bad"],
+            votes[item, "good"],
+            votes[item, "bad"],
         )
         for item in items
     ]
-    return tuple(sorted(found, key=lambda one: one.place))
+    return tuple(sorted(spoken, key=lambda answer: answer.place))
 
 
 def git_log(at: Judged, culprit: Named | None) -> str:
@@ -122,8 +122,8 @@ def _marks(search: Judging, culprit: Named | None) -> list[tuple[str, str]]:
     if culprit is None:
         return marks
     first = items.index((*culprit.via, culprit.item)[0])
-    said = {item for item, _ in search.store.words}
-    places = [place for place in range(1, len(items) - 1) if items[place] in said]
+    answered = {item for item, _ in search.store.words}
+    places = [place for place in range(1, len(items) - 1) if items[place] in answered]
     good = [place for place in places if place < first]
     bad = places[len(good) :][::-1]
     return (

@@ -87,17 +87,17 @@ class Cell(msgspec.Struct, frozen=True):
             return None
         blocks = len(self.order.blocks)
         if self.order.order == "interleaved" and blocks >= smallest_blocks(0.05):
-            found = self._blocks(what, old, new)
+            row = self._blocks(what, old, new)
         elif len(old) > 1 or len(new) > 1:
-            found = self._replicates(what, old, new)
+            row = self._replicates(what, old, new)
         else:
-            found = self._single(what, old[0], new[0])
+            row = self._single(what, old[0], new[0])
         if self.hard:
             why = "numbers that are not credible"
-            found = msgspec.structs.replace(
-                found, word="no verdict", says=UNSOUND, unsound=True, why=why
+            row = msgspec.structs.replace(
+                row, word="no verdict", says=UNSOUND, unsound=True, why=why
             )
-        return found
+        return row
 
     def _why(self, basis: Basis) -> str:
         """Why runs of this basis allow no verdict; empty where they do."""
@@ -145,25 +145,27 @@ class Cell(msgspec.Struct, frozen=True):
             order="independent",
         )
         trials = _trials(self.order, self.name)
-        series = [series_of(trials, one, "A", "B") for one in self.metrics]
+        series = [series_of(trials, metric, "A", "B") for metric in self.metrics]
         judged = judge_series(series, rules).verdicts
-        verdict = next(one for one in judged if one.metric == what)
+        verdict = next(
+            verdict_here for verdict_here in judged if verdict_here.metric == what
+        )
         verdict = msgspec.structs.replace(
             verdict, baseline=self.baseline, variant=self.variant
         )
         interval = _interval(verdict)
         says = f"{verdict.phrase}; {count} interleaved pairs, assuming that their order was random"
-        found = self._compared(what, old, new, "blocks")
+        row = self._compared(what, old, new, "blocks")
         if verdict.baseline_value is not None and verdict.variant_value is not None:
-            found = msgspec.structs.replace(
-                found, values=(verdict.baseline_value, verdict.variant_value)
+            row = msgspec.structs.replace(
+                row, values=(verdict.baseline_value, verdict.variant_value)
             )
         if not _resolved(what, self, old, new):
-            found = msgspec.structs.replace(
-                found, word="no verdict", says=NOT_RESOLVED, resolved=False
+            row = msgspec.structs.replace(
+                row, word="no verdict", says=NOT_RESOLVED, resolved=False
             )
             return msgspec.structs.replace(
-                found,
+                row,
                 change=interval,
                 why="the percentiles of the source are too coarse",
             )
@@ -171,14 +173,14 @@ class Cell(msgspec.Struct, frozen=True):
             verdict = msgspec.structs.replace(
                 verdict, word="inconclusive", alone="inconclusive", phrase=NOT_DRAWN
             )
-            found = msgspec.structs.replace(
-                found,
+            row = msgspec.structs.replace(
+                row,
                 says=f"{NOT_DRAWN}; {plural(count, 'pair')}",
                 why=self._not_drawn(),
             )
-            return msgspec.structs.replace(found, change=interval, verdict=verdict)
+            return msgspec.structs.replace(row, change=interval, verdict=verdict)
         return msgspec.structs.replace(
-            found, change=interval, word=verdict.word, says=says, verdict=verdict
+            row, change=interval, word=verdict.word, says=says, verdict=verdict
         )
 
     def _not_drawn(self) -> str:
@@ -192,14 +194,16 @@ class Cell(msgspec.Struct, frozen=True):
         """An interval that takes the runs as independent draws, which their order does not warrant."""
         from iodelta.stats.unpaired import MOST, shift
 
-        found = shift(
+        estimate = shift(
             [math.log(n.value) for n in old[:MOST]],
             [math.log(n.value) for n in new[:MOST]],
         )
         compared = self._compared(what, old, new, "replicates")
-        if math.isfinite(found.low):
+        if math.isfinite(estimate.low):
             change = Number(
-                math.expm1(found.value), math.expm1(found.low), math.expm1(found.high)
+                math.expm1(estimate.value),
+                math.expm1(estimate.low),
+                math.expm1(estimate.high),
             )
         else:
             change = Number(
@@ -207,7 +211,7 @@ class Cell(msgspec.Struct, frozen=True):
             )
         resolved = _resolved(what, self, old, new)
         says = self._told_apart(change) if resolved else NOT_RESOLVED
-        says += _apart(compared.values, change) + self._drift(what, found.value)
+        says += _apart(compared.values, change) + self._drift(what, estimate.value)
         return msgspec.structs.replace(
             compared, change=change, says=says, resolved=resolved
         )
@@ -264,8 +268,8 @@ class Cell(msgspec.Struct, frozen=True):
 
 def _values(entries: Sequence[Entry], what: Metric) -> list[Number]:
     """The values of those runs that have one."""
-    found = (value_of(entry.run, what.name) for entry in entries)
-    return [value for value in found if value is not None]
+    numbers = (value_of(entry.run, what.name) for entry in entries)
+    return [value for value in numbers if value is not None]
 
 
 def _interval(verdict: Verdict) -> Number | None:
@@ -312,12 +316,12 @@ def _apart(values: tuple[float, float], change: Number) -> str:
 
 def _trials(order: Ordered, cell: str) -> list[Trial]:
     """Adjacent pairs as the blocks that judging speaks of."""
-    found = []
+    trials = []
     for block, pair in enumerate(order.blocks):
         first = min((ended(entry.run) or 0.0) for entry in pair)
         for name, entry in zip(("A", "B"), pair, strict=True):
             position = int((ended(entry.run) or 0.0) != first)
-            found.append(
+            trials.append(
                 Trial(
                     number=2 * block + position,
                     cell=cell,
@@ -330,11 +334,12 @@ def _trials(order: Ordered, cell: str) -> list[Trial]:
                     directions=entry.run.directions,
                     sync=entry.run.sync,
                     measured={
-                        name: one.quantity for name, one in entry.run.measured.items()
+                        name: number.quantity
+                        for name, number in entry.run.measured.items()
                     },
                 )
             )
-    return found
+    return trials
 
 
 def _spread(values: Sequence[Number]) -> float | None:

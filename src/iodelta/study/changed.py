@@ -11,9 +11,9 @@ from iodelta.trial import Finding
 def breaks(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings by which a folder is not what was measured."""
     return tuple(
-        one
-        for one in findings
-        if one.severity == "hard" and one.rule.startswith("folder.")
+        finding
+        for finding in findings
+        if finding.severity == "hard" and finding.rule.startswith("folder.")
     )
 
 

@@ -53,8 +53,8 @@ class Comparison(msgspec.Struct, frozen=True):
     def exit_code(self) -> int:
         """0 nothing worse, 1 regression, 3 no or no conclusive verdict, 4 nothing to compare. A percentile that its
         source cannot resolve counts only where nothing else does."""
-        words = {one.word for one in self.compared if one.resolved} or {
-            one.word for one in self.compared
+        words = {row.word for row in self.compared if row.resolved} or {
+            row.word for row in self.compared
         }
         if "regression" in words:
             return 1
@@ -79,7 +79,7 @@ def compare(
     matches = [_match(base, other, environments) for other in others]
     results = [_judged(cell) for cell in _cells(base, matches, margin)]
     compared = tuple(chain.from_iterable(result.compared for result in results))
-    verdicts = [found.verdict for found in compared if found.verdict is not None]
+    verdicts = [row.verdict for row in compared if row.verdict is not None]
     findings = [
         *(result.findings for result in results),
         *(verdict.findings for verdict in verdicts),
@@ -122,25 +122,25 @@ def _match(
 
 def _cells(base: Side, matches: Sequence[_Match], margin: float) -> list[Cell]:
     """Every cell of every variant, each knowing how many questions are asked together with its own."""
-    found = []
+    cells = []
     for match in matches:
         for name in in_order(match.cells):
-            one, other = match.cells[name]
-            runs = [entry.run for entry in (*one, *other)]
+            first, other = match.cells[name]
+            runs = [entry.run for entry in (*first, *other)]
             cell = Cell(
                 name=with_syncs(name, runs),
                 baseline=base.name,
                 variant=match.variant.name,
-                one=one,
+                one=first,
                 other=other,
-                order=order_of(one, other),
+                order=order_of(first, other),
                 hard=_hard(runs),
                 margin=margin,
                 metrics=common_metrics(runs),
             )
-            found.append(cell)
-    family = sum(bool(cell.metrics) for cell in found)
-    return [msgspec.structs.replace(cell, family=family) for cell in found]
+            cells.append(cell)
+    family = sum(bool(cell.metrics) for cell in cells)
+    return [msgspec.structs.replace(cell, family=family) for cell in cells]
 
 
 class _Judged(msgspec.Struct, frozen=True):
@@ -156,9 +156,7 @@ def _judged(cell: Cell) -> _Judged:
     place = f"{cell.name}, {cell.variant}"
     runs = [entry.run for entry in (*cell.one, *cell.other)]
     risk = order_finding(cell.order, place) if len(runs) > 2 else None
-    compared = tuple(
-        found for found in map(cell.compare, cell.metrics) if found is not None
-    )
+    compared = tuple(row for row in map(cell.compare, cell.metrics) if row is not None)
     lack = None if compared else _lack(runs, place)
     findings = [*cell.hard, risk, lack]
     return _Judged(
@@ -171,19 +169,21 @@ def _judged(cell: Cell) -> _Judged:
 
 def _lacking(results: Sequence[_Judged]) -> dict[str, tuple[str, ...]]:
     """By variant, the cells without a number that all runs have."""
-    found: dict[str, tuple[str, ...]] = {}
+    lacking: dict[str, tuple[str, ...]] = {}
     for result in results:
         if result.lacking:
             cell = result.cell
-            found[cell.variant] = (*found.get(cell.variant, ()), cell.name)
-    return found
+            lacking[cell.variant] = (*lacking.get(cell.variant, ()), cell.name)
+    return lacking
 
 
 def _hard(runs: Sequence[Run]) -> tuple[Finding, ...]:
-    found = [hit.finding for hit in audit(runs).hits if hit.finding.severity == "hard"]
+    findings = [
+        hit.finding for hit in audit(runs).hits if hit.finding.severity == "hard"
+    ]
     for run in runs:
-        found += [finding for finding in run.findings if finding.severity == "hard"]
-    return tuple(dict.fromkeys(found))
+        findings += [finding for finding in run.findings if finding.severity == "hard"]
+    return tuple(dict.fromkeys(findings))
 
 
 def _lack(runs: Sequence[Run], place: str) -> Finding | None:
@@ -200,6 +200,6 @@ def _lack(runs: Sequence[Run], place: str) -> Finding | None:
 
 def with_syncs(name: str, runs: Sequence[Run]) -> str:
     """The cell, with the syncs that all of its runs make, where its name lacks them: most of a write is their time."""
-    said = {spelt(run, ("fsync", "fdatasync", "sync")) for run in runs}
-    words = said.pop() if len(said) == 1 else ""
+    spellings = {spelt(run, ("fsync", "fdatasync", "sync")) for run in runs}
+    words = spellings.pop() if len(spellings) == 1 else ""
     return f"{name} {words}".strip() if words not in name else name

@@ -212,33 +212,37 @@ class Differing(msgspec.Struct, frozen=True):
 
 
 def explained(
-    found: Mapping[str, tuple[str | None, str | None]],
+    pairs: Mapping[str, tuple[str | None, str | None]],
 ) -> tuple[Differing, ...]:
     """Differences by dotted path, grouped and in the order of their importance."""
     ranked = sorted(
         (_rank(path), number, path, before or "", after or "")
-        for number, (path, (before, after)) in enumerate(found.items())
+        for number, (path, (before, after)) in enumerate(pairs.items())
     )
     differing = []
     for rank, _, path, before, after in ranked:
-        one = CONFOUNDERS[rank]
-        differing.append(Differing(path, before, after, one.group, one.why, one.likely))
+        confounder = CONFOUNDERS[rank]
+        differing.append(
+            Differing(
+                path, before, after, confounder.group, confounder.why, confounder.likely
+            )
+        )
     return tuple(differing)
 
 
 def option_of(what: str, *, grave: bool) -> tuple[str, str, bool]:
     """Group, reason and whether it is a likely confounder, for an option or fact of a foreign result."""
-    for one in (*OPTIONS, *CONFOUNDERS[:3]):
-        if re.fullmatch(one.pattern, what):
-            return one.group, one.why, one.likely or grave
+    for confounder in (*OPTIONS, *CONFOUNDERS[:3]):
+        if re.fullmatch(confounder.pattern, what):
+            return confounder.group, confounder.why, confounder.likely or grave
     return "other options of fio", "", grave
 
 
 def _rank(path: str) -> int:
     return next(
         number
-        for number, one in enumerate(CONFOUNDERS)
-        if re.fullmatch(one.pattern, path)
+        for number, confounder in enumerate(CONFOUNDERS)
+        if re.fullmatch(confounder.pattern, path)
     )
 
 
@@ -247,28 +251,30 @@ def flat(environment: Mapping[str, Any]) -> dict[str, str]:
 
     The recorded one is plain data: it may stem from another version, or from a stranger.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, section in environment.items():
         if name in ("schema", "now", "absent"):
             continue
         parts = (
-            {f"{name}.{n}": one for n, one in enumerate(section)}
+            {f"{name}.{n}": item for n, item in enumerate(section)}
             if isinstance(section, list | tuple)
             else {name: section}
         )
-        for prefix, one in parts.items():
-            if isinstance(one, dict):
-                found |= {f"{prefix}.{key}": str(text) for key, text in one.items()}
-    return found
+        for prefix, part in parts.items():
+            if isinstance(part, dict):
+                texts |= {f"{prefix}.{key}": str(text) for key, text in part.items()}
+    return texts
 
 
 def differences(
-    one: Mapping[str, Any], other: Mapping[str, Any]
+    first: Mapping[str, Any], other: Mapping[str, Any]
 ) -> tuple[Differing, ...]:
     """What differs between two recorded environments; names do not where one side has had them removed."""
-    if is_nameless(one) or is_nameless(other):
-        one, other = nameless(one), nameless(other)
-    a, b = (_whole(flat(side), among) for side, among in ((one, other), (other, one)))
+    if is_nameless(first) or is_nameless(other):
+        first, other = nameless(first), nameless(other)
+    a, b = (
+        _whole(flat(side), among) for side, among in ((first, other), (other, first))
+    )
     paths = [*a, *(path for path in b if path not in a)]
     return explained(
         {
@@ -279,12 +285,12 @@ def differences(
     )
 
 
-def _whole(found: dict[str, str], other: Mapping[str, Any]) -> dict[str, str]:
+def _whole(texts: dict[str, str], other: Mapping[str, Any]) -> dict[str, str]:
     """What can be compared: a device that the other side does not have is one difference, not one per attribute."""
     devices = other.get("devices")
     shared = len(devices) if isinstance(devices, list | tuple) else 0
     kept = {}
-    for path, text in found.items():
+    for path, text in texts.items():
         if path.partition(".")[0] not in other:
             continue  # recorded by a version that did not look there yet
         number = re.match(r"devices\.(\d+)\.", path)
@@ -303,16 +309,16 @@ LONG = 48
 
 
 def said(
-    found: Iterable[Differing], *, whole: bool = False
+    facts: Iterable[Differing], *, whole: bool = False
 ) -> list[tuple[str, str, list[str]]]:
     """Group, why it matters, and its lines ``what: before | after``; beyond ``MOST`` they are counted."""
     groups: dict[str, list[Differing]] = {}
-    for one in found:
-        groups.setdefault(one.group, []).append(one)
+    for fact in facts:
+        groups.setdefault(fact.group, []).append(fact)
     sections = []
     for group, own in groups.items():
         shown = own if whole or len(own) <= MOST + 1 else own[:MOST]
-        lines = [line_of(one) for one in shown]
+        lines = [line_of(fact) for fact in shown]
         if len(shown) < len(own):
             lines.append(
                 f"and {len(own) - len(shown)} more of them (--format json lists all)"
@@ -321,18 +327,18 @@ def said(
     return sections
 
 
-def line_of(one: Differing) -> str:
+def line_of(fact: Differing) -> str:
     """``kernel.release: 6.12.0 | 6.18.1``."""
-    before, after = _parted(inert(one.baseline), inert(one.variant))
-    return f"{inert(one.what)}: {before} | {after}"
+    before, after = _parted(inert(fact.baseline), inert(fact.variant))
+    return f"{inert(fact.what)}: {before} | {after}"
 
 
-def _parted(one: str, other: str) -> tuple[str, str]:
+def _parted(first: str, other: str) -> tuple[str, str]:
     """Two values, each short enough to be read, with what tells them apart in sight."""
     same = next(
-        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0
+        (at for at, (a, b) in enumerate(zip(first, other, strict=False)) if a != b), 0
     )
-    return _window(one, same), _window(other, same)
+    return _window(first, same), _window(other, same)
 
 
 def _window(text: str, at: int) -> str:

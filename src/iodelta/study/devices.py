@@ -29,18 +29,18 @@ class Served(msgspec.Struct, frozen=True):
 def served(stats: Sequence[DeviceStats]) -> tuple[Served, ...]:
     """Each device of each file. A counter that fell was reset: what it shows last is all that is known."""
     ends: dict[tuple[str, str], list[DeviceStats]] = {}
-    for one in stats:
-        ends.setdefault((one.place.file, one.device), []).append(one)
-    found = [_between(dumps[0], dumps[-1]) for dumps in ends.values()]
+    for dump in stats:
+        ends.setdefault((dump.place.file, dump.device), []).append(dump)
+    devices = [_between(dumps[0], dumps[-1]) for dumps in ends.values()]
     totals: dict[str, float] = {}
-    for device in found:
+    for device in devices:
         totals[device.file] = totals.get(device.file, 0.0) + device.reads
     return tuple(
         msgspec.structs.replace(
             device,
             share=device.reads / totals[device.file] if totals[device.file] else None,
         )
-        for device in found
+        for device in devices
     )
 
 

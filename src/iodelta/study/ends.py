@@ -77,7 +77,7 @@ def _series(rounds: list[tuple[Run, Run]], metric: Metric) -> Series:
     good, bad = (tuple(map(math.exp, values)) for values in _values(rounds, sign))
     good_at = tuple(run.time for run, _ in rounds)
     bad_at = tuple(run.time for _, run in rounds)
-    first = tuple(one < other for one, other in zip(good_at, bad_at, strict=True))
+    first = tuple(low < other for low, other in zip(good_at, bad_at, strict=True))
     blocks = tuple(range(len(rounds)))
     return Series(
         "ends", metric, "good", "bad", blocks, good, bad, first, good_at, bad_at
@@ -86,24 +86,24 @@ def _series(rounds: list[tuple[Run, Run]], metric: Metric) -> Series:
 
 def beyond_typical(ends: Ends) -> str:
     """What the rounds say beyond typical runs, and how to search for it, in sentences."""
-    said = []
+    sentences = []
     if ends.bad_stalled or ends.good_stalled:
-        said.append(
+        sentences.append(
             f"{ends.bad_stalled} of {plural(ends.rounds, 'run')} of bad stalled, and {ends.good_stalled} of good's"
         )
     total = ends.total
     if ends.worse and total is not None:
         size = measured(total.value, total.low, total.high)
-        said.append(
+        sentences.append(
             f"in total bad is worse: {size} ({interval(total.low, total.high)})"
         )
     if ends.not_excluded < 1.0:
-        said.append(
+        sentences.append(
             f"stalls in up to {100 * ends.not_excluded:.0f} % of the runs of bad are not excluded"
         )
     if ends.open or ends.bad_stalled > ends.good_stalled:
         share = max(STALLS, ends.bad_stalled / ends.rounds)
-        said.append(
+        sentences.append(
             f"a search that is to follow the total needs visits of several runs: `--repeat {trials_needed(share)}`"
         )
-    return "; ".join(said)
+    return "; ".join(sentences)

@@ -77,12 +77,12 @@ class Account(msgspec.Struct, frozen=True):
     @property
     def blocks(self) -> dict[str, int]:
         """How many blocks of every planned cell were finished."""
-        found = {cell.name: 0 for cell in self.plan.experiment.cells}
+        counts = {cell.name: 0 for cell in self.plan.experiment.cells}
         for (
             verdict
         ) in self.judgement.verdicts:  # a percentile may have fewer than its cell
-            found[verdict.cell] = max(verdict.blocks, found.get(verdict.cell, 0))
-        return found
+            counts[verdict.cell] = max(verdict.blocks, counts.get(verdict.cell, 0))
+        return counts
 
     @property
     def unmeasured(self) -> tuple[str, ...]:

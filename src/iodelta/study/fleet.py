@@ -149,12 +149,12 @@ class FleetRow(msgspec.Struct, frozen=True):
     @property
     def averaged(self) -> tuple[HostWord, ...]:
         """The hosts that count."""
-        return tuple(one for one in self.hosts if one.averaged)
+        return tuple(host for host in self.hosts if host.averaged)
 
     @property
     def exit_code(self) -> int:
         """1 a regression for sure, 3 one cannot be ruled out, 0 otherwise."""
-        own = {one.word for one in self.averaged}
+        own = {host.word for host in self.averaged}
         if (
             self.word in CHANGES
             or self.surely_worse
@@ -206,7 +206,7 @@ class FleetAccount(msgspec.Struct, frozen=True):
     @property
     def drained(self) -> tuple[FleetMember, ...]:
         """Hosts that are shown and not averaged."""
-        return tuple(one for one in self.hosts if one.drained)
+        return tuple(host for host in self.hosts if host.drained)
 
     @property
     def exit_code(self) -> int:
@@ -280,25 +280,25 @@ class _Joining:
         self._margin, self._level = math.log1p(margin), level
 
     def row(self, about: Verdict, words: tuple[HostWord, ...]) -> FleetRow:
-        own = [one for one in words if one.averaged]
-        typical = self._joint([one.typical for one in own])
-        total = self._joint([one.total for one in own])
-        told = self._told(words, own, typical, total)
-        basis = told.basis if told is not None else "typical"
+        own = [word for word in words if word.averaged]
+        typical = self._joint([word.typical for word in own])
+        total = self._joint([word.total for word in own])
+        agreed_word = self._told(words, own, typical, total)
+        basis = agreed_word.basis if agreed_word is not None else "typical"
         of_basis = total if basis == "total" and total is not None else typical
-        changes = [one.total if basis == "total" else one.typical for one in own]
+        changes = [word.total if basis == "total" else word.typical for word in own]
         known = [change for change in changes if change is not None]
         apart = of_basis.apart if of_basis is not None else None
-        open_ = told is not None and told.word == "inconclusive"
+        open_ = agreed_word is not None and agreed_word.word == "inconclusive"
         return FleetRow(
             cell=about.cell,
             variant=about.variant,
             baseline=about.baseline,
             metric=about.metric,
             hosts=words,
-            word=told.word if told is not None else None,
+            word=agreed_word.word if agreed_word is not None else None,
             basis=basis,
-            says=told.says if told is not None else _alone(own),
+            says=agreed_word.says if agreed_word is not None else _alone(own),
             typical=_together(typical, about.metric),
             total=_together(total, about.metric),
             apart=apart,
@@ -310,7 +310,7 @@ class _Joining:
             if open_ and of_basis is not None
             else None,
             surely_worse=tuple(
-                one.host for one in own if self._surely_worse(one, len(own))
+                word.host for word in own if self._surely_worse(word, len(own))
             ),
         )
 
@@ -330,56 +330,59 @@ class _Joining:
     ) -> Agreed | None:
         if typical is None:
             return None
-        stopped = [f"{one.host}: {one.obstacle}" for one in words if one.obstacle]
+        stopped = [f"{word.host}: {word.obstacle}" for word in words if word.obstacle]
         if stopped:
             return Agreed(
                 "inconclusive",
                 "typical",
                 f"no joint word rests on {'; '.join(stopped)}",
             )
-        enough = all(one.stalls_excluded for one in own)
+        enough = all(word.stalls_excluded for word in own)
         return agreed(
             typical.word,
             total.word if total is not None else None,
             stalls_excluded=enough,
         )
 
-    def _surely_worse(self, one: HostWord, hosts: int) -> bool:
+    def _surely_worse(self, word: HostWord, hosts: int) -> bool:
         """Its own folder calls it one, and so does a one-sided t test, Bonferroni over hosts and joint statements."""
-        return one.word == "regression" and one.p * hosts <= (1.0 - self._level) / 2
+        return word.word == "regression" and word.p * hosts <= (1.0 - self._level) / 2
 
     def _groups(
         self, changes: Sequence[HostChange], metric: Metric
     ) -> tuple[FleetGroup, ...]:
-        found = []
+        groups = []
         for by, field in KINDS:
             hosts: dict[str, list[HostChange]] = {}
-            for one in changes:
-                hosts.setdefault(getattr(self._members[one.host], field), []).append(
-                    one
+            for change in changes:
+                hosts.setdefault(getattr(self._members[change.host], field), []).append(
+                    change
                 )
             if len(hosts) < 2:
                 continue
             for value, own in hosts.items():
-                mean = _signed(float(np.mean([one.value for one in own])), metric)
-                found.append(
+                mean = _signed(float(np.mean([change.value for change in own])), metric)
+                groups.append(
                     FleetGroup(
-                        by, value, tuple(one.host for one in own), relative(mean)
+                        by, value, tuple(change.host for change in own), relative(mean)
                     )
                 )
-        return tuple(found)
+        return tuple(groups)
 
     def _settles(
-        self, found: Joint, changes: Sequence[HostChange], own: Sequence[HostWord]
+        self,
+        joint_change: Joint,
+        changes: Sequence[HostChange],
+        own: Sequence[HostWord],
     ) -> Cheaper | None:
         """Both ways to settle it, with their machine hours as blocks took here."""
-        if found.together is None:
+        if joint_change.together is None:
             return None
-        hosts, blocks = len(changes), float(np.mean([one.blocks for one in own]))
-        error = math.sqrt(float(np.mean([one.error**2 for one in changes])))
-        half = worth_half(found.together, self._margin)
+        hosts, blocks = len(changes), float(np.mean([change.blocks for change in own]))
+        error = math.sqrt(float(np.mean([change.error**2 for change in changes])))
+        half = worth_half(joint_change.together, self._margin)
         needed = settling(
-            found.together.spread.value, error, hosts, blocks, half, self._level
+            joint_change.together.spread.value, error, hosts, blocks, half, self._level
         )
         more_hosts = None if needed.hosts is None else max(needed.hosts, hosts + 1)
         more_blocks = (
@@ -408,18 +411,18 @@ def _signed(value: float, metric: Metric) -> float:
     return -value if metric.better == "higher" else value
 
 
-def _together(found: Joint | None, metric: Metric) -> Together | None:
-    if found is None or found.together is None:
+def _together(joint_change: Joint | None, metric: Metric) -> Together | None:
+    if joint_change is None or joint_change.together is None:
         return None
-    one: Agreement = found.together
-    spread = one.spread
+    agreement: Agreement = joint_change.together
+    spread = agreement.spread
     return Together(
-        _change(one.mean, metric),
-        _change(one.next, metric),
+        _change(agreement.mean, metric),
+        _change(agreement.next, metric),
         spread.value,
         spread.low,
         spread.high,
-        one.share,
+        agreement.share,
     )
 
 

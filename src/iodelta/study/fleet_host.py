@@ -139,7 +139,11 @@ def read_hosts(
     ]
     return (
         *measured,
-        *(_absent(name, one) for name, one in left.items() if name not in folders),
+        *(
+            _absent(name, reason)
+            for name, reason in left.items()
+            if name not in folders
+        ),
     )
 
 
@@ -199,10 +203,10 @@ def _host(
 ) -> MeasuredHost:
     """``seen`` has the machines and journals of the hosts before, and gets this one's."""
     try:
-        found = None if failure else judged(folder)
+        result = None if failure else judged(folder)
     except MeasureError as error:
-        found, failure = None, error.sentence
-    if found is None:
+        result, failure = None, error.sentence
+    if result is None:
         member = FleetMember(
             name,
             str(folder.path),
@@ -215,15 +219,15 @@ def _host(
             UNKNOWN,
         )
         return MeasuredHost(member, None, {}, 0.0)
-    account, environment = found.account, found.environment
+    account, environment = result.account, result.environment
     member = FleetMember(
         name,
         str(folder.path),
         account.state,
-        len({(trial.cell, trial.block) for trial in found.counted}),
+        len({(trial.cell, trial.block) for trial in result.counted}),
         account.spent,
-        _drained(found)
-        or _left_out(found, left)
+        _drained(result)
+        or _left_out(result, left)
         or _twin(name, folder, environment, seen),
         _text(environment, "cpu", "model"),
         _disk(environment),
@@ -231,23 +235,23 @@ def _host(
         system(environment),
         left.said if left is not None and left.state != "done" else "",
     )
-    return MeasuredHost(member, found, environment, account.block_seconds)
+    return MeasuredHost(member, result, environment, account.block_seconds)
 
 
-def _left_out(found: Judged, left: Left | None) -> str:
+def _left_out(result: Judged, left: Left | None) -> str:
     """Why a host does not count: its fleet drained it, or it has not come to a block."""
     if left is not None and left.state == "drained":
         return f"the fleet drained it: {left.reason}"
-    if found.counted:
+    if result.counted:
         return ""
     return "it has no complete block" + (
         f": {left.said}" if left is not None and left.state != "done" else " yet"
     )
 
 
-def _drained(found: Judged) -> str:
+def _drained(result: Judged) -> str:
     """Why a host is not averaged: its folder was changed, or it sees changes where there are none."""
-    account = found.account
+    account = result.account
     if account.broken:
         first = account.broken[0]
         return (
@@ -296,22 +300,22 @@ def _identity(environment: Mapping[str, Any]) -> str:
 
 def _text(environment: Mapping[str, Any], section: str, name: str) -> str:
     """One value of a recorded environment, which may stem from a stranger."""
-    found = environment.get(section)
-    return str(found[name]) if isinstance(found, dict) and found.get(name) else UNKNOWN
+    part = environment.get(section)
+    return str(part[name]) if isinstance(part, dict) and part.get(name) else UNKNOWN
 
 
 def _disk(environment: Mapping[str, Any]) -> str:
     """The models of what was measured, each once."""
     devices = environment.get("devices")
     whole = (
-        [one for one in devices if isinstance(one, dict)]
+        [device for device in devices if isinstance(device, dict)]
         if isinstance(devices, list | tuple)
         else []
     )
     models = [
-        str(one["model"])
-        for one in whole
-        if one.get("model") and "partition_of" not in one
+        str(device["model"])
+        for device in whole
+        if device.get("model") and "partition_of" not in device
     ]
     return " and ".join(dict.fromkeys(models)) or UNKNOWN
 
@@ -330,10 +334,10 @@ def words_of(
         )
 
 
-def _word_of(host: MeasuredHost, found: Judged, verdict: Verdict) -> HostWord:
+def _word_of(host: MeasuredHost, result: Judged, verdict: Verdict) -> HostWord:
     name = host.member.name
-    typical, total, idle = _changes(name, found, verdict)
-    rules = found.account.judgement.rules
+    typical, total, idle = _changes(name, result, verdict)
+    rules = result.account.judgement.rules
     short = verdict.blocks < FEWEST_BLOCKS
     obstacle = (
         "" if short or not host.counts else _obstacle(verdict, typical, idle=idle)
@@ -356,18 +360,18 @@ def _word_of(host: MeasuredHost, found: Judged, verdict: Verdict) -> HostWord:
 
 
 def _changes(
-    name: str, found: Judged, verdict: Verdict
+    name: str, result: Judged, verdict: Verdict
 ) -> tuple[HostChange | None, HostChange | None, bool]:
     """The typical and the total change of the blocks that were judged, and whether trials of them did no I/O."""
-    own = [trial for trial in found.counted if trial.cell == verdict.cell]
+    own = [trial for trial in result.counted if trial.cell == verdict.cell]
     series = series_of(
         own, verdict.metric, verdict.baseline, verdict.variant, cell=verdict.cell
     )
-    unit = units_of(series, found.account.judgement.rules)
+    unit = units_of(series, result.account.judgement.rules)
     # A host that screened this comparison out has no second stage: of a screen all blocks count, on every host alike.
     wanted = set(
         unit.numbers
-        if found.account.judgement.rules.family == "screen"
+        if result.account.judgement.rules.family == "screen"
         else verdict.block_numbers
     )
     rows = [row for row, number in enumerate(unit.numbers) if number in wanted]
@@ -384,9 +388,9 @@ def _obstacle(verdict: Verdict, typical: HostChange | None, *, idle: bool) -> st
         return "trials there did no I/O, so that its change has no size"
     hard = next(
         (
-            one
-            for one in verdict.findings
-            if one.severity == "hard" or one.rule == UNSTABLE
+            finding
+            for finding in verdict.findings
+            if finding.severity == "hard" or finding.rule == UNSTABLE
         ),
         None,
     )
@@ -441,12 +445,12 @@ def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
         yield f"{listed} are one machine with different disks: they differ less than machines do."
 
 
-def _empty_cells(found: Judged) -> list[str]:
+def _empty_cells(result: Judged) -> list[str]:
     """Cells of the plan that have no complete block, and were not given up."""
-    measured = {trial.cell for trial in found.counted} | set(found.account.abandoned)
+    measured = {trial.cell for trial in result.counted} | set(result.account.abandoned)
     return [
         cell.name
-        for cell in found.account.plan.experiment.cells
+        for cell in result.account.plan.experiment.cells
         if cell.name not in measured
     ]
 

@@ -69,7 +69,7 @@ class FleetReproduced(msgspec.Struct, frozen=True):
 
     def of(self, word: HostReproduction) -> tuple[str, ...]:
         """The hosts with this word."""
-        return tuple(one.host for one in self.hosts if one.word == word)
+        return tuple(host.host for host in self.hosts if host.word == word)
 
     @property
     def exit_code(self) -> int:
@@ -108,9 +108,19 @@ def _host(
         why = f"its experiment has not ended: {member.left or member.state}"
         return ReproducedHost(member.name, "not measured", why)
     notes = folder.read_struct(FILE, Origin).notes if folder.has(FILE) else ()
-    found: Reproduced = side_by_side(there, own_side(folder), margin, notes)
-    word = WORDS.get(found.exit_code, "not measured")
-    why = "" if found.matched else "it has no measurement in common with the original"
+    reproduced: Reproduced = side_by_side(there, own_side(folder), margin, notes)
+    word = WORDS.get(reproduced.exit_code, "not measured")
+    why = (
+        ""
+        if reproduced.matched
+        else "it has no measurement in common with the original"
+    )
     return ReproducedHost(
-        member.name, word, why, found.matched, found.only_there, found.only_here, notes
+        member.name,
+        word,
+        why,
+        reproduced.matched,
+        reproduced.only_there,
+        reproduced.only_here,
+        notes,
     )

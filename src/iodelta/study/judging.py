@@ -68,7 +68,7 @@ def judged(folder: Folder) -> Judged:
         *([doubted] if doubted else ()),
         *warnings(plan),
         *disk_findings(plan.experiment, journal, counted, judgement.rules.metrics),
-        *(one for one in journal.findings() if one.severity != "hard"),
+        *(finding for finding in journal.findings() if finding.severity != "hard"),
         *chain.from_iterable(trial.findings for trial in trials.values()),
         *audit_trials(ordered, facts_of(plan, environment)),
     )
@@ -149,36 +149,41 @@ def _again(
     folder: Folder, plan: Plan, journal: Journal, environment: Mapping[str, Any]
 ) -> Again:
     """A scenario's target is gone by now: the scenario itself makes it again."""
-    found = again(plan, target_of(journal), _version(environment))
+    commands = again(plan, target_of(journal), _version(environment))
     if not folder.has(ORIGIN):
-        return found
-    return msgspec.structs.replace(found, run=folder.read_struct(ORIGIN, Origin).line)
+        return commands
+    return msgspec.structs.replace(
+        commands, run=folder.read_struct(ORIGIN, Origin).line
+    )
 
 
 def _version(environment: Mapping[str, Any]) -> tuple[int, int]:
     """fio's, as recorded; a recent one where nothing is."""
     fio = environment.get("fio")
-    found = (
+    match = (
         re.search(r"(\d+)\.(\d+)", str(fio.get("version", "")))
         if isinstance(fio, dict)
         else None
     )
-    return (int(found[1]), int(found[2])) if found else (3, 33)
+    return (int(match[1]), int(match[2])) if match else (3, 33)
 
 
 def _changed(
     folder: Folder, journal: Journal, first: Mapping[str, Any]
 ) -> tuple[Differing, ...]:
     same = [
-        one
-        for one in journal.sessions[1:]
-        if one.machine == journal.sessions[0].machine
+        session
+        for session in journal.sessions[1:]
+        if session.machine == journal.sessions[0].machine
     ]  # not another host's
-    later = [sound(folder.read_struct(one.environment, dict[str, Any])) for one in same]
-    found = list(
+    later = [
+        sound(folder.read_struct(session.environment, dict[str, Any]))
+        for session in same
+    ]
+    changes = list(
         chain.from_iterable(differences(first, environment) for environment in later)
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(changes))
 
 
 def _calibrations(folder: Folder) -> tuple[Calibration, ...]:

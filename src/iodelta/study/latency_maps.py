@@ -101,7 +101,7 @@ class LatencyMap(NamedTuple):
 
 def latency_maps(sides: Mapping[str, Iterable[Run]]) -> tuple[LatencyMap, ...]:
     """One for each direction of each histogram log; those of the same name on several sides stand together."""
-    found = []
+    maps = []
     for side, runs in sides.items():
         logs = [run for run in runs if run.heats]
         common = shared_folder(run.place.file for run in logs)
@@ -114,12 +114,13 @@ def latency_maps(sides: Mapping[str, Iterable[Run]]) -> tuple[LatencyMap, ...]:
                 .removesuffix(f".{number}")
             )
             own = f"{job} {number}".strip()
-            found += [
+            maps += [
                 (own, LatencyMap(f"{side}: {own}" if side else own, heat.kind, heat))
                 for heat in run.heats
             ]
-    names = dict.fromkeys(name for name, _ in found)
+    names = dict.fromkeys(name for name, _ in maps)
     order = {name: place for place, name in enumerate(names)}
     return tuple(
-        one for _, one in sorted(found, key=lambda item: (item[1].kind, order[item[0]]))
+        heat_map
+        for _, heat_map in sorted(maps, key=lambda item: (item[1].kind, order[item[0]]))
     )

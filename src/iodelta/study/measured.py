@@ -32,14 +32,16 @@ def common_metrics(runs: Sequence[Run]) -> tuple[Metric, ...]:
 def _of_commands(runs: Sequence[Run]) -> list[Metric]:
     """What all runs measured of a command, in the same unit and with the same way that is better."""
     first = runs[0].measured if runs else {}
-    found = []
-    for name, one in first.items():
-        meaning = (one.better, one.quantity.unit)
+    metrics = []
+    for name, quantity in first.items():
+        meaning = (quantity.better, quantity.quantity.unit)
         others = [run.measured[name] for run in runs if name in run.measured]
         same = all((other.better, other.quantity.unit) == meaning for other in others)
         if same and len(others) == len(runs):
-            found.append(Metric(f"{COMMAND}.{name}", one.better, one.quantity.unit))
-    return found
+            metrics.append(
+                Metric(f"{COMMAND}.{name}", quantity.better, quantity.quantity.unit)
+            )
+    return metrics
 
 
 def _names_of(kind: Kind, runs: Sequence[Run]) -> list[str]:
@@ -80,28 +82,28 @@ def _all_have(runs: Sequence[Run], name: str) -> bool:
 def _has(run: Run, name: str) -> bool:
     """Whether a latency has its mean, or a percentile that enough I/Os bear."""
     kind, family, point = name.split(".", 2)
-    found = latency_of(run, kind, family)
-    if found is None:
+    latency = latency_of(run, kind, family)
+    if latency is None:
         return False
     if point == "mean":
-        return number(found.mean) is not None
-    percentile = point_of(found, float(point[1:]))
+        return number(latency.mean) is not None
+    percentile = point_of(latency, float(point[1:]))
     return percentile is not None and (
         percentile.beyond is None or percentile.beyond >= BEYOND
     )
 
 
-def _latency_value(found: Latency, point: str) -> Number | None:
+def _latency_value(latency: Latency, point: str) -> Number | None:
     if point == "mean":
-        return number(found.mean)
-    percentile = point_of(found, float(point[1:]))
+        return number(latency.mean)
+    percentile = point_of(latency, float(point[1:]))
     if percentile is None:
         return None
-    if found.histogram is None:
+    if latency.histogram is None:
         return Number(percentile.value, percentile.low, percentile.high)
     from iodelta.stats import tails
 
-    known = tails.percentile(found.histogram, percentile.percent / 100)
+    known = tails.percentile(latency.histogram, percentile.percent / 100)
     if isinstance(known, Finding):
         return None
     half = 2 * known.resolution * known.value
@@ -116,10 +118,14 @@ def value_of(run: Run, name: str) -> Number | None:
         known = number(measured.quantity) if measured is not None else None
         return known if known is not None and known.value > 0 else None
     direction = next((d for d in run.directions if d.kind == kind), None)
-    found = None
+    number_read = None
     if point:
         latency = latency_of(run, kind, what)
-        found = _latency_value(latency, point[0]) if latency is not None else None
+        number_read = _latency_value(latency, point[0]) if latency is not None else None
     elif direction is not None:
-        found = number(direction.iops if what == "iops" else direction.bandwidth)
-    return found if found is not None and found.value > 0 and found.low >= 0 else None
+        number_read = number(direction.iops if what == "iops" else direction.bandwidth)
+    return (
+        number_read
+        if number_read is not None and number_read.value > 0 and number_read.low >= 0
+        else None
+    )

@@ -20,28 +20,32 @@ from iodelta.stats.effect import Estimate
 from iodelta.study.search import changed
 
 
-def answer(found: Attribution, question: Question) -> str:
+def answer(attribution: Attribution, question: Question) -> str:
     """The decomposition: "patch 1 costs 20 % by itself; patch 2 together with 3 costs another 22 %"."""
     named = sorted(
-        (term for term in found.terms if term.named),
+        (term for term in attribution.terms if term.named),
         key=lambda term: (len(term.patches), term.patches),
     )
-    parts = [_term(found, question, term, named[:n]) for n, term in enumerate(named)]
-    if not found.terms:
+    parts = [
+        _term(attribution, question, term, named[:n]) for n, term in enumerate(named)
+    ]
+    if not attribution.terms:
         parts += [
-            _step(found, question, step) for step in _distinct(found.last) if step.named
+            _step(attribution, question, step)
+            for step in _distinct(attribution.last)
+            if step.named
         ]
     if not parts:
-        parts.append(_nothing(found, question))
-    parts += _rest(found, question)
-    parts += _idle(found, question, named)
+        parts.append(_nothing(attribution, question))
+    parts += _rest(attribution, question)
+    parts += _idle(attribution, question, named)
     return "; ".join(parts)
 
 
-def inestimable(found: Attribution) -> Iterator[str]:
+def inestimable(attribution: Attribution) -> Iterator[str]:
     """Effects that the combinations that could be run do not determine."""
     bundles: dict[Subset, None] = {}
-    for i, step in enumerate(found.alone):
+    for i, step in enumerate(attribution.alone):
         if step is None:
             yield f"patch {i + 1}, which is on or off in all of them"
         elif len(step.patches) > 1:
@@ -52,24 +56,24 @@ def inestimable(found: Attribution) -> Iterator[str]:
         yield f"which of patch {listed(bundle)} it is"
 
 
-def model(found: Attribution) -> str:
+def model(attribution: Attribution) -> str:
     """What the figures rest on."""
-    patches = len(found.shares)
+    patches = len(attribution.shares)
     if patches <= FULL:
         return "Every figure is a difference between combinations as they were measured"
     kind = "single effects and pairs" if patches <= PAIRS else "single effects"
-    if found.smoothed and found.misfit is not None:
+    if attribution.smoothed and attribution.misfit is not None:
         how = (
-            f" (p {found.misfit:.2g})"
-            if found.misfit >= MISFIT
+            f" (p {attribution.misfit:.2g})"
+            if attribution.misfit >= MISFIT
             else " by as much as matters"
         )
         return f"Figures are those of a model of {kind}, which the spare combinations do not contradict{how}"
-    if found.misfit is not None:
+    if attribution.misfit is not None:
         more = "Three or more patches" if patches <= PAIRS else "Patches"
         few = f"at most {FULL if patches <= PAIRS else PAIRS}"
         return (
-            f"{more} act together: a model of {kind} does not fit (p {found.misfit:.2g}), so every figure is a "
+            f"{more} act together: a model of {kind} does not fit (p {attribution.misfit:.2g}), so every figure is a "
             f"difference between combinations as they were measured; attribute {few} of them to see which"
         )
     return (
@@ -111,13 +115,17 @@ def place(step: Step, patches: int) -> str:
 
 
 def _term(
-    found: Attribution, question: Question, term: Term, before: list[Term]
+    attribution: Attribution, question: Question, term: Term, before: list[Term]
 ) -> str:
     """A named term; ``before``: those that the sentence has named already."""
     another = "another " if before else ""
     if term.fresh and term.over is not None:
-        return _on_top(found, question, term, another)
-    inside = [one for one in before if set(one.patches) < set(term.patches)]
+        return _on_top(attribution, question, term, another)
+    inside = [
+        term_before
+        for term_before in before
+        if set(term_before.patches) < set(term.patches)
+    ]
     together = term.together
     same = together.value * term.effect.value > 0 and (
         together.low > 0 or together.high < 0
@@ -126,25 +134,27 @@ def _term(
         return f"{group(term.patches)} {_sized(question, together, another)}"
     beyond = (
         "they do alone"
-        if all(len(one.patches) == 1 for one in inside)
+        if all(len(term_before.patches) == 1 for term_before in inside)
         else "fewer of them do"
     )
     return f"{group(term.patches)} {_sized(question, term.effect, another)} beyond what {beyond}"
 
 
-def _on_top(found: Attribution, question: Question, term: Term, another: str) -> str:
+def _on_top(
+    attribution: Attribution, question: Question, term: Term, another: str
+) -> str:
     several = len(term.fresh) > 1
     where = ""
     if term.over:
         where = f" on top of {listed(term.over)}{', without which it was not run' if term.needed else ''}"
-    if not term.over and not several and len(found.shares) > 1:
+    if not term.over and not several and len(attribution.shares) > 1:
         where = " by itself"
     apart = "; they are indistinguishable" if several else ""
     return f"{bundle(term.fresh)} {_sized(question, term.effect, another if several else '')}{where}{apart}"
 
 
-def _step(found: Attribution, question: Question, step: Step) -> str:
-    return f"{bundle(step.patches)} {_sized(question, step.effect)} {place(step, len(found.shares))}"
+def _step(attribution: Attribution, question: Question, step: Step) -> str:
+    return f"{bundle(step.patches)} {_sized(question, step.effect)} {place(step, len(attribution.shares))}"
 
 
 def _sized(question: Question, effect: Estimate, another: str = "") -> str:
@@ -158,33 +168,33 @@ def size(question: Question, value: float) -> str:
     return f"{100 * share:.{0 if share >= 0.05 else 1}f} %"
 
 
-def _nothing(found: Attribution, question: Question) -> str:
+def _nothing(attribution: Attribution, question: Question) -> str:
     apart = all(
         step is not None and len(step.patches) == 1 and not step.over
-        for step in found.alone
+        for step in attribution.alone
     )
     which = (
         "patch, alone or together," if apart else "patch or group of them that was run"
     )
     text = f"no effect of any {which} is both beyond doubt and as large as the margin"
-    if found.whole is not None and found.whole.low > 0:
-        return (
-            f"all patches together cost {size(question, found.whole.value)}, but {text}"
-        )
+    if attribution.whole is not None and attribution.whole.low > 0:
+        return f"all patches together cost {size(question, attribution.whole.value)}, but {text}"
     return text
 
 
-def _rest(found: Attribution, question: Question) -> Iterator[str]:
+def _rest(attribution: Attribution, question: Question) -> Iterator[str]:
     """What the named terms leave of the whole, where it matters."""
-    rest = found.rest
-    if rest is None or not any(term.named for term in found.terms):
+    rest = attribution.rest
+    if rest is None or not any(term.named for term in attribution.terms):
         return
     if abs(rest.value) >= question.rules.margin and (rest.low > 0 or rest.high < 0):
         verb = "a cost" if rest.value > 0 else "a gain"
         yield f"{verb} of another {size(question, rest.value)} remains, which is not certain for any patch or group"
 
 
-def _idle(found: Attribution, question: Question, named: list[Term]) -> Iterator[str]:
+def _idle(
+    attribution: Attribution, question: Question, named: list[Term]
+) -> Iterator[str]:
     """Patches in no named term: nothing that matters only where both their figures exclude it."""
     harmless, carried, open_, bundled = (
         list[int](),
@@ -193,8 +203,8 @@ def _idle(found: Attribution, question: Question, named: list[Term]) -> Iterator
         list[int](),
     )
     bound = 0.0
-    for patch in _unnamed(len(found.alone), named):
-        first, last = found.alone[patch], found.last[patch]
+    for patch in _unnamed(len(attribution.alone), named):
+        first, last = attribution.alone[patch], attribution.last[patch]
         if not (_is_single(first) and _is_single(last)):
             bundled.append(patch)
         elif max(_reach(first), _reach(last)) > question.rules.margin:

@@ -64,7 +64,9 @@ def own_folder(path: Path) -> Layout:
     given = options_of(plan)
     journal = Account(folder.events())
     trials = usable_trials(folder, journal)
-    changed = tuple(one for one in integrity(folder, journal) if one.severity == "hard")
+    changed = tuple(
+        finding for finding in integrity(folder, journal) if finding.severity == "hard"
+    )
     entries = []
     cells = [cell.name for cell in plan.experiment.cells]
     variants = [variant.name for variant in plan.experiment.variants]
@@ -139,11 +141,11 @@ def own_audit(path: Path) -> OwnAudit:
     facts = facts_of(read_plan(folder), environment)
     journal = Account(folder.events())
     trials = usable_trials(folder, journal)
-    found = audit_trials((trials[number] for number in sorted(trials)), facts)
+    findings = audit_trials((trials[number] for number in sorted(trials)), facts)
     changed = integrity(folder, journal)
-    judged = trials or any(one.severity == "hard" for one in changed)
+    judged = trials or any(finding.severity == "hard" for finding in changed)
     empty = () if judged else _without_trials(path, journal)
-    return OwnAudit(len(trials), (*changed, *found), system(environment), empty)
+    return OwnAudit(len(trials), (*changed, *findings), system(environment), empty)
 
 
 def _without_trials(path: Path, journal: Account) -> tuple[Refusal, ...]:

@@ -84,8 +84,8 @@ def plan_answer(
 
 def _of_disks(plan: Plan, surveys: Sequence[Survey]) -> Iterator[Finding]:
     """What is odd about the state of the disks that are written to as they are."""
-    for found in () if plan.experiment.prepare is not None else surveys:
-        yield from findings(found.disk, found.target.path)
+    for survey in () if plan.experiment.prepare is not None else surveys:
+        yield from findings(survey.disk, survey.target.path)
 
 
 def refusal_text(error: RefusedError | None) -> str:

@@ -64,14 +64,16 @@ def drifts(at: Searched, culprits: tuple[Culprit, ...]) -> bool:
 def _ranges(at: Searched, culprits: tuple[Culprit, ...]) -> list[tuple[int, int]]:
     """For every culprit the part of the line in which it is the only one; else the part that is searched now."""
     search = at.search
-    places = [search.line.items.index((*one.via, one.item)[0]) for one in culprits]
-    found = []
+    places = [
+        search.line.items.index((*culprit.via, culprit.item)[0]) for culprit in culprits
+    ]
+    ranges = []
     for place in places:
         before = max((p for p in places if p < place), default=0)
         after = min(
             (p - 1 for p in places if p > place), default=len(search.line.items) - 1
         )
-        found.append((before, after))
-    if not found and at.outcome is None and search.where[0] is search.line:
-        found.append(search.where[1:])
-    return found
+        ranges.append((before, after))
+    if not ranges and at.outcome is None and search.where[0] is search.line:
+        ranges.append(search.where[1:])
+    return ranges

@@ -97,7 +97,7 @@ class DiskAccount(msgspec.Struct, frozen=True):
     def before_window(self) -> int:
         """Bytes that rounds wrote before the last five."""
         return (
-            sum(one.written for one in self.rounds[: self.window.first])
+            sum(measured.written for measured in self.rounds[: self.window.first])
             if self.window
             else 0
         )
@@ -188,15 +188,15 @@ def _nothing(path: str, prepare: Prepare) -> DiskAccount:
 
 
 def _seen(rounds: Sequence[Round]) -> Iterator[RoundSeen]:
-    for number, one in enumerate(rounds, 1):
+    for number, measured in enumerate(rounds, 1):
         before = rounds[:number]
         rested = number > 1 and len(unbroken(before)) == 1
         yield RoundSeen(
             number,
-            one.started,
-            one.seconds,
-            one.iops,
-            one.written,
+            measured.started,
+            measured.seconds,
+            measured.iops,
+            measured.written,
             rested,
             window_of(before),
         )
@@ -256,15 +256,16 @@ def _departures(
     for cell in cells:
         for variant in experiment.variants:
             own = [
-                one
-                for one in trials
-                if (one.cell, one.variant) == (cell.name, variant.name)
+                trial
+                for trial in trials
+                if (trial.cell, trial.variant) == (cell.name, variant.name)
             ]
             own = sorted(
-                (one for one in own if not problem_of(one)), key=lambda one: one.number
+                (trial for trial in own if not problem_of(trial)),
+                key=lambda trial: trial.number,
             )
             for metric in rates:
-                window = departure([reader(metric.name)(one)[0] for one in own])
+                window = departure([reader(metric.name)(trial)[0] for trial in own])
                 if window is not None:
                     yield _departed(
                         f"{cell.name}, {variant.name}", metric.name, window, len(own)
@@ -273,10 +274,10 @@ def _departures(
 
 def _departed(place: str, metric: str, window: Window, trials: int) -> Finding:
     groups = f"five groups of its {plural(trials, 'trial')}, in the order in which they were made,"
-    said = (
+    text = (
         f"{metric} left the steady state: {groups} "
         f"range over {100 * window.range:.0f} % of their average ({100 * RANGE:.0f} % is steady), and their line "
         f"changes by {percent(window.slope, 0.05)} ({100 * SLOPE:.0f} % is steady)"
     )
     remedy = "prepare the disk with the workload that is measured: `iodelta prepare`, or [prepare] in the experiment"
-    return Finding("disk.left-steady", "warning", place, said, remedy)
+    return Finding("disk.left-steady", "warning", place, text, remedy)

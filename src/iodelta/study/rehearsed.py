@@ -33,7 +33,7 @@ class ScenarioPlanAnswer(msgspec.Struct, frozen=True):
 
 
 def rehearsed(
-    one: Scenario,
+    origin: Scenario,
     plan: PlanAnswer,
     missing: tuple[Need, ...],
     *,
@@ -43,5 +43,5 @@ def rehearsed(
     own: bool = False,
 ) -> ScenarioPlanAnswer:
     """The answer about a scenario; ``home`` is where it makes things on the machine, empty where it makes none."""
-    makes, space = (one.makes, one.space[full]) if home else ("", 0)
-    return ScenarioPlanAnswer(one.name, makes, space, free, home, missing, plan, own)
+    makes, space = (origin.makes, origin.space[full]) if home else ("", 0)
+    return ScenarioPlanAnswer(origin.name, makes, space, free, home, missing, plan, own)

@@ -148,9 +148,9 @@ class Reproduced(msgspec.Struct, frozen=True):
         """0 all that was shown there holds, 1 something does not, 3 something is open (or a single run, which decides
         nothing), 4 nothing in common."""
         held = [
-            one.found.held if one.scatter_known else None
-            for one in self.matched
-            if one.found.asked
+            match.found.held if match.scatter_known else None
+            for match in self.matched
+            if match.found.asked
         ]
         if not held:
             return 3 if self.matched else 4
@@ -161,7 +161,7 @@ class Reproduced(msgspec.Struct, frozen=True):
     @property
     def unanswered(self) -> tuple[Effect, ...]:
         """The changes shown there that nothing here answers."""
-        met = [one.there for one in self.matched]
+        met = [match.there for match in self.matched]
         return tuple(
             effect
             for effect in self.there.effects
@@ -218,26 +218,26 @@ def _effect(verdict: Verdict) -> Effect | None:
     ]
     if not logs or len(logs) < len(verdict.changes):
         return None
-    found = hodges_lehmann(logs, LEVEL)
+    estimate = hodges_lehmann(logs, LEVEL)
     if (
         verdict.two_speeds and verdict.typical is not None
     ):  # blocks were compared within a speed
-        found = _logarithm(
+        estimate = _logarithm(
             verdict.typical.value,
             verdict.typical.low,
             verdict.typical.high,
             LEVEL,
-            found.n,
+            estimate.n,
         )
-    bounded = math.isfinite(found.low)
+    bounded = math.isfinite(estimate.low)
     return Effect(
         verdict.cell,
         verdict.variant,
         verdict.metric.name,
-        math.expm1(found.value),
-        math.expm1(found.low) if bounded else None,
-        math.expm1(found.high) if bounded else None,
-        found.n,
+        math.expm1(estimate.value),
+        math.expm1(estimate.low) if bounded else None,
+        math.expm1(estimate.high) if bounded else None,
+        estimate.n,
         "blocks",
         verdict.total
         if verdict.total is not None and verdict.total.value > -1.0
@@ -279,31 +279,31 @@ def foreign_side(path: str) -> Side:
             place=path,
             remedy="name a bundle, a folder or results",
         )
-    found = compare([read_one(path)], [path])
+    comparison = compare([read_one(path)], [path])
     effects = []
-    for one in found.compared:
-        if one.change is None or one.change.value <= -1.0:
+    for row in comparison.compared:
+        if row.change is None or row.change.value <= -1.0:
             continue
-        bounds = (one.change.low, one.change.high)
+        bounds = (row.change.low, row.change.high)
         low, high = (
             bound if math.isfinite(bound) and bound > -1.0 else None for bound in bounds
         )
-        count = min(one.runs)
-        total = one.verdict.total if one.verdict is not None else None
+        count = min(row.runs)
+        total = row.verdict.total if row.verdict is not None else None
         effects.append(
             Effect(
-                one.cell,
-                one.variant,
-                one.metric,
-                one.change.value,
+                row.cell,
+                row.variant,
+                row.metric,
+                row.change.value,
                 low,
                 high,
                 count,
-                one.basis,
+                row.basis,
                 total,
             )
         )
-    return Side(Path(path).name, found.baseline, tuple(effects))
+    return Side(Path(path).name, comparison.baseline, tuple(effects))
 
 
 def origin_of(path: str) -> Origin | None:
@@ -352,12 +352,14 @@ def side_by_side(
 
 def _unless_withheld(there: Effect, here: Effect, margin: float) -> Reproduction:
     """The word; none of the same change where carry-over could have made it on a side: it would make it on both."""
-    found = reproduced(there.measured, here.measured, margin)
+    reproduction = reproduced(there.measured, here.measured, margin)
     why = there.withheld or here.withheld
-    if not why or found.held is not True:
-        return found
+    if not why or reproduction.held is not True:
+        return reproduction
     side = "there" if there.withheld else "here"
-    return msgspec.structs.replace(found, word="inconclusive", says=f"{side}, {why}")
+    return msgspec.structs.replace(
+        reproduction, word="inconclusive", says=f"{side}, {why}"
+    )
 
 
 def planned_blocks(there: Side, margin: float) -> int:
@@ -400,7 +402,7 @@ def _named(effect: Effect) -> str:
 
 def counted(matched: Iterable[Matched]) -> dict[str, int]:
     """Word -> how often, of what was shown there; the most frequent first."""
-    words = [one.word for one in matched if one.found.asked]
+    words = [match.word for match in matched if match.found.asked]
     return {
         word: words.count(word)
         for word in sorted(set(words), key=lambda word: -words.count(word))

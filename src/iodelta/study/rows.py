@@ -136,45 +136,47 @@ def number(quantity: Quantity | None) -> Number | None:
     return Number(quantity.value, quantity.low, quantity.high)
 
 
-def points(found: Latency | None) -> tuple[Point, ...]:
+def points(latency: Latency | None) -> tuple[Point, ...]:
     """The usual percentiles of a latency: interpolated where bins were kept, else as printed."""
     return (
         tuple(
             point
             for percent in POINTS
-            if (point := point_of(found, percent)) is not None
+            if (point := point_of(latency, percent)) is not None
         )
-        if found
+        if latency
         else ()
     )
 
 
-def point_of(found: Latency, percent: float) -> Point | None:
+def point_of(latency: Latency, percent: float) -> Point | None:
     """One percentile with the interval of its bin or its rounding."""
-    beyond = found.count * (100 - percent) / 100 if found.count else None
-    if found.histogram is not None and found.histogram.total:
-        value = found.histogram.quantile(percent / 100)
+    beyond = latency.count * (100 - percent) / 100 if latency.count else None
+    if latency.histogram is not None and latency.histogram.total:
+        value = latency.histogram.quantile(percent / 100)
         return Point(
             percent,
             value,
-            *_bin(found, percent),
-            beyond=found.histogram.total * (100 - percent) / 100,
+            *_bin(latency, percent),
+            beyond=latency.histogram.total * (100 - percent) / 100,
         )
     printed = next(
-        (value for p, value in found.percentiles.items() if abs(p - percent) < 1e-9),
+        (value for p, value in latency.percentiles.items() if abs(p - percent) < 1e-9),
         None,
     )
     if printed is None or printed.value != printed.value:
         return None
     value, high = printed.value, printed.high
     if (
-        printed.low <= found.max.high
+        printed.low <= latency.max.high
     ):  # of fio's last bin only the maximum is a bound; any centre may lie above it
-        value, high = min(value, found.max.high), min(high, found.max.high)
+        value, high = min(value, latency.max.high), min(high, latency.max.high)
     return Point(percent, value, printed.low, high, beyond) if high < math.inf else None
 
 
-def _bin(found: Latency, percent: float) -> tuple[float, float]:
-    assert found.histogram is not None
-    low, high = bin_edges(found.histogram.indexes[found.histogram.place(percent / 100)])
+def _bin(latency: Latency, percent: float) -> tuple[float, float]:
+    assert latency.histogram is not None
+    low, high = bin_edges(
+        latency.histogram.indexes[latency.histogram.place(percent / 100)]
+    )
     return float(low), float(high)

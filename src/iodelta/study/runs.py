@@ -60,7 +60,7 @@ def shown(
         )
     groups = dict.fromkeys(row.group for row in rows)
     place = place_of(groups)
-    found = (
+    findings = (
         *audit.findings(),
         *chain.from_iterable(run.findings for run in runs),
         *layout.findings,
@@ -68,7 +68,7 @@ def shown(
     return Shown(
         "iodelta.show/1",
         tuple(sorted(rows, key=lambda row: place(row.group))),
-        found,
+        findings,
         layout.refusals,
         len(runs),
         len({run.place.file for run in runs}),
@@ -80,14 +80,14 @@ def shown(
 
 def _rules(audit: Audit) -> dict[int, tuple[tuple[str, str], ...]]:
     """The findings of each run: (rule, severity). One about very many runs at once is not pinned on each."""
-    found: dict[int, list[tuple[str, str]]] = {}
+    rules: dict[int, list[tuple[str, str]]] = {}
     for hit in audit.hits:
         for index in hit.runs:
-            found.setdefault(index, []).append((hit.finding.rule, hit.finding.severity))
+            rules.setdefault(index, []).append((hit.finding.rule, hit.finding.severity))
     for index, run in enumerate(audit.runs):
         for finding in run.findings:
-            found.setdefault(index, []).append((finding.rule, finding.severity))
-    return {index: tuple(dict.fromkeys(own)) for index, own in found.items()}
+            rules.setdefault(index, []).append((finding.rule, finding.severity))
+    return {index: tuple(dict.fromkeys(own)) for index, own in rules.items()}
 
 
 def _names(entries: Sequence[Entry]) -> list[str]:
@@ -100,25 +100,25 @@ def _names(entries: Sequence[Entry]) -> list[str]:
         if len(files) < 2000
         else set(files)
     )
-    found = []
+    titles = []
     for entry in entries:
         run, file = entry.run, entry.run.place.file
         short = file.removeprefix(common)
         if run.format == "table":
-            found.append(variant(run) or f"line {run.place.line}")
+            titles.append(variant(run) or f"line {run.place.line}")
         elif run.measured:
-            found.append(f"{entry.variant} {short}")
+            titles.append(f"{entry.variant} {short}")
         elif len(set(files)) == 1:
-            found.append(run.jobname or run.host or short)
+            titles.append(run.jobname or run.host or short)
         else:
-            found.append(
+            titles.append(
                 " ".join(
                     part
                     for part in (short, run.jobname if file in several else "")
                     if part
                 )
             )
-    return found
+    return titles
 
 
 def shared_folder(files: Iterable[str]) -> str:
@@ -166,20 +166,24 @@ def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:
     return rows or [base]
 
 
-def _of_command(found: Quantity) -> OfCommand:
-    return OfCommand(found.value, found.low, found.high, found.unit)
+def _of_command(value: Quantity) -> OfCommand:
+    return OfCommand(value.value, value.low, value.high, value.unit)
 
 
 def _row(base: Row, direction: Direction) -> Row:
-    found = latency(direction)
+    latency_here = latency(direction)
     return msgspec.structs.replace(
         base,
         kind=direction.kind,
         iops=number(direction.iops),
         bandwidth=number(direction.bandwidth),
-        mean=number(found.mean) if found else None,
+        mean=number(latency_here.mean) if latency_here else None,
         points=points(_pointed(direction)),
-        latency="" if found is None else "lat" if found is direction.lat else "clat",
+        latency=""
+        if latency_here is None
+        else "lat"
+        if latency_here is direction.lat
+        else "clat",
         short=direction.short,
         dropped=direction.dropped,
     )
@@ -231,23 +235,23 @@ def _medians(
     entries: Sequence[Entry], rules: dict[int, tuple[tuple[str, str], ...]]
 ) -> list[Row]:
     """One row per direction, variant and cell."""
-    found: dict[tuple[str, str, str, str], list[Row]] = {}
+    groups: dict[tuple[str, str, str, str], list[Row]] = {}
     for index, entry in enumerate(entries):
         group = _group_of(entry)
         for row in _rows(entry.run, "", rules.get(index, ())):
-            found.setdefault((entry.cell, group, entry.variant, row.kind), []).append(
+            groups.setdefault((entry.cell, group, entry.variant, row.kind), []).append(
                 row
             )
-    return [_median(group, name, own) for (_, group, name, _), own in found.items()]
+    return [_median(group, name, own) for (_, group, name, _), own in groups.items()]
 
 
 def _group_of(entry: Entry) -> str:
     """The cell, then what else its runs have in common. What both say is said once."""
-    said = run_name(entry.run) or entry.run.jobname
+    title = run_name(entry.run) or entry.run.jobname
     cell, rest = entry.cell, group_of(entry.run)
-    words = iter(said.split())
-    if cell.startswith(said) or cell.endswith(f" {said}"):
-        rest = rest.removeprefix(said).lstrip(", ")
+    words = iter(title.split())
+    if cell.startswith(title) or cell.endswith(f" {title}"):
+        rest = rest.removeprefix(title).lstrip(", ")
     elif all(word in words for word in cell.split()):
         cell = ""
     return ", ".join(part for part in (cell, entry.condition, rest) if part)
@@ -295,10 +299,10 @@ def _middle_points(rows: Sequence[Row]) -> Iterator[Point]:
 
 def _middle_measured(rows: Sequence[Row]) -> dict[str, OfCommand]:
     """The median of each number of a command, over the runs that have it."""
-    found: dict[str, list[OfCommand]] = {}
-    for name, one in chain.from_iterable(row.measured.items() for row in rows):
-        found.setdefault(name, []).append(one)
-    return {name: OfCommand(*_ends(own), own[0].unit) for name, own in found.items()}
+    values: dict[str, list[OfCommand]] = {}
+    for name, value in chain.from_iterable(row.measured.items() for row in rows):
+        values.setdefault(name, []).append(value)
+    return {name: OfCommand(*_ends(own), own[0].unit) for name, own in values.items()}
 
 
 def _median_of(values: Iterable[float]) -> float:
@@ -308,7 +312,7 @@ def _median_of(values: Iterable[float]) -> float:
 
 
 def _middle(numbers: Iterable[Number | None]) -> Number | None:
-    own = [one for one in numbers if one is not None]
+    own = [value for value in numbers if value is not None]
     if not own:
         return None
     return Number(*_ends(own))

@@ -129,10 +129,10 @@ def _skipped(at: Searched) -> tuple[Skipped, ...]:
 
 def _stalled(at: Searched, places: Mapping[str, int]) -> tuple[Stalled, ...]:
     store = at.search.store
-    found = sorted(store.stalled().items(), key=lambda one: places.get(one[0], -1))
+    stalls = sorted(store.stalled().items(), key=lambda entry: places.get(entry[0], -1))
     return tuple(
         Stalled(item, at.kind.title(item), len(store.of(item)), times)
-        for item, times in found
+        for item, times in stalls
     )
 
 
@@ -144,8 +144,8 @@ def _left(at: Searched, question: Question) -> Left | None:
     between = tuple((title(first), title(last)) for first, last in found.rises)
     rest = 4 * max((rules.rest, *rules.further)[-1], 1.0) if at.search.used_up else 0.0
     whole, left = (
-        changed(question, one.size, one.low, one.high)
-        for one in (found.whole, found.left)
+        changed(question, part.size, part.low, part.high)
+        for part in (found.whole, found.left)
     )
     return Left(whole, left, between, rest, found.possible)
 
@@ -216,13 +216,13 @@ def _levels(
     at: Searched, question: Question, answers: list[Answered], places: dict[str, int]
 ) -> tuple[Level, ...]:
     taken_out = _taken_out(at.search.culprits)
-    found = []
+    levels = []
     for item, values in values_by_item(answers).items():
         if item in taken_out:
             continue
         change = _against_good(item, at, question)
         median = float(np.median(values))
-        found.append(
+        levels.append(
             Level(
                 item,
                 at.kind.title(item),
@@ -232,7 +232,7 @@ def _levels(
                 change,
             )
         )
-    return tuple(sorted(found, key=lambda level: level.place))
+    return tuple(sorted(levels, key=lambda level: level.place))
 
 
 def _against_good(item: str, at: Searched, question: Question) -> Changed | None:

@@ -68,7 +68,7 @@ def stays(trials: Sequence[Trial], kind: Kind) -> list[Stay]:
         means.setdefault((trial.cell, trial.variant), []).append(
             fmean(_seconds(trial, kind))
         )
-    levels = {arm: median(found) for arm, found in means.items()}
+    levels = {arm: median(trial_means) for arm, trial_means in means.items()}
     first = min((trial.started for trial in trials), default=0.0)
     return [
         _stay(trial, _seconds(trial, kind), levels[trial.cell, trial.variant], first)
@@ -102,7 +102,7 @@ def loads(trials: Sequence[Trial]) -> list[Span]:
     """When background loads ran during trials; trials that follow each other under one load are one span."""
     own = sorted(trials, key=lambda trial: trial.started)
     first = own[0].started if own else 0.0
-    found: list[Span] = []
+    spans: list[Span] = []
     before = None
     for trial in own:
         what = (
@@ -113,11 +113,11 @@ def loads(trials: Sequence[Trial]) -> list[Span]:
         if what is not None:
             end = trial.started + trial.seconds - first
             joined = what == before
-            found[len(found) - joined :] = [
-                Span(found[-1].start if joined else trial.started - first, end, what)
+            spans[len(spans) - joined :] = [
+                Span(spans[-1].start if joined else trial.started - first, end, what)
             ]
         before = what
-    return found
+    return spans
 
 
 def course(trials: Iterable[Trial], kind: Kind) -> Iterator[Second]:
@@ -132,5 +132,5 @@ def course(trials: Iterable[Trial], kind: Kind) -> Iterator[Second]:
 
 
 def _seconds(trial: Trial, kind: Kind) -> Sequence[float]:
-    found = trial.series.get(f"{kind}.iops", ())
-    return found if all(map(math.isfinite, found)) else ()
+    rates = trial.series.get(f"{kind}.iops", ())
+    return rates if all(map(math.isfinite, rates)) else ()

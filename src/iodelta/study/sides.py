@@ -51,13 +51,13 @@ class Side(msgspec.Struct, frozen=True):
     def cells(self) -> dict[str, list[Entry]]:
         """The runs of each cell; where a side holds several variants, they are cells of their own."""
         several = len({entry.variant for entry in self.entries}) > 1
-        found: dict[str, list[Entry]] = {}
+        entries: dict[str, list[Entry]] = {}
         for entry in self.entries:
             parts = (entry.cell, entry.condition, entry.variant if several else "")
-            found.setdefault(", ".join(part for part in parts if part), []).append(
+            entries.setdefault(", ".join(part for part in parts if part), []).append(
                 entry
             )
-        return found
+        return entries
 
 
 def sides_of(
@@ -162,12 +162,12 @@ def _matching_cells(sides: Sequence[Sequence[Entry]]) -> set[str]:
 
 def _variants(entries: Iterable[Entry]) -> dict[str, set[str]]:
     """The variants of each cell that has several, other than numbers of replicates."""
-    found: dict[str, set[str]] = {}
+    variants: dict[str, set[str]] = {}
     for entry in entries:
-        found.setdefault(entry.cell, set()).add(entry.variant)
+        variants.setdefault(entry.cell, set()).add(entry.variant)
     return {
         cell: names
-        for cell, names in found.items()
+        for cell, names in variants.items()
         if len(names) > 1 and not all(map(is_number, names))
     }
 
@@ -187,15 +187,15 @@ def shared_cells(
 ) -> tuple[dict[str, tuple[list[Entry], list[Entry]]], tuple[str, ...]]:
     """The cells of both sides, and the names of those of one side only. Where each side has one cell and they are not
     called the same, they are compared all the same: the differences say what is wrong with that."""
-    one, other = baseline.cells(), variant.cells()
-    shared = {name: (one[name], other[name]) for name in one if name in other}
-    if not shared and len(one) == len(other) == 1:
-        (first, a), (second, b) = *one.items(), *other.items()
+    old, other = baseline.cells(), variant.cells()
+    shared = {name: (old[name], other[name]) for name in old if name in other}
+    if not shared and len(old) == len(other) == 1:
+        (first, a), (second, b) = *old.items(), *other.items()
         return {f"{first} against {second}": (a, b)}, ()
-    left = [f"{name} ({baseline.name})" for name in one if name not in other]
+    left = [f"{name} ({baseline.name})" for name in old if name not in other]
     return shared, (
         *left,
-        *(f"{name} ({variant.name})" for name in other if name not in one),
+        *(f"{name} ({variant.name})" for name in other if name not in old),
     )
 
 
@@ -203,21 +203,21 @@ def differences(
     pairs: Iterable[tuple[Sequence[Entry], Sequence[Entry]]],
 ) -> tuple[Differing, ...]:
     """What else differs between the sides, over all cells compared."""
-    found: dict[tuple[str, str, str], None] = {}
+    pairs_apart: dict[tuple[str, str, str], None] = {}
     ends_of_one: list[float] = []
     ends_of_other: list[float] = []
-    for one, other in pairs:
+    for old, other in pairs:
         a, b = (
-            [_facts(entry.run) for entry in one],
+            [_facts(entry.run) for entry in old],
             [_facts(entry.run) for entry in other],
         )
         for what in dict.fromkeys(chain.from_iterable((*a, *b))):
             before, after = _values(a, what), _values(b, what)
             if before != after:
-                found[what, ", ".join(before), ", ".join(after)] = None
-        ends_of_one += _ends(one)
+                pairs_apart[what, ", ".join(before), ", ".join(after)] = None
+        ends_of_one += _ends(old)
         ends_of_other += _ends(other)
-    given = [_differing(what, before, after) for what, before, after in found]
+    given = [_differing(what, before, after) for what, before, after in pairs_apart]
     return tuple(
         sorted(
             (*given, *_apart(ends_of_one, ends_of_other)),
@@ -232,9 +232,9 @@ def _ends(side: Sequence[Entry]) -> list[float]:
     return [run.ended for run in runs if run.ended is not None and not run.local_time]
 
 
-def _differing(what: str, one: str, other: str) -> Differing:
+def _differing(what: str, old: str, other: str) -> Differing:
     group, why, likely = option_of(what, grave=what in GRAVE)
-    return Differing(what, one, other, group, why, likely)
+    return Differing(what, old, other, group, why, likely)
 
 
 def _values(facts: Sequence[Mapping[str, str]], what: str) -> tuple[str, ...]:
@@ -268,14 +268,14 @@ def _facts(run: Run) -> dict[str, str]:
     } | facts
 
 
-def _apart(one: Sequence[float], other: Sequence[float]) -> tuple[Differing, ...]:
+def _apart(old: Sequence[float], other: Sequence[float]) -> tuple[Differing, ...]:
     """The time between the sides, when one was run well before the other."""
-    if not one or not other:
+    if not old or not other:
         return ()
-    gap = max(min(other) - max(one), min(one) - max(other))
+    gap = max(min(other) - max(old), min(old) - max(other))
     if gap < APART:
         return ()
-    return (_differing("run at (UTC)", _span(one), _span(other)),)
+    return (_differing("run at (UTC)", _span(old), _span(other)),)
 
 
 def _span(times: Sequence[float]) -> str:

@@ -100,10 +100,10 @@ def _count(number: str, names: str) -> str:
 
 
 def _section(environment: Environment, name: str) -> dict[str, str]:
-    found = environment.get(name, {})
+    texts = environment.get(name, {})
     return (
-        {key: str(text) for key, text in found.items()}
-        if isinstance(found, dict)
+        {key: str(text) for key, text in texts.items()}
+        if isinstance(texts, dict)
         else {}
     )
 

@@ -244,16 +244,16 @@ def _grouped(
         yield name, list(group)
 
 
-def _tracks(found: Sequence[tuple[_Log, Line]], several: bool) -> list[Track]:
+def _tracks(lines: Sequence[tuple[_Log, Line]], several: bool) -> list[Track]:
     """Lines of one side stand as the clock says where all logs have one and overlap; else each begins at 0."""
-    begun = [line.started for _, line in found if line.started is not None]
+    begun = [line.started for _, line in lines if line.started is not None]
     ends = [
-        line.started + _seconds(line) for _, line in found if line.started is not None
+        line.started + _seconds(line) for _, line in lines if line.started is not None
     ]
-    clock = not several and len(begun) == len(found) > 1 and max(begun) < min(ends)
+    clock = not several and len(begun) == len(lines) > 1 and max(begun) < min(ends)
     first = min(begun, default=0.0)
     tracks = []
-    for log, line in found:
+    for log, line in lines:
         name = f"{log.side}: {log.name}" if several else log.name
         tracks.append(
             Track(

@@ -79,10 +79,10 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
 
     def panels(self) -> dict[str, tuple[Place, ...]]:
         """The cells of each panel, in order."""
-        found: dict[str, list[Place]] = {}
+        places: dict[str, list[Place]] = {}
         for place in self.places:
-            found.setdefault(place.panel, []).append(place)
-        return {panel: tuple(own) for panel, own in found.items()}
+            places.setdefault(place.panel, []).append(place)
+        return {panel: tuple(own) for panel, own in places.items()}
 
     def of(self, kind: Kind, metric: str) -> dict[tuple[str, str], Value]:
         """The values of one metric by cell and variant."""
@@ -103,16 +103,16 @@ Sample = tuple[str, str, Sequence[Direction]]
 
 def of_samples(places: Iterable[Place], samples: Iterable[Sample]) -> Values:
     """Runs put together by cell and variant."""
-    found: dict[tuple[str, str, Kind, str], list[float]] = {}
+    samples_of: dict[tuple[str, str, Kind, str], list[float]] = {}
     variants: dict[str, None] = {}
     for cell, variant, directions in samples:
         variants[variant] = None
         for direction in directions:
             for metric, number in numbers(direction):
-                found.setdefault((cell, variant, direction.kind, metric), []).append(
-                    number
-                )
-    values = tuple(_value(*key, numbers=own) for key, own in found.items())
+                samples_of.setdefault(
+                    (cell, variant, direction.kind, metric), []
+                ).append(number)
+    values = tuple(_value(*key, numbers=own) for key, own in samples_of.items())
     held = {value.cell for value in values}
     return Values(
         variants=tuple(variants),
@@ -215,7 +215,7 @@ _FACTORS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 def entry_places(cells: Iterable[tuple[str, Entry]]) -> list[Place]:
     """The places of foreign runs' cells, each given with one of its runs."""
-    found = []
+    places = []
     for cell, entry in cells:
         work = msgspec.structs.replace(entry.run.workload, iodepth=None, numjobs=None)
         name = run_name(msgspec.structs.replace(entry.run, workload=work))
@@ -224,14 +224,14 @@ def entry_places(cells: Iterable[tuple[str, Entry]]) -> list[Place]:
             entry.run.workload.iodepth,
             entry.run.workload.numjobs or entry.run.jobs,
         )
-        found.append(Place(cell=cell, panel=panel, depth=depth, jobs=jobs))
-    return _told_apart(found)
+        places.append(Place(cell=cell, panel=panel, depth=depth, jobs=jobs))
+    return _told_apart(places)
 
 
 def cell_places(experiment: Experiment) -> list[Place]:
     """The places of an experiment's cells."""
     several = len({cell.condition for cell in experiment.cells}) > 1
-    found = []
+    places = []
     for cell in experiment.cells:
         kind, size = kind_and_size(cell.options, experiment.variants)
         name = workload_name(Workload(rw=kind, bs=_bytes(size)), sizes=size)
@@ -241,8 +241,8 @@ def cell_places(experiment: Experiment) -> list[Place]:
         depth, jobs = (
             _count(experiment, cell, option) for option in ("iodepth", "numjobs")
         )
-        found.append(Place(cell=cell.name, panel=panel, depth=depth, jobs=jobs))
-    return _told_apart(found)
+        places.append(Place(cell=cell.name, panel=panel, depth=depth, jobs=jobs))
+    return _told_apart(places)
 
 
 def _count(experiment: Experiment, cell: Cell, option: str) -> int | None:
@@ -328,11 +328,11 @@ def of_entries(entries: Sequence[tuple[str, str, Entry]]) -> Values:
     first = {cell: (cell, entry) for cell, _, entry in reversed(entries)}
     seen = dict.fromkeys(cell for cell, _, _ in entries)
     places = entry_places(first[cell] for cell in seen)
-    found = of_samples(
+    values = of_samples(
         places,
         ((cell, variant, entry.run.directions) for cell, variant, entry in entries),
     )
-    return msgspec.structs.replace(found, cpu=tuple(_cpu(entries)))
+    return msgspec.structs.replace(values, cpu=tuple(_cpu(entries)))
 
 
 def _cpu(entries: Sequence[tuple[str, str, Entry]]) -> Iterator[Value]:
@@ -352,7 +352,7 @@ def of_trials(
 ) -> Values:
     """An experiment's trials that count."""
     samples = ((trial.cell, trial.variant, trial.directions) for trial in trials)
-    found = of_samples(cell_places(experiment), samples)
+    values = of_samples(cell_places(experiment), samples)
     return msgspec.structs.replace(
-        found, variants=tuple(name for name in variants if name in found.variants)
+        values, variants=tuple(name for name in variants if name in values.variants)
     )

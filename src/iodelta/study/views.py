@@ -86,11 +86,13 @@ def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
             by_cell.items(), plan.rules.metrics, others
         )
     }
-    rated = [one for one in series.values() if one.metric in rates and _measured(one)]
+    rated = [
+        pairs for pairs in series.values() if pairs.metric in rates and _measured(pairs)
+    ]
     shown = list(by_cell.items())[: SHIFTS // max(1, len(others))]
     arms = (experiment.baseline, *others)
     return Views(
-        spread=tuple(judge_spread(one, plan.rules) for one in rated),
+        spread=tuple(judge_spread(pairs, plan.rules) for pairs in rated),
         recommendation=_recommendation(plan, judgement, series, rates, others),
         together=_together(plan, judgement, series),
         knees=tuple(_knees(plan, trials, rates, others)),
@@ -125,9 +127,9 @@ def _modes(
     for cell, own in shown:
         logged = set(chain.from_iterable(map(_logged, own)))
         for kind, other in product(sorted(logged), others):
-            found = mode_change(own, kind, baseline, other, cell=cell)
-            if found.before.bimodal or found.after.bimodal:
-                yield found
+            change = mode_change(own, kind, baseline, other, cell=cell)
+            if change.before.bimodal or change.after.bimodal:
+                yield change
 
 
 def _logged(trial: Trial) -> list[Kind]:
@@ -136,8 +138,8 @@ def _logged(trial: Trial) -> list[Kind]:
     return [kind for kind in kinds if trial.series.get(f"{kind}.iops")]
 
 
-def _measured(one: Series) -> bool:
-    return any(math.isfinite(value) for value in one.baseline_values)
+def _measured(pairs: Series) -> bool:
+    return any(math.isfinite(value) for value in pairs.baseline_values)
 
 
 def _recommendation(
@@ -171,13 +173,13 @@ def _recommendation(
 def _forbidden(judgement: Judgement) -> list[Finding]:
     """An order trend anywhere, or a placebo that was called a change: then no winner is named."""
     every = chain.from_iterable(v.findings for v in judgement.verdicts)
-    found = [
+    findings = [
         finding for finding in every if finding.rule.startswith("verdict.order-trend")
     ]
     for verdict in judgement.verdicts:
         if verdict.variant == PLACEBO and verdict.word in ("regression", "improvement"):
             what = f"the placebo, the baseline under another name, was called {verdict.word} in {verdict.cell}"
-            found.append(
+            findings.append(
                 Finding(
                     "report.placebo",
                     "hard",
@@ -186,13 +188,13 @@ def _forbidden(judgement: Judgement) -> list[Finding]:
                     "find what differs between equal trials",
                 )
             )
-    return found
+    return findings
 
 
 def _together(
     plan: Plan, judgement: Judgement, series: Mapping[tuple[str, str, str], Series]
 ) -> tuple[tuple[str, str, Together], ...]:
-    found = []
+    judged = []
     changed = {
         (v.cell, v.variant, v.metric.name)
         for v in judgement.verdicts
@@ -208,26 +210,26 @@ def _together(
                     plan.rules,
                 )
                 if isinstance(account, Together):
-                    found.append((cell, variant, account))
-    return tuple(found)
+                    judged.append((cell, variant, account))
+    return tuple(judged)
 
 
 def _knees(
     plan: Plan, trials: Sequence[Trial], rates: Sequence[Metric], others: Sequence[str]
 ) -> list[KneeMove]:
-    found = []
+    moves = []
     for depths in sweeps(plan.experiment):
         own = [trial for trial in trials if trial.cell in depths]
         for rate in rates:
             for other in others:
                 if other != PLACEBO:
                     baseline = plan.experiment.baseline
-                    found.append(
+                    moves.append(
                         knee_move(
                             own, depths, rate, baseline, other, seed=plan.rules.seed
                         )
                     )
-    return found
+    return moves
 
 
 def sweeps(experiment: Experiment) -> list[dict[str, int]]:

@@ -54,12 +54,12 @@ def fetch_source(
         remedy=network,
         on_line=on_line,
     )
-    found = sorted(
+    descriptions = sorted(
         place.glob(f"{package}_*.dsc"), key=lambda path: path.stat().st_mtime
     )
-    if not found:
+    if not descriptions:
         raise MeasureError(f"apt-get fetched no source of {package}", place=str(log))
-    return found[-1]
+    return descriptions[-1]
 
 
 def unpack_source(dsc: Path, place: Path, log: Path) -> Path:
@@ -73,16 +73,16 @@ def unpack_source(dsc: Path, place: Path, log: Path) -> Path:
 
 def source_version(dsc: Path) -> str:
     """The version that a ``.dsc`` is of. Raises MeasureError."""
-    found = re.search(
+    match = re.search(
         r"^Version: ([A-Za-z0-9.+~:-]+)$",
         dsc.read_text(encoding="utf-8", errors="replace"),
         re.MULTILINE,
     )
-    if found is None:
+    if match is None:
         raise MeasureError(
             "says no version", place=str(dsc), remedy="remove it, and try again"
         )
-    return found[1]
+    return match[1]
 
 
 def _options(own: Path) -> list[str]:

@@ -57,22 +57,24 @@ class _Record(msgspec.Struct, frozen=True):
 
 def built_fio() -> BuiltFio | None:
     """The newest build in the cache whose files are as they were made; None when there is none."""
-    found = []
+    builds = []
     for record in cache("fio").glob(f"[!.]*/{_RECORD}"):
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            told = from_json(record.read_bytes(), _Record)
+            record_read = from_json(record.read_bytes(), _Record)
             if all(
-                told.sha256.get(name) == _sha256(record.parent / name)
+                record_read.sha256.get(name) == _sha256(record.parent / name)
                 for name in PROGRAMS
             ):
                 place = record.parent
-                found.append(
+                builds.append(
                     (
-                        told.made,
-                        BuiltFio(place / "fio", place / "io_uring", told.version),
+                        record_read.made,
+                        BuiltFio(
+                            place / "fio", place / "io_uring", record_read.version
+                        ),
                     )
                 )
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+    return max(builds, key=lambda pair: pair[0])[1] if builds else None
 
 
 def build_fio(
@@ -137,8 +139,8 @@ def _build(
         "--disable-rdma",
         "--disable-http",
     ]
-    said = step(static, tree, log, remedy=f"see {log}")
-    if not re.search(r"^Linux AIO support\s+yes", said, re.MULTILINE):
+    output = step(static, tree, log, remedy=f"see {log}")
+    if not re.search(r"^Linux AIO support\s+yes", output, re.MULTILINE):
         raise MeasureError(
             "fio's configure finds no libaio",
             place=str(log),
@@ -146,8 +148,8 @@ def _build(
         )
     _make(tree, log, on_step)
     on_step("verifying", None)
-    found = _verified(tree, log)
-    return _kept(place, making, tree, version or found)
+    version_built = _verified(tree, log)
+    return _kept(place, making, tree, version or version_built)
 
 
 def _make(tree: Path, log: Path, on_step: Callable[[str, float | None], None]) -> None:

@@ -27,7 +27,7 @@ def step(
 
     Raises MeasureError, with the last lines and ``remedy``, for a command that is missing or fails.
     """
-    said: list[str] = []
+    output: list[str] = []
     tail: deque[str] = deque(maxlen=TAIL)
     environment = {**os.environ, "LC_ALL": "C"}
     with log.open("a", encoding="utf-8", buffering=1) as kept:
@@ -55,7 +55,7 @@ def step(
             try:
                 for line in process.stdout or ():
                     kept.write(line)
-                    said.append(line)
+                    output.append(line)
                     tail.append(line.rstrip())
                     on_line(line.rstrip())
             except BaseException:
@@ -69,4 +69,4 @@ def step(
             place=str(log),
             remedy=remedy,
         )
-    return "".join(said)
+    return "".join(output)

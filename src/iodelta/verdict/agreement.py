@@ -98,9 +98,12 @@ def joint(changes: Sequence[HostChange], margin: float, *, level: float) -> Join
     """
     if len(changes) < FEWEST:
         return Joint("inconclusive", None, None)
-    values, errors = [one.value for one in changes], [one.error for one in changes]
+    values, errors = (
+        [change.value for change in changes],
+        [change.error for change in changes],
+    )
     together = agree(values, errors, level)
-    pair = differ(values, errors, [one.spare for one in changes], margin, level)
+    pair = differ(values, errors, [change.spare for change in changes], margin, level)
     apart = (changes[pair[0]].host, changes[pair[1]].host) if pair else None
     return Joint(_word(together, margin, differs=pair is not None), together, apart)
 
@@ -121,11 +124,11 @@ def agreed(
     Opposite directions are a contradiction, and claim nothing. "Equivalent" also needs trials enough on every host to
     exclude rare stalls, which neither estimand shows.
     """
-    found = Agreed(typical, "typical") if total is None else _of_both(typical, total)
-    if found.word == "equivalent everywhere" and not stalls_excluded:
+    word = Agreed(typical, "typical") if total is None else _of_both(typical, total)
+    if word.word == "equivalent everywhere" and not stalls_excluded:
         says = "inside the margin, but the trials of a host do not exclude rare stalls yet: it needs more blocks"
-        return Agreed("inconclusive", found.basis, says)
-    return found
+        return Agreed("inconclusive", word.basis, says)
+    return word
 
 
 def _of_both(typical: JointWord, total: JointWord) -> Agreed:

@@ -190,7 +190,7 @@ def _tested(
             return Tested(d, None, units[0].coins[:blocks], independent, rules.seed)
         d[row] -= machine.added
     arms = [unit.arms(blocks) for unit in units]
-    columns = zip(*(one.columns for one in arms), strict=True)
+    columns = zip(*(arm.columns for arm in arms), strict=True)
     totals = type(arms[0])(*map(np.concatenate, columns))
     resolution = np.array([unit.resolution for unit in units])
     return Tested(
@@ -248,7 +248,7 @@ def _take(
         unit, trace, look, blocks, each, rules
     ):
         few = True
-        word, alone = (_unless_equivalent(found) for found in (word, alone))
+        word, alone = (_unless_equivalent(candidate) for candidate in (word, alone))
     trace.few_trials = few
     merged = look in trace.merged
     trace.critical[look] = seen.critical_for(basis, claimed, merged=merged)

@@ -79,8 +79,8 @@ def _histograms(
     block: Block, variants: Sequence[str], kind: Kind, family: str
 ) -> list[Histogram]:
     """The histogram of each variant that has one in a block."""
-    found = (_histogram(block.get(name, ()), kind, family) for name in variants)
-    return [one for one in found if one is not None]
+    histograms = (_histogram(block.get(name, ()), kind, family) for name in variants)
+    return [histogram for histogram in histograms if histogram is not None]
 
 
 def _histogram(runs: Sequence[Trial], kind: Kind, family: str) -> Histogram | None:
@@ -123,7 +123,9 @@ def knee_move(
     own = [trial for trial in trials if trial.cell in depths]
     cells = sorted(depths, key=lambda cell: depths[cell])
     series = [series_of(own, metric, baseline, variant, cell=cell) for cell in cells]
-    shared = set.intersection(*(set(one.blocks) for one in series)) if series else set()
+    shared = (
+        set.intersection(*(set(pairs.blocks) for pairs in series)) if series else set()
+    )
     if not shared:
         return KneeMove(
             metric, baseline, variant, None, None, None, (_no_sweep(place),)
@@ -135,8 +137,10 @@ def knee_move(
         for arm, name in ((before, baseline), (after, variant))
     ]
     shift = knee_shift(sweep, before, after, level=level, seed=seed, place=place)
-    found = [*knees, shift]
-    refused = tuple(dict.fromkeys(one for one in found if isinstance(one, Finding)))
+    refusals = [*knees, shift]
+    refused = tuple(
+        dict.fromkeys(refusal for refusal in refusals if isinstance(refusal, Finding))
+    )
     return KneeMove(
         metric,
         baseline,
@@ -154,21 +158,23 @@ def told_apart(iops: Series, latency: Series, rules: Rules) -> Together | Findin
 
     Both series are of the same cell and variants; only blocks complete for both count.
     """
-    one, other = units_of(iops, rules), units_of(latency, rules)
-    for units in (one, other):
+    rates, other = units_of(iops, rules), units_of(latency, rules)
+    for units in (rates, other):
         # A ratio that never varies is judged by nobody, but here it is what a constant depth looks like.
         if units.refusal is not None and units.refusal.rule != "verdict.constant":
             return units.refusal
-    shared = [number for number in one.numbers if number in set(other.numbers)]
+    shared = [number for number in rates.numbers if number in set(other.numbers)]
     if not shared:
         return Finding(
             "little.no-blocks",
             "warning",
-            one.place,
+            rates.place,
             "no block holds both IOPS and latency of both variants",
             "keep total latency in the results",
         )
-    columns = [units.d[np.isin(units.numbers, list(shared))] for units in (one, other)]
+    columns = [
+        units.d[np.isin(units.numbers, list(shared))] for units in (rates, other)
+    ]
     return together(
         columns[0], columns[1], margin=rules.margin, level=1.0 - rules.alpha
     )
@@ -177,11 +183,11 @@ def told_apart(iops: Series, latency: Series, rules: Rules) -> Together | Findin
 def _sweep(series: Sequence[Series], shared: set[int], *, old: bool) -> Floats:
     """Values of one variant, shape (blocks, depths), blocks in rising order."""
     columns = []
-    for one in series:
+    for arms in series:
         values = dict(
             zip(
-                one.blocks,
-                one.baseline_values if old else one.variant_values,
+                arms.blocks,
+                arms.baseline_values if old else arms.variant_values,
                 strict=True,
             )
         )

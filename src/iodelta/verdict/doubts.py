@@ -35,15 +35,15 @@ def doubts_of(
 ) -> tuple[list[Finding], bool]:
     """All of them, and whether one forbids a word."""
     first = np.array(unit.baseline_first[:used], dtype=bool)
-    found = _order_fixed(unit, used, first) or _place(unit, used, first)
-    found += _one_block(unit, used)
-    found += _carry(unit, trace, at, numbers)
-    found += _not_reached(unit, numbers)
-    found += _flags(unit, used)
-    found += _correlated(unit, trace, at)
-    found += _apart(unit, numbers)
+    findings = _order_fixed(unit, used, first) or _place(unit, used, first)
+    findings += _one_block(unit, used)
+    findings += _carry(unit, trace, at, numbers)
+    findings += _not_reached(unit, numbers)
+    findings += _flags(unit, used)
+    findings += _correlated(unit, trace, at)
+    findings += _apart(unit, numbers)
     trend = _not_interleaved(unit, used, numbers.typical) if judged else None
-    return ([*found, trend], True) if trend is not None else (found, False)
+    return ([*findings, trend], True) if trend is not None else (findings, False)
 
 
 def _order_fixed(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Finding]:
@@ -141,13 +141,13 @@ def _flags(unit: Units, used: int) -> list[Finding]:
             "verdict.uneven-flags",
             "warning",
             unit.place,
-            f"{one.rule} flagged {one.variant} of {plural(one.trials, 'trial')} of {unit.variant} and "
-            f"{one.baseline} of "
-            f"{one.trials} of {unit.baseline}: a cost of that variant, or chance at p = {one.p:.2g}",
+            f"{flags.rule} flagged {flags.variant} of {plural(flags.trials, 'trial')} of {unit.variant} and "
+            f"{flags.baseline} of "
+            f"{flags.trials} of {unit.baseline}: a cost of that variant, or chance at p = {flags.p:.2g}",
             "treat it as part of the change; look at what the flagged trials have in common",
         )
-        for one in flags_of(unit, used)
-        if one.p < UNEVEN
+        for flags in flags_of(unit, used)
+        if flags.p < UNEVEN
     ]
 
 
@@ -231,7 +231,8 @@ def _apart(unit: Units, numbers: Numbers) -> list[Finding]:
         return []
     sign = -1.0 if unit.higher_is_better else 1.0
     typical, total = (
-        math.expm1(sign * one.value) for one in (numbers.typical, numbers.total)
+        math.expm1(sign * estimate.value)
+        for estimate in (numbers.typical, numbers.total)
     )
     return [
         Finding(

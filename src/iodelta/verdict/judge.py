@@ -79,7 +79,7 @@ def judge_series(
     """As ``judge_all``, from series already drawn."""
     at = _trials_at(series)
     units = with_others(
-        [units_of(one, rules, ended, trials_at=at[one.variant]) for one in series]
+        [units_of(pairs, rules, ended, trials_at=at[pairs.variant]) for pairs in series]
     )
     jobs, kept = jobs_of(units, rules, ended)
     verdicts = _verdicts(jobs, rules)
@@ -161,13 +161,13 @@ def _all_series(
     compared = [
         name for name in (seen if variants is None else variants) if name != baseline
     ]
-    found = []
+    every_series = []
     around = surroundings_of(chain.from_iterable(cells.values()), hosts)
     for cell, own in cells.items():
         blocks = blocks_of(own)
         finished = finished_of(blocks)
         for metric, name in product(_done(own, rules), compared):
-            one = series_from(
+            pairs = series_from(
                 blocks,
                 metric,
                 baseline,
@@ -178,8 +178,8 @@ def _all_series(
                 hosts=hosts,
                 around=around[cell],
             )
-            found.append(one)
-    return found
+            every_series.append(pairs)
+    return every_series
 
 
 def _done(trials: Sequence[Trial], rules: Rules) -> list[Metric]:
@@ -198,8 +198,8 @@ def _done(trials: Sequence[Trial], rules: Rules) -> list[Metric]:
 def _trials_at(series: Sequence[Series]) -> dict[str, NDArray[np.float64]]:
     """The numbers of every variant's trials in all cells, ascending."""
     by_variant: dict[str, set[int]] = {}
-    for one in series:
-        by_variant.setdefault(one.variant, set()).update(one.variant_at)
+    for pairs in series:
+        by_variant.setdefault(pairs.variant, set()).update(pairs.variant_at)
     return {
         name: np.array(sorted(numbers), dtype=float)
         for name, numbers in by_variant.items()

@@ -247,13 +247,13 @@ def _total_within(tested: Tested, margin: float, level: float) -> Floats:
         _student(tested.totals.shifted(-room))[0],
         _student(tested.totals.shifted(room))[1],
     )
-    found = np.where(room > 0, quick, 1.0)
-    for row in np.flatnonzero((found <= WORTH_REPLAYING) & (found <= 20 * level)):
+    p = np.where(room > 0, quick, 1.0)
+    for row in np.flatnonzero((p <= WORTH_REPLAYING) & (p <= 20 * level)):
         replay = tested.replay(int(row))
         low = replay.tail(-float(room[row]), 1.0, exact=tested.exact)
         high = replay.tail(float(room[row]), -1.0, exact=tested.exact)
-        found[row] = max(low, high)
-    return found
+        p[row] = max(low, high)
+    return p
 
 
 def _smallest(tested: Tested) -> Floats:

@@ -90,10 +90,10 @@ def _carry(unit: Units, blocks: int, *, onto_baseline: bool = False) -> Carry | 
         d, inside = (
             _without(rows, place - place.mean()) for rows in (drawn_in(d), inside)
         )
-    found = carry_over(
+    carry = carry_over(
         d, inside, share, _levels(unit, blocks, exposed.mean(axis=1), order)
     )
-    return found if found.known else None
+    return carry if carry.known else None
 
 
 def _without(rows: Floats, nuisance: Floats) -> Floats:

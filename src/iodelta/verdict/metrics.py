@@ -231,7 +231,8 @@ def resolution_of(trial: Trial, wanted: Metric) -> float:
     family, _, point = what.partition(".")
     if family not in LATENCIES:
         direction = next(
-            (found for found in trial.directions if found.kind == kind), None
+            (resolution for resolution in trial.directions if resolution.kind == kind),
+            None,
         )
         rates = (
             {"iops": direction.iops, "bandwidth": direction.bandwidth}

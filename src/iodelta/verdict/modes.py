@@ -75,11 +75,11 @@ def mode_change(
             _change(parts[:, 1, at] - parts[:, 0, at], level, relative=at > 0)
             for at in range(3)
         )
-    found = _findings(
+    findings = _findings(
         before, after, f"cell {cell}, {kind}, {variant}", baseline, variant, bool(pairs)
     )
     return ModeChange(
-        cell, baseline, variant, before, after, share, slow, fast, len(pairs), found
+        cell, baseline, variant, before, after, share, slow, fast, len(pairs), findings
     )
 
 
@@ -98,13 +98,13 @@ def _change(differences: Floats, level: float, *, relative: bool) -> Change | No
     known = differences[np.isfinite(differences)]
     if not known.size:
         return None
-    found = hodges_lehmann(known, level)
+    estimate = hodges_lehmann(known, level)
     ends = [
         math.expm1(end) if relative else end
-        for end in (found.low, found.high)
+        for end in (estimate.low, estimate.high)
         if math.isfinite(end)
     ]
-    value = math.expm1(found.value) if relative else found.value
+    value = math.expm1(estimate.value) if relative else estimate.value
     return Change(value, ends[0] if ends else None, ends[-1] if ends else None, level)
 
 

@@ -111,11 +111,11 @@ def _direct(unit: Units, used: int, level: float) -> Estimate | None:
         axis=0
     )
     bias = direct_bias(unit.conditioning)[:, None] * np.nan_to_num(unit.ahead[:, :used])
-    found = [
+    estimates = [
         _of_some(unit, row, both, level)
         for row in np.nan_to_num(unit.direct[:used]) - bias
     ]
-    return _together([one for one in found if one is not None])
+    return _together([estimate for estimate in estimates if estimate is not None])
 
 
 def _deployed(
@@ -127,10 +127,10 @@ def _deployed(
     if not ahead.shape[1]:
         return None
     known = np.asarray(np.isfinite(ahead).all(axis=0))
-    found = [
+    estimates = [
         _of_some(unit, row, known, typical.level) for row in d + np.nan_to_num(ahead)
     ]
-    deployed = _together([one for one in found if one is not None])
+    deployed = _together([estimate for estimate in estimates if estimate is not None])
     if deployed is None or max(
         typical.low - deployed.low, deployed.high - typical.high
     ) <= _slight(rules):
@@ -150,12 +150,15 @@ def _slight(rules: Rules) -> float:
     return SLIGHT * math.log1p(rules.margin)
 
 
-def _together(found: list[Estimate]) -> Estimate | None:
+def _together(estimates: list[Estimate]) -> Estimate | None:
     """The first estimate, with an interval that holds those of all."""
-    if not found:
+    if not estimates:
         return None
-    low, high = min(one.low for one in found), max(one.high for one in found)
-    return Estimate(found[0].value, low, high, found[0].level, found[0].n)
+    low, high = (
+        min(estimate.low for estimate in estimates),
+        max(estimate.high for estimate in estimates),
+    )
+    return Estimate(estimates[0].value, low, high, estimates[0].level, estimates[0].n)
 
 
 def flagged_blocks(unit: Units, used: int) -> NDArray[np.bool_]:
@@ -204,11 +207,15 @@ def _tail(trace: Trace, outcome: Outcome, rules: Rules) -> float:
 
 def _typical(unit: Units, d: Floats, level: float) -> Estimate:
     """Hodges-Lehmann, over hosts the mean of their own; the source's resolution is part of the interval."""
-    found = hodges_lehmann(d, level)
+    estimate = hodges_lehmann(d, level)
     if unit.hosts:
-        found = estimate_of(typical_over(d, unit.hosts), found.value, level, len(d))
+        estimate = estimate_of(
+            typical_over(d, unit.hosts), estimate.value, level, len(d)
+        )
     wide = unit.resolution
-    return Estimate(found.value, found.low - wide, found.high + wide, level, found.n)
+    return Estimate(
+        estimate.value, estimate.low - wide, estimate.high + wide, level, estimate.n
+    )
 
 
 def _total(
@@ -221,7 +228,7 @@ def _total(
     value = float(log_total(arms)[0][0])
     level = 1.0 - 2.0 * tail
     if unit.hosts:
-        found = estimate_of(total_over(arms, unit.hosts), value, level, used)
+        estimate = estimate_of(total_over(arms, unit.hosts), value, level, used)
     else:
         low, high = bounds(
             arms,
@@ -229,10 +236,12 @@ def _total(
             tail,
             exact=len(set(coins)) <= EXACT_COINS,
         )
-        found = Estimate(value, low, high, level, used)
-    found = with_stalls(found, typical, unit, used)
+        estimate = Estimate(value, low, high, level, used)
+    estimate = with_stalls(estimate, typical, unit, used)
     wide = unit.resolution
-    return Estimate(found.value, found.low - wide, found.high + wide, level, used)
+    return Estimate(
+        estimate.value, estimate.low - wide, estimate.high + wide, level, used
+    )
 
 
 def _honest(
@@ -278,13 +287,15 @@ def _of_some(
     """The typical change of some blocks; None of no block."""
     if not chosen.any():
         return None
-    found = hodges_lehmann(values[chosen], level)
+    estimate = hodges_lehmann(values[chosen], level)
     if not unit.hosts:
-        return found
+        return estimate
     hosts = [
         host for host, kept in zip(unit.hosts, chosen.tolist(), strict=False) if kept
     ]
-    return estimate_of(typical_over(values[chosen], hosts), found.value, level, found.n)
+    return estimate_of(
+        typical_over(values[chosen], hosts), estimate.value, level, estimate.n
+    )
 
 
 def _p(unit: Units, trace: Trace, at: int, d: Floats, rules: Rules) -> float:

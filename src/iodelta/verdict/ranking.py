@@ -99,12 +99,12 @@ def rank(
     its finding. ``level`` is that of all pairs together; by default one that holds at whichever look the run ended.
     Raises ValueError when the series are not of one cell, metric and baseline.
     """
-    if len({(one.cell, one.metric, one.baseline) for one in series}) != 1:
+    if len({(pairs.cell, pairs.metric, pairs.baseline) for pairs in series}) != 1:
         raise ValueError(
             "a ranking needs the series of one cell, one metric and one baseline"
         )
     level = sequential_level(rules) if level is None else level
-    units = [units_of(one, rules) for one in series]
+    units = [units_of(pairs, rules) for pairs in series]
     usable = [unit for unit in units if unit.refusal is None]
     findings = tuple(
         dict.fromkeys(chain.from_iterable(unit.all_findings for unit in units))
@@ -139,19 +139,23 @@ def _rank(
     )
     pairs = []
     beaten = set()
-    for (first, second), found in zip(
+    for (first, second), estimate in zip(
         places, simultaneous(d, level=level, seed=seed), strict=True
     ):
         ahead, behind = names[order[first]], names[order[second]]
-        if found.value < 0:
+        if estimate.value < 0:
             ahead, behind = behind, ahead
-            found = Estimate(
-                -found.value, -found.high, -found.low, found.level, found.n
+            estimate = Estimate(
+                -estimate.value,
+                -estimate.high,
+                -estimate.low,
+                estimate.level,
+                estimate.n,
             )
-        distinct = found.low > 0 or found.high < 0
+        distinct = estimate.low > 0 or estimate.high < 0
         if distinct:
             beaten.add(behind)
-        pairs.append(Pair(ahead, behind, _as_change(found, metric), distinct))
+        pairs.append(Pair(ahead, behind, _as_change(estimate, metric), distinct))
     ranked = tuple(names[at] for at in order)
     best = tuple(name for name in ranked if name not in beaten)
     return CellRanking(

@@ -147,8 +147,8 @@ def _reach(unit: Units, d: Floats, blocks: int, tail: float) -> tuple[float, flo
     """How far the total reaches with the stalls that are not excluded, without its own interval."""
     value = float(log_total(unit.arms(blocks))[0][0])
     alone = Estimate(value, value, value, 1.0 - 2.0 * tail, blocks)
-    found = with_stalls(alone, hodges_lehmann(d, 1.0 - 2.0 * tail), unit, blocks)
-    return found.low, found.high
+    bounds = with_stalls(alone, hodges_lehmann(d, 1.0 - 2.0 * tail), unit, blocks)
+    return bounds.low, bounds.high
 
 
 def _unseen(unit: Units, blocks: int) -> float:

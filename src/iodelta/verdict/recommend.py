@@ -196,8 +196,8 @@ def _choose(
         if tally.variant in first.losses and _shown(tally) <= first.weighted
     ]
     if rivals:
-        told = ", ".join(map(_loss, (first, *rivals)))
-        return _none(f"none is good everywhere ({told}); choose by workload.")
+        losses = ", ".join(map(_loss, (first, *rivals)))
+        return _none(f"none is good everywhere ({losses}); choose by workload.")
     return tuple(tally.variant for tally in chosen), _sentence(chosen, behind, where)
 
 
@@ -253,9 +253,9 @@ def _level_with(first: _Tally, tied: Sequence[_Tally]) -> list[_Tally]:
     ]
 
 
-def _differ(one: _Tally, other: _Tally) -> bool:
+def _differ(first: _Tally, other: _Tally) -> bool:
     """Whether either was shown to lose to the other."""
-    return one.variant in other.losses or other.variant in one.losses
+    return first.variant in other.losses or other.variant in first.losses
 
 
 def _shown(tally: _Tally) -> float:
@@ -286,8 +286,8 @@ def _loss(tally: _Tally, *, least: bool = False) -> str:
             else "lose anything"
         )
         return f"{tally.variant} may {most}, not shown"
-    told = f"{tally.variant} loses up to {_percent(tally.largest)} in {tally.where}"
-    return f"{told} (at least {_percent(tally.sure, down=True)})" if least else told
+    loss = f"{tally.variant} loses up to {_percent(tally.largest)} in {tally.where}"
+    return f"{loss} (at least {_percent(tally.sure, down=True)})" if least else loss
 
 
 def _percent(share: float, *, down: bool = False) -> str:

@@ -101,12 +101,12 @@ def reproduced(
     order: tuple[Estimand, ...] = (
         ("total", "typical") if total_only else ("typical", "total")
     )
-    found = [reproduction(there.of(basis), here.of(basis), margin) for basis in order]
-    found = [
-        msgspec.structs.replace(one, basis=basis)
-        for one, basis in zip(found, order, strict=True)
+    answers = [reproduction(there.of(basis), here.of(basis), margin) for basis in order]
+    answers = [
+        msgspec.structs.replace(answer, basis=basis)
+        for answer, basis in zip(answers, order, strict=True)
     ]
-    first, second = found
+    first, second = answers
     if first.held and second.held is False:
         says = f"{WORK[first.basis]} is the same, {WORK[second.basis]} is not: {second.says}"
         return msgspec.structs.replace(second, says=says)
@@ -118,15 +118,15 @@ def reproduced(
 
 
 def _if_enough(
-    found: Reproduction, there: Measured, here: Measured, stalls: float
+    answer: Reproduction, there: Measured, here: Measured, stalls: float
 ) -> Reproduction:
     """``found``, but "no change, as there" only where both sides have trials enough to exclude rare stalls."""
-    if not found.held or _shown(there.of(found.basis)):
-        return found
+    if not answer.held or _shown(there.of(answer.basis)):
+        return answer
     least = max((there, here), key=lambda side: excluded(side.stalled, side.trials))
     needed = trials_needed(stalls, stalled=least.stalled)
     if least.trials >= needed:
-        return found
+        return answer
     seen = f"{plural(least.trials, 'trial')}" + (
         f", {least.stalled} of which stalled," if least.stalled else ""
     )
@@ -139,7 +139,7 @@ def _if_enough(
             else "that side, none of the others stalled"
         )
     )
-    return msgspec.structs.replace(found, word="inconclusive", says=says)
+    return msgspec.structs.replace(answer, word="inconclusive", says=says)
 
 
 def tolerance(there: Estimate, margin: float) -> float:
@@ -165,21 +165,21 @@ def reproduction(there: Estimate, here: Estimate, margin: float) -> Reproduction
     Where no change was seen there, two intervals within the margin are a reproduction of that.
     """
     delta = math.log1p(margin)
-    found, same = difference(here, there), tolerance(there, margin)
+    gap, same = difference(here, there), tolerance(there, margin)
 
     def made(word: Word, says: str) -> Reproduction:
-        return Reproduction(word, says, same, found)
+        return Reproduction(word, says, same, gap)
 
     if not _shown(there) and not _within(there, delta):
         says = "the original does not show a change: its interval includes both a change and no change"
-        return Reproduction("inconclusive", says, same, found, asked=False)
+        return Reproduction("inconclusive", says, same, gap, asked=False)
     if not _shown(there):
         return made(*_of_no_change(here, delta))
     sign = 1.0 if there.value > 0.0 else -1.0
     same_direction = sign * (here.low if sign > 0 else here.high) > 0.0
-    if _within(found, same):
+    if _within(gap, same):
         return made("reproduced", "the difference is within the tolerance")
-    if found.low <= 0.0 <= found.high:
+    if gap.low <= 0.0 <= gap.high:
         if same_direction:
             return made(
                 "same direction, size inconclusive",
@@ -190,7 +190,7 @@ def reproduction(there: Estimate, here: Estimate, margin: float) -> Reproduction
             "here neither the original change nor no change can be ruled out",
         )
     if same_direction:
-        size = "smaller" if sign * found.value < 0.0 else "larger"
+        size = "smaller" if sign * gap.value < 0.0 else "larger"
         return made(
             "same direction, not the same size",
             f"{size} here: the interval of the difference excludes zero",

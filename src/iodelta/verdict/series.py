@@ -104,7 +104,7 @@ def series_of(
     own = [trial for trial in trials if cell is None or trial.cell == cell]
     name = cell if cell is not None else own[0].cell if own else ""
     blocks = blocks_of(own)
-    found = finished_of(blocks)
+    ends = finished_of(blocks)
     around = surroundings_of(own, hosts).get(name, NOTHING)
     return series_from(
         blocks,
@@ -112,7 +112,7 @@ def series_of(
         baseline,
         variant,
         cell=name,
-        finished=found,
+        finished=ends,
         boots=boots,
         hosts=hosts,
         around=around,
@@ -121,7 +121,7 @@ def series_of(
 
 def blocks_of(trials: Iterable[Trial]) -> dict[int, Block]:
     """One cell's counted trials by block, in run order, the last attempt of each block only."""
-    found: dict[int, Block] = {}
+    blocks_by_number: dict[int, Block] = {}
     attempts: dict[int, int] = {}
     for trial in sorted(
         (trial for trial in trials if not trial.conditioning),
@@ -129,12 +129,12 @@ def blocks_of(trials: Iterable[Trial]) -> dict[int, Block]:
     ):
         latest = attempts.get(trial.block, -1)
         if trial.attempt > latest:
-            found.pop(trial.block, None)
-            found[trial.block] = {}
+            blocks_by_number.pop(trial.block, None)
+            blocks_by_number[trial.block] = {}
             attempts[trial.block] = trial.attempt
         if trial.attempt >= latest:
-            found[trial.block].setdefault(trial.variant, []).append(trial)
-    return found
+            blocks_by_number[trial.block].setdefault(trial.variant, []).append(trial)
+    return blocks_by_number
 
 
 def finished_of(blocks: Mapping[int, Block]) -> tuple[int, ...]:
@@ -344,13 +344,15 @@ def _uncounted(
     """In superblocks the values of each arm's trials that do not count; nothing where an arm lacks some."""
     if not around.conditioning:
         return ()
-    found = []
+    uncounted_pairs = []
     for number, _, _ in kept:
         own = around.conditioning.get(number, {})
         old = [read(trial)[0] for trial in own.get(baseline, ())]
         new = [read(trial)[0] for trial in own.get(variant, ())]
-        found.append(tuple(zip(old, new, strict=True)) if len(old) == len(new) else ())
-    return tuple(found)
+        uncounted_pairs.append(
+            tuple(zip(old, new, strict=True)) if len(old) == len(new) else ()
+        )
+    return tuple(uncounted_pairs)
 
 
 def _value(
@@ -385,7 +387,7 @@ def _findings(
     blocks: int,
 ) -> tuple[Finding, ...]:
     place = f"cell {cell}, {metric.name}"
-    found = []
+    findings = []
     if refused:
         first = refused[0]
         more = (
@@ -393,7 +395,7 @@ def _findings(
             if len(refused) > 1
             else f" ({first.place})"
         )
-        found.append(
+        findings.append(
             msgspec.structs.replace(
                 first, place=place, explanation=first.explanation + more
             )
@@ -405,7 +407,7 @@ def _findings(
         lopsided = abs(missing[variants[0]] - missing[variants[1]]) >= max(
             3, 0.1 * blocks
         )
-        found.append(
+        findings.append(
             Finding(
                 "verdict.incomplete-blocks",
                 "warning" if lopsided or left_out > 0.2 * blocks else "note",
@@ -419,4 +421,4 @@ def _findings(
                 "see why these trials failed or did not measure it",
             )
         )
-    return tuple(found)
+    return tuple(findings)

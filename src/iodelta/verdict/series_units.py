@@ -147,16 +147,16 @@ def _exposed(series: Series, count: int) -> Floats:
             for after in (series.baseline_after, series.variant_after)
         )
         return np.stack([old, new], axis=1)
-    found, first = (
+    exposed, first = (
         np.zeros((len(MEMORIES), 2, count)),
         np.array(series.baseline_first[:count], dtype=bool),
     )
     hosts = np.array(series.hosts if len(series.hosts) == count else [""] * count)
     for host in np.unique(hosts):  # each has orders of its own
-        found[:, :, hosts == host] = np.stack(
+        exposed[:, :, hosts == host] = np.stack(
             exposures_of(first[hosts == host]), axis=1
         )
-    return found
+    return exposed
 
 
 def _boots_differ(series: Series) -> bool:

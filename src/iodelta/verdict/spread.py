@@ -103,45 +103,45 @@ def judge_spread(series: Series, rules: Rules) -> SpreadVerdict:
             len(units.d),
             findings=(*units.findings, *([refusal] if refusal else [])),
         )
-    found = spread_change(*logs, level=1.0 - rules.alpha, seed=rules.seed)
-    word = _word(found, rules.alpha)
-    needed = blocks_needed(found, 1.0 + MARGIN)
+    spread = spread_change(*logs, level=1.0 - rules.alpha, seed=rules.seed)
+    word = _word(spread, rules.alpha)
+    needed = blocks_needed(spread, 1.0 + MARGIN)
     return SpreadVerdict(
         series.cell,
         series.metric,
         series.baseline,
         series.variant,
         word,
-        _phrase(word, found, needed, units.unit),
+        _phrase(word, spread, needed, units.unit),
         len(units.d),
-        ratio=math.exp(found.log_ratio),
-        low=math.exp(found.low),
-        high=math.exp(found.high),
-        level=found.level,
-        p=found.p,
-        p_swap=found.p_swap,
-        baseline_sd=found.baseline_sd,
-        variant_sd=found.variant_sd,
+        ratio=math.exp(spread.log_ratio),
+        low=math.exp(spread.low),
+        high=math.exp(spread.high),
+        level=spread.level,
+        p=spread.p,
+        p_swap=spread.p_swap,
+        baseline_sd=spread.baseline_sd,
+        variant_sd=spread.variant_sd,
         needed=needed,
         findings=units.findings,
     )
 
 
-def _word(found: Spread, alpha: float) -> Word:
+def _word(spread: Spread, alpha: float) -> Word:
     """As for the level: inside the margin first, then a change that both the interval and the permutation show."""
     limit = math.log1p(MARGIN)
-    if -limit < found.low and found.high < limit:
+    if -limit < spread.low and spread.high < limit:
         return "equivalent"
-    if found.p_swap <= alpha and found.low > 0:
+    if spread.p_swap <= alpha and spread.low > 0:
         return "regression"
-    if found.p_swap <= alpha and found.high < 0:
+    if spread.p_swap <= alpha and spread.high < 0:
         return "improvement"
     return "inconclusive"
 
 
-def _phrase(word: Word, found: Spread, needed: int, unit: str) -> str:
-    times = math.exp(found.log_ratio)
-    bounds = f"{math.exp(found.low):.2f} to {math.exp(found.high):.2f}"
+def _phrase(word: Word, spread: Spread, needed: int, unit: str) -> str:
+    times = math.exp(spread.log_ratio)
+    bounds = f"{math.exp(spread.low):.2f} to {math.exp(spread.high):.2f}"
     if word == "regression":
         return f"results are {times:.2f} times as spread ({bounds}): more erratic, regardless of their level"
     if word == "improvement":
@@ -150,5 +150,5 @@ def _phrase(word: Word, found: Spread, needed: int, unit: str) -> str:
         return f"the spread is the same within a factor of {1 + MARGIN:g} ({bounds})"
     return (
         f"the spread changed by a factor of {bounds}: "
-        f"{1 + MARGIN:g} takes about {needed} {unit} to see, {found.blocks} were run"
+        f"{1 + MARGIN:g} takes about {needed} {unit} to see, {spread.blocks} were run"
     )

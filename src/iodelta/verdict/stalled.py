@@ -33,7 +33,7 @@ def counted(unit: Units, units: int) -> Counted:
     own = unit.stalled_by(units)
     if own is None or not own[0]:
         return everywhere
-    return max(Counted(len(own[0]), units), everywhere, key=lambda one: one.bound)
+    return max(Counted(len(own[0]), units), everywhere, key=lambda count: count.bound)
 
 
 def with_others(units: Sequence[Units]) -> list[Units]:
@@ -41,7 +41,7 @@ def with_others(units: Sequence[Units]) -> list[Units]:
     places: dict[tuple[str, str], list[Units]] = {}
     for unit in units:
         places.setdefault(_quantity(unit), []).extend(
-            one for one in unit.singles if one.refusal is None
+            arm for arm in unit.singles if arm.refusal is None
         )
     return [
         replace(unit, others=tuple(places[_quantity(unit)]) or unit.others)

@@ -59,13 +59,13 @@ def _places(
     """By trial number its host and its place in the order of all trials on that host."""
     if len(set(hosts.values())) < 2:
         return {number: ("", number) for number in numbers}
-    found: dict[int, tuple[str, int]] = {}
+    places: dict[int, tuple[str, int]] = {}
     done: Counter[str] = Counter()
     for number in sorted({*numbers, *hosts}):
         host = hosts.get(number, "")
         done[host] += 1
-        found[number] = (host, done[host])
-    return found
+        places[number] = (host, done[host])
+    return places
 
 
 def _counts(
@@ -73,31 +73,36 @@ def _counts(
 ) -> dict[int, Counts]:
     """By trial number, the decayed counts of the trials before it on its host. What ran at a missing place is not
     known; a pause ends what was left."""
-    found: dict[int, Counts] = {}
+    counts: dict[int, Counts] = {}
     last: dict[str, Trial] = {}
     for trial in ordered:
         host, place = places[trial.number]
-        one = last.get(host)
-        if one is None or trial.started - one.started - one.seconds > PAUSE:
-            found[trial.number] = {}
+        previous = last.get(host)
+        if (
+            previous is None
+            or trial.started - previous.started - previous.seconds > PAUSE
+        ):
+            counts[trial.number] = {}
         else:
             # Two trials of one number, which only a damaged folder has, count as neighbours.
-            steps = max(1, place - places[one.number][1])
-            found[trial.number] = _later(found[one.number], one.variant, steps)
+            steps = max(1, place - places[previous.number][1])
+            counts[trial.number] = _later(
+                counts[previous.number], previous.variant, steps
+            )
         last[host] = trial
-    return found
+    return counts
 
 
 def _later(counts: Counts, variant: str, steps: int) -> Counts:
     """The counts of a trial ``steps`` places after one of ``variant`` that had ``counts``."""
-    found = {name: _decayed(own, steps) for name, own in counts.items()}
-    last = zip(found.get(variant, NONE), _decayed(ONE, steps - 1), strict=True)
-    found[variant] = tuple([before + one for before, one in last])
-    return found
+    decayed = {name: _decayed(own, steps) for name, own in counts.items()}
+    last = zip(decayed.get(variant, NONE), _decayed(ONE, steps - 1), strict=True)
+    decayed[variant] = tuple([before + extra for before, extra in last])
+    return decayed
 
 
 def _decayed(counts: tuple[float, ...], steps: int) -> tuple[float, ...]:
     """``counts`` after so many places."""
     return tuple(
-        [memory**steps * one for memory, one in zip(MEMORIES, counts, strict=True)]
+        [memory**steps * count for memory, count in zip(MEMORIES, counts, strict=True)]
     )

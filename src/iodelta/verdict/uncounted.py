@@ -41,9 +41,9 @@ def ahead_in(series: Series, count: int) -> Floats:
 def _ratios(pairs: Sequence[Pair], series: Series) -> Floats:
     """Log-ratios of the variant to the baseline, positive = worse; nan where one has no logarithm."""
     old, new = np.array(pairs, dtype=float).reshape(-1, 2).T
-    found = np.full(len(old), np.nan)
+    ratios = np.full(len(old), np.nan)
     known = (old > 0) & (new > 0) & np.isfinite(old) & np.isfinite(new)
-    found[known] = log_ratios(
+    ratios[known] = log_ratios(
         old[known], new[known], higher_is_better=series.metric.better == "higher"
     )
-    return found
+    return ratios

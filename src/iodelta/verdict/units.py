@@ -171,7 +171,7 @@ class Units:
         """By unit the numbers of its trials that did no I/O; empty where all of the first ``unit`` did some."""
         if len(self.baseline_values) < unit or self.unit != "blocks":
             return ()
-        found: list[list[int]] = [[] for _ in range(unit)]
+        idle: list[list[int]] = [[] for _ in range(unit)]
         for values, at in (
             (self.baseline_values, self.baseline_at),
             (self.variant_values, self.variant_at),
@@ -179,8 +179,8 @@ class Units:
             for row in np.flatnonzero(
                 nothing_done(values[:unit], higher_is_better=self.higher_is_better)
             ):
-                found[row].append(int(at[row]))
-        return tuple(tuple(sorted(numbers)) for numbers in found) if any(found) else ()
+                idle[row].append(int(at[row]))
+        return tuple(tuple(sorted(numbers)) for numbers in idle) if any(idle) else ()
 
     def _stalled(self, values: Floats, at: Floats) -> tuple[int, ...]:
         with np.errstate(divide="ignore"):

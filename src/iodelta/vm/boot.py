@@ -218,13 +218,13 @@ class Guest:
         if over:
             if self.output.endswith(END) or not (self._directory / "out").exists():
                 return ""
-            said = (
+            lines = (
                 _read(self._directory / "qemu", -1 << 16)
                 .decode("utf-8", "replace")
                 .strip()
                 .splitlines()
             )
-            words = f"; qemu says: {said[-1]}" if said else ""
+            words = f"; qemu says: {lines[-1]}" if lines else ""
             return f"the guest ended before its output was complete (qemu's exit code {self._process.returncode}){words}"
         if self._silence() > self._limits.silent > 0:
             return f"the guest hangs: no sign of progress in {self._limits.silent:.0f} s of CPU time"

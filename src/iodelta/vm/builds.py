@@ -288,13 +288,13 @@ def _compiled(
 
 def _records() -> list[Build]:
     """Of all kernels in the cache; a damaged one is left out."""
-    found = []
+    builds = []
     for path in cache(kernels.BUILDS).glob("*/built.json"):
         try:
-            found.append(from_json(path.read_bytes(), Build))
+            builds.append(from_json(path.read_bytes(), Build))
         except (OSError, msgspec.DecodeError):
             continue
-    return found
+    return builds
 
 
 def _kept(

@@ -35,18 +35,18 @@ def modules(disks: Sequence[Disk]) -> tuple[str, ...]:
 def nodes(disks: Sequence[Disk]) -> tuple[str, ...]:
     """What each is called in the guest, the first of a bus first."""
     seen = dict.fromkeys(_MODULES, 0)
-    found = []
+    chain_nodes = []
     for disk in disks:
         number, seen[disk.bus] = seen[disk.bus], seen[disk.bus] + 1
         letter = chr(ord("a") + number)
-        found.append(
+        chain_nodes.append(
             {
                 "virtio": f"/dev/vd{letter}",
                 "scsi": f"/dev/sd{letter}",
                 "nvme": f"/dev/nvme{number}n1",
             }[disk.bus]
         )
-    return tuple(found)
+    return tuple(chain_nodes)
 
 
 def words(disks: Sequence[Disk], directory: Path) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def words(disks: Sequence[Disk], directory: Path) -> tuple[str, ...]:
     A file or device of this machine is never written to: of a file the guest writes to a copy that is thrown away, a
     device is read-only.
     """
-    found: list[str] = []
+    arguments: list[str] = []
     scsi = False
     for number, disk in enumerate(disks):
         drive = {
@@ -66,17 +66,20 @@ def words(disks: Sequence[Disk], directory: Path) -> tuple[str, ...]:
         for name, value in disk.options:
             if name in _THROTTLES:
                 drive[f"throttling.{_THROTTLES[name]}"] = value
-        found += ["-drive", ",".join(f"{key}={value}" for key, value in drive.items())]
+        arguments += [
+            "-drive",
+            ",".join(f"{key}={value}" for key, value in drive.items()),
+        ]
         serial = f"serial=iodelta{number}"
         if disk.bus == "virtio":
-            found += ["-device", f"virtio-blk-pci,drive=disk{number},{serial}"]
+            arguments += ["-device", f"virtio-blk-pci,drive=disk{number},{serial}"]
         elif disk.bus == "nvme":
-            found += ["-device", f"nvme,drive=disk{number},{serial}"]
+            arguments += ["-device", f"nvme,drive=disk{number},{serial}"]
         else:
-            found += [] if scsi else ["-device", "virtio-scsi-pci,id=scsi"]
+            arguments += [] if scsi else ["-device", "virtio-scsi-pci,id=scsi"]
             scsi = True
-            found += ["-device", f"scsi-hd,bus=scsi.0,drive=disk{number},{serial}"]
-    return tuple(found)
+            arguments += ["-device", f"scsi-hd,bus=scsi.0,drive=disk{number},{serial}"]
+    return tuple(arguments)
 
 
 def _backend(disk: Disk, own: Path) -> dict[str, str]:

@@ -181,18 +181,20 @@ def _found(name: str) -> str | None:
 def _remedy(missing: Sequence[str]) -> str:
     """One line that installs all of it, as far as a package has it."""
     known = list(dict.fromkeys(PACKAGES[name] for name in missing if name in PACKAGES))
-    found = [f"Debian: apt-get install {' '.join(known)}"] if known else []
+    remedies = [f"Debian: apt-get install {' '.join(known)}"] if known else []
     if "fio" in missing:
-        found.append(
+        remedies.append(
             "better than the package of fio: `iodelta fio build` (gcc make dpkg-dev libaio-dev), static"
         )
     if "rublk" in missing:
-        found.append(RUBLK)
+        remedies.append(RUBLK)
     if strange := [
         name for name in missing if name not in PACKAGES and name != "rublk"
     ]:
-        found.append(f"install {', '.join(dict.fromkeys(strange))}, or give the path")
-    return "; ".join(found)
+        remedies.append(
+            f"install {', '.join(dict.fromkeys(strange))}, or give the path"
+        )
+    return "; ".join(remedies)
 
 
 def _applets(busybox: str) -> list[str]:

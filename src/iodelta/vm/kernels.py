@@ -115,14 +115,14 @@ def absent(name: str) -> str:
 
 def here() -> list[Kernel]:
     """Kernels that were fetched, and readable ones of /boot, by version."""
-    found = list(_fetched())
-    known = {kernel.release for kernel in found}
+    kernels = list(_fetched())
+    known = {kernel.release for kernel in kernels}
     for image in sorted(Path("/boot").glob("vmlinuz-*")):
         if os.access(image, os.R_OK):
             kernel = _image(str(image), str(image), "")
             if kernel.release not in known:
-                found.append(kernel)
-    return sorted(found, key=lambda kernel: order(kernel.package or kernel.release))
+                kernels.append(kernel)
+    return sorted(kernels, key=lambda kernel: order(kernel.package or kernel.release))
 
 
 def built() -> list[Kernel]:
@@ -206,7 +206,7 @@ def _tree(place: Path, name: str) -> Kernel:
         *sorted(place.glob("boot/config-*")),
         *sorted(place.glob("config")),
     ]
-    config = next((str(one) for one in configs if one.is_file()), "")
+    config = next((str(path) for path in configs if path.is_file()), "")
     return msgspec.structs.replace(
         kernel, config=config or kernel.config, package=recorded(place / "package.json")
     )

@@ -72,13 +72,16 @@ class Modules:
             raise KeyError(name)
         path = self._files[name]
         depends, before = requirements(unpacked(path))
-        found: list[str] = []
+        files: list[str] = []
         for other in before:
-            known = next((one for one in _providers(other) if one in self._files), None)
-            found += self._closure(known, (*above, name)) if known else []
+            known = next(
+                (provider for provider in _providers(other) if provider in self._files),
+                None,
+            )
+            files += self._closure(known, (*above, name)) if known else []
         for other in depends:
-            found += self._closure(other, (*above, name))
-        return [*dict.fromkeys(found), str(path)]
+            files += self._closure(other, (*above, name))
+        return [*dict.fromkeys(files), str(path)]
 
     def _why(self, name: str, absent: str) -> str:
         """Empty for what is built in, and for what only the running kernel can tell."""

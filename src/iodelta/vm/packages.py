@@ -38,22 +38,26 @@ def available() -> list[Package]:
 
     Only what is made for virtual machines (Debian's ``cloud`` flavour): small, and with every block driver needed.
     """
-    found: dict[str, Package] = {}
+    packages: dict[str, Package] = {}
     for stanza in _run(["apt-cache", "dumpavail"]).split("\n\n"):
         image = _IMAGE.match(stanza)
         version = re.search(r"^Version: (\S+)$", stanza, re.MULTILINE)
         if image and version:
-            held = found.get(image[2])
+            held = packages.get(image[2])
             if held is None or order(held.version) < order(version[1]):
-                found[image[2]] = Package(image[1], image[2], version[1])
-    return sorted(found.values(), key=lambda one: order(one.version))
+                packages[image[2]] = Package(image[1], image[2], version[1])
+    return sorted(packages.values(), key=lambda package: order(package.version))
 
 
 def choose(name: str, packages: Sequence[Package]) -> Package:
     """The newest package whose release or version is ``name`` or begins so. Raises MeasureError."""
-    fitting = [one for one in packages if matches(name, one.release, one.version)]
+    fitting = [
+        package
+        for package in packages
+        if matches(name, package.release, package.version)
+    ]
     if not fitting:
-        known = ", ".join(one.version for one in packages) or "none"
+        known = ", ".join(package.version for package in packages) or "none"
         raise MeasureError(
             f"the package manager has no kernel {name!r}; it has {known}",
             remedy="`apt-get update` renews its list; or unpack a kernel package yourself and give its directory",
@@ -63,16 +67,18 @@ def choose(name: str, packages: Sequence[Package]) -> Package:
 
 def between(first: str, last: str, packages: Sequence[Package]) -> list[Package]:
     """The packages from ``first`` to ``last``, both included, by version. Raises MeasureError when there is none."""
-    found = [
-        one for one in packages if within(order(one.version), order(first), order(last))
+    chosen = [
+        package
+        for package in packages
+        if within(order(package.version), order(first), order(last))
     ]
-    if not found:
-        known = ", ".join(one.version for one in packages) or "none"
+    if not chosen:
+        known = ", ".join(package.version for package in packages) or "none"
         raise MeasureError(
             f"the package manager has no kernel from {first} to {last}; it has {known}",
             remedy="`apt-get update` renews its list; older packages leave a distribution's archive",
         )
-    return found
+    return chosen
 
 
 def fetch(package: Package) -> Kernel:
@@ -142,9 +148,9 @@ def _run(args: Sequence[str], cwd: str | None = None) -> str:
             f"did not end within {TIMEOUT:.0f} s", place=" ".join(args)
         ) from error
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise MeasureError(
-            f"failed: {said[-1] if said else f'exit {done.returncode}'}",
+            f"failed: {lines[-1] if lines else f'exit {done.returncode}'}",
             place=" ".join(args[:3]),
             remedy="`apt-get update` renews the package list; then try again",
         )

@@ -91,7 +91,9 @@ def _parsed(text: str) -> Spec:
             disks.append(_disk(value))
         elif key == "target":
             kind, *options = value.split(":")
-            values.update(target=kind, options=tuple(_option(one) for one in options))
+            values.update(
+                target=kind, options=tuple(_option(option) for option in options)
+            )
         else:
             raise _refuse(f"a guest has no {key!r}")
     return Spec(kernel=kernel, disks=tuple(disks), **values)  # type: ignore[arg-type]
@@ -146,13 +148,13 @@ def _check(spec: Spec) -> None:
 def _disk(text: str) -> Disk:
     what, *options = text.split(":")
     bus, kept, named = "virtio", False, []
-    for one in options:
-        if one in BUSES:
-            bus = one
-        elif one == "kept":
+    for option in options:
+        if option in BUSES:
+            bus = option
+        elif option == "kept":
             kept = True
         else:
-            named.append(_option(one))
+            named.append(_option(option))
     for name, value in named:
         if name in (*LIMITS, "error"):
             _whole(name, value)
@@ -187,16 +189,16 @@ def _disk(text: str) -> Disk:
 
 
 def _clocks(text: str) -> tuple[int, ...]:
-    found = tuple(_whole("cpufreq", word) for word in text.split(":"))
+    megahertz = tuple(_whole("cpufreq", word) for word in text.split(":"))
     if (
-        not 2 <= len(found) <= 16
-        or list(found) != sorted(set(found), reverse=True)
-        or found[-1] < 1
+        not 2 <= len(megahertz) <= 16
+        or list(megahertz) != sorted(set(megahertz), reverse=True)
+        or megahertz[-1] < 1
     ):
         raise _refuse(
             "cpufreq is 2 to 16 clocks in MHz, the fastest first, as in 3000:1000"
         )
-    return found
+    return megahertz
 
 
 def _named(text: str) -> str:

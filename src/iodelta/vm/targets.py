@@ -165,7 +165,9 @@ def find(kind: str) -> GuestTarget:
         raise RequestError(
             f"not a target that a guest can make: {kind!r}",
             place="machine",
-            remedy="; ".join(f"{name}: {one.about}" for name, one in TARGETS.items()),
+            remedy="; ".join(
+                f"{name}: {target.about}" for name, target in TARGETS.items()
+            ),
         )
     return TARGETS[kind]
 

@@ -150,19 +150,19 @@ def _of_history() -> list[Route]:
 
 def static(request: Request) -> Response:
     """Scripts and style sheets."""
-    found = static_file(
+    response = static_file(
         request.path_params["name"], is_dated="v" in request.query_params
     )
-    if found is None:
+    if response is None:
         raise HTTPException(404)
-    return found
+    return response
 
 
 def icon(request: Request) -> Response:
     """What a browser asks for where no page names one."""
-    found = static_file("icon.svg", is_dated=False)
-    assert found is not None
-    return found
+    response = static_file("icon.svg", is_dated=False)
+    assert response is not None
+    return response
 
 
 async def login(request: Request) -> Response:
@@ -205,11 +205,11 @@ def _failed(request: Request, error: Exception) -> Response:
 
 def _not_answered(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    said = {
+    titles = {
         404: "There is nothing at this address",
         405: "This address is not asked in that way",
     }
-    title = said.get(error.status_code, HTTPStatus(error.status_code).phrase)
+    title = titles.get(error.status_code, HTTPStatus(error.status_code).phrase)
     return _problem(request, Problem(error.status_code, title))
 
 

@@ -80,13 +80,13 @@ def compare(request: Request) -> Response:
     a, b = (side_of(history, request.query_params.get(name, "")) for name in ("a", "b"))
     site = request.app.state.site
     places = [site.folders.at(side.folder) for side in (a, b)]
-    found = _compared(a, b, _verdict(request, a, b, places[0]), history)
+    comparison = _compared(a, b, _verdict(request, a, b, places[0]), history)
     if prefers_json(request):
-        return document(found)
+        return document(comparison)
     return shown(
         request,
         "compare.html",
-        found=found,
+        found=comparison,
         sides=tuple(zip((a, b), places, strict=True)),
         may_measure=may_start(request) and _is_apart(a, b),
     )
@@ -145,8 +145,15 @@ def _verdict(request: Request, a: Side, b: Side, place: Place | None) -> Verdict
     if not isinstance(account, Account) or (a.cell, a.metric) != (b.cell, b.metric):
         return None
     variants = {a.variant, b.variant}
-    own = (one for one in account.judgement.of(a.cell) if one.metric.name == a.metric)
-    return next((one for one in own if {one.baseline, one.variant} == variants), None)
+    own = (
+        verdict
+        for verdict in account.judgement.of(a.cell)
+        if verdict.metric.name == a.metric
+    )
+    return next(
+        (verdict for verdict in own if {verdict.baseline, verdict.variant} == variants),
+        None,
+    )
 
 
 def _compared(
@@ -195,7 +202,9 @@ def _commands(a: Side, b: Side, history: Histories) -> list[str]:
     """An alert whose step lies between the two nights is confirmed by measuring both of its builds."""
     first, last = sorted((a.t, b.t))
     near = [
-        one for one in history.board().alerts if _is_between(one, a.series, first, last)
+        alert
+        for alert in history.board().alerts
+        if _is_between(alert, a.series, first, last)
     ]
     if near:
         return [f"iodelta history confirm {near[0].id} {history.named}"]

@@ -193,19 +193,21 @@ def _line(started: Started, journal: Journal) -> TrialLine:
 def _tables(trial: Trial) -> list[TrialTable]:
     """What was measured; empty ones left out."""
     heads = ("IOPS", "bandwidth", "I/Os", "mean latency", "p50", "p99", "p99.9")
-    directions = [(one.kind, _numbers(one)) for one in trial.directions]
+    directions = [
+        (direction.kind, _numbers(direction)) for direction in trial.directions
+    ]
     measured = [
         (name, (f"{one.value:g} {one.unit}",)) for name, one in trial.measured.items()
     ]
     counters = [
         (name, (f"{value:,.6g}",)) for name, value in sorted(trial.counters.items())
     ]
-    found: list[TrialTable] = [
+    tables: list[TrialTable] = [
         ("Measured", "direction", heads, directions),
         ("Measured", "metric", ("value",), measured),
         ("Counters over the trial", "counter", ("change",), counters),
     ]
-    return [table for table in found if table[3]]
+    return [table for table in tables if table[3]]
 
 
 def _numbers(direction: Direction) -> tuple[str, ...]:

@@ -69,8 +69,8 @@ class Folders:
     def all(self) -> list[Place]:
         """Every result, the newest first."""
         with self._lock:
-            found = [place for root in self.roots for place in self._below(root)]
-        return sorted(found, key=lambda place: (-place.changed, place.name))
+            places = [place for root in self.roots for place in self._below(root)]
+        return sorted(places, key=lambda place: (-place.changed, place.name))
 
     def get(self, identifier: str) -> Place | None:
         """The result with that identifier; none where there is none (any more)."""
@@ -104,24 +104,24 @@ class Folders:
 
 def _listing(path: Path, root: Path, changed: int) -> _Listing:
     with os.scandir(path) as entries:
-        found = [
+        visible = [
             entry
             for entry in entries
             if not entry.name.startswith(".") and not entry.is_symlink()
         ]
-    names = {entry.name for entry in found}
+    names = {entry.name for entry in visible}
     kind = _kind(names)
     places = [] if kind is None else [_place(path, root, kind)]
     files = [
         Path(entry.path)
-        for entry in found
+        for entry in visible
         if entry.name.endswith(SUFFIX) and entry.is_file()
     ]
     places += [_place(file, root, "bundle") for file in files if is_bundle(file)]
     # An experiment holds no other; a fleet holds one for each host, below the directory ``hosts``.
     inside = names & {"hosts"} if kind is not None else names
     below = [
-        Path(entry.path) for entry in found if entry.name in inside and entry.is_dir()
+        Path(entry.path) for entry in visible if entry.name in inside and entry.is_dir()
     ]
     return _Listing(changed, tuple(places), tuple(below))
 
@@ -145,7 +145,7 @@ def _identifier(path: Path) -> str:
 
 def place_of(request: Request) -> Place:
     """The result that the address names."""
-    found: Place | None = request.app.state.site.folders.get(request.path_params["id"])
-    if found is None:
+    place: Place | None = request.app.state.site.folders.get(request.path_params["id"])
+    if place is None:
         raise HTTPException(404)
-    return found
+    return place

@@ -161,8 +161,8 @@ class Histories:
     def write(self, *entries: Entry) -> None:
         """Add to the log; alerts that are new go first, so that what is decided of one has something to stand on."""
         with self._scanning:
-            found = history(self.store.lines(), self.log.entries()[0])
-            self.log.append(*found.opened, *entries)
+            scan = history(self.store.lines(), self.log.entries()[0])
+            self.log.append(*scan.opened, *entries)
 
     def _stamp(self) -> _Stamp:
         """What changes with every night and every word."""
@@ -172,23 +172,23 @@ class Histories:
             if self.store.is_file
             else []
         )
-        found: list[int] = [] if files else [len(self.store.experiments())]
+        marks: list[int] = [] if files else [len(self.store.experiments())]
         for file in files or [self.log.path]:
             try:
                 state = file.stat()
             except OSError:
                 continue
-            found += (state.st_mtime_ns, state.st_size)
-        return tuple(found)
+            marks += (state.st_mtime_ns, state.st_size)
+        return tuple(marks)
 
     def _seen(self) -> Board:
         lines, entries = self.store.lines(), self.log.entries()[0]
         experiments = self.experiments()
-        found = history(lines, entries)
+        scan = history(lines, entries)
         series = [
             _line(course) for course in courses_of(lines, lines, experiments, entries)
         ]
-        return Board(len(experiments), tuple(series), found.alerts)
+        return Board(len(experiments), tuple(series), scan.alerts)
 
 
 def _line(course: Course) -> SeriesLine:

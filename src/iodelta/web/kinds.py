@@ -35,5 +35,5 @@ def search_in(path: Path) -> SearchAccount | AttributionAccount:
 def fleet_in(path: Path, again: str) -> tuple[FleetAccount, Charts]:
     """What the hosts of a fleet say together. Raises RequestError where none was measured, MeasureError."""
     measured, left = hosts_in((str(path),))
-    found = fleet_account(measured, (again,), left)
-    return found, charts_of_fleet(found)
+    account = fleet_account(measured, (again,), left)
+    return account, charts_of_fleet(account)

@@ -161,8 +161,8 @@ class Tail:
     def _take(self, data: bytes) -> None:
         lines = whole(data)
         seal = read_seal(lines, self._seal)
-        found = self._decoded(lines) if not seal.broken else None
-        if found is None:  # a writer may have cut a torn line while it was read
+        events = self._decoded(lines) if not seal.broken else None
+        if events is None:  # a writer may have cut a torn line while it was read
             self._failures += 1
             if self._failures >= READINGS:
                 number = seal.broken or len(self.lines) + 1
@@ -172,8 +172,8 @@ class Tail:
             return
         self._failures, self._seal = 0, seal
         self._offset += data.rfind(b"\n") + 1
-        self.events += found
-        self.lines += map(msgspec.json.encode, found)
+        self.events += events
+        self.lines += map(msgspec.json.encode, events)
 
     def _decoded(self, lines: Sequence[bytes]) -> list[Event] | None:
         reader = decoder(Event)
@@ -290,7 +290,9 @@ class Following:
         )
         left = seconds_left(plan, rules, known.state, judgement, budget)
         begun = bool(known.state.finished)
-        last = max(journal.started.values(), key=lambda one: one.trial, default=None)
+        last = max(
+            journal.started.values(), key=lambda trial: trial.trial, default=None
+        )
         return Underway(
             experiment=self.place.id,
             line=len(events),
@@ -347,7 +349,10 @@ def _comparisons(known: _Known) -> Iterator[Comparison]:
     ):
         first, step = own[0], next_step(own)
         key, change, look = (first.cell, first.variant), first.change, first.look
-        named = {metric_name(one.metric, with_kind=several): one.word for one in own}
+        named = {
+            metric_name(verdict.metric, with_kind=several): verdict.word
+            for verdict in own
+        }
         yield Comparison(
             cell=first.cell,
             variant=first.variant,
@@ -360,7 +365,7 @@ def _comparisons(known: _Known) -> Iterator[Comparison]:
             looks=0 if look is None else look.index + 1,
             looked_at=0 if look is None else look.blocks,
             next_look=min(
-                (one.next_look for one in own if one.next_look is not None),
+                (verdict.next_look for verdict in own if verdict.next_look is not None),
                 default=None,
             ),
             words=tuple(named.items()) if step in SETTLED else (),
@@ -372,10 +377,10 @@ def _comparisons(known: _Known) -> Iterator[Comparison]:
 
 def comparisons_of(judgement: Judgement) -> list[tuple[Verdict, ...]]:
     """The verdicts of each cell and variant."""
-    found: dict[tuple[str, str], list[Verdict]] = {}
+    groups: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in judgement.verdicts:
-        found.setdefault((verdict.cell, verdict.variant), []).append(verdict)
-    return [tuple(own) for own in found.values()]
+        groups.setdefault((verdict.cell, verdict.variant), []).append(verdict)
+    return [tuple(own) for own in groups.values()]
 
 
 def round_ends(events: Sequence[Event]) -> list[int]:
@@ -416,12 +421,12 @@ class Live:
     def following(self, place: Place) -> Following:
         """What is known of a place, with its journal as it is now."""
         with self._lock:
-            found = self._known.setdefault(place.id, Following(place))
+            follower = self._known.setdefault(place.id, Following(place))
             self._known.move_to_end(place.id)
             while len(self._known) > FOLLOWED:
                 self._known.popitem(last=False)
-        found.tail.read()
-        return found
+        follower.tail.read()
+        return follower
 
     def underway(
         self, place: Place, folder: Folder, *, wait: float = 0.0
@@ -430,16 +435,16 @@ class Live:
 
         A judgement is ordered where one is due, and never made here.
         """
-        found = self.following(place)
+        follower = self.following(place)
         if isinstance(folder, CountFolder | DiskFolder):
             return None
         with self._lock:
-            idle = found.judging is None or found.judging.done()
-            if idle and found.is_behind and time.monotonic() >= found.not_before:
-                found.judging = self._judge.submit(found.judge, folder)
-        if found.known is None and found.judging is not None:
-            _wait(found.judging, wait)
-        return found.underway(writing=self.is_written(place))
+            idle = follower.judging is None or follower.judging.done()
+            if idle and follower.is_behind and time.monotonic() >= follower.not_before:
+                follower.judging = self._judge.submit(follower.judge, folder)
+        if follower.known is None and follower.judging is not None:
+            _wait(follower.judging, wait)
+        return follower.underway(writing=self.is_written(place))
 
     def close(self) -> None:
         """No judgement is made any more."""
@@ -482,7 +487,7 @@ def course_of(comparison: Comparison, most: int, margin: float) -> Mapping[str, 
         [
             2 * margin,
             *map(abs, ends),
-            *(abs(one) for one in sorted(comparison.each, key=abs)[:-1]),
+            *(abs(value) for value in sorted(comparison.each, key=abs)[:-1]),
         ]
     )
 

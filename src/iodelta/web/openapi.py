@@ -95,12 +95,12 @@ def _described() -> dict[str, Any]:
 
 def _parameters(path: str) -> list[dict[str, Any]]:
     inside = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-    found = [
+    parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in inside
     ]
     for name, about in ASKED.get(path, ()):
-        found.append(
+        parameters.append(
             {
                 "name": name,
                 "in": "query",
@@ -108,4 +108,4 @@ def _parameters(path: str) -> list[dict[str, Any]]:
                 "schema": {"type": "string"},
             }
         )
-    return found
+    return parameters

@@ -55,8 +55,8 @@ def overview(request: Request) -> Response:
     board = site.history.known if site.history is not None else None
     waiting = None if board is None else len(board.asking)
     if prefers_json(request):
-        found = (site.results.summary(place) for place in own)
-        results = tuple(summary for summary in found if summary is not None)
+        summaries = (site.results.summary(place) for place in own)
+        results = tuple(summary for summary in summaries if summary is not None)
         return document(Overview(results, len(places), number, pages, waiting))
     context: dict[str, Any] = {
         "pairs": [place for place in own if place.kind in KINDS],

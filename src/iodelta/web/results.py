@@ -128,7 +128,9 @@ class Results:
             return msgspec.structs.replace(plain, problem=error.what)
         if known is None:
             return plain
-        words = Counter(word for one in known.comparisons for _, word in one.words)
+        words = Counter(
+            word for comparison in known.comparisons for _, word in comparison.words
+        )
         return msgspec.structs.replace(
             plain, question=known.question, answer=progress(known), words=dict(words)
         )
@@ -140,13 +142,15 @@ class Results:
         except IodeltaError as error:
             return msgspec.structs.replace(plain, problem=error.what)
         story = story_of(seen.result, seen.detail)
-        told = msgspec.structs.replace(
+        summary = msgspec.structs.replace(
             plain, question=story.question, answer=story.answer
         )
         if not isinstance(seen.result, Account):
-            return told
+            return summary
         words = Counter(verdict.word for verdict in seen.result.judgement.verdicts)
-        return msgspec.structs.replace(told, state=seen.result.state, words=dict(words))
+        return msgspec.structs.replace(
+            summary, state=seen.result.state, words=dict(words)
+        )
 
 
 def stamp_of(place: Place) -> _Stamp:
@@ -159,14 +163,14 @@ def stamp_of(place: Place) -> _Stamp:
     )
     if place.kind == "fleet":
         files += sorted(path.glob(f"hosts/*/{JOURNAL}"))
-    found: list[int] = []
+    marks: list[int] = []
     for file in files:
         try:
             state = file.stat()
         except OSError:
             continue
-        found += (state.st_mtime_ns, state.st_size)
-    return tuple(found)
+        marks += (state.st_mtime_ns, state.st_size)
+    return tuple(marks)
 
 
 def folder_of(place: Place) -> Folder:
@@ -239,5 +243,5 @@ def _read_several(place: Place) -> Seen:
     refuse_links(path)
     if place.kind == "search":
         return Seen(search_in(path), (), Detail(folder=pasted(place.path)))
-    found, charts = fleet_in(path, f"iodelta fleet report {pasted(place.path)}")
-    return Seen(found, charts, Detail(folder=pasted(place.path)))
+    account, charts = fleet_in(path, f"iodelta fleet report {pasted(place.path)}")
+    return Seen(account, charts, Detail(folder=pasted(place.path)))

@@ -137,21 +137,21 @@ def tokens_in(path: Path) -> tuple[Token, ...]:
             remedy=f"chmod 600 {path}",
         )
     lines = enumerate(text.splitlines(), 1)
-    found = tuple(
+    tokens = tuple(
         _token(line, f"{path}:{number}")
         for number, line in lines
         if line.strip() and line[0] != "#"
     )
-    names = [token.name for token in found]
-    if len(set(names)) < len(names) or not found:
+    names = [token.name for token in tokens]
+    if len(set(names)) < len(names) or not tokens:
         what = (
             "two lines have the same name"
-            if found
+            if tokens
             else "there is no token in this file"
         )
         remedy = "write lines such as: triage ada " + secrets.token_urlsafe(24)
         raise RequestError(what, place=str(path), remedy=remedy)
-    return found
+    return tokens
 
 
 def _token(line: str, place: str) -> Token:
@@ -306,15 +306,17 @@ class Guard:
                 "too many wrong tokens; wait a minute",
                 headers={"Retry-After": "60"},
             )
-        found = [
-            one
-            for one in self._rules.tokens
-            if hmac.compare_digest(one.secret.encode(), secret.encode())
+        matching = [
+            token
+            for token in self._rules.tokens
+            if hmac.compare_digest(token.secret.encode(), secret.encode())
         ]
-        if not found:
+        if not matching:
             self._tries.take(client)
             return None
-        return User(found[0].name, self._bounded(found[0].role), _key(found[0]))
+        return User(
+            matching[0].name, self._bounded(matching[0].role), _key(matching[0])
+        )
 
     def _bounded(self, role: Role) -> Role:
         """Without ``--write`` everyone only reads."""
@@ -341,9 +343,9 @@ def _key(token: Token) -> bytes:
 
 def cookie_of(token: Token, until: int) -> str:
     """Name and end of a login, signed with the token: it holds across restarts, and ends when the token is removed."""
-    said = f"{token.name}\0{until}"
-    sign = hmac.new(_key(token), said.encode(), hashlib.sha256).hexdigest()
-    return base64.urlsafe_b64encode(f"{said}\0{sign}".encode()).decode()
+    payload = f"{token.name}\0{until}"
+    sign = hmac.new(_key(token), payload.encode(), hashlib.sha256).hexdigest()
+    return base64.urlsafe_b64encode(f"{payload}\0{sign}".encode()).decode()
 
 
 def _decoded(cookie: str) -> str:

@@ -159,7 +159,7 @@ def series(request: Request) -> Response:
         return document(answer(course))
     ((_, figures),) = charts_of([course])
     folders = {
-        one: row["folder"] for one, row in history_of(request).experiments().items()
+        name: row["folder"] for name, row in history_of(request).experiments().items()
     }
     points = course.line.points[::-1]
     own = points if request.query_params.get("nights") == "all" else points[:NEWEST]

@@ -83,8 +83,8 @@ class Shelf:
         """What this user sent under that name; none where it is gone, or another's."""
         with self._lock:
             self._purge()
-            found = self._uploads.get(identifier)
-        return found if found is not None and found.owner == owner else None
+            upload = self._uploads.get(identifier)
+        return upload if upload is not None and upload.owner == owner else None
 
     def keep(
         self, files: Sequence[Sent], owner: str, earlier: Upload | None = None
@@ -146,14 +146,14 @@ class Shelf:
                 self._held.release()
 
     def _purge(self, room_for: int = 0) -> None:
-        oldest = sorted(self._uploads.values(), key=lambda one: one.at)
-        held = sum(one.size for one in oldest) + room_for
-        for number, one in enumerate(oldest):
-            is_old = time.monotonic() - one.at > KEPT
+        oldest = sorted(self._uploads.values(), key=lambda upload: upload.at)
+        held = sum(upload.size for upload in oldest) + room_for
+        for number, upload in enumerate(oldest):
+            is_old = time.monotonic() - upload.at > KEPT
             if is_old or held > LARGEST or (room_for and len(oldest) - number >= MOST):
-                del self._uploads[one.id]
-                shutil.rmtree(one.directory, ignore_errors=True)
-                held -= one.size
+                del self._uploads[upload.id]
+                shutil.rmtree(upload.directory, ignore_errors=True)
+                held -= upload.size
 
 
 def _all_stored(

@@ -89,7 +89,8 @@ class Stream(Response):
             lines = tail.lines[sent : sent + PART]
             if lines:
                 yield b"".join(
-                    b"id: %d\ndata: %b\n\n" % one for one in enumerate(lines, sent + 1)
+                    b"id: %d\ndata: %b\n\n" % numbered
+                    for numbered in enumerate(lines, sent + 1)
                 )
                 sent, heard = sent + len(lines), time.monotonic()
                 continue

@@ -57,21 +57,23 @@ def alert_of(request: Request) -> Alert:
 
 def alert(request: Request) -> Response:
     """One alert in full."""
-    found = alert_of(request)
+    alert_here = alert_of(request)
     if prefers_json(request):
-        return document(found)
-    story = of_alert(found, *told(found, history_of(request).store))
+        return document(alert_here)
+    story = of_alert(alert_here, *told(alert_here, history_of(request).store))
     from iodelta.web.confirming import confirmation_of
 
-    may_confirm = may_start(request) and bool(found.steps) and found.kind != "machine"
+    may_confirm = (
+        may_start(request) and bool(alert_here.steps) and alert_here.kind != "machine"
+    )
     return shown_report(
         request,
         "alert.html",
         page(story, None, ()),
-        alert=found,
+        alert=alert_here,
         words=WORDS,
         may_confirm=may_confirm,
-        confirmation=confirmation_of(request, found, history_of(request))
+        confirmation=confirmation_of(request, alert_here, history_of(request))
         if may_confirm
         else "",
     )
@@ -80,13 +82,13 @@ def alert(request: Request) -> Response:
 async def decide(request: Request) -> Response:
     """Record what somebody decided."""
     fields = await posted(request, "triage")
-    found = await run_in_threadpool(alert_of, request)
+    alert_here = await run_in_threadpool(alert_of, request)
     word = fields.get("word", "")
-    if word not in {one for one, _, _ in WORDS}:
+    if word not in {known for known, _, _ in WORDS}:
         raise DeniedError(400, "not a decision")
     entry = Decided(
         time.time(),
-        found.id,
+        alert_here.id,
         word,
         fields.get("why", "").strip(),
         request.scope["user"].name,
@@ -130,10 +132,10 @@ def _moment(text: str) -> float:
     if not text:
         return time.time()
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise DeniedError(400, "not a time; write it as 2026-11-22T02:00") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _back(fields: Mapping[str, str]) -> str:

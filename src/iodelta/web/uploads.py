@@ -60,11 +60,13 @@ async def take(request: Request) -> Response:
         async with request.form(max_files=FILES, max_fields=5) as form:
             check_form(user, request.headers, str(form.get("csrf", "")))
             sent = [
-                one
-                for one in form.getlist("files")
-                if isinstance(one, UploadFile) and one.filename
+                item
+                for item in form.getlist("files")
+                if isinstance(item, UploadFile) and item.filename
             ]
-            files = [Sent(one.filename or "", one.size or 0, one.file) for one in sent]
+            files = [
+                Sent(item.filename or "", item.size or 0, item.file) for item in sent
+            ]
             earlier = shelf.get(str(form.get("with", "")), user.name)
             made = await run_in_threadpool(shelf.keep, files, user.name, earlier)
     finally:
@@ -119,12 +121,12 @@ def _without_directory(response: Response, upload: Upload) -> Response:
 
 
 def _upload(request: Request) -> Upload:
-    found: Upload | None = request.app.state.shelf.get(
+    upload: Upload | None = request.app.state.shelf.get(
         request.path_params["id"], request.scope["user"].name
     )
-    if found is None:
+    if upload is None:
         raise HTTPException(404)
-    return found
+    return upload
 
 
 def _views(upload: Upload) -> tuple[str, ...]:
@@ -158,10 +160,10 @@ def _reported(paths: tuple[str, ...]) -> _Answer:
 
 def _shown(paths: tuple[str, ...]) -> _Answer:
     layout, checked = read_all(paths)
-    found = shown_runs(
+    results = shown_runs(
         layout, checked, each=True, paths=paths, systems=own_systems(paths)
     )
-    return found, charts_of_runs(layout), Detail()
+    return results, charts_of_runs(layout), Detail()
 
 
 def _audited(paths: tuple[str, ...]) -> _Answer:
@@ -169,8 +171,8 @@ def _audited(paths: tuple[str, ...]) -> _Answer:
 
 
 def _compared(paths: tuple[str, ...]) -> _Answer:
-    found, layouts = compared(paths, MARGIN)
-    return found, charts_of(found, layouts, paths), Detail()
+    comparison, layouts = compared(paths, MARGIN)
+    return comparison, charts_of(comparison, layouts, paths), Detail()
 
 
 _MAKERS = {"report": _reported, "show": _shown, "audit": _audited, "compare": _compared}

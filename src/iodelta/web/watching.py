@@ -61,19 +61,22 @@ def _shown(
 ) -> Response:
     drawn = known.comparisons[:SHOWN] if known is not None else ()
     rows = (
-        [(one, course_of(one, known.most, known.margin)) for one in drawn]
+        [
+            (drawn_comparison, course_of(drawn_comparison, known.most, known.margin))
+            for drawn_comparison in drawn
+        ]
         if known is not None
         else []
     )
     following = _live(request).following(place)
-    said = "" if known is None else progress(known)
+    line = "" if known is None else progress(known)
     return shown(
         request,
         template,
         place=place,
         known=known,
         rows=rows,
-        said=said,
+        said=line,
         following=following,
         may_cancel=may_cancel(request, place.path),
         started_by=started_by(request, place.path),
@@ -81,5 +84,5 @@ def _shown(
 
 
 def _live(request: Request) -> Live:
-    found: Live = request.app.state.site.results.live
-    return found
+    live_runs: Live = request.app.state.site.results.live
+    return live_runs

@@ -42,15 +42,15 @@ def substitute(words: Sequence[str], values: Mapping[str, str]) -> tuple[str, ..
     ``values`` are by name (``target.mount``). Other braces stay. Raises RequestError for a ``{target...}`` it lacks.
     """
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in values:
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in values:
             known = ", ".join(f"{{{name}}}" for name in sorted(values)) or "none"
             raise RequestError(
-                f"{found[0]} is not known here",
+                f"{match[0]} is not known here",
                 place=shlex.join(words),
                 remedy=f"known: {known}",
             )
-        return values[found[1]]
+        return values[match[1]]
 
     return tuple(re.sub(r"\{(target\.[a-z_]+)\}", value, word) for word in words)
 
@@ -259,14 +259,14 @@ class BackgroundLoad:
                 )
 
     def _cannot_run(self, code: int) -> MeasureError:
-        said = " ".join(self._machine.read(self._errors).split())[-300:]
+        message = " ".join(self._machine.read(self._errors).split())[-300:]
         how = (
             f"was killed by signal {-code}"
             if code < 0
             else f"ended with exit code {code}"
         )
         return MeasureError(
-            f"the background load {how} {ATTEMPTS} times at once: {said or 'it said nothing'}",
+            f"the background load {how} {ATTEMPTS} times at once: {message or 'it said nothing'}",
             place=shlex.join(self.words),
             remedy="try the command by hand",
         )
@@ -276,9 +276,9 @@ def background_findings(background: Background) -> tuple[Finding, ...]:
     """Whether the load was there during the trial: hard when it was missing for more than half of it."""
     place = shlex.join(background.command)
     codes = ", ".join(str(code) for code in sorted(set(background.exit_codes)))
-    found = []
+    findings = []
     if background.alive < FULL:
-        found.append(
+        findings.append(
             Finding(
                 "background.absent",
                 "hard" if background.alive < HALF else "warning",
@@ -290,12 +290,12 @@ def background_findings(background: Background) -> tuple[Finding, ...]:
         )
     if any(background.exit_codes):
         text = f"the background load failed during the trial (exit codes {codes})"
-        found.append(
+        findings.append(
             Finding(
                 "background.failing", "warning", place, text, "try the command by hand"
             )
         )
-    return tuple(found)
+    return tuple(findings)
 
 
 def _storage_bytes(machine: Machine, pid: int) -> float | None:

@@ -142,8 +142,10 @@ def run_all(
         if done.timed_out:
             return f"{shlex.join(words)} was still running after {timeout:g} s and was ended"
         if done.returncode != 0:
-            said = words_of(lines_of(done.stdout, done.stderr))
-            return f"{shlex.join(words)} ended with exit code {done.returncode}: {said}"
+            message = words_of(lines_of(done.stdout, done.stderr))
+            return (
+                f"{shlex.join(words)} ended with exit code {done.returncode}: {message}"
+            )
     return ""
 
 
@@ -225,13 +227,13 @@ def read_output(run: FioRun) -> FioResult:
 def _built_in(report: Report) -> dict[str, Quantity]:
     """Wall time, CPU time and peak memory."""
     cpu = 1e9 * (report.user + report.system)
-    found = {
+    quantities = {
         "wall": Quantity.exact(1e9 * report.seconds, "ns"),
         "cpu": Quantity.exact(cpu, "ns"),
     }
     if report.memory > SLACK * report.floor:
-        found["memory"] = Quantity.exact(float(report.memory), "B")
-    return found
+        quantities["memory"] = Quantity.exact(float(report.memory), "B")
+    return quantities
 
 
 def _writes(run: FioRun, report: Report) -> list[Finding]:
@@ -263,7 +265,7 @@ def _unseen_memory(run: FioRun, report: Report) -> list[Finding]:
 
 def _problem(run: FioRun, report: Report) -> Finding | None:
     """Why the run has no result, if so."""
-    said = lines_of(run.output, run.stderr)
+    lines = lines_of(run.output, run.stderr)
     if report.stuck:
         text = f"processes do not end even by SIGKILL: {', '.join(report.stuck)}"
         return _finding(
@@ -296,7 +298,7 @@ def _problem(run: FioRun, report: Report) -> Finding | None:
         )
     if report.why or report.code is None:
         return _finding(
-            run, "command.failed", "hard", f"its supervisor failed: {words_of(said)}"
+            run, "command.failed", "hard", f"its supervisor failed: {words_of(lines)}"
         )
     if report.code < 0:
         return _finding(
@@ -307,7 +309,7 @@ def _problem(run: FioRun, report: Report) -> Finding | None:
             run,
             "command.failed",
             "hard",
-            f"it ended with exit code {report.code}: {words_of(said)}",
+            f"it ended with exit code {report.code}: {words_of(lines)}",
         )
     return None
 

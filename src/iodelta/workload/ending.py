@@ -13,7 +13,7 @@ from iodelta.workload.model import FioRun
 _ERROR_LINE = r"err=|error|fail|unable|can't|cannot|no such|permission|unrecognized|did you mean|disallowed|refus"
 
 
-def ending(run: FioRun, said: Sequence[str]) -> list[Finding]:
+def ending(run: FioRun, lines: Sequence[str]) -> list[Finding]:
     """Why fio did not end well, if so: ``fio.stopped``, ``fio.timeout`` or ``fio.failed``."""
     tool = run.request.tool
     if run.ended == "stopped":
@@ -21,7 +21,7 @@ def ending(run: FioRun, said: Sequence[str]) -> list[Finding]:
             finding(run, "fio.stopped", "hard", "the run was stopped before its end")
         ]
     if run.ended == "timed out":
-        text = f"{tool} was still running after {run.seconds:.0f} s and was ended; is the target hanging? {words_of(said)}"
+        text = f"{tool} was still running after {run.seconds:.0f} s and was ended; is the target hanging? {words_of(lines)}"
         return [finding(run, "fio.timeout", "hard", text.strip())]
     if run.exit_code < 0:
         return [
@@ -33,7 +33,7 @@ def ending(run: FioRun, said: Sequence[str]) -> list[Finding]:
             )
         ]
     if run.exit_code:
-        text = f"{tool} ended with exit code {run.exit_code}: {words_of(said)}"
+        text = f"{tool} ended with exit code {run.exit_code}: {words_of(lines)}"
         return [finding(run, "fio.failed", "hard", text)]
     return []
 
@@ -47,10 +47,10 @@ def finding(
     return Finding(rule, severity, run.request.target, text, remedy)
 
 
-def words_of(said: Sequence[str]) -> str:
+def words_of(lines: Sequence[str]) -> str:
     """Its own explanation: its error lines, else the last it said."""
-    errors = [line for line in said if re.search(_ERROR_LINE, line, re.I)]
-    return "; ".join(dict.fromkeys((errors or said[-1:])[:3])) or "it did not say why"
+    errors = [line for line in lines if re.search(_ERROR_LINE, line, re.I)]
+    return "; ".join(dict.fromkeys((errors or lines[-1:])[:3])) or "it did not say why"
 
 
 def _signal(number: int) -> str:

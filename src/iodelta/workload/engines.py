@@ -28,8 +28,8 @@ _IO_URING_SWITCH = "/proc/sys/kernel/io_uring_disabled"
 
 def engines(machine: Machine, fio: str = "fio") -> tuple[str, ...]:
     """The engines this fio was built with, in its order."""
-    said = machine.run([fio, "--enghelp"], timeout=30).text
-    return tuple(re.findall(r"^\s+(\S+)\s*$", said, re.MULTILINE))
+    listing = machine.run([fio, "--enghelp"], timeout=30).text
+    return tuple(re.findall(r"^\s+(\S+)\s*$", listing, re.MULTILINE))
 
 
 def engine_refusal(
@@ -67,9 +67,9 @@ def engine_refusal(
     in_time(done, f"ioengine={engine}")
     if done.returncode == 0:
         return None
-    said = (done.text + "\n" + done.stderr.decode(errors="replace")).strip()
-    reasons = re.findall(r"error=(.+)$", said, re.MULTILINE) or re.findall(
-        r"^fio: (.+)$", said, re.MULTILINE
+    output = (done.text + "\n" + done.stderr.decode(errors="replace")).strip()
+    reasons = re.findall(r"error=(.+)$", output, re.MULTILINE) or re.findall(
+        r"^fio: (.+)$", output, re.MULTILINE
     )
     reason = reasons[0] if reasons else f"fio ended with {done.returncode}"
     return (
@@ -101,8 +101,8 @@ def _refused(
     wanted: Mapping[str, str | None], reasons: Mapping[str, str | None]
 ) -> dict[str, str]:
     """Those whose engine has a reason against it, with the reason."""
-    found = {name: reasons.get(engine or "") for name, engine in wanted.items()}
-    return {name: reason for name, reason in found.items() if reason}
+    refusals = {name: reasons.get(engine or "") for name, engine in wanted.items()}
+    return {name: reason for name, reason in refusals.items() if reason}
 
 
 def _switch(machine: Machine) -> str:

@@ -175,10 +175,10 @@ def _check_reach(machine: Machine, request: FioRequest) -> None:
         or reads_only(request.options)
     ):
         return
-    said = machine.run(["stat", "-L", "-c", "%s", "--", request.target]).text.strip()
-    if said and _reach(request, int(said)) > int(said):
+    size = machine.run(["stat", "-L", "-c", "%s", "--", request.target]).text.strip()
+    if size and _reach(request, int(size)) > int(size):
         raise RequestError(
-            f"the workload may write past its {said} bytes, and fio would recreate the file",
+            f"the workload may write past its {size} bytes, and fio would recreate the file",
             place=request.target,
             remedy="let [target] size be the largest size of any cell; write sizes in bytes, k, m, g or %",
         )
@@ -212,16 +212,16 @@ def _reach(request: FioRequest, whole: int) -> float:
 
 def fio_version(machine: Machine, fio: str = "fio") -> tuple[int, int]:
     """Major and minor version, (3, 33). Raises MeasureError when fio is missing or older than 3.16."""
-    said = machine.run([fio, "--version"], timeout=30).text.strip()
-    found = re.match(r"fio-(\d+)\.(\d+)", said)
-    if found is None:
+    text = machine.run([fio, "--version"], timeout=30).text.strip()
+    match = re.match(r"fio-(\d+)\.(\d+)", text)
+    if match is None:
         raise MeasureError(
-            f"{fio} --version says {said!r}", place=machine.name, remedy="is it fio?"
+            f"{fio} --version says {text!r}", place=machine.name, remedy="is it fio?"
         )
-    version = int(found[1]), int(found[2])
+    version = int(match[1]), int(match[2])
     if version < OLDEST:
         raise MeasureError(
-            f"{said} is too old",
+            f"{text} is too old",
             place=machine.name,
             remedy="iodelta needs fio 3.16 or later",
         )
@@ -273,7 +273,7 @@ def run(
         process.stop(GRACE)
         raise
     seconds = time.monotonic() - begun
-    output, stdout, stderr, said = _contents(machine, paths)
+    output, stdout, stderr, log_text = _contents(machine, paths)
     return FioRun(
         request=request,
         args=tuple(args),
@@ -284,7 +284,7 @@ def run(
         output=output if request.tool == "fio" else stdout,
         stdout=stdout if request.tool == "fio" else b"",
         stderr=stderr,
-        log=said,
+        log=log_text,
     )
 
 

@@ -62,17 +62,17 @@ def documents(output: bytes) -> tuple[list[bytes], str]:
     fio prints a document's braces alone in the first column; notes and error lines share the file with it.
     """
     # By hand: the regular expression for it takes half the time that reading a trial takes.
-    found, around, at = [], [], 0
+    parts, around, at = [], [], 0
     while True:
         begin = _brace_line(output, b"{", at)
         last = _brace_line(output, b"}", begin)
         if last < 0:
             break
         end = output.find(b"\n", last) + 1 or len(output)
-        found.append(output[begin:end])
+        parts.append(output[begin:end])
         around.append(output[at:begin])
         at = end
-    return found, b"".join((*around, output[at:])).decode(errors="replace").strip()
+    return parts, b"".join((*around, output[at:])).decode(errors="replace").strip()
 
 
 def _brace_line(output: bytes, brace: bytes, at: int) -> int:
@@ -98,8 +98,8 @@ def read_document(document: bytes) -> FioDocument:
             raw = decoded(_without_nan(document))
         except msgspec.DecodeError:
             raise ValueError(f"not the JSON of fio: {error}") from error
-    found = re.match(r"fio-(\d+)", raw.version)
-    if found is None or int(found[1]) < 3:
+    match = re.match(r"fio-(\d+)", raw.version)
+    if match is None or int(match[1]) < 3:
         raise ValueError(
             f"JSON of {raw.version or 'an unnamed program'}, not of fio 3.0 or later"
         )

@@ -218,7 +218,7 @@ def _latencies(raw: RawDocument) -> Iterator[RawLatency]:
     for job in (*raw.jobs, *raw.clients):
         for part in (job.read, job.write, job.trim, job.mixed):
             if part is not None:
-                found = (
+                latencies = (
                     part.slat_ns,
                     part.clat_ns,
                     part.lat_ns,
@@ -226,7 +226,7 @@ def _latencies(raw: RawDocument) -> Iterator[RawLatency]:
                     part.clat,
                     part.lat,
                 )
-                yield from filter(None, found)
+                yield from filter(None, latencies)
                 for priority in part.prios:
                     yield from filter(None, (priority.clat_ns, priority.lat_ns))
                 high_and_low = (

@@ -124,10 +124,10 @@ def read_output(run: FioRun) -> FioResult:
     text = (
         run.output.decode(errors="replace") + "\n" + run.stderr.decode(errors="replace")
     )
-    said = [line.strip() for line in text.splitlines() if line.strip()]
-    rows = [Second(found) for line in said if (found := RATE.search(line))]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    rows = [Second(match) for line in lines if (match := RATE.search(line))]
     counted = rows[_dropped(request) :][: _counted(request)]
-    findings = [*ending(run, said)] or _problems(run, said, len(counted))
+    findings = [*ending(run, lines)] or _problems(run, lines, len(counted))
     if not counted:
         return FioResult(findings=tuple(findings))
     block = size_bytes(dict(request.options).get("bs") or "4k")
@@ -170,9 +170,9 @@ def windows(
     return (early, late) if early else ()
 
 
-def _problems(run: FioRun, said: Sequence[str], counted: int) -> list[Finding]:
+def _problems(run: FioRun, lines: Sequence[str], counted: int) -> list[Finding]:
     """What is wrong with the output of a run that ended well."""
-    trouble = [line for line in said if TROUBLE.search(line)]
+    trouble = [line for line in lines if TROUBLE.search(line)]
     if not counted:
         remedy = (
             _NOT_POLLED
@@ -181,7 +181,7 @@ def _problems(run: FioRun, said: Sequence[str], counted: int) -> list[Finding]:
         )
         words = (
             "; ".join(dict.fromkeys(trouble[:2]))
-            or "; ".join(said[-1:])
+            or "; ".join(lines[-1:])
             or "it said nothing"
         )
         return [
@@ -189,7 +189,7 @@ def _problems(run: FioRun, said: Sequence[str], counted: int) -> list[Finding]:
                 run, "fio.no-io", "hard", f"t/io_uring printed no rate: {words}", remedy
             )
         ]
-    errors = sum(int(found[2]) for line in said if (found := ERRORS.match(line)))
+    errors = sum(int(match[2]) for line in lines if (match := ERRORS.match(line)))
     if errors or trouble:
         words = f"{errors} I/Os failed" if errors else trouble[0]
         return [finding(run, "uring.errors", "hard", words)]

@@ -19,8 +19,8 @@ ERRORS = re.compile(r"(\d{1,10}): (\d{1,18}) IO errors")
 class Second:
     """One line: IOPS as printed, and the bandwidth in MiB/s, None with -N1 and before 3.28. Intervals of rounding."""
 
-    def __init__(self, found: re.Match[str]) -> None:
-        whole, digits, prefix, bandwidth, unit = found.groups()[:5]
+    def __init__(self, match: re.Match[str]) -> None:
+        whole, digits, prefix, bandwidth, unit = match.groups()[:5]
         scale = {"": 1.0, "K": 1e3, "M": 1e6}[prefix]
         value = float(f"{whole}.{digits or 0}") * scale
         if digits:

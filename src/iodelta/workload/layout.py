@@ -232,12 +232,12 @@ def _write(
         stderr=errors,
     )
     try:
-        told = time.monotonic()
+        said_at = time.monotonic()
         while (code := process.wait(0.1)) is None:
             if stop():
                 raise MeasureError("stopped while laying out the file", place=path)
-            if time.monotonic() >= told + 1:
-                told = time.monotonic()
+            if time.monotonic() >= said_at + 1:
+                said_at = time.monotonic()
                 with contextlib.suppress(MachineError):  # it has just ended
                     counted = re.search(
                         r"^wchar: (\d+)",
@@ -254,14 +254,14 @@ def _write(
         process.stop(1.0)
         raise
     if code:
-        said = "; ".join(
+        message = "; ".join(
             chain.from_iterable(_errors(machine, file) for file in (errors, output))
         )
         raise MeasureError(
-            f"cannot be laid out: {said or f'fio ended with {code}'}",
+            f"cannot be laid out: {message or f'fio ended with {code}'}",
             place=path,
             remedy="free some space, or say a smaller [target] size"
-            if "No space left" in said
+            if "No space left" in message
             else "",
         )
 
@@ -276,8 +276,8 @@ def _errors(machine: Machine, file: str) -> list[str]:
 
 
 def _check_space(machine: Machine, folder: str, needed: int) -> None:
-    said = _checked(machine, ["stat", "-f", "-c", "%a %S", "--", folder or "/"])
-    blocks, block = said.split()
+    output = _checked(machine, ["stat", "-f", "-c", "%a %S", "--", folder or "/"])
+    blocks, block = output.split()
     free = int(blocks) * int(block)
     if free < needed:
         raise RequestError(
@@ -314,15 +314,15 @@ def _stats(machine: Machine, paths: Sequence[str]) -> dict[str, _Stat]:
     """What exists of ``paths``; symbolic links are followed."""
     if not paths:
         return {}
-    said = machine.run(
+    listing = machine.run(
         ["stat", "-L", "-c", "%F|%s|%b|%B|%n", "--", *paths], env={"LC_ALL": "C"}
     )
-    found = {}
-    for line in said.text.splitlines():
+    stats = {}
+    for line in listing.text.splitlines():
         kind, size, blocks, block, name = line.split("|", 4)
         kind = "regular file" if kind == "regular empty file" else kind
-        found[name] = _Stat(kind, int(size), int(blocks) * int(block))
-    return found
+        stats[name] = _Stat(kind, int(size), int(blocks) * int(block))
+    return stats
 
 
 def _put(machine: Machine, path: str, text: str) -> None:

@@ -35,13 +35,13 @@ def carrying(machine: Machine, variable: str, value: str) -> tuple[int, ...]:
     wanted, files = f"{variable}={value}", machine.glob("/proc/[0-9]*/environ")
     # One command for all of them: over SSH a read each would take seconds. -s: some end meanwhile, some are not ours.
     try:
-        found = machine.run(
+        listing = machine.run(
             ["grep", "-l", "-s", "-z", "-x", "-F", "-e", wanted, "--", *files],
             timeout=60,
         )
     except MachineError:  # a machine may have coreutils and no grep
-        found = machine.run(["sh", "-c", _SEARCH, wanted, *files], timeout=60)
-    return tuple(sorted(int(path.split("/")[2]) for path in found.text.split()))
+        listing = machine.run(["sh", "-c", _SEARCH, wanted, *files], timeout=60)
+    return tuple(sorted(int(path.split("/")[2]) for path in listing.text.split()))
 
 
 def end_carrying(

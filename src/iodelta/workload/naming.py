@@ -19,8 +19,8 @@ def misread(path: str) -> str:
     """Why fio would not open ``path`` for that name; empty when it would."""
     if not path.startswith("/"):
         return "it is not an absolute path"
-    if found := _MISREAD.search(path):
-        return f"it contains {found[0]!r}"
+    if match := _MISREAD.search(path):
+        return f"it contains {match[0]!r}"
     if path != path.strip():
         return "it ends with white space"
     return ""

@@ -47,11 +47,11 @@ def check(
 ) -> None:
     """Raises RequestError with fio's own message for the first job that it does not accept; MachineError where fio does
     not end in time."""
-    found = _refused(machine, jobs, workdir, fio)
-    if found is not None:
-        job, said = found
+    refusal = _refused(machine, jobs, workdir, fio)
+    if refusal is not None:
+        job, message = refusal
         raise RequestError(
-            f"fio does not accept these options:\n{said}", place=job.name
+            f"fio does not accept these options:\n{message}", place=job.name
         )
 
 
@@ -75,12 +75,12 @@ def _refused(
     if done.returncode == 0:
         return None
     if len(jobs) == 1:
-        said = (
+        message = (
             f"{done.stderr.decode(errors='replace')}\n{done.text}".strip()
             or f"fio ended with {done.returncode}"
         )
         return jobs[0], "\n".join(
-            line.rstrip() for line in said.splitlines()[:LINES] if line.strip()
+            line.rstrip() for line in message.splitlines()[:LINES] if line.strip()
         )
     middle = len(jobs) // 2
     return _refused(machine, jobs[:middle], workdir, fio) or _refused(

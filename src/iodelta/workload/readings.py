@@ -31,15 +31,15 @@ class UnreadError(Exception):
 
 def lines_of(*outputs: bytes) -> list[str]:
     """The lines of the outputs, one after the other, without terminal escapes; empty ones are left out."""
-    found: list[str] = []
+    lines: list[str] = []
     for output in outputs:
         text = ESCAPES.sub("", output.decode(errors="replace"))
-        found += [
+        lines += [
             line[:LONGEST].rstrip()
             for line in re.split(r"[\r\n]+", text)
             if line.strip()
         ]
-    return found
+    return lines
 
 
 def read(measure: Measure, stdout: bytes, stderr: bytes) -> Quantity:
@@ -59,19 +59,19 @@ def _by_pattern(measure: Measure, lines: Sequence[str]) -> tuple[str, str]:
         raise UnreadError("the command printed nothing")
     pattern = re.compile(measure.pattern)
     searched = lines[-1:] if measure.last_line else lines
-    found = list(_matches(pattern, searched))
-    if not found:
+    matches = list(_matches(pattern, searched))
+    if not matches:
         raise UnreadError(
             f"no line matches {measure.pattern!r}; its last line is {_shown(lines[-1])}"
         )
-    if len(found) > 1:
+    if len(matches) > 1:
         places = " and ".join(
-            f"line {number}: {_shown(match.string)}" for number, match in found[:2]
+            f"line {number}: {_shown(match.string)}" for number, match in matches[:2]
         )
         raise UnreadError(
-            f"{len(found)} places match {measure.pattern!r}, and which one counts is not known: {places}"
+            f"{len(matches)} places match {measure.pattern!r}, and which one counts is not known: {places}"
         )
-    match = found[0][1]
+    match = matches[0][1]
     place = pattern.groupindex.get("unit", 0)
     number = next(group for group in range(1, pattern.groups + 1) if group != place)
     return match[number] or "", (match["unit"] or "") if place else measure.unit
@@ -125,12 +125,12 @@ class _Spelt(str):
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object. Raises ValueError where a key stands twice: which one counts is not known."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    table = dict(pairs)
+    if len(table) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"the key {twice!r} stands twice")
-    return found
+    return table
 
 
 def _inside(value: Any, step: str | int, measure: Measure) -> Any:

@@ -44,12 +44,12 @@ def read_run(run: FioRun) -> FioResult:
         return command.read_output(run)
     if run.request.tool != "fio":
         return io_uring.read_output(run)
-    found, around = documents(run.output)
+    texts, around = documents(run.output)
     lines = (around + "\n" + run.stderr.decode(errors="replace")).splitlines()
     messages = [line.strip() for line in lines if line.strip()]
     findings = ending(run, messages)
     try:
-        document = read_document(found[-1]) if found else None
+        document = read_document(texts[-1]) if texts else None
     except ValueError as error:
         document = None
         findings.append(finding(run, "fio.cut", "hard", str(error)))
@@ -94,11 +94,11 @@ def per_second(
     """
     rows: dict[int, dict[int, list[float]]] = {}
     for line in log.splitlines():
-        found = re.match(r"(\d+), (\d+), ([012]),", line)
-        if found:
-            second = max(1, round(int(found[1]) / 1000))
-            rows.setdefault(int(found[3]), {}).setdefault(second, []).append(
-                float(found[2])
+        match = re.match(r"(\d+), (\d+), ([012]),", line)
+        if match:
+            second = max(1, round(int(match[1]) / 1000))
+            rows.setdefault(int(match[3]), {}).setdefault(second, []).append(
+                float(match[2])
             )
     lengths = {direction.kind: direction.runtime_ms // 1000 for direction in directions}
     series = {}
@@ -123,12 +123,12 @@ def _whole_seconds(
 
 def _messages(run: FioRun, lines: Sequence[str]) -> list[Finding]:
     """fio's warnings and notes, as findings of that severity."""
-    found = []
+    findings = []
     for severity in LESSER:
         for line in lines:
             if line.startswith(f"{severity}: "):
-                found.append(finding(run, f"fio.{severity}", severity, line))
-    return found
+                findings.append(finding(run, f"fio.{severity}", severity, line))
+    return findings
 
 
 def _problems(run: FioRun, job: FioJob, messages: Sequence[str]) -> list[Finding]:
@@ -136,12 +136,12 @@ def _problems(run: FioRun, job: FioJob, messages: Sequence[str]) -> list[Finding
     useless = _useless(run, job, messages)
     if useless:
         return [useless]
-    found: list[Finding] = []
+    findings: list[Finding] = []
     missing = sorted(
         _expected(run.request) - {direction.kind for direction in job.directions}
     )
     if missing:
-        found.append(
+        findings.append(
             finding(
                 run,
                 "fio.direction-missing",
@@ -150,7 +150,7 @@ def _problems(run: FioRun, job: FioJob, messages: Sequence[str]) -> list[Finding
             )
         )
     return (
-        found
+        findings
         + _wrong_length(run, job)
         + _ramp_counted(run, job)
         + _incomplete(run, job)
@@ -227,7 +227,7 @@ def _ramp_counted(run: FioRun, job: FioJob) -> list[Finding]:
 
 
 def _incomplete(run: FioRun, job: FioJob) -> list[Finding]:
-    found = []
+    findings = []
     for direction in job.directions:
         bad = direction.short + direction.dropped
         if bad:
@@ -236,8 +236,8 @@ def _incomplete(run: FioRun, job: FioJob) -> list[Finding]:
             )
             text = f"{direction.short} short and {direction.dropped} dropped of {direction.ios} {direction.kind}s"
             remedy = "is the target's size a multiple of bs?"
-            found.append(finding(run, "fio.incomplete-ios", severity, text, remedy))
-    return found
+            findings.append(finding(run, "fio.incomplete-ios", severity, text, remedy))
+    return findings
 
 
 def _idle(run: FioRun, job: FioJob) -> tuple[Direction, ...]:

@@ -32,7 +32,7 @@ WATCHED = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 def parents() -> dict[int, tuple[int, str]]:
     """Process -> its parent and its name, of all processes."""
-    found = {}
+    processes = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
@@ -43,15 +43,15 @@ def parents() -> dict[int, tuple[int, str]]:
             name, _, rest = text.partition("(")[2].rpartition(")")
             state, parent = rest.split()[:2]
             if state not in "ZX":
-                found[int(entry)] = (int(parent), name)
-    return found
+                processes[int(entry)] = (int(parent), name)
+    return processes
 
 
 def descendants() -> dict[int, str]:
     """Process -> name, of all that descends from this one and is alive."""
     known = parents()
     mine = {os.getpid()}
-    found: dict[int, str] = {}
+    children: dict[int, str] = {}
     grown = True
     while grown:
         new = {
@@ -59,10 +59,10 @@ def descendants() -> dict[int, str]:
             for pid, (parent, name) in known.items()
             if parent in mine and pid not in mine
         }
-        found.update(new)
+        children.update(new)
         mine.update(new)
         grown = bool(new)
-    return found
+    return children
 
 
 def reap() -> dict[int, int]:

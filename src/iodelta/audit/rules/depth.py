@@ -66,7 +66,7 @@ def _of_directions(run: Run) -> list[Quantity]:
     own = parts(run)
     if run.workload.rw not in MIXED and run.format != "table":
         own = own[:1]
-    found = []
+    depths = []
     for direction in own:
         mean = latency(direction)
         if mean is None or not known(mean.mean) or not known(direction.iops):
@@ -77,8 +77,8 @@ def _of_directions(run: Run) -> list[Quantity]:
             rate.low * taken.low,
             rate.high * taken.high,
         )
-        found.append(Quantity(value / 1e9, low / 1e9, high / 1e9, "I/Os in flight"))
-    return found
+        depths.append(Quantity(value / 1e9, low / 1e9, high / 1e9, "I/Os in flight"))
+    return depths
 
 
 def held_back(run: Run) -> bool:
@@ -108,14 +108,14 @@ def held_back(run: Run) -> bool:
 )
 def impossible(evidence: Evidence) -> Iterator[Mark]:
     for index, run in enumerate(evidence.runs):
-        found, most = _at_once(run), slots(run)
+        depth, most = _at_once(run), slots(run)
         if (
-            found is None
+            depth is None
             or most is None
-            or found.low <= most * (1 + BEYOND) * (1 + _before(run))
+            or depth.low <= most * (1 + BEYOND) * (1 + _before(run))
         ):
             continue
-        text = f"IOPS x mean latency makes {count(found.value)} I/Os in flight; at most {count(most)} can have been"
+        text = f"IOPS x mean latency makes {count(depth.value)} I/Os in flight; at most {count(most)} can have been"
         if (
             run.group is not None
             and run.format in ("json", "json+", "text")
@@ -154,16 +154,16 @@ def _alone(run: Run) -> bool:
 )
 def mismatch(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.rows():
-        found, most = in_flight(run), slots(run)
-        if found is None or most is None or found.high >= most * (1 - LOST):
+        depth, most = in_flight(run), slots(run)
+        if depth is None or most is None or depth.high >= most * (1 - LOST):
             continue
-        share = found.value / most
+        share = depth.value / most
         why = "half of the run or more was a stall, or one number is wrong"
         if share < LOST:
             why = "this is probably fio's submission latency, not the total latency"
         yield Mark(
             (index,),
-            f"IOPS x mean latency makes {two_digits(found.value)} I/Os in flight of {count(most)} "
+            f"IOPS x mean latency makes {two_digits(depth.value)} I/Os in flight of {count(most)} "
             f"({two_digits(share)} of it): {why}",
             _mended(index, run, most) if share < LOST else (),
         )
@@ -212,13 +212,13 @@ def _mended(index: int, run: Run, most: float) -> tuple[Repair, ...]:
 )
 def gap(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.rows():
-        found, most = in_flight(run), slots(run)
-        if found is None or most is None or found.high < most * (1 - LOST):
+        depth, most = in_flight(run), slots(run)
+        if depth is None or most is None or depth.high < most * (1 - LOST):
             continue
-        if found.high - found.low <= GAP * most and found.value < most * (1 - GAP):
+        if depth.high - depth.low <= GAP * most and depth.value < most * (1 - GAP):
             iops = sum(direction.iops.value for direction in parts(run))
-            absent = span((most - found.value) / iops * 1e9)
-            text = f"{found.value:.4g} of {count(most)} I/Os were in flight: {absent} of each I/O are missing"
+            absent = span((most - depth.value) / iops * 1e9)
+            text = f"{depth.value:.4g} of {count(most)} I/Os were in flight: {absent} of each I/O are missing"
             yield Mark(
                 (index,), f"{text} from the mean, as when it is completion latency"
             )
@@ -233,19 +233,19 @@ def gap(evidence: Evidence) -> Iterator[Mark]:
 )
 def not_reached(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
-        found, most = in_flight(run), slots(run)
+        depth, most = in_flight(run), slots(run)
         if (
-            found is None
+            depth is None
             or most is None
             or most < 2
             or held_back(run)
             or run.workload.ioengine in SYNCHRONOUS
         ):
             continue
-        if found.high < most * (1 - LOST):
+        if depth.high < most * (1 - LOST):
             yield Mark(
                 (index,),
-                f"on average {count(found.value)} of {count(most)} I/Os were in flight",
+                f"on average {count(depth.value)} of {count(most)} I/Os were in flight",
             )
 
 

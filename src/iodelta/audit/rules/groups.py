@@ -112,10 +112,10 @@ def scatter(evidence: Evidence) -> Iterator[Mark]:
                 tables = (row.run.table, later.run.table)
                 pairs.setdefault(tables, []).append((row.number, later.number))
                 changes.setdefault(tables, []).append(after / before - 1)
-    for tables, found in pairs.items():
+    for tables, pair_cells in pairs.items():
         low, high = min(changes[tables]), max(changes[tables])
-        text = f"{plural(len(found), 'cell')} of {tables[0]!r} again in {tables[1]!r}, {low:+.0%} to {high:+.0%} different"
-        yield Mark(tuple(itertools.chain.from_iterable(found)), text)
+        text = f"{plural(len(pair_cells), 'cell')} of {tables[0]!r} again in {tables[1]!r}, {low:+.0%} to {high:+.0%} different"
+        yield Mark(tuple(itertools.chain.from_iterable(pair_cells)), text)
 
 
 class _Row(NamedTuple):
@@ -180,10 +180,10 @@ def _long_numbers(evidence: Evidence) -> dict[tuple[str, float], list[int]]:
     rows: dict[tuple[str, float], list[int]] = {}
     for index, run in evidence.rows():
         for title, written in run.labels.items():
-            heading, found = column(title), number(written)
+            heading, parsed = column(title), number(written)
             is_latency = heading is not None and heading.stat in ("mean", "percentile")
-            if found is not None and not is_latency and _digits(found[0]) >= 5:
-                rows.setdefault((run.place.file, found[0]), []).append(index)
+            if parsed is not None and not is_latency and _digits(parsed[0]) >= 5:
+                rows.setdefault((run.place.file, parsed[0]), []).append(index)
     return rows
 
 

@@ -24,9 +24,9 @@ Named = tuple[str, Quantity]
     remedy="read them again from fio's own output: a number is in the wrong place or in another unit",
 )
 def out_of_order(evidence: Evidence) -> Iterator[Mark]:
-    for index, name, found in _latencies(evidence):
+    for index, name, latency in _latencies(evidence):
         broken = next(
-            filter(None, (_broken(one, other) for one, other in _pairs(found))), ""
+            filter(None, (_broken(low, other) for low, other in _pairs(latency))), ""
         )
         if broken:
             yield Mark((index,), f"{name}: {broken}")
@@ -41,20 +41,20 @@ def out_of_order(evidence: Evidence) -> Iterator[Mark]:
 )
 def zero_mean(evidence: Evidence) -> Iterator[Mark]:
     """One I/O as long as the maximum makes the mean of N at least a Nth of it."""
-    for index, name, found in _latencies(evidence):
+    for index, name, latency in _latencies(evidence):
         longest = (
-            found.max
-            if known(found.max)
-            else max(_percentiles(found), default=None, key=lambda q: q.value)
+            latency.max
+            if known(latency.max)
+            else max(_percentiles(latency), default=None, key=lambda q: q.value)
         )
         if (
             longest is None
-            or not known(found.mean)
-            or found.mean.value > 0
+            or not known(latency.mean)
+            or latency.mean.value > 0
             or not longest.low > 0
         ):
             continue
-        if not found.count or found.mean.high * found.count < longest.low:
+        if not latency.count or latency.mean.high * latency.count < longest.low:
             yield Mark(
                 (index,),
                 f"{name}: the mean is 0, but an I/O took {span(longest.value)}",
@@ -91,13 +91,13 @@ def _latencies(evidence: Evidence) -> Iterator[tuple[int, str, Latency]]:
     """Every latency of every run, and what to call it."""
     for index, run in enumerate(evidence.runs):
         for direction in parts(run):
-            for name, found in (
+            for name, latency in (
                 ("lat", direction.lat),
                 ("clat", direction.clat),
                 ("slat", direction.slat),
             ):
-                if found is not None:
-                    yield index, f"{_named(run, direction)}{name}", found
+                if latency is not None:
+                    yield index, f"{_named(run, direction)}{name}", latency
         if run.sync is not None:
             yield index, "sync lat", run.sync
 
@@ -106,18 +106,18 @@ def _named(run: Run, direction: Direction) -> str:
     return f"{direction.kind} " if len(parts(run)) > 1 else ""
 
 
-def _percentiles(found: Latency) -> list[Quantity]:
-    return [value for value in found.percentiles.values() if known(value)]
+def _percentiles(latency: Latency) -> list[Quantity]:
+    return [value for value in latency.percentiles.values() if known(value)]
 
 
-def _pairs(found: Latency) -> Iterator[tuple[Named, Named]]:
+def _pairs(latency: Latency) -> Iterator[tuple[Named, Named]]:
     """Numbers of which the first cannot be above the second."""
     least, mean, most = (
-        ("minimum", found.min),
-        ("mean", found.mean),
-        ("maximum", found.max),
+        ("minimum", latency.min),
+        ("mean", latency.mean),
+        ("maximum", latency.max),
     )
-    spread = [(f"p{p:g}", value) for p, value in sorted(found.percentiles.items())]
+    spread = [(f"p{p:g}", value) for p, value in sorted(latency.percentiles.items())]
     yield least, most
     yield least, mean
     yield mean, most
@@ -127,9 +127,9 @@ def _pairs(found: Latency) -> Iterator[tuple[Named, Named]]:
     yield from pairwise(spread)
 
 
-def _broken(one: Named, other: Named) -> str:
+def _broken(first: Named, other: Named) -> str:
     """How the first is above the second, beyond rounding and bins; empty when it is not."""
-    (name, low), (other_name, high) = one, other
+    (name, low), (other_name, high) = first, other
     if low.value != low.value or high.value != high.value:
         return ""
     slack = SLACK if "p" in (name[0], other_name[0]) else 0.0
@@ -155,9 +155,9 @@ def _longer(part: Latency, whole: Latency) -> str:
         for p, value in part.percentiles.items()
         if p in whole.percentiles
     ]
-    for name, one, other in pairs:
-        if one.low * (1 - SLACK) > other.high:
-            return f"{name} {span(one.value)} against {span(other.value)}"
+    for name, short, other in pairs:
+        if short.low * (1 - SLACK) > other.high:
+            return f"{name} {span(short.value)} against {span(other.value)}"
     return ""
 
 

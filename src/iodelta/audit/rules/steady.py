@@ -34,9 +34,9 @@ def not_yet(evidence: Evidence) -> Iterator[Mark]:
                 steadiness,
             )  # takes as long to load as a file to read
 
-            found = steadiness(series, ramp=0, margin=2 * DRIFT)
-            if not found.steady:
-                yield Mark((index,), f"{name}: {found.why}")
+            course = steadiness(series, ramp=0, margin=2 * DRIFT)
+            if not course.steady:
+                yield Mark((index,), f"{name}: {course.why}")
                 break
 
 

@@ -89,10 +89,10 @@ def suffix(evidence: Evidence) -> Iterator[Mark]:
 
 def _suffixed(title: str, written: str) -> bool:
     """Whether a bandwidth cell carries a unit where its heading names one already."""
-    holds, found = column(title), number(written)
-    if holds is None or found is None or holds.stat != "bw" or holds.scale is None:
+    holds, parsed = column(title), number(written)
+    if holds is None or parsed is None or holds.stat != "bw" or holds.scale is None:
         return False
-    return found[1][:1].casefold() in ("k", "m", "g")
+    return parsed[1][:1].casefold() in ("k", "m", "g")
 
 
 def _mended(index: int, run: Run, direction: Direction) -> tuple[Repair, ...]:

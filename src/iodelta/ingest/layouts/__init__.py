@@ -47,24 +47,24 @@ def read_layout(
 
 
 def arrange(
-    found: Imported, root: str | os.PathLike[str], *, pattern: str | None = None
+    imported: Imported, root: str | os.PathLike[str], *, pattern: str | None = None
 ) -> Layout:
     """The runs in ``found`` by cell and variant: by ``pattern``, else by the names of a known tool, else by what the
     runs were asked to do. ``root`` is the path they were read from: names are looked at below it. fio's logs are left
     out where there are reports, for they are of the same runs; else those of one job are one run. Tables in other files
     than the reports are left out too."""
-    found = _without_tables(found)
-    reports = [run for run in found.runs if run.format not in ("log", "hist-log")]
-    runs = clones(over_files(_once(reports or logs_joined(found.runs))))
-    logs = tuple(run for run in found.runs if run.lines or run.heats)
+    imported = _without_tables(imported)
+    reports = [run for run in imported.runs if run.format not in ("log", "hist-log")]
+    runs = clones(over_files(_once(reports or logs_joined(imported.runs))))
+    logs = tuple(run for run in imported.runs if run.lines or run.heats)
     paths = [_below(run.place.file, root) for run in runs]
     named = naming.pattern(pattern) if pattern else naming.recognised(paths)
     if named is None:
         return Layout(
             "content",
             content.entries(runs, paths),
-            found.device_stats,
-            found.refusals,
+            imported.device_stats,
+            imported.refusals,
             logs=logs,
         )
     rows = [
@@ -77,23 +77,25 @@ def arrange(
         [entry for entry, _ in whole], [spot.variant for _, spot in whole]
     )
     counted = _numbered(zip(entries, (spot for _, spot in whole), strict=True))
-    return Layout(named.kind, counted, found.device_stats, found.refusals, logs=logs)
+    return Layout(
+        named.kind, counted, imported.device_stats, imported.refusals, logs=logs
+    )
 
 
-def _without_tables(found: Imported) -> Imported:
+def _without_tables(imported: Imported) -> Imported:
     """Without tables from files that hold nothing else, where other files hold reports or logs: three lines in a file
     of notes are not a side of a comparison. What is left out is said."""
-    reports = {run.place.file for run in found.runs if run.format != "table"}
+    reports = {run.place.file for run in imported.runs if run.format != "table"}
     files = dict.fromkeys(
-        run.place.file for run in found.runs if run.place.file not in reports
+        run.place.file for run in imported.runs if run.place.file not in reports
     )
     if not reports or not files:
-        return found
+        return imported
     words = "its table is ignored, because other files here contain fio's results: name this file to read it"
     return msgspec.structs.replace(
-        found,
-        runs=tuple(run for run in found.runs if run.place.file not in files),
-        refusals=(*found.refusals, *(Refusal(Place(file), words) for file in files)),
+        imported,
+        runs=tuple(run for run in imported.runs if run.place.file not in files),
+        refusals=(*imported.refusals, *(Refusal(Place(file), words) for file in files)),
     )
 
 
@@ -143,13 +145,13 @@ def _whole(rows: Sequence[Row]) -> list[Row]:
 def _numbered(rows: Iterable[Row]) -> tuple[Entry, ...]:
     """With the replicate that the name says, else counted."""
     counts: dict[Hashable, int] = {}
-    found = []
+    numbered = []
     for entry, spot in rows:
         key = (entry.cell, entry.variant, entry.condition)
         counts[key] = counts.get(key, -1) + 1
         number = spot.replicate if spot.replicate is not None else counts[key]
-        found.append(msgspec.structs.replace(entry, replicate=number))
-    return tuple(found)
+        numbered.append(msgspec.structs.replace(entry, replicate=number))
+    return tuple(numbered)
 
 
 def _once(runs: Sequence[Run]) -> list[Run]:

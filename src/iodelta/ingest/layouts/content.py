@@ -50,11 +50,11 @@ def run_name(run: Run) -> str:
 def split_name(path: str) -> tuple[str, int | None]:
     """A path without its ending and without the number of the replicate, and that number."""
     name = _ENDING.sub("", path)
-    found = _REPLICATE.search(name)
-    before = name[: found.start()].rstrip("/") if found else ""
-    if found is None or not before:
+    match = _REPLICATE.search(name)
+    before = name[: match.start()].rstrip("/") if match else ""
+    if match is None or not before:
         return name.rstrip("-_. "), None
-    return before, int(found[1])
+    return before, int(match[1])
 
 
 def is_number(name: str) -> bool:
@@ -67,13 +67,13 @@ def entries(runs: Sequence[Run], paths: Sequence[str]) -> tuple[Entry, ...]:
     cells = cell_names(runs)
     named = _numbered_names(paths)
     variants = _variants(runs, [name for name, _ in named], cells)
-    found = [
+    arranged = [
         Entry(run, cell, variant, replicate=number if number is not None else 0)
         for run, cell, variant, (_, number) in zip(
             runs, cells, variants, named, strict=True
         )
     ]
-    return apart(found, variants)
+    return apart(arranged, variants)
 
 
 def _numbered_names(paths: Sequence[str]) -> list[tuple[str, int | None]]:

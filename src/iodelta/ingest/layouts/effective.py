@@ -64,21 +64,21 @@ _DEFAULTS = {
 
 def settings(run: Run) -> dict[str, str]:
     """What ``run`` was asked for other than fio's defaults: flags as 1, sizes in bytes, names as fio has them first."""
-    found: dict[str, str] = {}
+    written: dict[str, str] = {}
     for given, text in run.options.items():
         name, value = canonical(given), text.strip() or "1"
         if name == "rwmixwrite" and value.isdigit():
             name, value = "rwmixread", str(100 - int(value))
         if name == "sync":
             value = {"0": "none", "1": "sync"}.get(value, value)
-        found[name] = value if (count := size(value)) is None else str(count)
+        written[name] = value if (count := size(value)) is None else str(count)
     if run.workload.bs is not None:
-        found.pop(
+        written.pop(
             "bs", None
         )  # what is not of this direction in "4k,64k" does not matter
-    if run.sync is not None and not found.keys() & _SYNCS:
-        found["fsync"] = "yes"
-    kept = {name: value for name, value in found.items() if _matters(name, value)}
+    if run.sync is not None and not written.keys() & _SYNCS:
+        written["fsync"] = "yes"
+    kept = {name: value for name, value in written.items() if _matters(name, value)}
     return {
         name: value for name, value in kept.items() if value != _DEFAULTS.get(name, "0")
     }

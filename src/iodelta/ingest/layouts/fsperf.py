@@ -64,7 +64,7 @@ def read_database(path: Path) -> Layout:
         )
     purposes = {str(row.get("purpose") or "") for row in rows}
     compared = ("purpose", "kernel") if len(purposes) > 1 else ("kernel", "purpose")
-    found: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     entries = []
     for number, row in enumerate(rows, 1):
         run = _run(row, Place(str(path), number))
@@ -72,7 +72,7 @@ def read_database(path: Path) -> Layout:
             run.jobname,
             next((str(row[name]) for name in compared if row.get(name)), ""),
         )
-        replicate = found[cell, variant] = found.get((cell, variant), -1) + 1
+        replicate = counts[cell, variant] = counts.get((cell, variant), -1) + 1
         entries.append(Entry(run, cell, variant, replicate=replicate))
     return Layout("fsperf", tuple(entries))
 
@@ -162,11 +162,11 @@ def _number(row: Mapping[str, object], name: str) -> float | None:
 
 def _time(text: str) -> float | None:
     """Unix seconds of ``2024-05-03 10:11:12.123456``, which fsperf writes in UTC."""
-    found = re.fullmatch(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(\.\d+)?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(\.\d+)?", text.strip())
+    if match is None:
         return None
     try:
-        whole = time.strptime(found[1].replace("T", " "), "%Y-%m-%d %H:%M:%S")
+        whole = time.strptime(match[1].replace("T", " "), "%Y-%m-%d %H:%M:%S")
     except ValueError:
         return None
-    return calendar.timegm(whole) + float(found[2] or 0)
+    return calendar.timegm(whole) + float(match[2] or 0)

@@ -47,24 +47,24 @@ class Naming(NamedTuple):
 
 def bench_fio(path: str) -> Spot | None:
     """``TARGET/4k/randread-32-1.json``, mixed ones below ``randrw75/4k/`` (fio-plot's benchmark runner)."""
-    found = _BENCH_FIO.fullmatch(path if "/" in path else f"/{path}")
-    if found is None:
+    match = _BENCH_FIO.fullmatch(path if "/" in path else f"/{path}")
+    if match is None:
         return None
-    mode = found["mode"] + (f" {found['share']} % read" if found["share"] else "")
-    cell = _cell(mode, found["bs"], found["depth"], found["jobs"])
-    return Spot(found["series"].strip("/"), cell, replicate=_number(found["run"]))
+    mode = match["mode"] + (f" {match['share']} % read" if match["share"] else "")
+    cell = _cell(mode, match["bs"], match["depth"], match["jobs"])
+    return Spot(match["series"].strip("/"), cell, replicate=_number(match["run"]))
 
 
 def kdevops(path: str) -> Spot | None:
     """``HOST/results_randread_bs4k_iodepth32_jobs1.json``; the ``.txt`` beside it is a second run without logs."""
-    found = _KDEVOPS.fullmatch(path)
-    if found is None:
+    match = _KDEVOPS.fullmatch(path)
+    if match is None:
         return None
-    cell = _cell(found["mode"], found["bs"], found["depth"], found["jobs"])
+    cell = _cell(match["mode"], match["bs"], match["depth"], match["jobs"])
     return Spot(
-        (found["series"] or "").rpartition("/")[2],
+        (match["series"] or "").rpartition("/")[2],
         cell,
-        replicate=0 if found["format"] == "json" else 1,
+        replicate=0 if match["format"] == "json" else 1,
     )
 
 
@@ -75,10 +75,10 @@ def cbt(path: str) -> Spot | None:
     JSON of ``output``, taken out.
     """
     *folders, name = path.split("/")
-    found = _CBT_FILE.fullmatch(name)
+    match = _CBT_FILE.fullmatch(name)
     levels = _places(_CBT_LEVEL, folders)
     repetitions = _places(_CBT_REPETITION, folders)
-    if found is None or not (levels or repetitions):
+    if match is None or not (levels or repetitions):
         return None
     first = (repetitions or levels)[0]
     named = [_cbt_level(folders[number]) for number in levels]
@@ -86,8 +86,8 @@ def cbt(path: str) -> Spot | None:
         "/".join(folder for folder in folders[:first] if folder != "results"),
         _cbt_cell(folders[first:], named),
         replicate=int(folders[first]) if repetitions else None,
-        part=found["part"],
-        rank=1 if found["json"] else 0,
+        part=match["part"],
+        rank=1 if match["json"] else 0,
     )
 
 
@@ -114,25 +114,25 @@ def _cbt_level(folder: str) -> str:
 def pbench(path: str) -> Spot | None:
     """``fio_NAME_DATE/1-randread-4KiB/sample1/fio-result.txt``; ``reference-result`` points to one of the samples. With
     a job for each device its name follows the block size."""
-    found = _PBENCH.fullmatch(path)
-    if found is None:
+    match = _PBENCH.fullmatch(path)
+    if match is None:
         return None
-    series = (found["series"] or "").rpartition("/")[2]
-    cell = _cell(found["mode"], f"{found['bs']}k", None, None)
+    series = (match["series"] or "").rpartition("/")[2]
+    cell = _cell(match["mode"], f"{match['bs']}k", None, None)
     return Spot(
         series,
-        f"{cell} {found['device'] or ''}".strip(),
-        replicate=int(found["sample"]),
+        f"{cell} {match['device'] or ''}".strip(),
+        replicate=int(match["sample"]),
     )
 
 
 def read_policies(path: str) -> Spot | None:
     """``defrag_on_policy_queue_fio_randread_4k_qd32_fio.txt``: the script of the btrfs read policy gist of 2025."""
-    found = _POLICIES.fullmatch(path)
-    if found is None:
+    match = _POLICIES.fullmatch(path)
+    if match is None:
         return None
-    cell = " ".join(found["test"].split("_"))
-    return Spot(found["policy"], cell, f"defrag {found['defrag']}", part="")
+    cell = " ".join(match["test"].split("_"))
+    return Spot(match["policy"], cell, f"defrag {match['defrag']}", part="")
 
 
 KNOWN = (
@@ -187,10 +187,10 @@ def pattern(text: str) -> Naming:
     compiled = re.compile("(?:.*/)?" + "".join(map(_expression, parts)))
 
     def spot(path: str) -> Spot | None:
-        found = compiled.fullmatch(path)
-        if found is None:
+        match = compiled.fullmatch(path)
+        if match is None:
             return None
-        given = found.groupdict(default="")
+        given = match.groupdict(default="")
         number = _number(given.get("replicate"))
         return Spot(
             given.get("variant", ""),

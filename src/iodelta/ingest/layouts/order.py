@@ -32,8 +32,8 @@ class Ordered(msgspec.Struct, frozen=True):
     def baseline_first(self) -> int:
         """In how many pairs the baseline went first."""
         return sum(
-            (ended(one.run) or 0.0) < (ended(other.run) or 0.0)
-            for one, other in self.blocks
+            (ended(first.run) or 0.0) < (ended(other.run) or 0.0)
+            for first, other in self.blocks
         )
 
     @property
@@ -88,18 +88,18 @@ def _pairs(runs: Sequence[tuple[str, Entry]]) -> tuple[tuple[Entry, Entry], ...]
     return tuple(pairs)
 
 
-def order_finding(found: Ordered, place: str) -> Finding | None:
+def order_finding(ordered: Ordered, place: str) -> Finding | None:
     """The risk that lies in the order; None where the runs were interleaved."""
     remedy = "run the variants interleaved, in random order: drift and warm-up then affect both equally"
-    if found.order == "interleaved":
+    if ordered.order == "interleaved":
         return None
-    if found.order == "unknown":
-        return Finding("order.unknown", "warning", place, found.phrase, remedy)
+    if ordered.order == "unknown":
+        return Finding("order.unknown", "warning", place, ordered.phrase, remedy)
     what = (
         "all runs of one variant came before all of the other"
-        if found.order == "one after the other"
+        if ordered.order == "one after the other"
         else ("the runs are not in pairs")
     )
     return Finding(
-        "order.not-interleaved", "warning", place, f"{what} ({found.phrase})", remedy
+        "order.not-interleaved", "warning", place, f"{what} ({ordered.phrase})", remedy
     )

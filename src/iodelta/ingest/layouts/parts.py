@@ -80,7 +80,9 @@ def _said(parts: Sequence[Direction]) -> Direction:
         bandwidth=rate("bandwidth"),
         lat=next(latencies("lat"), None),
         clat=max(
-            latencies("clat"), key=lambda found: len(found.percentiles), default=None
+            latencies("clat"),
+            key=lambda latency: len(latency.percentiles),
+            default=None,
         ),
         slat=next(latencies("slat"), None),
     )
@@ -179,14 +181,14 @@ def _known(times: Iterable[float | None]) -> list[float]:
 
 def _summed(parts: Sequence[Direction]) -> tuple[Direction, ...]:
     kinds = dict.fromkeys(part.kind for part in parts)
-    found = []
+    summed = []
     for kind in kinds:
         own = [part for part in parts if part.kind == kind]
         iops, bandwidth = (
             _sum([part.iops for part in own]),
             _sum([part.bandwidth for part in own]),
         )
-        found.append(
+        summed.append(
             Direction(
                 kind,
                 sum(p.ios for p in own),
@@ -196,7 +198,7 @@ def _summed(parts: Sequence[Direction]) -> tuple[Direction, ...]:
                 bandwidth,
             )
         )
-    return tuple(found)
+    return tuple(summed)
 
 
 def _sum(parts: Sequence[Quantity]) -> Quantity:

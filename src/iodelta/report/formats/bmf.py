@@ -41,41 +41,51 @@ def bmf(result: Result) -> bytes:
             "this result has no values of variants, which Bencher needs",
             remedy="choose another format",
         )
-    found: dict[str, dict[str, Measured]] = {}
+    results: dict[str, dict[str, Measured]] = {}
     for cell, variant, measure, measured in values(result):
-        found.setdefault(f"{inert(cell)} / {inert(variant)}", {})[measure] = measured
-    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+        results.setdefault(f"{inert(cell)} / {inert(variant)}", {})[measure] = measured
+    return msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n"
 
 
 def _of_account(account: Account) -> Iterator[Named]:
-    for one in account.judgement.verdicts:
-        measure = inert(one.metric.name)
-        if one.baseline_value is not None:
-            yield one.cell, one.baseline, measure, Measured(one.baseline_value)
-        if one.variant_measured is not None:
-            yield one.cell, one.variant, measure, Measured(one.variant_measured)
-        if one.change is not None:
+    for verdict in account.judgement.verdicts:
+        measure = inert(verdict.metric.name)
+        if verdict.baseline_value is not None:
             yield (
-                one.cell,
-                one.variant,
+                verdict.cell,
+                verdict.baseline,
+                measure,
+                Measured(verdict.baseline_value),
+            )
+        if verdict.variant_measured is not None:
+            yield (
+                verdict.cell,
+                verdict.variant,
+                measure,
+                Measured(verdict.variant_measured),
+            )
+        if verdict.change is not None:
+            yield (
+                verdict.cell,
+                verdict.variant,
                 f"{measure} change (%)",
-                _percent(*_ends(one.change)),
+                _percent(*_ends(verdict.change)),
             )
 
 
 def _of_comparison(comparison: Comparison) -> Iterator[Named]:
-    for one in comparison.compared:
-        measure = inert(one.metric)
+    for row in comparison.compared:
+        measure = inert(row.metric)
         for side, value in zip(
-            (comparison.baseline, one.variant), one.values, strict=True
+            (comparison.baseline, row.variant), row.values, strict=True
         ):
-            yield one.cell, side, measure, Measured(value)
-        if one.change is not None:
+            yield row.cell, side, measure, Measured(value)
+        if row.change is not None:
             yield (
-                one.cell,
-                one.variant,
+                row.cell,
+                row.variant,
                 f"{measure} change (%)",
-                _percent(*_ends(one.change)),
+                _percent(*_ends(row.change)),
             )
 
 
@@ -92,8 +102,13 @@ def _percent(value: float, low: float | None, high: float | None) -> Measured:
 
 
 def _of_path(account: PathAccount) -> Iterator[Named]:
-    for one in account.counts:
-        yield one.cell, one.variant, f"{one.kind} instructions", Measured(one.median)
+    for count in account.counts:
+        yield (
+            count.cell,
+            count.variant,
+            f"{count.kind} instructions",
+            Measured(count.median),
+        )
     for cell in account.sharing.cells:
         yield cell.cell, cell.variant, "moved lines", Measured(cell.median)
 

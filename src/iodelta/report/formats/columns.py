@@ -91,8 +91,8 @@ def _ends(names: Sequence[str]) -> list[str]:
     same = next(
         (
             n
-            for n, (one, other) in enumerate(zip(first, last, strict=False))
-            if one != other
+            for n, (word, other) in enumerate(zip(first, last, strict=False))
+            if word != other
         ),
         0,
     )

@@ -43,30 +43,30 @@ COLUMNS = (
 """Shares are fractions; the row without a host is that of all hosts, and its next is what the next host will show."""
 
 
-def of_fleet(found: FleetAccount) -> str:
+def of_fleet(account: FleetAccount) -> str:
     """The rows of every comparison; then the hosts that have none."""
-    constant = (found.margin, "; ".join(found.again), "iodelta.fleet.csv/1")
+    constant = (account.margin, "; ".join(account.again), "iodelta.fleet.csv/1")
     rows: list[tuple[object, ...]] = []
-    for row in found.rows:
-        rows += (*_hosts(found, row), _joint(row))
-    rows += _without(found)
+    for row in account.rows:
+        rows += (*_hosts(account, row), _joint(row))
+    rows += _without(account)
     return csv_text(COLUMNS, [(*row, *constant) for row in rows])
 
 
-def _hosts(found: FleetAccount, row: FleetRow) -> Iterator[tuple[object, ...]]:
-    members = {one.name: one for one in found.hosts}
-    for one in row.hosts:
-        member = members[one.host]
+def _hosts(account: FleetAccount, row: FleetRow) -> Iterator[tuple[object, ...]]:
+    members = {host.name: host for host in account.hosts}
+    for host in row.hosts:
+        member = members[host.host]
         yield (
             *(
                 *_about(row),
-                one.host,
-                one.word,
-                one.obstacle or one.phrase,
-                one.blocks,
-                int(one.averaged),
+                host.host,
+                host.word,
+                host.obstacle or host.phrase,
+                host.blocks,
+                int(host.averaged),
             ),
-            *(*_bounds(one.change), None, None, None, None, None, ""),
+            *(*_bounds(host.change), None, None, None, None, None, ""),
             *(member.drained, member.cpu, member.disk, member.kernel),
         )
 
@@ -77,15 +77,17 @@ def _joint(row: FleetRow) -> tuple[object, ...]:
     if together is not None:
         ahead = _bounds(together.next)[:3]
         numbers = (*_bounds(together.mean), *ahead, together.spread, together.between)
-    blocks = sum(one.blocks for one in row.averaged)
+    blocks = sum(host.blocks for host in row.averaged)
     about = (*_about(row), "", row.word or "", row.says, blocks, len(row.averaged))
     return (*about, *numbers, row.basis, "", "", "", "")
 
 
-def _without(found: FleetAccount) -> Iterator[tuple[object, ...]]:
+def _without(account: FleetAccount) -> Iterator[tuple[object, ...]]:
     """Hosts that no comparison has."""
-    seen = {one.host for one in chain.from_iterable(row.hosts for row in found.rows)}
-    for member in found.hosts:
+    seen = {
+        host.host for host in chain.from_iterable(row.hosts for row in account.rows)
+    }
+    for member in account.hosts:
         if member.name not in seen:
             unknown = (
                 "",

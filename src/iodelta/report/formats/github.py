@@ -32,19 +32,19 @@ def commands(checks: Iterable[Check]) -> str:
         if check.word in LEVELS:
             levels[LEVELS[check.word]].append(check)
     return "".join(
-        _command(level, *one) for level, own in levels.items() for one in _few(own)
+        _command(level, *line) for level, own in levels.items() for line in _few(own)
     )
 
 
 def _few(checks: Sequence[Check]) -> list[tuple[str, str]]:
-    told = [
+    lines = [
         (f"{check.word}: {check.group}, {check.name}", check.says) for check in checks
     ]
-    if len(told) <= MOST:
-        return told
+    if len(lines) <= MOST:
+        return lines
     return [
-        *told[: MOST - 1],
-        ("and more", f"{len(told) - MOST + 1} more are in the report"),
+        *lines[: MOST - 1],
+        ("and more", f"{len(lines) - MOST + 1} more are in the report"),
     ]
 
 

@@ -190,7 +190,7 @@ def _parts(widths: Sequence[int], longest: int) -> Iterator[tuple[list[int], int
             return
     chunk: list[int] = []
     for at, _ in enumerate(widths):
-        used = sum(widths[one] + 2 for one in (*chunk, at))
+        used = sum(widths[column] + 2 for column in (*chunk, at))
         if chunk and len(INDENT) + used + min(longest, 14) > WIDTH:
             yield chunk, 2, min(longest, 14)
             chunk = []

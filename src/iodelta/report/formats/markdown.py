@@ -101,6 +101,6 @@ def escaped(text: str) -> str:
 def first(text: str) -> str:
     """As ``escaped``, where it begins a line or the text of a list item."""
     return BEGINS.sub(
-        lambda found: f"{found[0]}<!-- -->" if found[0].isdigit() else f"\\{found[0]}",
+        lambda match: f"{match[0]}<!-- -->" if match[0].isdigit() else f"\\{match[0]}",
         escaped(text),
     )

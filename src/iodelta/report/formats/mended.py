@@ -9,19 +9,19 @@ from iodelta.study.audited import Audited
 from iodelta.study.words import inert
 
 
-def mended(found: Audited) -> str:
+def mended(audited: Audited) -> str:
     """The tables in Markdown with every repair marked: what was written struck out, what was meant in bold.
 
     Empty when nothing can be mended exactly.
     """
-    repairs = {(repair.run, repair.column): repair for repair in found.repairs}
+    repairs = {(repair.run, repair.column): repair for repair in audited.repairs}
     if not repairs:
         return ""
     reasons: dict[str, int] = {}
     parts = []
-    failed = set(found.failed)
+    failed = set(audited.failed)
     rows = [
-        (index, run) for index, run in enumerate(found.runs) if run.format == "table"
+        (index, run) for index, run in enumerate(audited.runs) if run.format == "table"
     ]
     for (title, columns), group in groupby(
         rows, key=lambda row: (row[1].table, tuple(row[1].labels))

@@ -91,30 +91,30 @@ def bars(changes: Sequence[Change], margin: float, width: int) -> Iterator[Text]
 
 def _cut(names: Sequence[str], width: int) -> list[str]:
     """Names of at most ``width`` columns: without their ends, or without their beginnings where these are alike."""
-    found = [cut(name, width) for name in names]
-    if len(set(found)) == len(set(names)):
-        return found
+    shortened = [cut(name, width) for name in names]
+    if len(set(shortened)) == len(set(names)):
+        return shortened
     return [cut(name[::-1], width)[::-1] for name in names]
 
 
-def bars_of(found: Comparison, width: int) -> Iterator[Text]:
+def bars_of(comparison: Comparison, width: int) -> Iterator[Text]:
     """The changes of a comparison. What digits leave open is not an interval, and is not drawn as one."""
     from iodelta.report.stories.comparison import name_of
 
-    several = len({one.metric.partition(".")[0] for one in found.compared}) > 1
+    several = len({row.metric.partition(".")[0] for row in comparison.compared}) > 1
     changes = []
-    for one in found.compared:
-        if one.change is not None:
+    for row in comparison.compared:
+        if row.change is not None:
             known = (
-                one.basis != "single runs"
-                and math.isfinite(one.change.low)
-                and math.isfinite(one.change.high)
+                row.basis != "single runs"
+                and math.isfinite(row.change.low)
+                and math.isfinite(row.change.high)
             )
-            low, high = (one.change.low, one.change.high) if known else (None, None)
-            variant = one.variant if len(found.variants) > 1 else ""
-            name = ", ".join(filter(None, (one.cell, variant, name_of(one, several))))
-            changes.append(Change(inert(name), one.change.value, low, high, one.word))
-    drawn = list(bars(changes, found.margin, width))
+            low, high = (row.change.low, row.change.high) if known else (None, None)
+            variant = row.variant if len(comparison.variants) > 1 else ""
+            name = ", ".join(filter(None, (row.cell, variant, name_of(row, several))))
+            changes.append(Change(inert(name), row.change.value, low, high, row.word))
+    drawn = list(bars(changes, comparison.margin, width))
     yield from (Text(), *drawn) if drawn else ()
 
 
@@ -158,13 +158,13 @@ def _bar(change: Change, reach: float, margin: float, room: int) -> str:
 def sparks(rows: Iterable[Row], width: int) -> Iterator[Text]:
     """IOPS over iodepth, or over jobs, of runs that differ in nothing else: a small bar for each, on a scale
     from 0; on a logarithmic one where they are far apart."""
-    found = list(
+    curves = list(
         chain.from_iterable(_sweeps(rows, axis) for axis in ("iodepth", "jobs"))
     )
-    if found:
+    if curves:
         yield Text()
         yield Text("IOPS of each sweep, from 0:", style="dim")
-    for name, curve in found[:MOST]:
+    for name, curve in curves[:MOST]:
         wide = min(curve) > 0 and max(curve) > WIDE * min(curve)
         places = [math.log(rate / min(curve)) for rate in curve] if wide else curve
         drawn = "".join(
@@ -172,13 +172,13 @@ def sparks(rows: Iterable[Row], width: int) -> Iterator[Text]:
             for place in places
         )
         scale = ", logarithmic" if wide else ""
-        said = (
+        text = (
             f"{quantity(curve[0], 'IOPS')} to {quantity(curve[-1], 'IOPS')} IOPS{scale}"
         )
-        room = width - cell_len(drawn) - len(said) - 3 * len(INDENT)
-        yield Text(f"{INDENT}{drawn}{INDENT}{said}{INDENT}{cut(name, max(room, 12))}")
-    if len(found) > MOST:
-        more = plural(len(found) - MOST, "more sweep")
+        room = width - cell_len(drawn) - len(text) - 3 * len(INDENT)
+        yield Text(f"{INDENT}{drawn}{INDENT}{text}{INDENT}{cut(name, max(room, 12))}")
+    if len(curves) > MOST:
+        more = plural(len(curves) - MOST, "more sweep")
         yield Text(
             f"{INDENT}{more}; `iodelta show ... -o page.html` draws all", style="dim"
         )

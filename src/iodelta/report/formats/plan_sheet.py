@@ -44,9 +44,9 @@ STEPS = ("disk", "step", "bytes", "seconds", "schema")
 
 def of_disk_plan(answer: DiskPlanAnswer) -> str:
     """One row per step."""
-    found, schema = answer.survey, "iodelta.prepare-plan.csv/1"
+    survey, schema = answer.survey, "iodelta.prepare-plan.csv/1"
     purge = answer.plan.question.prepare.purge
-    path, cost = found.target.path, found.cost
+    path, cost = survey.target.path, survey.cost
     steps: list[tuple[object, ...]] = [
         (path, f"purge by {purge}", None, None, schema)
     ] * (purge != "none")
@@ -116,31 +116,36 @@ NOISE = (
 
 def of_calibrated(answer: CalibrationAnswer) -> str:
     """One row per metric."""
-    found = answer.calibration
+    calibration = answer.calibration
     counts = (
-        found.comparisons,
-        found.alarms,
+        calibration.comparisons,
+        calibration.alarms,
         answer.bound,
-        found.trials,
-        found.stalled,
+        calibration.trials,
+        calibration.stalled,
     )
-    constant = (*counts, found.workload, found.disk, "iodelta.calibration.csv/1")
+    constant = (
+        *counts,
+        calibration.workload,
+        calibration.disk,
+        "iodelta.calibration.csv/1",
+    )
     rows = []
-    for one in found.metrics:
+    for metric in calibration.metrics:
         noise = (
-            one.noise.within,
-            one.noise.between,
-            one.noise.drift,
-            one.noise.pairing,
+            metric.noise.within,
+            metric.noise.between,
+            metric.noise.drift,
+            metric.noise.pairing,
         )
         rows.append(
             (
-                one.metric.name,
-                one.metric.unit,
+                metric.metric.name,
+                metric.metric.unit,
                 *noise,
-                one.ten_minutes,
-                one.hour,
-                one.night,
+                metric.ten_minutes,
+                metric.hour,
+                metric.night,
                 *constant,
             )
         )

@@ -22,16 +22,16 @@ POLICIES = ("policy", "rule", "ties", "source", "parameters", "schema")
 def of_policies(answer: PolicyListAnswer) -> str:
     """One row per policy."""
     rows = []
-    for one in answer.policies:
+    for policy in answer.policies:
         parameters = " ".join(
-            f"{parameter.name}={parameter.default}" for parameter in one.parameters
+            f"{parameter.name}={parameter.default}" for parameter in policy.parameters
         )
         rows.append(
             (
-                one.name,
-                one.rule,
-                one.ties,
-                one.source,
+                policy.name,
+                policy.rule,
+                policy.ties,
+                policy.source,
                 parameters,
                 "iodelta.policy-list.csv/1",
             )
@@ -56,16 +56,16 @@ def of_explanations(answer: ExplainAnswer) -> str:
     constant = (answer.again, "iodelta.policy-explanation.csv/1")
     rows = []
     for policy in answer.policies:
-        for one in policy.explanations:
+        for explanation in policy.explanations:
             numbers = " ".join(
-                f"{name}={value!r}" for name, value in one.numbers.items()
+                f"{name}={value!r}" for name, value in explanation.numbers.items()
             )
             rows.append(
                 (
                     policy.policy,
-                    one.mechanism,
-                    one.prediction,
-                    one.confirm,
+                    explanation.mechanism,
+                    explanation.prediction,
+                    explanation.confirm,
                     numbers,
                     *constant,
                 )
@@ -95,25 +95,25 @@ def of_simulation(answer: SimulationAnswer) -> str:
     """One row per policy and depth."""
     constant = (answer.again, "iodelta.policy-simulation.csv/1")
     rows = []
-    for one in answer.predictions:
+    for prediction in answer.predictions:
         values = (
-            one.policy,
-            one.iodepth,
-            one.rate,
-            one.iops,
-            one.least,
-            one.most,
+            prediction.policy,
+            prediction.iodepth,
+            prediction.rate,
+            prediction.iops,
+            prediction.least,
+            prediction.most,
             len(answer.seeds),
-            one.mean_ns,
+            prediction.mean_ns,
         )
-        shares = " ".join(f"{share:.6g}" for share in one.shares)
+        shares = " ".join(f"{share:.6g}" for share in prediction.shares)
         rows.append(
             (
                 *values,
-                one.p99_ns,
+                prediction.p99_ns,
                 shares,
-                int(one.overloaded),
-                one.unfinished,
+                int(prediction.overloaded),
+                prediction.unfinished,
                 *constant,
             )
         )
@@ -141,14 +141,14 @@ def of_mirror(answer: MirrorAnswer) -> str:
     """One row per run."""
     constant = (answer.again, "iodelta.policy-mirror.csv/1")
     rows = []
-    for one in answer.runs:
-        times = (one.mean_ns, one.p50_ns, one.p99_ns, one.p999_ns)
-        reads = " ".join(str(member.reads) for member in one.members)
+    for run in answer.runs:
+        times = (run.mean_ns, run.p50_ns, run.p99_ns, run.p999_ns)
+        reads = " ".join(str(member.reads) for member in run.members)
         rules = " ".join(
-            dict.fromkeys(finding.rule for finding in (*answer.findings, *one.findings))
+            dict.fromkeys(finding.rule for finding in (*answer.findings, *run.findings))
         )
-        rates = (one.iops, one.read_iops, one.write_iops)
-        rows.append((one.policy, one.iodepth, *rates, *times, reads, rules, *constant))
+        rates = (run.iops, run.read_iops, run.write_iops)
+        rows.append((run.policy, run.iodepth, *rates, *times, reads, rules, *constant))
     return csv_text(MIRRORED, rows)
 
 
@@ -156,12 +156,12 @@ CALIBRATED = ("member", "iodepth", "reads_per_s", "closure", "schema")
 """Of a calibration of members."""
 
 
-def of_calibration(found: Calibration) -> str:
+def of_calibration(calibration: Calibration) -> str:
     """One row per member and depth."""
     from iodelta.policy.calibrate import DEPTHS
 
     rows = []
-    for member in found.members:
+    for member in calibration.members:
         for depth, rate in zip(DEPTHS, member.iops, strict=True):
             rows.append(
                 (

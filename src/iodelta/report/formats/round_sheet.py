@@ -39,11 +39,18 @@ def _rows(account: PrepareAnswer) -> Iterator[tuple[object, ...]]:
         disk.purged,
         "iodelta.prepare.csv/1",
     )
-    for one in disk.rounds:
+    for seen in disk.rounds:
         window = (
-            (one.window.range, one.window.slope, one.window.steady)
-            if one.window
+            (seen.window.range, seen.window.slope, seen.window.steady)
+            if seen.window
             else (None, None, None)
         )
-        values = (disk.path, one.round, one.started, one.seconds, one.iops, one.written)
-        yield (*values, *window, one.rested, *constant)
+        values = (
+            disk.path,
+            seen.round,
+            seen.started,
+            seen.seconds,
+            seen.iops,
+            seen.written,
+        )
+        yield (*values, *window, seen.rested, *constant)

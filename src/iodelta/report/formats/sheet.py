@@ -122,8 +122,10 @@ def _verdicts(account: Account) -> Iterator[tuple[object, ...]]:
 
     plan = account.plan
     conditions = {cell.name: cell.condition for cell in plan.experiment.cells}
-    best = {(one.cell, one.metric): one.variants for one in account.best}
-    everywhere = [one.rule for one in (*account.findings, *account.judgement.findings)]
+    best = {(entry.cell, entry.metric): entry.variants for entry in account.best}
+    everywhere = [
+        finding.rule for finding in (*account.findings, *account.judgement.findings)
+    ]
     looks = " ".join(map(str, plan.rules.looks))
     calibrated = " ".join(map(quoted, account.calibrations[:1])) or "not calibrated"
     constant = (
@@ -141,7 +143,7 @@ def _verdicts(account: Account) -> Iterator[tuple[object, ...]]:
         change = v.change
         low, high = (change.low, change.high) if change else (None, None)
         half = (high - low) / 2 if low is not None and high is not None else None
-        rules = dict.fromkeys([*(one.rule for one in v.findings), *everywhere])
+        rules = dict.fromkeys([*(finding.rule for finding in v.findings), *everywhere])
         marked = best.get((v.cell, v.metric.name), ())
         yield (
             *(
@@ -229,42 +231,44 @@ COMPARED = (
 """Of a comparison. Shares are fractions."""
 
 
-def of_comparison(found: Comparison) -> str:
+def of_comparison(comparison: Comparison) -> str:
     """One row per cell, variant and metric."""
-    return csv_text(COMPARED, _compared(found))
+    return csv_text(COMPARED, _compared(comparison))
 
 
-def _compared(found: Comparison) -> Iterator[tuple[object, ...]]:
-    everywhere = " ".join(dict.fromkeys(one.rule for one in found.findings))
-    repeat = f"iodelta compare {' '.join(map(pasted, found.paths))}"
-    for one in found.compared:
-        change = one.change
+def _compared(comparison: Comparison) -> Iterator[tuple[object, ...]]:
+    everywhere = " ".join(
+        dict.fromkeys(finding.rule for finding in comparison.findings)
+    )
+    repeat = f"iodelta compare {' '.join(map(pasted, comparison.paths))}"
+    for row in comparison.compared:
+        change = row.change
         differs = ", ".join(
             dict.fromkeys(
-                other.group for other in found.differences.get(one.variant, ())
+                other.group for other in comparison.differences.get(row.variant, ())
             )
         )
         yield (
             *(
-                one.cell,
-                one.metric,
-                one.unit,
-                one.better,
-                found.baseline,
-                one.variant,
-                one.word,
-                one.says,
-                one.basis,
+                row.cell,
+                row.metric,
+                row.unit,
+                row.better,
+                comparison.baseline,
+                row.variant,
+                row.word,
+                row.says,
+                row.basis,
             ),
-            *(*one.runs, *one.values, *one.spread),
+            *(*row.runs, *row.values, *row.spread),
             *(
                 (change.value, change.low, change.high)
                 if change
                 else (None, None, None)
             ),
             *(
-                int(one.resolved),
-                found.margin,
+                int(row.resolved),
+                comparison.margin,
                 everywhere,
                 differs,
                 repeat,
@@ -315,16 +319,16 @@ SHOWN = (
 """Of an import; the last columns are of a command that is not fio, which has a row for each of its numbers."""
 
 
-def of_shown(found: Shown) -> str:
+def of_shown(results: Shown) -> str:
     """All rows as CSV with a heading; empty where unknown."""
-    return csv_text(SHOWN, chain.from_iterable(map(_shown, found.rows)))
+    return csv_text(SHOWN, chain.from_iterable(map(_shown, results.rows)))
 
 
 def _shown(row: Row) -> Iterator[tuple[object, ...]]:
     """One row; of a command, one for each of its numbers."""
     of_run = _of_run(row)
-    for name, one in row.measured.items():
-        yield (*of_run, name, one.unit, one.value, one.low, one.high)
+    for name, number in row.measured.items():
+        yield (*of_run, name, number.unit, number.value, number.low, number.high)
     if not row.measured:
         yield (*of_run, "", "", "", "", "")
 
@@ -383,22 +387,22 @@ SEARCHED = (
 """Of a search: one row per item that was measured, answered for, or skipped."""
 
 
-def of_search(found: SearchAccount) -> str:
+def of_search(account: SearchAccount) -> str:
     """One row per item, in the order of the line; then those that were skipped."""
-    return csv_text(SEARCHED, _searched(found))
+    return csv_text(SEARCHED, _searched(account))
 
 
-def _searched(found: SearchAccount) -> Iterator[tuple[object, ...]]:
-    question = found.question
-    culprits = {one.item for one in found.culprits}
+def _searched(account: SearchAccount) -> Iterator[tuple[object, ...]]:
+    question = account.question
+    culprits = {culprit.item for culprit in account.culprits}
     constant = (
-        found.state,
+        account.state,
         question.rules.margin,
         question.rules.seed,
         "iodelta.bisect.csv/1",
     )
     named = (question.metric, question.unit, question.better)
-    for level in found.levels:
+    for level in account.levels:
         change = level.change
         bounds = (
             (change.value, change.low, change.high) if change else (None, None, None)
@@ -420,21 +424,30 @@ def _searched(found: SearchAccount) -> Iterator[tuple[object, ...]]:
             "",
             *constant,
         )
-    for said in found.answers:
-        unknown = (None, *named, None, None, None, None, int(said.item in culprits))
+    for answer in account.answers:
+        unknown = (None, *named, None, None, None, None, int(answer.item in culprits))
         yield (
-            said.item,
-            said.title,
-            said.place,
+            answer.item,
+            answer.title,
+            answer.place,
             *unknown,
-            said.good,
-            said.bad,
+            answer.good,
+            answer.bad,
             "",
             *constant,
         )
-    for one in found.skipped:
-        unknown = (None, *named, None, None, None, None, int(one.item in culprits))
-        yield (one.item, one.title, None, *unknown, None, None, one.reason, *constant)
+    for skipped in account.skipped:
+        unknown = (None, *named, None, None, None, None, int(skipped.item in culprits))
+        yield (
+            skipped.item,
+            skipped.title,
+            None,
+            *unknown,
+            None,
+            None,
+            skipped.reason,
+            *constant,
+        )
 
 
 ATTRIBUTED = (
@@ -458,54 +471,54 @@ ATTRIBUTED = (
 """Of an attribution. Kind: whole, alone, on top, share, together, combination; patches are numbered from 1."""
 
 
-def of_attribution(found: AttributionAccount) -> str:
+def of_attribution(account: AttributionAccount) -> str:
     """One row per figure, then one per combination that was to be run."""
-    constant = (found.blocks, found.state, "iodelta.attribution.csv/1")
-    return csv_text(ATTRIBUTED, ((*row, *constant) for row in _attributed(found)))
+    constant = (account.blocks, account.state, "iodelta.attribution.csv/1")
+    return csv_text(ATTRIBUTED, ((*row, *constant) for row in _attributed(account)))
 
 
-def _attributed(found: AttributionAccount) -> Iterator[tuple[object, ...]]:
-    metric, measured = found.question.metric, (None, None, "")
-    everything = _numbered(range(1, len(found.patches) + 1))
-    if found.whole:
+def _attributed(account: AttributionAccount) -> Iterator[tuple[object, ...]]:
+    metric, measured = account.question.metric, (None, None, "")
+    everything = _numbered(range(1, len(account.patches) + 1))
+    if account.whole:
         yield (
             "whole",
             everything,
             "",
             "",
             metric,
-            *_ends(found.whole),
+            *_ends(account.whole),
             None,
             None,
             *measured,
         )
-    for kind, steps in (("alone", found.alone), ("on top", found.on_top)):
-        for one in filter(None, steps):
+    for kind, steps in (("alone", account.alone), ("on top", account.on_top)):
+        for step in filter(None, steps):
             place = (
                 kind,
-                _numbered(one.patches),
-                _numbered(one.over),
-                one.name,
+                _numbered(step.patches),
+                _numbered(step.over),
+                step.name,
                 metric,
             )
-            yield (*place, *_ends(one.change), one.p, int(one.real), *measured)
-    for number, share in enumerate(found.shares, 1):
+            yield (*place, *_ends(step.change), step.p, int(step.real), *measured)
+    for number, share in enumerate(account.shares, 1):
         if share:
             yield (
                 "share",
                 number,
                 "",
-                found.patches[number - 1],
+                account.patches[number - 1],
                 metric,
                 *_ends(share),
                 None,
                 None,
                 *measured,
             )
-    for part in found.parts:
+    for part in account.parts:
         place = ("together", _numbered(part.patches), "", "", metric)
         yield (*place, *_ends(part.change), part.p, int(part.real), *measured)
-    for run in found.combinations:
+    for run in account.combinations:
         unknown = (None, None, None, None, None)
         yield (
             "combination",
@@ -552,24 +565,24 @@ def of_path(account: PathAccount) -> str:
 
 
 def _counted(account: PathAccount) -> Iterator[tuple[object, ...]]:
-    for one in account.shifts:
+    for shift in account.shifts:
         yield (
             *(
-                one.cell,
-                one.kind,
+                shift.cell,
+                shift.kind,
                 "instructions per I/O",
                 account.baseline,
-                one.variant,
-                one.word,
-                one.baseline,
+                shift.variant,
+                shift.word,
+                shift.baseline,
             ),
             *(
-                one.value,
-                one.change,
-                one.low,
-                one.high,
-                one.bar,
-                one.reason,
+                shift.value,
+                shift.change,
+                shift.low,
+                shift.high,
+                shift.bar,
+                shift.reason,
                 account.blind,
             ),
         )
@@ -600,18 +613,18 @@ AUDITED = (
 """Of an audit. Kind: rule, reader, claim or not read; mended is how many cells have a repair."""
 
 
-def of_audit(found: Audited) -> str:
+def of_audit(audited: Audited) -> str:
     """One row per finding, claim and file that was not read."""
-    constant = (found.again, "iodelta.audit.csv/1")
-    return csv_text(AUDITED, ((*row, *constant) for row in _audited(found)))
+    constant = (audited.again, "iodelta.audit.csv/1")
+    return csv_text(AUDITED, ((*row, *constant) for row in _audited(audited)))
 
 
-def _audited(found: Audited) -> Iterator[tuple[object, ...]]:
-    for hit in found.hits:
+def _audited(audited: Audited) -> Iterator[tuple[object, ...]]:
+    for hit in audited.hits:
         yield ("rule", *_finding(hit.finding), len(hit.repairs))
-    for finding in found.findings:
+    for finding in audited.findings:
         yield ("reader", *_finding(finding), 0)
-    for claim in found.claims:
+    for claim in audited.claims:
         wrong = claim.finding()
         yield (
             "claim",
@@ -622,7 +635,7 @@ def _audited(found: Audited) -> Iterator[tuple[object, ...]]:
             ),
             0,
         )
-    for refusal in found.refusals:
+    for refusal in audited.refusals:
         yield (
             "not read",
             "",
@@ -677,23 +690,30 @@ _UNKNOWN = (None,) * (len(REPRODUCED) - 9)
 """The columns of a row that has no numbers, behind those that say what it is about."""
 
 
-def of_reproduction(found: Reproduced) -> str:
+def of_reproduction(reproduced: Reproduced) -> str:
     """One row per change that both sides have; then those of one side only."""
-    constant = (found.margin, "; ".join(found.again), "iodelta.reproduction.csv/1")
+    constant = (
+        reproduced.margin,
+        "; ".join(reproduced.again),
+        "iodelta.reproduction.csv/1",
+    )
     return csv_text(
         REPRODUCED,
-        ((*row, *constant) for row in _reproduced(found, found.there.baseline)),
+        (
+            (*row, *constant)
+            for row in _reproduced(reproduced, reproduced.there.baseline)
+        ),
     )
 
 
 def _reproduced(
-    found: Reproduced | ReproducedHost, baseline: str
+    reproduced: Reproduced | ReproducedHost, baseline: str
 ) -> Iterator[tuple[object, ...]]:
-    for one in found.matched:
-        there, here, ratio = one.there, one.here, one.found.difference
+    for match in reproduced.matched:
+        there, here, ratio = match.there, match.here, match.found.difference
         factors = [
             math.exp(value)
-            for value in (ratio.value, ratio.low, ratio.high, one.found.tolerance)
+            for value in (ratio.value, ratio.low, ratio.high, match.found.tolerance)
         ]
         yield (
             *(
@@ -701,36 +721,39 @@ def _reproduced(
                 there.variant,
                 there.metric,
                 baseline,
-                one.word,
-                one.found.basis,
+                match.word,
+                match.found.basis,
             ),
             *(
-                *_bounds(there, one.found.basis),
+                *_bounds(there, match.found.basis),
                 there.basis,
-                *_bounds(here, one.found.basis),
+                *_bounds(here, match.found.basis),
                 here.basis,
             ),
-            *(*factors, one.found.says),
+            *(*factors, match.found.says),
         )
-    for side, changes in (("there", found.only_there), ("here", found.only_here)):
+    for side, changes in (
+        ("there", reproduced.only_there),
+        ("here", reproduced.only_here),
+    ):
         for name in changes:
             yield (name, "", "", "", f"measured {side} only", "", *_UNKNOWN)
 
 
-def of_fleet_reproduction(found: FleetReproduced) -> str:
+def of_fleet_reproduction(reproduced: FleetReproduced) -> str:
     """The rows of every host; a host without any has one that says why. Then what the hosts say together."""
     constant = (
-        found.margin,
-        "; ".join(found.again),
+        reproduced.margin,
+        "; ".join(reproduced.again),
         "iodelta.fleet-reproduction.csv/1",
     )
     rows: list[tuple[object, ...]] = []
-    for host in found.hosts:
-        own = list(_reproduced(host, found.there.baseline)) or [
+    for host in reproduced.hosts:
+        own = list(_reproduced(host, reproduced.there.baseline)) or [
             ("", "", "", "", "", "", *_UNKNOWN[:-1], host.why)
         ]
         rows += [(host.host, host.word, *row) for row in own]
-    rows += map(_joint, found.fleet.rows)
+    rows += map(_joint, reproduced.fleet.rows)
     return csv_text(
         ("host", "host_word", *REPRODUCED), ((*row, *constant) for row in rows)
     )
@@ -772,8 +795,8 @@ def of_rules(answer: RulesAnswer) -> str:
     return csv_text(
         RULES,
         (
-            (one.id, one.severity, one.says, one.needs, one.remedy, schema)
-            for one in answer.rules
+            (rule.id, rule.severity, rule.says, rule.needs, rule.remedy, schema)
+            for rule in answer.rules
         ),
     )
 

@@ -40,16 +40,16 @@ def of_alert(alert: Alert, bisect: str = "", verdict: Verdict | None = None) -> 
 
 
 def _answer(alert: Alert) -> str:
-    said = f"Alert {alert.id} ({alert.kind}): {alert.state}"
+    text = f"Alert {alert.id} ({alert.kind}): {alert.state}"
     if alert.steps:
         first = alert.steps[0]
-        said += f". {first.metric} of {first.cell} on {first.machine} is {_size(first)}"
+        text += f". {first.metric} of {first.cell} on {first.machine} is {_size(first)}"
     elif alert.gone:
         more = f" and {len(alert.gone) - 1} more series" if len(alert.gone) > 1 else ""
-        said += f". The step of {alert.gone[0]}{more} is gone; it was"
+        text += f". The step of {alert.gone[0]}{more} is gone; it was"
     if alert.last_good and alert.first_bad:
-        said += f" between {_night(alert.last_good)} and {_night(alert.first_bad)}"
-    return f"{said}." + (
+        text += f" between {_night(alert.last_good)} and {_night(alert.first_bad)}"
+    return f"{text}." + (
         f" Decided: {alert.triage} {alert.why}".rstrip()
         if alert.triage != "new"
         else ""
@@ -97,16 +97,16 @@ def _blocks(verdict: Verdict | None) -> Iterator[Table]:
 def _commits(alert: Alert) -> Iterator[str]:
     if alert.range_word:
         yield alert.range_word
-    for one in alert.commits[:SHOWN]:
-        yield f"{one.sha[:12]} {one.subject} ({one.author})"
+    for commit in alert.commits[:SHOWN]:
+        yield f"{commit.sha[:12]} {commit.subject} ({commit.author})"
     if len(alert.commits) > SHOWN:
         yield f"and {len(alert.commits) - SHOWN} more"
 
 
 def _experiments(alert: Alert) -> Iterator[str]:
-    for one in alert.experiments:
-        yield f"{one.word}: {one.folder}"
-        yield from one.verdicts
+    for experiment in alert.experiments:
+        yield f"{experiment.word}: {experiment.folder}"
+        yield from experiment.verdicts
 
 
 def _false_alarms(alert: Alert) -> str:

@@ -19,65 +19,69 @@ SHOWN = 16
 HEADS = ("change", "interval", "p", "shown")
 
 
-def of_attribution(found: AttributionAccount, detail: Detail = PLAIN) -> Story:
+def of_attribution(account: AttributionAccount, detail: Detail = PLAIN) -> Story:
     """What each patch costs."""
-    answer = f"{found.answer[:1].upper()}{inert(found.answer[1:])}."
-    if found.whole:
-        answer = f"All patches together: {found.question.metric} {_change_and_interval(found.whole)}. {answer}"
-    unknown = f"The combinations that could be run do not determine: {'; '.join(found.inestimable)}."
+    answer = f"{account.answer[:1].upper()}{inert(account.answer[1:])}."
+    if account.whole:
+        answer = f"All patches together: {account.question.metric} {_change_and_interval(account.whole)}. {answer}"
+    unknown = f"The combinations that could be run do not determine: {'; '.join(account.inestimable)}."
     return Story(
         question="",
         answer=answer,
-        tables=(*_patches(found), *_parts(found), *_combinations(found)),
+        tables=(*_patches(account), *_parts(account), *_combinations(account)),
         sections=(
-            *section("Not known", (unknown,) if found.inestimable else ()),
-            *section("Method", _method(found)),
-            *system(found.system),
+            *section("Not known", (unknown,) if account.inestimable else ()),
+            *section("Method", _method(account)),
+            *system(account.system),
             *section(
                 "Next",
-                (f"Not finished ({inert(found.state)}): {inert(found.next)}.",)
-                if found.next
+                (f"Not finished ({inert(account.state)}): {inert(account.next)}.",)
+                if account.next
                 else (),
             ),
             *section(
                 "To do it again",
-                (f"iodelta attribute {detail.folder}", *steps(found.question)),
+                (f"iodelta attribute {detail.folder}", *steps(account.question)),
                 commands=True,
             ),
         ),
     )
 
 
-def _patches(found: AttributionAccount) -> Iterator[Table]:
+def _patches(account: AttributionAccount) -> Iterator[Table]:
     """What each does alone, on top of the others, and on average."""
     rows = list(
         chain.from_iterable(
-            _patch(found, number, inert(name))
-            for number, name in enumerate(found.patches)
+            _patch(account, number, inert(name))
+            for number, name in enumerate(account.patches)
         )
     )
     if rows:
         yield Table("What each patch does", "patch", HEADS, tuple(rows))
 
 
-def _patch(found: AttributionAccount, number: int, name: str) -> Iterator[Row]:
+def _patch(account: AttributionAccount, number: int, name: str) -> Iterator[Row]:
     group = f"{number + 1}. {name}"
-    for one in _switched(found, number):
-        yield _row(one.name, one.change, one.p, one.real, group)
-    if found.shares and (share := found.shares[number]) and len(found.patches) > 1:
+    for switched in _switched(account, number):
+        yield _row(switched.name, switched.change, switched.p, switched.real, group)
+    if (
+        account.shares
+        and (share := account.shares[number])
+        and len(account.patches) > 1
+    ):
         yield _row("share (Shapley)", share, None, None, group)
 
 
-def _switched(found: AttributionAccount, number: int) -> list[Switched]:
+def _switched(account: AttributionAccount, number: int) -> list[Switched]:
     """The patch with as few others as could be, and with as many; once where these are the same."""
-    shown = [one[number] for one in (found.alone, found.on_top) if one]
-    known = [one for one in shown if one is not None]
+    shown = [one[number] for one in (account.alone, account.on_top) if one]
+    known = [step for step in shown if step is not None]
     return known[:1] if len(known) == 2 and known[0].over == known[1].over else known
 
 
-def _parts(found: AttributionAccount) -> Iterator[Table]:
+def _parts(account: AttributionAccount) -> Iterator[Table]:
     """What groups do beyond smaller ones; of many only the largest."""
-    groups = [part for part in found.parts if len(part.patches) > 1]
+    groups = [part for part in account.parts if len(part.patches) > 1]
     if not groups:
         return
     title = "What patches do together, beyond what fewer of them do"
@@ -90,30 +94,32 @@ def _parts(found: AttributionAccount) -> Iterator[Table]:
     yield Table(title, "patches", HEADS, tuple(rows))
 
 
-def _combinations(found: AttributionAccount) -> Iterator[Table]:
+def _combinations(account: AttributionAccount) -> Iterator[Table]:
     rows = []
-    for one in found.combinations:
+    for combination in account.combinations:
         value = (
-            quantity(one.value, found.question.unit)
-            if one.value is not None
-            else inert(one.reason) or "not run"
+            quantity(combination.value, account.question.unit)
+            if combination.value is not None
+            else inert(combination.reason) or "not run"
         )
-        rows.append(Row(inert(one.title), (Cell(str(one.runs)), Cell(value))))
+        rows.append(
+            Row(inert(combination.title), (Cell(str(combination.runs)), Cell(value)))
+        )
     yield Table(
         "Every combination",
         "patches that are on",
-        ("runs", found.question.metric),
+        ("runs", account.question.metric),
         tuple(rows),
     )
 
 
-def _method(found: AttributionAccount) -> Iterator[str]:
+def _method(account: AttributionAccount) -> Iterator[str]:
     yield (
-        f"{plural(found.blocks, 'block')} of {len(found.combinations)} combinations, in random order inside each (seed "
-        f"{found.question.rules.seed})."
+        f"{plural(account.blocks, 'block')} of {len(account.combinations)} combinations, in random order inside each (seed "
+        f"{account.question.rules.seed})."
     )
-    if found.model:
-        yield f"{found.model}."
+    if account.model:
+        yield f"{account.model}."
     yield "p is after Holm over all of a table. Shown: beyond doubt, and as large as the margin."
 
 

@@ -34,27 +34,27 @@ CLAIMS = {"holds": "", "false": "hard: ", "untestable": "warning: "}
 """How a claim begins, by what became of it."""
 
 
-def of_audit(found: Audited, detail: Detail = PLAIN) -> Story:
+def of_audit(audited: Audited, detail: Detail = PLAIN) -> Story:
     """What the rules, the readers and the claims came to."""
-    common = shared_folder(run.place.file for run in found.runs)
+    common = shared_folder(run.place.file for run in audited.runs)
     fired = [
-        _fired(found, hits, common, whole=detail.whole) for hits in found.by_rule()
+        _fired(audited, hits, common, whole=detail.whole) for hits in audited.by_rule()
     ]
     return Story(
         question="",
-        answer=_answer(found),
-        tables=tuple(_tables(found)),
+        answer=_answer(audited),
+        tables=tuple(_tables(audited)),
         sections=(
             *section("Rules that found something", fired),
-            *section("Findings", findings(found.findings, common)),
-            *section("Claims", map(_claim, found.claims)),
-            *section("Not read", not_read(found.refusals, common)),
+            *section("Findings", findings(audited.findings, common)),
+            *section("Claims", map(_claim, audited.claims)),
+            *section("Not read", not_read(audited.refusals, common)),
             *systems(
-                found.systems,
-                (run.fio_version for run in found.runs),
-                alone=not found.runs,
+                audited.systems,
+                (run.fio_version for run in audited.runs),
+                alone=not audited.runs,
             ),
-            *section("To do it again", (inert(found.again),), commands=True),
+            *section("To do it again", (inert(audited.again),), commands=True),
         ),
     )
 
@@ -76,26 +76,26 @@ def _described(rule: AuditRule) -> Item:
     )
 
 
-def _answer(found: Audited) -> str:
+def _answer(audited: Audited) -> str:
     counts = (
-        (found.rows, "row"),
-        (len(found.runs) - found.rows, "run"),
-        (found.trials, "trial"),
+        (audited.rows, "row"),
+        (len(audited.runs) - audited.rows, "run"),
+        (audited.trials, "trial"),
     )
     counted = [plural(count, noun) for count, noun in counts if count]
     if not counted:
         return "No run and no table to judge."
     verdict = (
-        f"{found.bad} of them {'fails' if found.bad == 1 else 'fail'} a hard rule"
-        if found.bad
+        f"{audited.bad} of them {'fails' if audited.bad == 1 else 'fail'} a hard rule"
+        if audited.bad
         else "none fails a hard rule"
     )
     return f"{' and '.join(counted)}: {verdict}."
 
 
-def _tables(found: Audited) -> Iterator[Table]:
+def _tables(audited: Audited) -> Iterator[Table]:
     """How many rows of each table fail, where there are several."""
-    counts = found.by_table()
+    counts = audited.by_table()
     if len(counts) < 2:
         return
     rows = tuple(
@@ -107,14 +107,14 @@ def _tables(found: Audited) -> Iterator[Table]:
     )
 
 
-def _fired(found: Audited, hits: Sequence[Hit], common: str, *, whole: bool) -> Item:
+def _fired(audited: Audited, hits: Sequence[Hit], common: str, *, whole: bool) -> Item:
     """One rule: where, with examples, and what to do."""
     rule = rule_named(hits[0].finding.rule)
     below = []
     if len(hits) > 1:
         runs = sorted(set(chain.from_iterable(hit.runs for hit in hits)))
         below.append(
-            f"{len(hits)} times: {_places([found.runs[run] for run in runs], common)}"
+            f"{len(hits)} times: {_places([audited.runs[run] for run in runs], common)}"
         )
     shown = hits if whole else hits[: EXAMPLES if len(hits) > 1 else 1]
     for hit in shown:

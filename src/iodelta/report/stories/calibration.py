@@ -42,17 +42,17 @@ def of_calibrated(answer: CalibrationAnswer, detail: Detail = PLAIN) -> Story:
     )
 
 
-def _row(one: MetricNoise) -> Row:
-    noise = one.noise
+def _row(metric: MetricNoise) -> Row:
+    noise = metric.noise
     sources = (
         _percent(noise.within),
         _percent(noise.between),
         f"{100 * noise.drift:+.1f}",
         f"x{noise.pairing:.1f}",
     )
-    seen = map(_percent, (one.ten_minutes, one.hour, one.night))
+    seen = map(_percent, (metric.ten_minutes, metric.hour, metric.night))
     return Row(
-        metric_name(one.metric, with_kind=False), tuple(map(Cell, (*sources, *seen)))
+        metric_name(metric.metric, with_kind=False), tuple(map(Cell, (*sources, *seen)))
     )
 
 
@@ -75,10 +75,10 @@ def _aftermath(answer: CalibrationAnswer) -> Iterator[str]:
 
 def _injected(answer: CalibrationAnswer) -> Iterator[str]:
     for injection in answer.calibration.injections:
-        said = (
+        text = (
             f"A slow-down of {-100 * injection.change:g} % was called {injection.word}"
         )
-        yield f"{said} after {plural(injection.blocks, 'block')} ({interval(injection.low, injection.high)})."
+        yield f"{text} after {plural(injection.blocks, 'block')} ({interval(injection.low, injection.high)})."
     if answer.throttle:
         yield f"None: {inert(answer.throttle)}."
 
@@ -124,14 +124,14 @@ def _stalls(calibration: Calibration) -> str:
     )
 
 
-def _left(one: Aftermath) -> str:
+def _left(aftermath: Aftermath) -> str:
     """What a trial finds that follows one that writes more, as a change of the metric itself."""
-    value, low, high = one.value, one.low, one.high
-    if one.metric.better == "higher":
+    value, low, high = aftermath.value, aftermath.low, aftermath.high
+    if aftermath.metric.better == "higher":
         value, low, high = (1 / (1 + cost) - 1 for cost in (value, high, low))
     seen = "" if low > 0 or high < 0 else ", not distinguishable from 0"
     size = f"{measured(value, low, high)} ({interval(low, high)})"
-    return f"a trial after one that writes more is {'worse' if one.value > 0 else 'better'}: {size}{seen}"
+    return f"a trial after one that writes more is {'worse' if aftermath.value > 0 else 'better'}: {size}{seen}"
 
 
 def _two_digits(value: float) -> str:

@@ -129,8 +129,8 @@ def _of_verdict(verdict: Verdict, reason: str, *, suspected: bool) -> Check:
         if verdict.word in ("regression", "improvement")
         else inert(verdict.phrase)
     )
-    said = f"{'suspected ' if suspected else ''}{verdict.word}: {values}{size}"
-    return Check(inert(verdict.cell), name, word, "; ".join(filter(None, (said, more))))
+    text = f"{'suspected ' if suspected else ''}{verdict.word}: {values}{size}"
+    return Check(inert(verdict.cell), name, word, "; ".join(filter(None, (text, more))))
 
 
 def _of_findings(findings: Iterable[Finding]) -> Iterator[Check]:
@@ -149,9 +149,9 @@ def _sentence(finding: Finding) -> str:
 
 
 def _of_comparison(comparison: Comparison) -> Iterator[Check]:
-    resolved = any(one.resolved for one in comparison.compared)
-    for one in comparison.compared:
-        yield _of_compared(one, counts=one.resolved or not resolved)
+    resolved = any(row.resolved for row in comparison.compared)
+    for row in comparison.compared:
+        yield _of_compared(row, counts=row.resolved or not resolved)
     for variant, cells in comparison.lacking.items():
         for cell in cells:
             yield Check(
@@ -167,22 +167,22 @@ def _of_comparison(comparison: Comparison) -> Iterator[Check]:
     yield from _of_findings(comparison.findings)
 
 
-def _of_compared(one: Compared, *, counts: bool) -> Check:
+def _of_compared(row: Compared, *, counts: bool) -> Check:
     from iodelta.report.stories.comparison import bounds_of, change_of, name_of, says_of
     from iodelta.study.words import quantity
 
     words: dict[str, Word] = {"equivalent": "passed", "no verdict": "inconclusive"}
-    word: Word = words.get(one.word, one.word)  # type: ignore[arg-type]
-    values = " -> ".join(quantity(value, one.unit) for value in one.values)
-    bounds = f" ({bounds_of(one)})" if bounds_of(one) else ""
+    word: Word = words.get(row.word, row.word)  # type: ignore[arg-type]
+    values = " -> ".join(quantity(value, row.unit) for value in row.values)
+    bounds = f" ({bounds_of(row)})" if bounds_of(row) else ""
     sentences = (
-        f"{one.word}: {values}, {change_of(one.change)[0]}{bounds}",
-        inert(says_of(one)),
-        inert(one.why),
+        f"{row.word}: {values}, {change_of(row.change)[0]}{bounds}",
+        inert(says_of(row)),
+        inert(row.why),
     )
-    name = f"{inert(one.variant)}: {name_of(one, several=True)}"
+    name = f"{inert(row.variant)}: {name_of(row, several=True)}"
     return Check(
-        inert(one.cell),
+        inert(row.cell),
         name,
         word if counts else "unresolved",
         "; ".join(filter(None, sentences)),
@@ -220,25 +220,23 @@ def _of_row(row: FleetRow, *, alarmed: bool) -> Check:
         if alarmed
         else ""
     )
-    said = (
+    parts = (
         row.word or "no joint word",
         mean,
         doubt,
         inert(row.says),
         f"hosts: {own}" if own else "",
     )
-    return Check(inert(row.cell), name, word, "; ".join(filter(None, said)))
+    return Check(inert(row.cell), name, word, "; ".join(filter(None, parts)))
 
 
 def _of_search(account: SearchAccount) -> Iterator[Check]:
     from iodelta.report.stories.search import headline
 
     metric = inert(account.question.metric)
-    for found in account.culprits:
-        said = (
-            f"culprit: {metric} {_changed(found.change)} against {inert(found.parent)}"
-        )
-        yield Check("search", inert(found.title), "regression", said)
+    for culprit in account.culprits:
+        text = f"culprit: {metric} {_changed(culprit.change)} against {inert(culprit.parent)}"
+        yield Check("search", inert(culprit.title), "regression", text)
     if not account.culprits:
         word: Word = "passed" if account.exit_code == 0 else "inconclusive"
         yield Check("search", metric, word, headline(account))
@@ -247,9 +245,9 @@ def _of_search(account: SearchAccount) -> Iterator[Check]:
 def _of_attribution(account: AttributionAccount) -> Iterator[Check]:
     words: dict[int, Word] = {0: "passed", 1: "regression", 3: "inconclusive"}
     whole = f"all together {_changed(account.whole)}" if account.whole else ""
-    said = "; ".join(filter(None, (whole, inert(account.answer))))
+    text = "; ".join(filter(None, (whole, inert(account.answer))))
     yield Check(
-        "attribution", inert(account.question.metric), words[account.exit_code], said
+        "attribution", inert(account.question.metric), words[account.exit_code], text
     )
 
 
@@ -292,8 +290,8 @@ def _of_shift(shift: Shift) -> Check:
     }
     name = f"{inert(shift.variant)} against {inert(shift.against)}: {shift.kind}"
     change = "" if shift.change is None else f": {shift.change:+g} instructions per I/O"
-    said = "; ".join(filter(None, (f"{shift.word}{change}", inert(shift.reason))))
-    return Check(inert(shift.cell), name, words.get(shift.word, "inconclusive"), said)
+    text = "; ".join(filter(None, (f"{shift.word}{change}", inert(shift.reason))))
+    return Check(inert(shift.cell), name, words.get(shift.word, "inconclusive"), text)
 
 
 def _of_sharing(shift: SharingShift) -> Check:

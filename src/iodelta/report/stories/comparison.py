@@ -40,11 +40,11 @@ ONE_SIDED = 12
 """Cells of one side only that are named."""
 
 
-def of_comparison(found: Comparison, detail: Detail = PLAIN) -> Story:
+def of_comparison(comparison: Comparison, detail: Detail = PLAIN) -> Story:
     """Results from anywhere, compared: differences, what they are based on, what else differs."""
     differences = {
         name: tuple(differing(own)) or ("no known difference",)
-        for name, own in found.differences.items()
+        for name, own in comparison.differences.items()
     }
     alike = len(set(differences.values())) == 1
     what_else: list[Section] = []
@@ -52,23 +52,24 @@ def of_comparison(found: Comparison, detail: Detail = PLAIN) -> Story:
         what_else += section(
             "What else differs" if alike else f"What else differs: {inert(name)}", items
         )
-    words = " ".join(map(quoted, found.paths))
+    words = " ".join(map(quoted, comparison.paths))
     return Story(
         question="",
-        answer=answer(found),
-        tables=tuple(_comparison_tables(found)),
+        answer=answer(comparison),
+        tables=tuple(_comparison_tables(comparison)),
         sections=(
             *what_else,
-            *section("On one side only", _one_sided(found.unmatched)),
-            *section("Method", method(found)),
+            *section("On one side only", _one_sided(comparison.unmatched)),
+            *section("Method", method(comparison)),
             *section(
-                "Findings", findings(found.findings) if found.findings else ("none",)
+                "Findings",
+                findings(comparison.findings) if comparison.findings else ("none",),
             ),
-            *section("Not read", not_read(found.refusals)),
-            *system_of_sides(found.systems),
+            *section("Not read", not_read(comparison.refusals)),
+            *system_of_sides(comparison.systems),
             *section(
                 "To do it again",
-                (f"iodelta compare {words} --margin {100 * found.margin:g}%",),
+                (f"iodelta compare {words} --margin {100 * comparison.margin:g}%",),
                 commands=True,
             ),
         ),
@@ -86,50 +87,50 @@ def quoted(path: str) -> str:
     return pasted(inert(path))
 
 
-def _comparison_tables(found: Comparison) -> Iterator[Table]:
-    if len(found.variants) > 1:
+def _comparison_tables(comparison: Comparison) -> Iterator[Table]:
+    if len(comparison.variants) > 1:
         yield from map(
-            partial(_side_by_side, found),
-            dict.fromkeys(one.metric for one in found.compared),
+            partial(_side_by_side, comparison),
+            dict.fromkeys(row.metric for row in comparison.compared),
         )
-    for variant in found.variants:
-        yield from _of_variant(found, variant)
+    for variant in comparison.variants:
+        yield from _of_variant(comparison, variant)
 
 
-def _of_variant(found: Comparison, variant: str) -> Iterator[Table]:
+def _of_variant(comparison: Comparison, variant: str) -> Iterator[Table]:
     """A table for each metric; of several variants without single runs, which stand side by side already."""
-    own = [one for one in found.compared if one.variant == variant]
-    several = len({one.metric.partition(".")[0] for one in own}) > 1
+    own = [row for row in comparison.compared if row.variant == variant]
+    several = len({row.metric.partition(".")[0] for row in own}) > 1
     against = (
-        f": {inert(variant)} against {inert(found.baseline)}"
-        if len(found.variants) > 1
+        f": {inert(variant)} against {inert(comparison.baseline)}"
+        if len(comparison.variants) > 1
         else ""
     )
-    for metric in dict.fromkeys(one.metric for one in own):
-        rows = [one for one in own if one.metric == metric]
+    for metric in dict.fromkeys(row.metric for row in own):
+        rows = [row for row in own if row.metric == metric]
         if against:
-            rows = [one for one in rows if one.basis != "single runs"]
+            rows = [row for row in rows if row.basis != "single runs"]
         if not rows:
             continue
         title = f"{name_of(rows[0], several)} ({rows[0].better} is better){against}"
-        spread = set(chain.from_iterable(one.spread for one in rows)) != {None}
+        spread = set(chain.from_iterable(row.spread for row in rows)) != {None}
         heads = (
             "n",
-            inert(found.baseline),
+            inert(comparison.baseline),
             *(["+-"] * spread),
             inert(variant),
             *(["+-"] * spread),
         )
-        lines = tuple(_compared(one, spread) for one in rows)
+        lines = tuple(_compared(row, spread) for row in rows)
         yield Table(title, "cell", (*heads, "change", "interval", "verdict"), lines)
 
 
-def _side_by_side(found: Comparison, metric: str) -> Table:
+def _side_by_side(comparison: Comparison, metric: str) -> Table:
     """All variants' values of one metric; nothing is marked best, since no two variants were compared but by these."""
-    own = [one for one in found.compared if one.metric == metric]
+    own = [row for row in comparison.compared if row.metric == metric]
     by_cell: dict[str, dict[str, Compared]] = {}
-    for one in own:
-        by_cell.setdefault(one.cell, {})[one.variant] = one
+    for row in own:
+        by_cell.setdefault(row.cell, {})[row.variant] = row
     rows = []
     for cell, arms in by_cell.items():
         head = next(iter(arms.values()))
@@ -137,17 +138,17 @@ def _side_by_side(found: Comparison, metric: str) -> Table:
             head.values[0],
             *(
                 arms[name].values[1] if name in arms else None
-                for name in found.variants
+                for name in comparison.variants
             ),
         ]
-        notes = dict.fromkeys(one.says for one in arms.values() if one.unsound)
+        notes = dict.fromkeys(row.says for row in arms.values() if row.unsound)
         rows.append(Row(inert(cell), _quantities(values, head.unit), "; ".join(notes)))
-    several = len({one.metric.partition(".")[0] for one in found.compared}) > 1
+    several = len({row.metric.partition(".")[0] for row in comparison.compared}) > 1
     title = f"{name_of(own[0], several)} ({own[0].better} is better)"
     return Table(
         title,
         "cell",
-        (inert(found.baseline), *map(inert, found.variants)),
+        (inert(comparison.baseline), *map(inert, comparison.variants)),
         tuple(rows),
         words=False,
     )
@@ -157,49 +158,51 @@ def _quantities(values: Sequence[float | None], unit: str) -> tuple[Cell, ...]:
     return tuple([Cell(quantity(value, unit)) for value in values])
 
 
-def _compared(one: Compared, spread: bool) -> Row:
+def _compared(row: Compared, spread: bool) -> Row:
     counts = (
-        str(one.runs[0])
-        if one.runs[0] == one.runs[1]
-        else f"{one.runs[0]}, {one.runs[1]}"
+        str(row.runs[0])
+        if row.runs[0] == row.runs[1]
+        else f"{row.runs[0]}, {row.runs[1]}"
     )
-    change, bounds = change_of(one.change)[0], bounds_of(one)
+    change, bounds = change_of(row.change)[0], bounds_of(row)
     marked = {"regression": (0,), "improvement": (1,), "equivalent": (0, 1)}.get(
-        one.word, ()
+        row.word, ()
     )
     cells = [Cell(counts)]
-    for side, (value, share) in enumerate(zip(one.values, one.spread, strict=True)):
-        cells.append(Cell(quantity(value, one.unit), side in marked))
+    for side, (value, share) in enumerate(zip(row.values, row.spread, strict=True)):
+        cells.append(Cell(quantity(value, row.unit), side in marked))
         if spread:
             cells.append(Cell(scatter(share)))
     return Row(
-        inert(one.cell),
-        (*cells, Cell(change), Cell(bounds or "-"), Cell(one.word)),
-        inert(says_of(one)),
+        inert(row.cell),
+        (*cells, Cell(change), Cell(bounds or "-"), Cell(row.word)),
+        inert(says_of(row)),
     )
 
 
-def answer(found: Comparison) -> str:
+def answer(comparison: Comparison) -> str:
     """The answers for all variants, those that are the same in one sentence."""
     alike: dict[str, list[str]] = {}
-    for variant in found.variants:
+    for variant in comparison.variants:
         said_ = _said(
-            found, variant, [one for one in found.compared if one.variant == variant]
+            comparison,
+            variant,
+            [row for row in comparison.compared if row.variant == variant],
         )
         alike.setdefault(said_, []).append(inert(variant))
     return " ".join(
-        f"{', '.join(names)} against {inert(found.baseline)}: {text}"
+        f"{', '.join(names)} against {inert(comparison.baseline)}: {text}"
         for text, names in alike.items()
     )
 
 
-def headline(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
+def headline(comparison: Comparison, variant: str, own: Sequence[Compared]) -> str:
     """The answer in a sentence, no stronger than what is below it."""
-    return f"{inert(variant)} against {inert(found.baseline)}: {_said(found, variant, own)}"
+    return f"{inert(variant)} against {inert(comparison.baseline)}: {_said(comparison, variant, own)}"
 
 
-def _said(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
-    lacking = found.lacking.get(variant, ())
+def _said(comparison: Comparison, variant: str, own: Sequence[Compared]) -> str:
+    lacking = comparison.lacking.get(variant, ())
     lack = (
         f"no number that all runs have in {plural(len(lacking), 'cell')}"
         if lacking
@@ -207,14 +210,14 @@ def _said(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
     )
     if not own:
         return f"no verdict: {lack}." if lack else "no cell in common."
-    own = [one for one in own if one.resolved] or list(own)
-    words = [one.word for one in own]
+    own = [row for row in own if row.resolved] or list(own)
+    words = [row.word for row in own]
     verdicts = [
         f"{word} in {words.count(word)} of {len(words)}"
         for word in ("regression", "improvement", "equivalent", "inconclusive")
         if word in words
     ]
-    reasons = dict.fromkeys(one.why for one in own if one.word == "no verdict")
+    reasons = dict.fromkeys(row.why for row in own if row.word == "no verdict")
     if not reasons:
         return f"{', '.join(verdicts)} numbers{f'; {lack}' if lack else ''}."
     verdict = (
@@ -223,27 +226,27 @@ def _said(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
     return f"{verdict}: {'; '.join((*reasons, *([lack] if lack else ())))}."
 
 
-def bounds_of(one: Compared) -> str:
+def bounds_of(row: Compared) -> str:
     """The interval over the runs; a single run on each side has none."""
-    return "" if one.basis == "single runs" else change_of(one.change)[1]
+    return "" if row.basis == "single runs" else change_of(row.change)[1]
 
 
-def says_of(one: Compared) -> str:
+def says_of(row: Compared) -> str:
     """What stands below a number: how it came to its word, and of single runs how finely their sources tell it."""
     low, high = (
-        (one.change.low, one.change.high) if one.change else (math.nan, math.nan)
+        (row.change.low, row.change.high) if row.change else (math.nan, math.nan)
     )
     rounded = (
-        change_of(one.change)[1] if one.basis == "single runs" and low < high else ""
+        change_of(row.change)[1] if row.basis == "single runs" and low < high else ""
     )
-    return f"{one.says}; the digits given leave {rounded}" if rounded else one.says
+    return f"{row.says}; the digits given leave {rounded}" if rounded else row.says
 
 
-def name_of(one: Compared, several: bool) -> str:
+def name_of(row: Compared, several: bool) -> str:
     """``p99 clat``: in fio's own words, since it matters which latency it is."""
-    kind, _, what = one.metric.partition(".")
+    kind, _, what = row.metric.partition(".")
     if kind == COMMAND:
-        return metric_name(Metric(one.metric, "lower", one.unit), with_kind=False)
+        return metric_name(Metric(row.metric, "lower", row.unit), with_kind=False)
     family, _, point = what.partition(".")
     name = (
         f"{point} {family}"
@@ -264,29 +267,29 @@ def change_of(change: Number | None) -> tuple[str, str]:
     )
 
 
-def method(found: Comparison) -> Iterator[str]:
+def method(comparison: Comparison) -> Iterator[str]:
     """What the words of a comparison rest on."""
     by_basis: dict[str, list[Compared]] = {}
-    for one in found.compared:
-        by_basis.setdefault(one.basis, []).append(one)
+    for row in comparison.compared:
+        by_basis.setdefault(row.basis, []).append(row)
     yield (
-        f"Margin {100 * found.margin:g} %. Nothing was decided in advance by iodelta: these runs were made before the "
+        f"Margin {100 * comparison.margin:g} %. Nothing was decided in advance by iodelta: these runs were made before the "
         "question was put to it, and one look was taken at all of them."
     )
-    yield from _bases(by_basis, len(found.compared))
-    if seen := visible(_intervals(found.compared)):
+    yield from _bases(by_basis, len(comparison.compared))
+    if seen := visible(_intervals(comparison.compared)):
         yield f"Smallest change this could have seen: {seen}."
     yield "No calibration belongs to these runs: how often this machine raises a false alarm is not known."
 
 
 def _intervals(compared: Sequence[Compared]) -> Iterator[Interval]:
     """The changes whose interval comes from several runs."""
-    several = len({one.metric.partition(".")[0] for one in compared}) > 1
-    for one in compared:
-        if one.change is not None and one.basis in ("blocks", "replicates"):
-            name = inert(name_of(one, several))
+    several = len({row.metric.partition(".")[0] for row in compared}) > 1
+    for row in compared:
+        if row.change is not None and row.basis in ("blocks", "replicates"):
+            name = inert(name_of(row, several))
             yield Interval(
-                name, one.better, one.change.value, one.change.low, one.change.high
+                name, row.better, row.change.value, row.change.low, row.change.high
             )
 
 
@@ -294,16 +297,16 @@ def _bases(by_basis: Mapping[str, Sequence[Compared]], every: int) -> Iterator[s
     """What was compared with what, and how."""
     if blocks := by_basis.get("blocks", ()):
         level = 100 * max(
-            one.verdict.change.level
-            for one in blocks
-            if one.verdict and one.verdict.change
+            row.verdict.change.level
+            for row in blocks
+            if row.verdict and row.verdict.change
         )
         yield (
             f"{len(blocks)} of {every} numbers: runs of both sides were interleaved in time and are "
             f"compared pair by pair; Hodges-Lehmann estimate, signed-rank interval, level {level:.4g} %."
         )
     if replicates := by_basis.get("replicates", ()):
-        reasons = "; ".join(dict.fromkeys(one.why for one in replicates))
+        reasons = "; ".join(dict.fromkeys(row.why for row in replicates))
         yield (
             f"{len(replicates)} of {every} numbers: several runs, but no verdict ({reasons}); the "
             "interval (95 %) takes them as independent draws."

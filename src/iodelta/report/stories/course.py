@@ -38,14 +38,14 @@ def headline(courses: Sequence[Course], experiments: int) -> str:
     series = "one series" if len(courses) == 1 else f"{len(courses)} series"
     moved = sum(bool(course.steps) for course in courses)
     steps = sum(len(course.steps) for course in courses)
-    found = (
+    summary = (
         "no step"
         if not steps
         else "one step"
         if steps == 1
         else f"{plural(steps, 'step')} in {moved} of them"
     )
-    return f"{nights}, {series}: {found}.".capitalize()
+    return f"{nights}, {series}: {summary}.".capitalize()
 
 
 def _table(courses: Sequence[Course]) -> Table:

@@ -29,24 +29,24 @@ def of_disk_plan(answer: DiskPlanAnswer, detail: Detail = PLAIN) -> Story:
 
 def facts(answer: DiskPlanAnswer) -> Iterator[Item]:
     """The plan before anything starts."""
-    question, found = answer.plan.question, answer.survey
-    path, prepare = inert(found.target.path), question.prepare
+    question, survey = answer.plan.question, answer.survey
+    path, prepare = inert(survey.target.path), question.prepare
     if question.machine:
         yield Item(inert(question.machine), label="Machine")
     yield Item(
-        f"{path} ({found.target.kind}), {size(found.size)}: everything on it will be overwritten",
+        f"{path} ({survey.target.kind}), {size(survey.size)}: everything on it will be overwritten",
         label="Disk",
     )
-    if found.holds:
+    if survey.holds:
         yield Item(
-            holding(found.holds, found.target.path, answer.refused), label="Holds"
+            holding(survey.holds, survey.target.path, answer.refused), label="Holds"
         )
-    yield cost_fact(found.cost)
+    yield cost_fact(survey.cost)
     if prepare.purge == "none":
         advice = "--purge discard (or nvme-format) makes the disk forget earlier writes, where it can"
         yield Item(f"no purge: {advice}", label="Note")
-    for one in findings(found.disk, found.target.path):
-        yield Item(inert(one.explanation), label="State")
+    for finding in findings(survey.disk, survey.target.path):
+        yield Item(inert(finding.explanation), label="State")
 
 
 def holding(holds: str, path: str, refused: str) -> str:

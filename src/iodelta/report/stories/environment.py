@@ -12,17 +12,21 @@ WIDTH = 80
 
 
 def lines(
-    found: Sequence[Differing], baseline: str, variant: str, *, whole: bool = False
+    differing_facts: Sequence[Differing],
+    baseline: str,
+    variant: str,
+    *,
+    whole: bool = False,
 ) -> Iterator[str]:
     """Every group with why it matters and its values, ``before | after``."""
-    if not found:
+    if not differing_facts:
         yield "No recorded value differs."
         return
     yield from _wrapped(
         f"Left: {inert(baseline)}. Right: {inert(variant)}. Likely explanations of a different result come first."
     )
-    likely = {one.group for one in found if one.likely}
-    for group, why, own in said(found, whole=whole):
+    likely = {fact.group for fact in differing_facts if fact.likely}
+    for group, why, own in said(differing_facts, whole=whole):
         yield ""
         reason = f"{why}." if why else ""
         yield from _wrapped(
@@ -45,8 +49,8 @@ def _wrapped(text: str, indent: str = "") -> Iterator[str]:
     )
 
 
-def differing(found: Sequence[Differing]) -> Iterator[str]:
+def differing(facts: Sequence[Differing]) -> Iterator[str]:
     """What differs, a sentence for each group."""
-    for group, why, lines in said(found):
+    for group, why, lines in said(facts):
         reason = f" ({why})" if why else ""
         yield f"{group}{reason}: {'; '.join(lines)}"

@@ -53,7 +53,7 @@ def evidence(verdict: Verdict) -> Iterator[str]:
             f"{verdict.flagged} of {plural(verdict.blocks, 'block')} with a trial that was "
             f"flagged as disturbed{without}"
         )
-        yield from (_flagged(one, verdict) for one in verdict.flags)
+        yield from (_flagged(flags, verdict) for flags in verdict.flags)
     if verdict.two_speeds:
         yield "the machine runs at two speeds: blocks are compared within a speed"
     if verdict.smallest_p is not None:
@@ -71,10 +71,10 @@ def _deployed(verdict: Verdict, reached: str) -> str:
     )
 
 
-def _flagged(one: Flags, verdict: Verdict) -> str:
+def _flagged(flags: Flags, verdict: Verdict) -> str:
     return (
-        f"{one.rule} flagged {one.variant} of {plural(one.trials, 'trial')} of {verdict.variant} and {one.baseline} of "
-        f"{one.trials} of {verdict.baseline} (alike at p = {one.p:.2g})"
+        f"{flags.rule} flagged {flags.variant} of {plural(flags.trials, 'trial')} of {verdict.variant} and {flags.baseline} of "
+        f"{flags.trials} of {verdict.baseline} (alike at p = {flags.p:.2g})"
     )
 
 
@@ -119,15 +119,15 @@ def _says_more(verdict: Verdict) -> bool:
 def carried(carry: Carry, typical: Change | None) -> str:
     """The carry-over with its interval, the change without it, and what the interval leaves open."""
     change = carry.change
-    said = f"carry-over {_sized(change)}; the typical change without it: {percent(carry.adjusted, 0.005)}"
+    text = f"carry-over {_sized(change)}; the typical change without it: {percent(carry.adjusted, 0.005)}"
     most = not_excluded(carry)
     if most is None:
-        return said
+        return text
     if most > CANNOT_TELL:
         return f"the data do not determine the carry-over: {MORE}"
     points = 100 * most * share_of(carry, typical)
     return (
-        f"{said}; a carry-over of up to {share(most)} is not excluded: it could account for "
+        f"{text}; a carry-over of up to {share(most)} is not excluded: it could account for "
         f"{two_digits(points)} points of this"
     )
 

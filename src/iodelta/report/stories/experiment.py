@@ -51,13 +51,13 @@ RATIOS = "the change is taken from the ratios inside blocks, not from these medi
 
 def of_account(account: Account, detail: Detail = PLAIN) -> Story:
     """An experiment: verdicts, what else is known, system, method, findings, how to do it again."""
-    said = " ".join(
+    sentences = " ".join(
         part for part in (headline(account), recommendation(account)) if part
     )
     more = (*not_measured(account), *beyond(account), *open_questions(account))
     return Story(
         question=inert(account.plan.experiment.question),
-        answer=said,
+        answer=sentences,
         tables=(
             *_account_tables(account),
             *chain.from_iterable(tables(disk) for disk in account.prepared),
@@ -129,7 +129,9 @@ def _account_tables(account: Account) -> Iterator[Table]:
     several = len({metric.kind for metric in metrics.values()} - {"cpu"}) > 1
     for name, metric in metrics.items():
         title = f"{metric_name(metric, with_kind=several)} ({metric.better} is better)"
-        best = {one.cell: one.variants for one in account.best if one.metric == name}
+        best = {
+            entry.cell: entry.variants for entry in account.best if entry.metric == name
+        }
         if len(others) > 1:
             yield _values(
                 title, name, cells, [experiment.baseline, *others], verdicts, best
@@ -235,9 +237,9 @@ def _changes(
     return Table(title, "cell", (*names, "change", "interval", "verdict"), tuple(rows))
 
 
-def _changed(found: Sequence[Differing]) -> tuple[Section, ...]:
+def _changed(facts: Sequence[Differing]) -> tuple[Section, ...]:
     """What became another in the machine between the sessions of one experiment."""
-    return section("The machine changed between the sessions", differing(found))
+    return section("The machine changed between the sessions", differing(facts))
 
 
 def _in_short(account: Account, detail: Detail) -> str:

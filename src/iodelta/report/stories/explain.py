@@ -51,15 +51,15 @@ def _shift(variant: str, shift: ShiftFunction) -> Iterator[str]:
     if shift.shifts:
         band = f"{100 * shift.level:g} % band over {plural(shift.blocks, 'block')}"
         yield f"latency of {inert(variant)}, percentile by percentile ({band})"
-    for one in shift.shifts:
+    for point in shift.shifts:
         low, high = (
-            None if end is None else math.expm1(end) for end in (one.low, one.high)
+            None if end is None else math.expm1(end) for end in (point.low, point.high)
         )
-        pooled = "  pooled over blocks" if one.pooled else ""
-        limit = percent(math.expm1(one.smallest)).lstrip("+")
-        name = f"p{100 * one.p:g}"
+        pooled = "  pooled over blocks" if point.pooled else ""
+        limit = percent(math.expm1(point.smallest)).lstrip("+")
+        name = f"p{100 * point.p:g}"
         bounds = interval(low, high)
-        yield f"  {name:<6} {measured(math.expm1(one.change), low, high):>8}  {bounds:<18} seen from {limit} on{pooled}"
+        yield f"  {name:<6} {measured(math.expm1(point.change), low, high):>8}  {bounds:<18} seen from {limit} on{pooled}"
     for finding in shift.refused:
         yield f"  {inert(finding.explanation)}"
 

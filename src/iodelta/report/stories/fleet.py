@@ -49,56 +49,56 @@ EACH = "Each host"
 """The table of what each host says."""
 
 
-def of_fleet(found: FleetAccount, detail: Detail = PLAIN) -> Story:
+def of_fleet(account: FleetAccount, detail: Detail = PLAIN) -> Story:
     """What hosts of one plan say, each and together."""
     return Story(
-        question=inert(found.question),
-        answer=headline(found),
+        question=inert(account.question),
+        answer=headline(account),
         lead=section(
             "Not averaged",
-            [f"{inert(one.name)}: {inert(one.drained)}" for one in found.drained],
+            [f"{inert(host.name)}: {inert(host.drained)}" for host in account.drained],
         ),
-        tables=tuple(_tables(found)),
+        tables=tuple(_tables(account)),
         sections=(
-            *section("What would settle it", _settling(found)),
-            *section("Groups", _groups(found)),
-            *_differences(found),
-            *section("Hosts", map(_member, found.hosts)),
-            *section("Notes", map(inert, found.notes)),
-            *section("Method", _method(found)),
-            *system_of_sides(_systems(found)),
-            *section("To do it again", map(inert, found.again), commands=True),
+            *section("What would settle it", _settling(account)),
+            *section("Groups", _groups(account)),
+            *_differences(account),
+            *section("Hosts", map(_member, account.hosts)),
+            *section("Notes", map(inert, account.notes)),
+            *section("Method", _method(account)),
+            *system_of_sides(_systems(account)),
+            *section("To do it again", map(inert, account.again), commands=True),
         ),
     )
 
 
-def _systems(found: FleetAccount) -> dict[str, tuple[tuple[str, str], ...]]:
+def _systems(account: FleetAccount) -> dict[str, tuple[tuple[str, str], ...]]:
     """Names of the hosts that are alike, and what they are."""
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for one in found.hosts:
-        if one.system:
-            alike.setdefault(one.system, []).append(one.name)
+    for host in account.hosts:
+        if host.system:
+            alike.setdefault(host.system, []).append(host.name)
     return {", ".join(names): system for system, names in alike.items()}
 
 
-def headline(found: FleetAccount) -> str:
+def headline(account: FleetAccount) -> str:
     """The answer in a sentence for each variant, no stronger than the rows below it."""
-    variants = dict.fromkeys(row.variant for row in found.rows)
-    sentences = [_sentence(found, variant) for variant in variants]
-    if found.alarms:
+    variants = dict.fromkeys(row.variant for row in account.rows)
+    sentences = [_sentence(account, variant) for variant in variants]
+    if account.alarms:
         sentences.insert(
             0,
             "The hosts call the placebo, the baseline against itself, a change: trust no other word.",
         )
-    if found.drained:
+    if account.drained:
         sentences.append(
-            f"{len(found.drained)} of {plural(len(found.hosts), 'host')} not averaged."
+            f"{len(account.drained)} of {plural(len(account.hosts), 'host')} not averaged."
         )
     return " ".join(sentences) or "No host could be read."
 
 
-def _sentence(found: FleetAccount, variant: str) -> str:
-    rows = [row for row in found.rows if row.variant == variant]
+def _sentence(account: FleetAccount, variant: str) -> str:
+    rows = [row for row in account.rows if row.variant == variant]
     against = f"{inert(variant)} against {inert(rows[0].baseline)}"
     words = counted(rows)
     alone = len(rows) - sum(words.values())
@@ -122,9 +122,9 @@ def _share(count: int, total: int) -> str:
     return "" if total == 1 else f" in {count} of {total} comparisons"
 
 
-def _tables(found: FleetAccount) -> Iterator[Table]:
+def _tables(account: FleetAccount) -> Iterator[Table]:
     joint = tuple(
-        _joint(row, row.together) for row in found.rows if row.together is not None
+        _joint(row, row.together) for row in account.rows if row.together is not None
     )
     if joint:
         yield Table(
@@ -133,7 +133,7 @@ def _tables(found: FleetAccount) -> Iterator[Table]:
             ("hosts", "mean", "next host", "together"),
             joint,
         )
-    each = tuple(chain.from_iterable(_hosts(found, row) for row in found.rows))
+    each = tuple(chain.from_iterable(_hosts(account, row) for row in account.rows))
     if each:
         yield Table(EACH, "host", ("blocks", "change", "interval", "word"), each)
 
@@ -171,26 +171,26 @@ def _note(row: FleetRow, together: Together) -> str:
     return "; ".join(parts)
 
 
-def _hosts(found: FleetAccount, row: FleetRow) -> Iterator[Row]:
-    drained = {one.name: one.drained for one in found.hosts}
+def _hosts(account: FleetAccount, row: FleetRow) -> Iterator[Row]:
+    drained = {host.name: host.drained for host in account.hosts}
     name = metric_name(row.metric, with_kind=False)
     group = f"{inert(row.cell)}: {inert(name)} of {inert(row.variant)} against {inert(row.baseline)}"
-    for one in row.hosts:
-        change = one.change
+    for host in row.hosts:
+        change = host.change
         cells = (
-            str(one.blocks),
+            str(host.blocks),
             measured(change.value, change.low, change.high)
             if change is not None
             else "-",
             interval(change.low, change.high) if change is not None else "-",
-            one.word or "-",
+            host.word or "-",
         )
         note = (
             ""
-            if one.averaged
-            else f"not averaged: {inert(drained[one.host] or one.obstacle or one.phrase)}"
+            if host.averaged
+            else f"not averaged: {inert(drained[host.host] or host.obstacle or host.phrase)}"
         )
-        yield Row(inert(one.host), tuple(map(Cell, cells)), note, group)
+        yield Row(inert(host.host), tuple(map(Cell, cells)), note, group)
 
 
 def _change(change: Change) -> str:
@@ -208,9 +208,9 @@ def _named(row: FleetRow) -> str:
     return f"{inert(row.cell)}, {inert(row.variant)}, {inert(metric_name(row.metric, with_kind=False))}"
 
 
-def _settling(found: FleetAccount) -> Iterator[str]:
+def _settling(account: FleetAccount) -> Iterator[str]:
     """For open comparisons: more hosts or more blocks, and which is cheaper."""
-    open_ = [row for row in found.rows if row.settles is not None]
+    open_ = [row for row in account.rows if row.settles is not None]
     for row in open_[:MOST]:
         if row.settles is not None:
             yield f"{_named(row)}: {cheaper(row.settles, len(row.averaged))}"
@@ -218,18 +218,18 @@ def _settling(found: FleetAccount) -> Iterator[str]:
         yield f"and {len(open_) - MOST} more of them (--format json lists all)"
 
 
-def cheaper(found: Cheaper, hosts: int) -> str:
+def cheaper(price: Cheaper, hosts: int) -> str:
     """Both ways with their machine time, and the cheaper one."""
     ways = []
-    if found.hosts is not None and found.hosts_hours is not None:
+    if price.hosts is not None and price.hosts_hours is not None:
         ways.append(
-            f"{plural(found.hosts - hosts, 'more host')} ({duration(3600 * found.hosts_hours)})"
+            f"{plural(price.hosts - hosts, 'more host')} ({duration(3600 * price.hosts_hours)})"
         )
     else:
         ways.append("no number of hosts")
-    if found.blocks is not None and found.blocks_hours is not None:
+    if price.blocks is not None and price.blocks_hours is not None:
         ways.append(
-            f"{plural(found.blocks, 'block')} on each of today's hosts ({duration(3600 * found.blocks_hours)})"
+            f"{plural(price.blocks, 'block')} on each of today's hosts ({duration(3600 * price.blocks_hours)})"
         )
     else:
         ways.append("no number of blocks, because the hosts differ by themselves")
@@ -237,15 +237,15 @@ def cheaper(found: Cheaper, hosts: int) -> str:
         "hosts": "hosts are cheaper",
         "blocks": "blocks are cheaper",
         "neither": "neither settles it",
-    }[found.choice]
+    }[price.choice]
     return f"{' or '.join(ways)} of machine time would probably settle it: {end}."
 
 
-def _groups(found: FleetAccount) -> Iterator[Item]:
+def _groups(account: FleetAccount) -> Iterator[Item]:
     """The hosts by what they are, where they differ and so do their changes."""
     telling = [
         row
-        for row in found.rows
+        for row in account.rows
         if row.groups and row.word not in (None, "equivalent everywhere")
     ]
     for row in telling[:MOST]:
@@ -261,16 +261,16 @@ def _group(group: FleetGroup) -> str:
     return f"{group.by} {inert(group.value)}: {percent(group.change)} on average of {names}"
 
 
-def _differences(found: FleetAccount) -> tuple[Section, ...]:
+def _differences(account: FleetAccount) -> tuple[Section, ...]:
     """What differs between the hosts that disagree, the likely explanations only; each pair once."""
     pairs: dict[tuple[str, str], FleetRow] = {}
-    for row in found.rows:
+    for row in account.rows:
         if row.apart is not None:
             pairs.setdefault(row.apart, row)
     items: list[Item] = []
     for (worse, better), row in list(pairs.items())[:MOST]:
         items.append(Item(f"{inert(worse)} | {inert(better)}"))
-        likely = [one for one in row.differing if one.likely]
+        likely = [difference for difference in row.differing if difference.likely]
         items += [
             Item(f"{group}: {why}", tuple(lines)) for group, why, lines in said(likely)
         ]
@@ -281,25 +281,25 @@ def _differences(found: FleetAccount) -> tuple[Section, ...]:
     return section("What differs between hosts that disagree, the likely first", items)
 
 
-def _member(one: FleetMember) -> str:
-    facts = [plural(one.blocks, "block"), duration(one.seconds), one.state]
+def _member(member: FleetMember) -> str:
+    facts = [plural(member.blocks, "block"), duration(member.seconds), member.state]
     facts += [
         f"{what} {inert(value)}"
         for what, value in (
-            ("CPU", one.cpu),
-            ("disk", one.disk),
-            ("kernel", one.kernel),
+            ("CPU", member.cpu),
+            ("disk", member.disk),
+            ("kernel", member.kernel),
         )
     ]
-    return f"{inert(one.name)}: {', '.join(facts)}"
+    return f"{inert(member.name)}: {', '.join(facts)}"
 
 
-def _method(found: FleetAccount) -> Sequence[str]:
+def _method(account: FleetAccount) -> Sequence[str]:
     return (
         "A host has one value of a comparison, however many blocks it made. Everywhere: the interval of the next host "
-        f"like these lies on one side of no change, or inside the margin of {100 * found.margin:g} %. On average: the "
+        f"like these lies on one side of no change, or inside the margin of {100 * account.margin:g} %. On average: the "
         "interval of the mean over hosts does. Depends on the machine: two hosts differ by more than the margin.",
-        f"Joint intervals are at {100 * found.level:.4g} %, corrected for {found.statements} joint statements. Every "
+        f"Joint intervals are at {100 * account.level:.4g} %, corrected for {account.statements} joint statements. Every "
         "spread (tau) counts by what the hosts say of it, so that few hosts give wide intervals. A host's own interval "
         "is that of its own report. I squared is the share of the variance that lies between hosts.",
     )

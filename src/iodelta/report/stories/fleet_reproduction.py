@@ -24,63 +24,67 @@ from iodelta.study.words import inert
 METHOD = "Method"
 
 
-def of_fleet_reproduction(found: FleetReproduced, detail: Detail = PLAIN) -> Story:
+def of_fleet_reproduction(reproduced: FleetReproduced, detail: Detail = PLAIN) -> Story:
     """Somebody's experiment on many hosts."""
-    together = hosts_story.of_fleet(found.fleet, detail)
+    together = hosts_story.of_fleet(reproduced.fleet, detail)
     own = tuple(table for table in together.tables if table.title != hosts_story.EACH)
     return Story(
-        question=inert(found.there.question),
-        answer=headline(found),
+        question=inert(reproduced.there.question),
+        answer=headline(reproduced),
         lead=(
-            *section("The original", (reproduction.side_line(found.there),)),
-            *_unmeasured(found),
+            *section("The original", (reproduction.side_line(reproduced.there),)),
+            *_unmeasured(reproduced),
         ),
-        tables=(*_tables(found), *own),
+        tables=(*_tables(reproduced), *own),
         sections=(
-            *section("Measured on one side only", _one_sided(found)),
-            *section("Different from the original", _notes(found)),
-            *(_with_method(one, found) for one in together.sections),
+            *section("Measured on one side only", _one_sided(reproduced)),
+            *section("Different from the original", _notes(reproduced)),
+            *(_with_method(part, reproduced) for part in together.sections),
         ),
     )
 
 
-def headline(found: FleetReproduced) -> str:
+def headline(reproduced: FleetReproduced) -> str:
     """On how many hosts, then what they say together."""
-    count = len(found.of("reproduced"))
-    parts = [f"Reproduced on {count} of {plural(len(found.hosts), 'host')}"]
+    count = len(reproduced.of("reproduced"))
+    parts = [f"Reproduced on {count} of {plural(len(reproduced.hosts), 'host')}"]
     words: tuple[HostReproduction, ...] = (
         "not reproduced",
         "inconclusive",
         "not measured",
     )
     parts += [
-        f"{word} on {', '.join(map(inert, found.of(word)))}"
+        f"{word} on {', '.join(map(inert, reproduced.of(word)))}"
         for word in words
-        if found.of(word)
+        if reproduced.of(word)
     ]
     first = f"{'; '.join(parts)}."
     return (
-        f"{first} Together: {hosts_story.headline(found.fleet)}"
-        if found.fleet.rows
+        f"{first} Together: {hosts_story.headline(reproduced.fleet)}"
+        if reproduced.fleet.rows
         else first
     )
 
 
-def _unmeasured(found: FleetReproduced) -> tuple[Section, ...]:
+def _unmeasured(reproduced: FleetReproduced) -> tuple[Section, ...]:
     return section(
         "Not measured",
-        [f"{inert(one.host)}: {inert(one.why)}" for one in found.hosts if one.why],
+        [
+            f"{inert(host.host)}: {inert(host.why)}"
+            for host in reproduced.hosts
+            if host.why
+        ],
     )
 
 
-def _tables(found: FleetReproduced) -> tuple[Table, ...]:
+def _tables(reproduced: FleetReproduced) -> tuple[Table, ...]:
     """The hosts below each change of the original."""
     groups: dict[str, list[Row]] = {}
-    for one in found.hosts:
-        for matched in one.matched:
-            row = reproduction.row_of(matched, found.there.baseline)
+    for host in reproduced.hosts:
+        for matched in host.matched:
+            row = reproduction.row_of(matched, reproduced.there.baseline)
             groups.setdefault(row.label, []).append(
-                Row(inert(one.host), row.cells, row.note, row.label)
+                Row(inert(host.host), row.cells, row.note, row.label)
             )
     rows = tuple(chain.from_iterable(groups.values()))
     return (
@@ -97,26 +101,26 @@ def _tables(found: FleetReproduced) -> tuple[Table, ...]:
     )
 
 
-def _one_sided(found: FleetReproduced) -> Iterator[str]:
-    for one in found.hosts:
+def _one_sided(reproduced: FleetReproduced) -> Iterator[str]:
+    for host in reproduced.hosts:
         for where, changes in (
-            ("in the original", one.only_there),
-            ("here", one.only_here),
+            ("in the original", host.only_there),
+            ("here", host.only_here),
         ):
             if changes:
-                yield f"{inert(one.host)}, only {where}: {reproduction.named(changes)}"
+                yield f"{inert(host.host)}, only {where}: {reproduction.named(changes)}"
 
 
-def _notes(found: FleetReproduced) -> Iterator[str]:
-    for one in found.hosts:
-        if one.notes:
-            yield f"{inert(one.host)}: {inert('; '.join(one.notes))}"
+def _notes(reproduced: FleetReproduced) -> Iterator[str]:
+    for host in reproduced.hosts:
+        if host.notes:
+            yield f"{inert(host.host)}: {inert('; '.join(host.notes))}"
 
 
-def _with_method(one: Section, found: FleetReproduced) -> Section:
+def _with_method(part: Section, reproduced: FleetReproduced) -> Section:
     """The section on the method also says how hosts are compared with the original."""
-    if one.title != METHOD:
-        return one
-    every = chain.from_iterable(host.matched for host in found.hosts)
+    if part.title != METHOD:
+        return part
+    every = chain.from_iterable(host.matched for host in reproduced.hosts)
     asked = sum(matched.found.asked for matched in every)
-    return Section(METHOD, (Item(reproduction.method(asked)), *one.items))
+    return Section(METHOD, (Item(reproduction.method(asked)), *part.items))

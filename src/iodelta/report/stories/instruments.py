@@ -12,12 +12,12 @@ SHOWN = 8
 """Symbols of one comparison, those that differ most."""
 
 
-def looked(found: Instruments | None, experiment: Experiment) -> Iterator[str]:
+def looked(instruments: Instruments | None, experiment: Experiment) -> Iterator[str]:
     """Every variant against the baseline, cell by cell; then what could not be seen, and why. One run each: no verdict
     is drawn from it."""
-    if found is None:
+    if instruments is None:
         return
-    by_case = {(one.cell, one.variant): one for one in found.looked}
+    by_case = {(case.cell, case.variant): case for case in instruments.looked}
     for cell in experiment.cells:
         base = by_case.get((cell.name, experiment.baseline))
         if base is None:
@@ -29,7 +29,7 @@ def looked(found: Instruments | None, experiment: Experiment) -> Iterator[str]:
         ]
         for other in filter(None, others):
             yield from _compared(base, other)
-    for name, reason in found.missing.items():
+    for name, reason in instruments.missing.items():
         yield f"{inert(name)} saw nothing: {inert(reason)}"
 
 

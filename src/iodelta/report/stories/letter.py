@@ -19,51 +19,51 @@ def mail(account: SearchAccount) -> str:
     if not account.culprits:
         return f"No culprit was confirmed, so there is no author to write to: {account.refused or account.state}.\n"
     return (
-        "\n\n".join("\n".join(_lines(account, found)) for found in account.culprits)
+        "\n\n".join("\n".join(_lines(account, culprit)) for culprit in account.culprits)
         + "\n"
     )
 
 
-def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
-    change, question = found.change, account.question
+def _lines(account: SearchAccount, culprit: Found) -> Iterator[str]:
+    change, question = culprit.change, account.question
     if change is None:
-        yield from _by_words(account, found)
+        yield from _by_words(account, culprit)
         return
     size = measured(change.value, change.low, change.high)
-    yield from _greeting(account, found, size)
+    yield from _greeting(account, culprit, size)
     yield ""
-    for title in found.suspects:
+    for title in culprit.suspects:
         yield f"  {inert(title)}"
-    for merge in found.via:
+    for merge in culprit.via:
         yield f"  (merged by {inert(merge)})"
     yield ""
-    if len(found.suspects) > 1:
+    if len(culprit.suspects) > 1:
         yield from _wrapped(
             "(any of these: the others could not be built, booted or measured)"
         )
         yield ""
     pairs = (
         "pair of runs, exactly repeatable"
-        if not found.p
-        else f"fresh randomised pairs of runs, p = {found.p:.2g}"
+        if not culprit.p
+        else f"fresh randomised pairs of runs, p = {culprit.p:.2g}"
     )
     yield from _wrapped(
-        f"Against its parent {inert(found.parent)}, in {found.pairs} {pairs}:"
+        f"Against its parent {inert(culprit.parent)}, in {culprit.pairs} {pairs}:"
     )
     yield ""
-    sure = "95 % interval" if found.p else "by the exactness given"
+    sure = "95 % interval" if culprit.p else "by the exactness given"
     yield f"  {question.metric}: {size} ({interval(change.low, change.high)}, {sure})"
     yield ""
-    if found.revert:
-        yield from _wrapped(proof(found.revert))
+    if culprit.revert:
+        yield from _wrapped(proof(culprit.revert))
         yield ""
     values = {level.title: level for level in account.levels}
-    for title in (found.parent, found.title):
+    for title in (culprit.parent, culprit.title):
         if level := values.get(title):
             runs = plural(level.runs, "run")
             yield f"  {inert(title)[:46]:<46} {quantity(level.value, question.unit):>12} {runs:>9}"
     yield ""
-    yield from _others(account, found)
+    yield from _others(account, culprit)
     yield "Reproducer:"
     yield ""
     yield from _reproducer(account)
@@ -74,40 +74,40 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
     yield from _wrapped(
         f"{plural(totals.visits, 'visit')} of {plural(totals.builds, 'commit')}; margin "
         f"{100 * math.expm1(question.rules.margin):.3g} %; "
-        f"posterior {100 * found.probability:.1f} % before the test against the parent."
+        f"posterior {100 * culprit.probability:.1f} % before the test against the parent."
     )
-    if found.commit is not None:
+    if culprit.commit is not None:
         yield ""
-        yield f"#regzbot introduced: {found.item[:12]}"
+        yield f"#regzbot introduced: {culprit.item[:12]}"
         yield ""
         yield from account.git_log.rstrip("\n").splitlines()
 
 
-def _greeting(account: SearchAccount, found: Found, size: str) -> Iterator[str]:
+def _greeting(account: SearchAccount, culprit: Found, size: str) -> Iterator[str]:
     """To whom it goes, its subject, and how the culprit was found."""
     ends = f"{inert(account.good)} and {inert(account.bad)}"
     came = f"a slow-down between {ends} came with"
-    if found.commit is not None:
-        yield f"To: {inert(found.commit.author)} <{inert(found.commit.email)}>"
+    if culprit.commit is not None:
+        yield f"To: {inert(culprit.commit.author)} <{inert(culprit.commit.email)}>"
         came = f"bisecting a slow-down between {ends} ({plural(account.items - 1, 'commit')}) ended at"
-    yield f"Subject: [REGRESSION] {account.question.metric} {size} since {inert(found.title)}"
+    yield f"Subject: [REGRESSION] {account.question.metric} {size} since {inert(culprit.title)}"
     yield ""
     yield "Hi,"
     yield ""
     yield from _wrapped(came)
 
 
-def _others(account: SearchAccount, found: Found) -> Iterator[str]:
+def _others(account: SearchAccount, culprit: Found) -> Iterator[str]:
     """What else a reader must know: what counting does not see, and other culprits."""
     if account.blind:
         yield from _wrapped(account.blind)
         yield ""
-    others = [one for one in account.culprits if one.item != found.item]
+    others = [other for other in account.culprits if other.item != culprit.item]
     if others:
         named = "; ".join(
-            f"{inert(one.title)} {percent(one.change.value)}"
-            for one in others
-            if one.change
+            f"{inert(other.title)} {percent(other.change.value)}"
+            for other in others
+            if other.change
         )
         yield from _wrapped(f"This is not the only one between the two: {named}.")
         yield ""
@@ -129,11 +129,11 @@ def _environment(account: SearchAccount) -> Iterator[str]:
         )
 
 
-def _by_words(account: SearchAccount, found: Found) -> Iterator[str]:
+def _by_words(account: SearchAccount, culprit: Found) -> Iterator[str]:
     """A culprit that a person's words name: no change of a number is known, nor the machine."""
-    if found.commit is not None:
-        yield f"To: {inert(found.commit.author)} <{inert(found.commit.email)}>"
-    yield f"Subject: [REGRESSION] since {inert(found.title)}"
+    if culprit.commit is not None:
+        yield f"To: {inert(culprit.commit.author)} <{inert(culprit.commit.email)}>"
+    yield f"Subject: [REGRESSION] since {inert(culprit.title)}"
     yield ""
     yield "Hi,"
     yield ""
@@ -141,18 +141,18 @@ def _by_words(account: SearchAccount, found: Found) -> Iterator[str]:
         f"a search between {inert(account.good)} and {inert(account.bad)} ended at"
     )
     yield ""
-    yield from (f"  {inert(title)}" for title in found.suspects)
-    yield from (f"  (merged by {inert(merge)})" for merge in found.via)
+    yield from (f"  {inert(title)}" for title in culprit.suspects)
+    yield from (f"  (merged by {inert(merge)})" for merge in culprit.via)
     yield ""
-    if len(found.suspects) > 1:
+    if len(culprit.suspects) > 1:
         yield from _wrapped("(any of these: the others could not be tested)")
         yield ""
-    yield from _wrapped(by_words(found))
+    yield from _wrapped(by_words(culprit))
     yield ""
     yield "Environment: answered by hand; add the machine, the workload and what was seen."
-    if found.commit is not None:
+    if culprit.commit is not None:
         yield ""
-        yield f"#regzbot introduced: {found.item[:12]}"
+        yield f"#regzbot introduced: {culprit.item[:12]}"
         yield ""
         yield from account.git_log.rstrip("\n").splitlines()
 

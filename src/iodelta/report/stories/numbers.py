@@ -37,44 +37,44 @@ def rate(row: Row) -> str:
     return f"{iops(row.iops)} ±{share:.{0 if share >= 9.5 else 1}f}%"
 
 
-def iops(found: Number | None) -> str:
+def iops(number: Number | None) -> str:
     """``72,401`` where every digit is known, else ``72.4k``."""
-    if found is None:
+    if number is None:
         return "-"
-    value, digits = found.value, known_digits(found.resolution)
+    value, digits = number.value, known_digits(number.resolution)
     if value < 100:
-        return coarse(f"{value:.{min(4, max(2, digits))}g}", found.resolution)
+        return coarse(f"{value:.{min(4, max(2, digits))}g}", number.resolution)
     if value < 10 ** max(3, digits) or (digits == 5 and value < 1e7):
-        return coarse(f"{value:,.0f}", found.resolution)
+        return coarse(f"{value:,.0f}", number.resolution)
     size, unit = (1e6, "M") if value >= 1e6 else (1e3, "k")
-    return coarse(f"{significant(value / size, digits)}{unit}", found.resolution)
+    return coarse(f"{significant(value / size, digits)}{unit}", number.resolution)
 
 
-def bandwidth(found: Number | None) -> str:
+def bandwidth(number: Number | None) -> str:
     """In MiB/s."""
-    if found is None:
+    if number is None:
         return "-"
-    value, digits = found.value / 2**20, known_digits(found.resolution)
+    value, digits = number.value / 2**20, known_digits(number.resolution)
     return coarse(
         f"{value:,.0f}" if value >= 1000 else significant(value, digits),
-        found.resolution,
+        number.resolution,
     )
 
 
-def time(found: Number | Point | None) -> str:
+def time(value: Number | Point | None) -> str:
     """``4.49ms``: as many digits as are known, four at most."""
-    if found is None:
+    if value is None:
         return "-"
-    size, unit = next((step for step in TIMES if found.value >= step[0]), TIMES[-1])
+    size, unit = next((step for step in TIMES if value.value >= step[0]), TIMES[-1])
     return coarse(
-        f"{significant(found.value / size, known_digits(found.resolution))}{unit}",
-        found.resolution,
+        f"{significant(value.value / size, known_digits(value.resolution))}{unit}",
+        value.resolution,
     )
 
 
-def point(found: Point | None) -> str:
+def point(value: Point | None) -> str:
     """A percentile, in brackets where fewer than 100 I/Os lie beyond it."""
-    return f"({time(found)})" if found is not None and found.thin else time(found)
+    return f"({time(value)})" if value is not None and value.thin else time(value)
 
 
 def coarse(text: str, resolution: float) -> str:

@@ -48,10 +48,10 @@ def headline(account: PathAccount) -> str:
         return f"Nothing could be compared ({inert(account.state)})."
     sentences = []
     pairs: dict[tuple[str, str], list[Shift]] = {}
-    for one in account.shifts:
-        pairs.setdefault((one.against, one.variant), []).append(one)
+    for shift in account.shifts:
+        pairs.setdefault((shift.against, shift.variant), []).append(shift)
     for (against, variant), own in pairs.items():
-        if account.row and {one.word for one in own} == {"same"}:
+        if account.row and {shift.word for shift in own} == {"same"}:
             continue
         sentences.append(
             f"{inert(variant)} against {inert(against)}: path {', '.join(_words(own))}."
@@ -65,15 +65,15 @@ def headline(account: PathAccount) -> str:
 def _words(own: Sequence[Shift]) -> Iterator[str]:
     """In how many cells the path of a kernel is longer, shorter, or as long."""
     for word in ("longer", "shorter", "same"):
-        alike = [one for one in own if one.word == word]
+        alike = [shift for shift in own if shift.word == word]
         if alike:
             yield f"{word} in {len(alike)} of {plural(len(own), 'cell')}{_range(alike) if word != 'same' else ''}"
-    if missing := sum(one.word == "no verdict" for one in own):
+    if missing := sum(shift.word == "no verdict" for shift in own):
         yield f"no verdict in {missing}"
 
 
 def _range(shifts: list[Shift]) -> str:
-    values = sorted(one.change for one in shifts if one.change is not None)
+    values = sorted(shift.change for shift in shifts if shift.change is not None)
     if len(values) == 1:
         return f" ({values[0]:+,.0f} instructions per I/O)"
     return f" ({values[0]:+,.0f} to {values[-1]:+,.0f} instructions per I/O)"
@@ -117,7 +117,7 @@ def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
     tables = [_shifts(account)] if account.shifts else []
     tables += sharing.tables(account, detail)
     if detail.bill:
-        tables += [_bill(one, account) for one in account.bills]
+        tables += [_bill(bill, account) for bill in account.bills]
     if detail.functions:
         tables += [_costs(table, account) for table in account.functions]
     if detail.footprint:
@@ -150,20 +150,20 @@ def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
 
 def _shifts(account: PathAccount) -> Table:
     heads = (*_sides(account), "change", "%", "over layouts", "path")
-    rows = tuple(_shift(one, account) for one in account.shifts)
+    rows = tuple(_shift(shift, account) for shift in account.shifts)
     return Table("Instructions per I/O (medians)", "cell", heads, rows)
 
 
-def _shift(one: Shift, account: PathAccount) -> Row:
+def _shift(shift: Shift, account: PathAccount) -> Row:
     texts = (
-        _count(one.baseline),
-        _count(one.value),
-        _change(one),
-        _share(one),
-        _layouts(one),
-        one.word,
+        _count(shift.baseline),
+        _count(shift.value),
+        _change(shift),
+        _share(shift),
+        _layouts(shift),
+        shift.word,
     )
-    return Row(_named(one, account), tuple(map(Cell, texts)), inert(one.reason))
+    return Row(_named(shift, account), tuple(map(Cell, texts)), inert(shift.reason))
 
 
 def _costs(table: FunctionTable, account: PathAccount) -> Table:
@@ -182,26 +182,26 @@ KINDS = {
 """How the report names a class of instructions."""
 
 
-def _bill(one: Bill, account: PathAccount) -> Table:
-    heads = (inert(account.baseline), inert(one.variant), "change", "an I/O has")
-    title = f"{inert(one.cell)}: bill of an I/O in the kernel, {inert(one.variant)} against {inert(account.baseline)}"
+def _bill(bill: Bill, account: PathAccount) -> Table:
+    heads = (inert(account.baseline), inert(bill.variant), "change", "an I/O has")
+    title = f"{inert(bill.cell)}: bill of an I/O in the kernel, {inert(bill.variant)} against {inert(account.baseline)}"
     return Table(
-        title, "executed per I/O", heads, tuple(map(_charge, one.charges)), words=False
+        title, "executed per I/O", heads, tuple(map(_charge, bill.charges)), words=False
     )
 
 
-def _charge(one: Charge) -> Row:
+def _charge(charge: Charge) -> Row:
     functions = ", ".join(
-        f"{inert(row.name)} {row.change:+,.2f}" for row in one.functions
+        f"{inert(row.name)} {row.change:+,.2f}" for row in charge.functions
     )
-    digits = 0 if one.exact else 2
+    digits = 0 if charge.exact else 2
     texts = (
-        f"{one.baseline:,.{digits}f}",
-        f"{one.value:,.{digits}f}",
-        f"{one.change:+,.{digits}f}",
-        WORDS[one.word],
+        f"{charge.baseline:,.{digits}f}",
+        f"{charge.value:,.{digits}f}",
+        f"{charge.change:+,.{digits}f}",
+        WORDS[charge.word],
     )
-    return Row(KINDS[one.kind], tuple(map(Cell, texts)), functions)
+    return Row(KINDS[charge.kind], tuple(map(Cell, texts)), functions)
 
 
 WORDS = {"more": "more", "fewer": "fewer", "same": "as many", "": "-"}
@@ -250,10 +250,10 @@ def _about_functions(account: PathAccount) -> list[str]:
             f"No table of functions: {account.no_functions or 'its boots were not made'}."
         ]
     doubts = []
-    for one in account.functions:
+    for table in account.functions:
         doubts += [
-            f"{inert(one.cell)}, {inert(one.variant)}: {inert(doubt)}"
-            for doubt in one.doubts
+            f"{inert(table.cell)}, {inert(table.variant)}: {inert(doubt)}"
+            for doubt in table.doubts
         ]
     return doubts
 
@@ -265,7 +265,7 @@ def _relies(account: PathAccount) -> list[str]:
 
 
 def _rests_on(account: PathAccount) -> list[str]:
-    layouts = max((len(one.layouts) for one in account.counts), default=0)
+    layouts = max((len(count.layouts) for count in account.counts), default=0)
     check = {
         "identical": "One boot was made twice and gave the same bytes twice.",
         "different": "One boot was made twice and the bytes differ.",
@@ -294,43 +294,46 @@ def _system(account: PathAccount) -> list[str]:
 
 def steps(account: PathAccount) -> list[str]:
     """A row of kernels as steps, oldest first: where each stands between the shortest path and the longest."""
-    found = []
+    lines = []
     names = [side.variant for side in account.sides]
     changes = {
-        (one.cell, one.kind, one.against, one.variant): one for one in account.shifts
+        (shift.cell, shift.kind, shift.against, shift.variant): shift
+        for shift in account.shifts
     }
-    for cell, kind in dict.fromkeys((one.cell, one.kind) for one in account.counts):
+    for cell, kind in dict.fromkeys(
+        (count.cell, count.kind) for count in account.counts
+    ):
         medians = {
-            one.variant: one.median
-            for one in account.counts
-            if (one.cell, one.kind) == (cell, kind)
+            count.variant: count.median
+            for count in account.counts
+            if (count.cell, count.kind) == (cell, kind)
         }
         least, most = min(medians.values()), max(medians.values())
-        found.append(
+        lines.append(
             f"{inert(cell)}, {kind}: {least:,.0f} to {most:,.0f} instructions per I/O"
         )
         before: int | None = None
         for older, name in pairwise(["", *names]):
             if name not in medians:
-                found.append(f"  {inert(name):<16.16} {'-':>9}")
+                lines.append(f"  {inert(name):<16.16} {'-':>9}")
                 continue
             at = round((medians[name] - least) / max(most - least, 1.0) * STEPS)
             first, last = sorted((at if before is None else before, at))
             drawn = " " * first + (
                 "o" if first == last else f"+{'-' * (last - first - 1)}+"
             )
-            one = changes.get((cell, kind, older, name))
+            shift = changes.get((cell, kind, older, name))
             change = (
-                f"{one.change:+,.0f} {one.word}"
-                if one and one.change is not None and one.word != "same"
+                f"{shift.change:+,.0f} {shift.word}"
+                if shift and shift.change is not None and shift.word != "same"
                 else ""
             )
-            found.append(
+            lines.append(
                 f"  {inert(name):<16.16} {medians[name]:>9,.0f}  {drawn:<{STEPS + 2}}{change}".rstrip()
             )
             before = at
-        found.append("")
-    return found
+        lines.append("")
+    return lines
 
 
 def _sides(account: PathAccount) -> tuple[str, str]:
@@ -348,14 +351,14 @@ def _sides(account: PathAccount) -> tuple[str, str]:
     )
 
 
-def _named(one: Shift, account: PathAccount) -> str:
+def _named(shift: Shift, account: PathAccount) -> str:
     several = (
-        len({other.kind for other in account.shifts if other.cell == one.cell}) > 1
+        len({other.kind for other in account.shifts if other.cell == shift.cell}) > 1
     )
-    name = inert(one.cell) + (f" {one.kind}" if several else "")
+    name = inert(shift.cell) + (f" {shift.kind}" if several else "")
     if account.row:
-        return f"{name} [{inert(one.against)} to {inert(one.variant)}]"
-    return f"{name} [{inert(one.variant)}]" if len(account.sides) > 2 else name
+        return f"{name} [{inert(shift.against)} to {inert(shift.variant)}]"
+    return f"{name} [{inert(shift.variant)}]" if len(account.sides) > 2 else name
 
 
 def _count(value: float | None) -> str:
@@ -368,23 +371,23 @@ def _count(value: float | None) -> str:
     )
 
 
-def _change(one: Shift) -> str:
+def _change(shift: Shift) -> str:
     return (
         "-"
-        if one.change is None
-        else f"{one.change:+,.0f}"
-        if one.change == int(one.change)
-        else f"{one.change:+,.1f}"
+        if shift.change is None
+        else f"{shift.change:+,.0f}"
+        if shift.change == int(shift.change)
+        else f"{shift.change:+,.1f}"
     )
 
 
-def _share(one: Shift) -> str:
-    return "-" if one.share is None else f"{100 * one.share:+.2f} %"
+def _share(shift: Shift) -> str:
+    return "-" if shift.share is None else f"{100 * shift.share:+.2f} %"
 
 
-def _layouts(one: Shift) -> str:
+def _layouts(shift: Shift) -> str:
     return (
         "-"
-        if one.low is None or one.high is None
-        else f"{one.low:+,.0f} .. {one.high:+,.0f}"
+        if shift.low is None or shift.high is None
+        else f"{shift.low:+,.0f} .. {shift.high:+,.0f}"
     )

@@ -54,22 +54,22 @@ def of_plan(answer: PlanAnswer, detail: Detail = PLAIN) -> Story:
 
 def facts(answer: PlanAnswer, *, rules: bool = True) -> Iterator[Item]:
     """The plan, and what a look at its machines found; ``rules`` with how it is decided."""
-    plan, found = answer.plan, answer.surveys[0]
+    plan, survey = answer.plan, answer.surveys[0]
     experiment = plan.experiment
     for name in experiment.machines:
         yield fact("Machine", inert(name))
-    yield fact("Target", _target(found))
+    yield fact("Target", _target(survey))
     yield from asked(plan) if rules else (*_contents(plan), _time(plan))
-    yield fact("Writes", _writes(found, answer.refused, experiment))
+    yield fact("Writes", _writes(survey, answer.refused, experiment))
     if unseen(experiment):
         yield fact(
             "Unseen",
             "the commands may write anywhere that you may; iodelta guards the target alone",
         )
-    yield from _at_stake(found, answer.refused)
-    yield from _disk(found, experiment)
+    yield from _at_stake(survey, answer.refused)
+    yield from _disk(survey, experiment)
     yield from settings(experiment)
-    yield from _against(found)
+    yield from _against(survey)
     yield from warned(plan)
     for sentence in answer.calibrations:
         yield fact("Known", sentence)
@@ -152,23 +152,23 @@ def _boot(experiment: Experiment) -> str:
     return f" ({duration(seconds)} of it for {booted}, assumed: the first round measures it)"
 
 
-def _at_stake(found: Survey, refused: str) -> Iterator[Item]:
+def _at_stake(survey: Survey, refused: str) -> Iterator[Item]:
     """What a write destroys, and what is rebooted."""
-    if found.holds:
-        yield fact("Holds", holding(found.holds, found.target.path, refused))
-    if found.reboots:
+    if survey.holds:
+        yield fact("Holds", holding(survey.holds, survey.target.path, refused))
+    if survey.reboots:
         yield fact(
             "Reboots",
-            f"for every variant of a block, by {found.reboots}; a boot serves each cell once",
+            f"for every variant of a block, by {survey.reboots}; a boot serves each cell once",
         )
 
 
-def _disk(found: Survey, experiment: Experiment) -> Iterator[Item]:
+def _disk(survey: Survey, experiment: Experiment) -> Iterator[Item]:
     """How the disk is prepared, and what is known of its state where it is not."""
-    if found.prepare is not None:
-        yield cost_fact(found.prepare)
+    if survey.prepare is not None:
+        yield cost_fact(survey.prepare)
         return
-    yield from map(_graded, of_disk(found.disk, experiment.target.path))
+    yield from map(_graded, of_disk(survey.disk, experiment.target.path))
 
 
 def settings(experiment: Experiment) -> Iterator[Item]:
@@ -181,7 +181,7 @@ def settings(experiment: Experiment) -> Iterator[Item]:
         yield fact("Knob", f"{name} ({'; '.join(values)}); restored at the end")
     for text in commands_of(experiment):
         yield fact("Measures", inert(text))
-    of_variants = {one.knobs.get("command") for one in experiment.variants}
+    of_variants = {variant.knobs.get("command") for variant in experiment.variants}
     others = [
         text
         for text in dict.fromkeys(experiment.runs_commands())
@@ -191,16 +191,16 @@ def settings(experiment: Experiment) -> Iterator[Item]:
         yield fact("Command", inert(setting("command", text)))
 
 
-def _against(found: Survey) -> Iterator[Item]:
+def _against(survey: Survey) -> Iterator[Item]:
     """What stands against it on its machine."""
-    for against in found.reasons:
+    for against in survey.reasons:
         yield fact(
             "Against",
             f"{inert(against.place)} {inert(against.what)}: {inert(against.remedy)}",
         )
-    for name, reason in (*found.unavailable.items(), *found.unmeasurable.items()):
+    for name, reason in (*survey.unavailable.items(), *survey.unmeasurable.items()):
         yield fact("Not here", f"{inert(name)}: {inert(reason)}")
-    yield from map(_graded, chain.from_iterable(found.placement.values()))
+    yield from map(_graded, chain.from_iterable(survey.placement.values()))
 
 
 def warned(plan: Plan) -> Iterator[Item]:
@@ -267,39 +267,41 @@ def _commands(bundle: FromBundle) -> Iterator[Item]:
     yield fact("Folder", f"{inert(pasted(bundle.folder))}, new")
 
 
-def _target(found: Survey) -> str:
-    path = inert(found.target.path)
+def _target(survey: Survey) -> str:
+    path = inert(survey.target.path)
     what = (
-        f"a scratch file of {size(found.size or 0)} in {path}"
-        if found.scratch
-        else f"{path} ({found.target.kind})"
+        f"a scratch file of {size(survey.size or 0)} in {path}"
+        if survey.scratch
+        else f"{path} ({survey.target.kind})"
     )
-    if not found.scratch:
-        what += f", {size(found.size or found.target.size_bytes)}"
+    if not survey.scratch:
+        what += f", {size(survey.size or survey.target.size_bytes)}"
     return (
-        f"{what} on {found.target.device}"
-        if found.target.device and found.target.kind != "block"
+        f"{what} on {survey.target.device}"
+        if survey.target.device and survey.target.kind != "block"
         else what
     )
 
 
-def _writes(found: Survey, refused: str, experiment: Experiment) -> str:
+def _writes(survey: Survey, refused: str, experiment: Experiment) -> str:
     if refused:
         return f"refused: {inert(refused)}"
-    if experiment.of_command and not found.writes:
-        own = "; iodelta itself only the scratch file" if found.scratch else ""
+    if experiment.of_command and not survey.writes:
+        own = "; iodelta itself only the scratch file" if survey.scratch else ""
         return (
             f"nothing, says the file (only_reads){own}"
             if only_reads(experiment)
             else f"what the commands write{own}"
         )
-    if not found.writes:
-        return "nothing is written" + (" but the scratch file" if found.scratch else "")
-    if found.target.kind == "directory" and not found.scratch:
-        return f"to the files that iodelta made in {inert(found.target.path)} only"
-    if found.scratch:
+    if not survey.writes:
+        return "nothing is written" + (
+            " but the scratch file" if survey.scratch else ""
+        )
+    if survey.target.kind == "directory" and not survey.scratch:
+        return f"to the files that iodelta made in {inert(survey.target.path)} only"
+    if survey.scratch:
         return "to the scratch file only"
-    return f"YES: {inert(found.target.path)} will be overwritten"
+    return f"YES: {inert(survey.target.path)} will be overwritten"
 
 
 def _variant(name: str, baseline: str) -> str:

@@ -51,7 +51,8 @@ def of_policies(answer: PolicyListAnswer, detail: Detail = PLAIN) -> Story:
 
 def _described(policy: PolicyInfo) -> Item:
     parameters = (
-        f"{one.name}={one.default}: {one.meaning}" for one in policy.parameters
+        f"{parameter.name}={parameter.default}: {parameter.meaning}"
+        for parameter in policy.parameters
     )
     return Item(
         policy.name,
@@ -62,8 +63,10 @@ def _described(policy: PolicyInfo) -> Item:
 def of_explanations(answer: ExplainAnswer, detail: Detail = PLAIN) -> Story:
     """Each mechanism with what would confirm it."""
     items: list[Item] = []
-    for one in answer.policies:
-        items += [_explained(one.policy, mechanism) for mechanism in one.explanations]
+    for policy in answer.policies:
+        items += [
+            _explained(policy.policy, mechanism) for mechanism in policy.explanations
+        ]
     return Story(
         "",
         f"{len(items)} {'mechanism decides' if len(items) == 1 else 'mechanisms decide'} what is read from where.",
@@ -76,10 +79,10 @@ def of_explanations(answer: ExplainAnswer, detail: Detail = PLAIN) -> Story:
     )
 
 
-def _explained(policy: str, one: Explanation) -> Item:
+def _explained(policy: str, explanation: Explanation) -> Item:
     return Item(
-        f"{inert(policy)}: {one.mechanism}",
-        (f"{one.prediction}.", f"Look: {one.confirm}."),
+        f"{inert(policy)}: {explanation.mechanism}",
+        (f"{explanation.prediction}.", f"Look: {explanation.confirm}."),
     )
 
 
@@ -93,7 +96,11 @@ def _array(array: Array) -> Iterator[str]:
 def of_simulation(answer: SimulationAnswer, detail: Detail = PLAIN) -> Story:
     """Predictions, one row for each policy and depth, and how far they can be believed."""
     worlds = len(answer.seeds)
-    overloads = [_overload(one) for one in answer.predictions if one.overloaded]
+    overloads = [
+        _overload(prediction)
+        for prediction in answer.predictions
+        if prediction.overloaded
+    ]
     count = len(answer.predictions)
     return Story(
         "",
@@ -104,8 +111,8 @@ def of_simulation(answer: SimulationAnswer, detail: Detail = PLAIN) -> Story:
             *section("What this relies on", trust(answer.closure, answer.held_out)),
             *system_lines(
                 (
-                    f"member {number}: {inert(one)}"
-                    for number, one in enumerate(answer.members, 1)
+                    f"member {number}: {inert(member)}"
+                    for number, member in enumerate(answer.members, 1)
                 )
             ),
             *section("To do it again", (inert(answer.again),), commands=True),
@@ -113,27 +120,43 @@ def of_simulation(answer: SimulationAnswer, detail: Detail = PLAIN) -> Story:
     )
 
 
-def _predictions(found: Sequence[Predicted], worlds: int) -> Table:
-    load = "arrive/s" if any(one.rate is not None for one in found) else "depth"
+def _predictions(predictions: Sequence[Predicted], worlds: int) -> Table:
+    load = (
+        "arrive/s"
+        if any(prediction.rate is not None for prediction in predictions)
+        else "depth"
+    )
     heads = (load, "IOPS", "over worlds", "mean", "p99", "reads by member")
     return Table(
-        "Predictions", "policy", heads, tuple(_predicted(one, worlds) for one in found)
+        "Predictions",
+        "policy",
+        heads,
+        tuple(_predicted(prediction, worlds) for prediction in predictions),
     )
 
 
-def _predicted(one: Predicted, worlds: int) -> Row:
-    asked = f"{one.iodepth}" if one.rate is None else f"{one.rate:,.6g}"
-    spread = f"{one.least:,.0f} .. {one.most:,.0f}" if worlds > 1 else ""
+def _predicted(prediction: Predicted, worlds: int) -> Row:
+    asked = (
+        f"{prediction.iodepth}"
+        if prediction.rate is None
+        else f"{prediction.rate:,.6g}"
+    )
+    spread = f"{prediction.least:,.0f} .. {prediction.most:,.0f}" if worlds > 1 else ""
     # Latencies of an overload say how long the run was, and no more.
-    times = ("-", "-") if one.overloaded else (_time(one.mean_ns), _time(one.p99_ns))
+    times = (
+        ("-", "-")
+        if prediction.overloaded
+        else (_time(prediction.mean_ns), _time(prediction.p99_ns))
+    )
     return _row(
-        one.policy, (asked, f"{one.iops:,.0f}", spread, *times, _shares(one.shares))
+        prediction.policy,
+        (asked, f"{prediction.iops:,.0f}", spread, *times, _shares(prediction.shares)),
     )
 
 
-def _overload(one: Predicted) -> str:
+def _overload(prediction: Predicted) -> str:
     return (
-        f"{one.policy} does not keep up with {one.rate:,.6g} requests a second: {one.unfinished:,} had not "
+        f"{prediction.policy} does not keep up with {prediction.rate:,.6g} requests a second: {prediction.unfinished:,} had not "
         "finished at the end. Its latencies grow with --seconds."
     )
 
@@ -147,20 +170,20 @@ def trust(closure: float | None, held_out: Iterable[HeldOut]) -> Iterator[str]:
     yield from map(_held_out, held_out)
 
 
-def _held_out(one: HeldOut) -> str:
-    mixed = f", {one.read_percent} % reads" if one.read_percent < 100 else ""
+def _held_out(held_out: HeldOut) -> str:
+    mixed = f", {held_out.read_percent} % reads" if held_out.read_percent < 100 else ""
     return (
-        f"Hold-out: {one.policy} at depth {one.iodepth}{mixed}: measured {one.measured:,.0f}, predicted "
-        f"{one.predicted:,.0f} IOPS ({100 * one.error:+.0f} %)."
+        f"Hold-out: {held_out.policy} at depth {held_out.iodepth}{mixed}: measured {held_out.measured:,.0f}, predicted "
+        f"{held_out.predicted:,.0f} IOPS ({100 * held_out.error:+.0f} %)."
     )
 
 
-def of_calibration(found: Calibration, detail: Detail = PLAIN) -> Story:
+def of_calibration(calibration: Calibration, detail: Detail = PLAIN) -> Story:
     """Each member's rates by depth, then the errors."""
-    good = sum(member.closure <= CLOSURE for member in found.members)
+    good = sum(member.closure <= CLOSURE for member in calibration.members)
     rows = tuple(
         _row(_short(member.path), tuple(map("{:,.0f}".format, member.iops)))
-        for member in found.members
+        for member in calibration.members
     )
     table = Table(
         "Random 4k reads per second at depth",
@@ -171,16 +194,19 @@ def of_calibration(found: Calibration, detail: Detail = PLAIN) -> Story:
     )
     return Story(
         "",
-        f"The models of {good} of {len(found.members)} members are within {100 * CLOSURE:.0f} %.",
+        f"The models of {good} of {len(calibration.members)} members are within {100 * CLOSURE:.0f} %.",
         (table,),
         (
             *section(
-                "Reads during writes", filter(None, map(_beside_writes, found.members))
+                "Reads during writes",
+                filter(None, map(_beside_writes, calibration.members)),
             ),
-            *section("Models", map(_model, found.members)),
-            *section("What this relies on", map(_held_out, found.held_out)),
-            *section("Findings", findings(found.findings)),
-            *system_lines(f"member: {inert(member.path)}" for member in found.members),
+            *section("Models", map(_model, calibration.members)),
+            *section("What this relies on", map(_held_out, calibration.held_out)),
+            *section("Findings", findings(calibration.findings)),
+            *system_lines(
+                f"member: {inert(member.path)}" for member in calibration.members
+            ),
             *section("To do it again", (inert(detail.again),), commands=True),
         ),
     )
@@ -207,7 +233,7 @@ def _beside_writes(member: MemberCurve) -> str:
 
 def of_mirror(answer: MirrorAnswer, detail: Detail = PLAIN) -> Story:
     """One row for each run of the mirror."""
-    found = (
+    run_findings = (
         *answer.findings,
         *chain.from_iterable(run.findings for run in answer.runs),
     )
@@ -217,11 +243,11 @@ def of_mirror(answer: MirrorAnswer, detail: Detail = PLAIN) -> Story:
         "One run of each, in this order: a first look, not a verdict. --experiment prints the command for a verdict.",
         (Table("Runs", "policy", heads, tuple(map(_mirrored, answer.runs))),),
         (
-            *section("Findings", findings(dict.fromkeys(found))),
+            *section("Findings", findings(dict.fromkeys(run_findings))),
             *system_lines(
                 (
-                    f"member {number}: {inert(one)}"
-                    for number, one in enumerate(answer.members, 1)
+                    f"member {number}: {inert(member)}"
+                    for number, member in enumerate(answer.members, 1)
                 )
             ),
             *section("To do it again", (inert(answer.again),), commands=True),
@@ -229,11 +255,11 @@ def of_mirror(answer: MirrorAnswer, detail: Detail = PLAIN) -> Story:
     )
 
 
-def _mirrored(one: Mirrored) -> Row:
-    total = sum(member.reads for member in one.members) or 1
-    times = map(_time, (one.mean_ns, one.p50_ns, one.p99_ns, one.p999_ns))
-    shares = _shares([member.reads / total for member in one.members])
-    return _row(one.policy, (str(one.iodepth), f"{one.iops:,.0f}", *times, shares))
+def _mirrored(run: Mirrored) -> Row:
+    total = sum(member.reads for member in run.members) or 1
+    times = map(_time, (run.mean_ns, run.p50_ns, run.p99_ns, run.p999_ns))
+    shares = _shares([member.reads / total for member in run.members])
+    return _row(run.policy, (str(run.iodepth), f"{run.iops:,.0f}", *times, shares))
 
 
 def _row(name: str, texts: Sequence[str]) -> Row:

@@ -98,17 +98,17 @@ def tables(disk: DiskAccount) -> Iterator[Table]:
         return
     chosen = _chosen(disk)
     rows, written = [], 0
-    for one in disk.rounds:
-        written += one.written
-        window = one.window
+    for round_seen in disk.rounds:
+        written += round_seen.written
+        window = round_seen.window
         cells = (
-            quantity(one.iops, "IOPS"),
+            quantity(round_seen.iops, "IOPS"),
             f"{100 * window.range:.1f} %" if window else "-",
             percent(window.slope) if window else "-",
             f"{100 * written / disk.size:.0f} %" if disk.size else "-",
-            _word(one, chosen),
+            _word(round_seen, chosen),
         )
-        rows.append(Row(str(one.round), tuple(map(Cell, cells))))
+        rows.append(Row(str(round_seen.round), tuple(map(Cell, cells))))
     title = f"Rounds of {disk.prepare.round:g} s on {inert(disk.path)}"
     yield Table(
         title,
@@ -124,17 +124,19 @@ def _chosen(disk: DiskAccount) -> range:
     return range(window.first + 1, window.last + 2) if window is not None else range(0)
 
 
-def _word(one: RoundSeen, chosen: range) -> str:
-    if one.rested:
+def _word(seen: RoundSeen, chosen: range) -> str:
+    if seen.rested:
         return "after a rest"
-    return "*" if one.round in chosen else ""
+    return "*" if seen.round in chosen else ""
 
 
 def pictures(disk: DiskAccount) -> tuple[Section, ...]:
     """IOPS round by round, the window that decides marked."""
-    lines = tuple(drawing([one.iops for one in disk.rounds], _chosen(disk)))
-    found = section("Round by round", map(Item, lines), drawing=True)
-    if not found:
+    lines = tuple(
+        drawing([round_seen.iops for round_seen in disk.rounds], _chosen(disk))
+    )
+    drawn = section("Round by round", map(Item, lines), drawing=True)
+    if not drawn:
         return ()
     left_out = len(disk.rounds) - DRAWN
     more = (
@@ -146,7 +148,7 @@ def pictures(disk: DiskAccount) -> tuple[Section, ...]:
         else ""
     )
     return (
-        *found,
+        *drawn,
         *section(
             "How to read it",
             (f"IOPS from 0 up, a column for each round. {window}{more}".strip(),),

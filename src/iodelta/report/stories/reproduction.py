@@ -29,37 +29,43 @@ ONE_SIDED = 6
 """Changes of one side only that are named."""
 
 
-def of_reproduction(found: Reproduced, detail: Detail = PLAIN) -> Story:
+def of_reproduction(reproduced: Reproduced, detail: Detail = PLAIN) -> Story:
     """Both sides of one question, side by side."""
-    sides = (f"There: {side_line(found.there)}", f"Here: {side_line(found.here)}")
+    sides = (
+        f"There: {side_line(reproduced.there)}",
+        f"Here: {side_line(reproduced.here)}",
+    )
     return Story(
-        question=inert(found.here.question),
-        answer=headline(found),
+        question=inert(reproduced.here.question),
+        answer=headline(reproduced),
         lead=section("Both sides", sides),
-        tables=_tables(found),
+        tables=_tables(reproduced),
         sections=(
-            *section("Measured on one side only", _one_sided(found)),
-            *_differences(found),
-            *section("Different from the original", map(inert, found.notes)),
+            *section("Measured on one side only", _one_sided(reproduced)),
+            *_differences(reproduced),
+            *section("Different from the original", map(inert, reproduced.notes)),
             *section(
-                "Method", (method(sum(one.found.asked for one in found.matched)),)
+                "Method",
+                (method(sum(match.found.asked for match in reproduced.matched)),),
             ),
-            *system_of_sides({"There": found.there.system, "Here": found.here.system}),
-            *section("To do it again", map(inert, found.again), commands=True),
+            *system_of_sides(
+                {"There": reproduced.there.system, "Here": reproduced.here.system}
+            ),
+            *section("To do it again", map(inert, reproduced.again), commands=True),
         ),
     )
 
 
-def headline(found: Reproduced) -> str:
+def headline(reproduced: Reproduced) -> str:
     """The answer in a sentence, no stronger than the rows below it."""
-    words = counted(found.matched)
-    if not found.matched:
+    words = counted(reproduced.matched)
+    if not reproduced.matched:
         return "The two sides have no measurement in common."
-    return _words(words) + _unanswered(found)
+    return _words(words) + _unanswered(reproduced)
 
 
-def _unanswered(found: Reproduced) -> str:
-    count = len(found.unanswered)
+def _unanswered(reproduced: Reproduced) -> str:
+    count = len(reproduced.unanswered)
     return (
         f" Nothing here answers {plural(count, 'change')} shown there." if count else ""
     )
@@ -83,8 +89,10 @@ def side_line(side: Side) -> str:
     return f"{inert(side.name)}{digest}{question}"
 
 
-def _tables(found: Reproduced) -> tuple[Table, ...]:
-    rows = tuple(row_of(one, found.there.baseline) for one in found.matched)
+def _tables(reproduced: Reproduced) -> tuple[Table, ...]:
+    rows = tuple(
+        row_of(match, reproduced.there.baseline) for match in reproduced.matched
+    )
     return (
         (Table("Changes", "metric", ("there", "here", "reproduced?"), rows),)
         if rows
@@ -92,18 +100,18 @@ def _tables(found: Reproduced) -> tuple[Table, ...]:
     )
 
 
-def row_of(one: Matched, baseline: str) -> Row:
+def row_of(match: Matched, baseline: str) -> Row:
     """Both sides of one change, and its word."""
-    cell, variant = one.there.cell, one.there.variant
+    cell, variant = match.there.cell, match.there.variant
     place = "all cells together" if cell == "*" else inert(cell)
-    name = metric_name(_metric(one.there.metric), with_kind=False)
+    name = metric_name(_metric(match.there.metric), with_kind=False)
     texts = (
-        _change(one.there, one.found.basis),
-        _change(one.here, one.found.basis),
-        one.word,
+        _change(match.there, match.found.basis),
+        _change(match.here, match.found.basis),
+        match.word,
     )
     group = f"{place}: {inert(variant)} against {inert(baseline)}"
-    return Row(inert(name), tuple(map(Cell, texts)), inert(_detail(one)), group)
+    return Row(inert(name), tuple(map(Cell, texts)), inert(_detail(match)), group)
 
 
 def _metric(name: str) -> Metric:
@@ -121,30 +129,32 @@ def _change(effect: Effect, basis: Estimand) -> str:
     return f"{measured(change.value, change.low, change.high)} ({between(change.low, change.high)})"
 
 
-def _detail(one: Matched) -> str:
+def _detail(match: Matched) -> str:
     """What the word rests on."""
-    found = one.found
-    about_total = found.basis == "total" and found.held is not False
-    parts = [f"{WORK['total']}: {found.says}" if about_total else found.says]
-    there, here = one.there.of(found.basis), one.here.of(found.basis)
-    if found.asked and there.value:
+    reproduction = match.found
+    about_total = reproduction.basis == "total" and reproduction.held is not False
+    parts = [
+        f"{WORK['total']}: {reproduction.says}" if about_total else reproduction.says
+    ]
+    there, here = match.there.of(reproduction.basis), match.here.of(reproduction.basis)
+    if reproduction.asked and there.value:
         parts.append(f"{100 * here.value / there.value:.0f} % of it, as logarithms")
-    ratio = found.difference
+    ratio = reproduction.difference
     if math.isfinite(ratio.low) and math.isfinite(ratio.high):
         parts.append(
             f"here/there x{math.exp(ratio.value):.3g} (x{math.exp(ratio.low):.3g} .. x{math.exp(ratio.high):.3g}), "
-            f"the same size is x{math.exp(-found.tolerance):.3g} .. x{math.exp(found.tolerance):.3g}"
+            f"the same size is x{math.exp(-reproduction.tolerance):.3g} .. x{math.exp(reproduction.tolerance):.3g}"
         )
-    if not one.scatter_known:
+    if not match.scatter_known:
         parts.append("one side is a single run, of unknown spread")
     return "; ".join(parts)
 
 
-def _one_sided(found: Reproduced) -> Iterator[str]:
-    if found.only_there:
-        yield f"There: {named(found.only_there)}"
-    if found.only_here:
-        yield f"Here: {named(found.only_here)}"
+def _one_sided(reproduced: Reproduced) -> Iterator[str]:
+    if reproduced.only_there:
+        yield f"There: {named(reproduced.only_there)}"
+    if reproduced.only_here:
+        yield f"Here: {named(reproduced.only_here)}"
 
 
 def named(changes: Sequence[str]) -> str:
@@ -168,20 +178,20 @@ def method(count: int) -> str:
     )
 
 
-def _differences(found: Reproduced) -> tuple[Section, ...]:
+def _differences(reproduced: Reproduced) -> tuple[Section, ...]:
     """What else differs between the two machines, the likely explanations only."""
     title = "What else differs"
-    if not (found.there.environment and found.here.environment):
+    if not (reproduced.there.environment and reproduced.here.environment):
         return section(
             title, ("It is not known: one side has no record of its environment.",)
         )
-    likely = [one for one in found.differing if one.likely]
+    likely = [difference for difference in reproduced.differing if difference.likely]
     if not likely:
         return section(
             title,
             ("No likely confounder is known to differ between the two environments.",),
         )
-    failed = any(one.found.held is False for one in found.matched)
+    failed = any(match.found.held is False for match in reproduced.matched)
     what = "What could explain it" if failed else "Other differences"
     items = [
         Item(f"{group}: {why}", tuple(lines)) for group, why, lines in said(likely)

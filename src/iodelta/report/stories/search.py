@@ -57,18 +57,18 @@ def of_search(account: SearchAccount, detail: Detail = PLAIN) -> Story:
 def _lead(account: SearchAccount, folder: str) -> Iterator[Section]:
     if account.scatter:
         yield from section("Runs do not repeat", (f"{inert(account.scatter)}.",))
-    for number, found in enumerate(account.culprits, 1):
-        yield from section(f"{number}. {inert(found.title)}", _culprit(found))
+    for number, culprit in enumerate(account.culprits, 1):
+        yield from section(f"{number}. {inert(culprit.title)}", _culprit(culprit))
     yield from section(
         "Suspected",
         (
-            f"{_between(one.first, one.last)}: {inert(one.text)}."
-            for one in account.suspects
+            f"{_between(suspect.first, suspect.last)}: {inert(suspect.text)}."
+            for suspect in account.suspects
         ),
     )
     gaps = (
-        f"Between {inert(one.first[:12])} and {inert(one.last[:12])}: {inert(one.text)}."
-        for one in account.gaps
+        f"Between {inert(gap.first[:12])} and {inert(gap.last[:12])}: {inert(gap.text)}."
+        for gap in account.gaps
     )
     yield from section("Between the ends", gaps)
     left = account.left
@@ -88,8 +88,8 @@ def headline(account: SearchAccount) -> str:
         return f"One culprit of {account.items - 1} candidates, by your answers: {inert(account.culprits[0].title)}."
     if account.culprits:
         named = "; ".join(
-            f"{inert(one.title)}: {metric} {_change(one.change)}"
-            for one in account.culprits
+            f"{inert(culprit.title)}: {metric} {_change(culprit.change)}"
+            for culprit in account.culprits
         )
         count = (
             "One culprit"
@@ -107,27 +107,27 @@ def headline(account: SearchAccount) -> str:
     return f"Not finished ({inert(account.state)}): {account.items - 1} candidates, {runs} so far."
 
 
-def _culprit(found: Found) -> Iterator[str]:
-    if len(found.suspects) > 1:
-        others = ", ".join(inert(title) for title in found.suspects[:-1])
-        yield f"or one of {len(found.suspects) - 1} before it that could not be tested: {others}"
-    for merge in found.via:
+def _culprit(culprit: Found) -> Iterator[str]:
+    if len(culprit.suspects) > 1:
+        others = ", ".join(inert(title) for title in culprit.suspects[:-1])
+        yield f"or one of {len(culprit.suspects) - 1} before it that could not be tested: {others}"
+    for merge in culprit.via:
         yield f"brought in by {inert(merge)}"
-    if found.change is None:
-        yield by_words(found)
+    if culprit.change is None:
+        yield by_words(culprit)
         return
     p = (
         "one run each, exactly repeatable"
-        if not found.p
-        else f"one-sided p {found.p:.2g}"
+        if not culprit.p
+        else f"one-sided p {culprit.p:.2g}"
     )
-    pairs = "pair" if found.pairs == 1 else "pairs"
+    pairs = "pair" if culprit.pairs == 1 else "pairs"
     yield (
-        f"{_change(found.change)} against {inert(found.parent)}, in {found.pairs} fresh {pairs} of runs ({p}); "
-        f"posterior {100 * found.probability:.1f} % before that test; after {found.runs} visits."
+        f"{_change(culprit.change)} against {inert(culprit.parent)}, in {culprit.pairs} fresh {pairs} of runs ({p}); "
+        f"posterior {100 * culprit.probability:.1f} % before that test; after {culprit.runs} visits."
     )
-    if found.revert:
-        yield proof(found.revert)
+    if culprit.revert:
+        yield proof(culprit.revert)
 
 
 def _parts(account: SearchAccount) -> Iterator[Table]:
@@ -136,8 +136,8 @@ def _parts(account: SearchAccount) -> Iterator[Table]:
     if left is None:
         return
     named = [
-        (f"{number}. {inert(one.title)}", one.change)
-        for number, one in enumerate(account.culprits, 1)
+        (f"{number}. {inert(culprit.title)}", culprit.change)
+        for number, culprit in enumerate(account.culprits, 1)
     ]
     rows = []
     for title, change in (
@@ -174,17 +174,17 @@ def unexplained(account: SearchAccount, left: Left, folder: str) -> str:
     return f"Another {_change(left.change)} remains unexplained {where}; {more}."
 
 
-def by_words(found: Found) -> str:
+def by_words(culprit: Found) -> str:
     """What a culprit by words rests on."""
-    wrong = found.contradicting
+    wrong = culprit.contradicting
     against = (
-        f"{wrong} of {found.runs} answers contradict{'s' * (wrong == 1)}"
+        f"{wrong} of {culprit.runs} answers contradict{'s' * (wrong == 1)}"
         if wrong
         else "no answer contradicts"
     )
     return (
-        f"Good up to {inert(found.parent)}, by {found.runs} answers given by hand; {against} it. "
-        f"Probability of this place {100 * found.probability:.1f} %. No number was measured."
+        f"Good up to {inert(culprit.parent)}, by {culprit.runs} answers given by hand; {against} it. "
+        f"Probability of this place {100 * culprit.probability:.1f} %. No number was measured."
     )
 
 
@@ -274,7 +274,7 @@ def _levels(account: SearchAccount) -> Iterator[Table]:
 
 def _nearest(account: SearchAccount) -> list[Level]:
     last = account.items - 1
-    culprits = {one.item for one in account.culprits}
+    culprits = {culprit.item for culprit in account.culprits}
     centres = [level.place for level in account.levels if level.item in culprits] or [
         last // 2
     ]
@@ -303,8 +303,11 @@ def _level(level: Level, unit: str) -> Row:
 
 def _answers(account: SearchAccount) -> Iterator[Table]:
     rows = [
-        Row(inert(one.title), (Cell(str(one.good or "-")), Cell(str(one.bad or "-"))))
-        for one in account.answers
+        Row(
+            inert(answer.title),
+            (Cell(str(answer.good or "-")), Cell(str(answer.bad or "-"))),
+        )
+        for answer in account.answers
     ]
     if rows:
         yield Table(
@@ -314,8 +317,8 @@ def _answers(account: SearchAccount) -> Iterator[Table]:
 
 def _stalled(account: SearchAccount) -> Iterator[str]:
     """Which items stalled and how often, and what that means for the answer."""
-    for one in account.stalled[:SHOWN]:
-        yield f"{inert(_brief(one.title))}: {one.stalled} of {plural(one.runs, 'run')} far worse than its others."
+    for item in account.stalled[:SHOWN]:
+        yield f"{inert(_brief(item.title))}: {item.stalled} of {plural(item.runs, 'run')} far worse than its others."
     if len(account.stalled) > SHOWN:
         yield f"{len(account.stalled) - SHOWN} more; --format json lists them."
     if account.stalled:

@@ -25,27 +25,30 @@ DEVICES = 40
 """Devices with read_stats that are shown."""
 
 
-def of_shown(found: Shown, detail: Detail = PLAIN) -> Story:
+def of_shown(results: Shown, detail: Detail = PLAIN) -> Story:
     """What is in foreign results, nothing compared: the rows of ``iodelta show``."""
     common = shared_folder(
-        (*(row.file for row in found.rows), *(device.file for device in found.devices))
+        (
+            *(row.file for row in results.rows),
+            *(device.file for device in results.devices),
+        )
     )
-    paths = " ".join(pasted(inert(path)) for path in found.paths)
+    paths = " ".join(pasted(inert(path)) for path in results.paths)
     return Story(
         question="",
-        answer=f"{plural(found.runs, 'run')} in {plural(found.files, 'file')}; nothing is compared.",
-        tables=(*_runs(found.rows), *_devices(found.devices, common)),
+        answer=f"{plural(results.runs, 'run')} in {plural(results.files, 'file')}; nothing is compared.",
+        tables=(*_runs(results.rows), *_devices(results.devices, common)),
         sections=(
-            *section("Legend", _legend(found)),
+            *section("Legend", _legend(results)),
             *section(
                 "Findings",
-                findings(found.findings, common) if found.findings else ("none",),
+                findings(results.findings, common) if results.findings else ("none",),
             ),
-            *section("Not read", not_read(found.refusals, common)),
+            *section("Not read", not_read(results.refusals, common)),
             *systems(
-                found.systems,
-                (row.fio_version for row in found.rows),
-                alone=len(found.systems) == len(found.paths),
+                results.systems,
+                (row.fio_version for row in results.rows),
+                alone=len(results.systems) == len(results.paths),
             ),
             *section(
                 "To do it again",
@@ -66,7 +69,8 @@ def _table(title: str, rows: Sequence[RunRow]) -> Table:
     of_command: dict[str, str] = {}
     for row in rows:
         of_command |= {
-            name: name_of_command(name, one.unit) for name, one in row.measured.items()
+            name: name_of_command(name, number.unit)
+            for name, number in row.measured.items()
         }
     if not of_command:
         return Table(title, "run", HEADS, tuple(map(_run, rows)), words=False)
@@ -82,7 +86,9 @@ def _table(title: str, rows: Sequence[RunRow]) -> Table:
 
 def _of_command(row: RunRow, names: Iterable[str]) -> Row:
     found = (row.measured.get(name) for name in names)
-    cells = tuple(Cell(quantity(one.value, one.unit) if one else "-") for one in found)
+    cells = tuple(
+        Cell(quantity(number.value, number.unit) if number else "-") for number in found
+    )
     return Row(f"{numbers.named(row)}{MARKS.get(row.severity, '')}", cells)
 
 
@@ -99,15 +105,15 @@ def _run(row: RunRow) -> Row:
     )
 
 
-def _legend(found: Shown) -> Iterator[str]:
-    grades = {row.severity for row in found.rows}
+def _legend(results: Shown) -> Iterator[str]:
+    grades = {row.severity for row in results.rows}
     if "hard" in grades:
         yield "! a hard finding about this row, see below"
     if "warning" in grades:
         yield "? a warning about this row, see below"
-    yield from numbers.legend(found.rows)
-    if len(found.devices) > DEVICES:
-        yield f"{plural(len(found.devices) - DEVICES, 'more device')} with read_stats; --format json lists them"
+    yield from numbers.legend(results.rows)
+    if len(results.devices) > DEVICES:
+        yield f"{plural(len(results.devices) - DEVICES, 'more device')} with read_stats; --format json lists them"
 
 
 def _devices(found: Sequence[Served], common: str) -> Iterator[Table]:

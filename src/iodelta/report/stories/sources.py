@@ -112,13 +112,13 @@ def _facts(system: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(f"{name}: {value}" for name, value in system) or (UNKNOWN,)
 
 
-def findings(found: Iterable[Finding], common: str = "") -> Iterator[str]:
+def findings(listed: Iterable[Finding], common: str = "") -> Iterator[str]:
     """One sentence per rule and severity, hard ones first; ``common`` is the folder that all places lie in."""
-    for finding, count in grouped(found):
+    for finding, count in grouped(listed):
         times = f" ({count} times)" if count > 1 else ""
         remedy = f"; {inert(finding.remedy)}" if finding.remedy else ""
-        said = f"{finding.severity}: {inert(finding.place.removeprefix(common))}: {inert(finding.explanation)}"
-        yield f"{said}{times}{remedy} [{inert(finding.rule)}]"
+        text = f"{finding.severity}: {inert(finding.place.removeprefix(common))}: {inert(finding.explanation)}"
+        yield f"{text}{times}{remedy} [{inert(finding.rule)}]"
 
 
 def brief(system: Sequence[tuple[str, str]], room: int = LINE) -> str:

@@ -66,10 +66,10 @@ def not_measured(account: Account) -> Iterator[str]:
 
 def recommendation(account: Account) -> str:
     """The one sentence about which variant to choose; empty where there is nothing to choose."""
-    found = account.views.recommendation
+    advice = account.views.recommendation
     return (
-        f"All cells together (exploratory): {inert(found.sentence)}"
-        if found is not None
+        f"All cells together (exploratory): {inert(advice.sentence)}"
+        if advice is not None
         else ""
     )
 
@@ -80,10 +80,10 @@ def beyond(account: Account) -> Iterator[str]:
     yield from by_total(account)
     yield from _not_excluded(account)
     yield from _false_equivalents(account)
-    for one in views.spread:
-        if one.word in ("regression", "improvement"):
-            name = metric_name(one.metric, with_kind=False)
-            yield f"Spread (exploratory): {inert(one.cell)}, {inert(one.variant)}, {name}: {one.word}: {one.phrase}."
+    for spread in views.spread:
+        if spread.word in ("regression", "improvement"):
+            name = metric_name(spread.metric, with_kind=False)
+            yield f"Spread (exploratory): {inert(spread.cell)}, {inert(spread.variant)}, {name}: {spread.word}: {spread.phrase}."
     yield from map(_modes, views.modes)
     effects: dict[str, list[str]] = {}
     for cell, variant, account_ in views.together:
@@ -199,13 +199,13 @@ def _pooled(account: Account) -> Iterator[str]:
             )
     several = len(account.plan.experiment.variants) > 2
     for cell, variant, shift in account.views.shifts:
-        for one in shift.shifts:
-            if one.pooled and (cell, variant, f"{100 * one.p:g}") in refused:
-                low, high = map(_grown, (one.low, one.high))
+        for point in shift.shifts:
+            if point.pooled and (cell, variant, f"{100 * point.p:g}") in refused:
+                low, high = map(_grown, (point.low, point.high))
                 name = f"{inert(cell)}, {inert(variant)}" if several else inert(cell)
                 yield (
-                    f"Pooled over {plural(shift.blocks, 'block')}, {name}: p{100 * one.p:g} latency "
-                    f"{percent(math.expm1(one.change), 0.01)} ({interval(low, high)}); no verdict."
+                    f"Pooled over {plural(shift.blocks, 'block')}, {name}: p{100 * point.p:g} latency "
+                    f"{percent(math.expm1(point.change), 0.01)} ({interval(low, high)}); no verdict."
                 )
 
 

@@ -157,10 +157,10 @@ def section(
     brief: str = "",
 ) -> tuple[Section, ...]:
     """The section, or nothing when it has no items."""
-    found = tuple(
+    entries = tuple(
         Item(item) if isinstance(item, str) else item for item in items if item
     )
-    return (Section(title, found, commands, drawing, brief),) if found else ()
+    return (Section(title, entries, commands, drawing, brief),) if entries else ()
 
 
 def notes(rows: Iterable[Row]) -> dict[str, int]:

@@ -33,9 +33,12 @@ class Smallest(NamedTuple):
     way: str
 
 
-def smallest(one: Interval) -> Smallest | None:
+def smallest(interval: Interval) -> Smallest | None:
     """What one interval could show; None where it has no end, or no width."""
-    down, up = _distance(one.value, one.low), _distance(one.value, one.high)
+    down, up = (
+        _distance(interval.value, interval.low),
+        _distance(interval.value, interval.high),
+    )
     near, far = sorted((down, up))
     if not 0.0 < near < math.inf:
         return None
@@ -44,7 +47,7 @@ def smallest(one: Interval) -> Smallest | None:
     # The upper end is the one that a decrease has to bring below 0.
     return Smallest(
         math.expm1(near),
-        "worse" if (up == near) == (one.better == "higher") else "better",
+        "worse" if (up == near) == (interval.better == "higher") else "better",
     )
 
 
@@ -59,24 +62,24 @@ def visible(intervals: Iterable[Interval]) -> str:
     """The smallest changes by metric, from the best cell to the worst: ``IOPS 0.6 to 12 %; p99 latency 4.0 % for the
     worse``. Empty where no interval could show any."""
     by_metric: dict[str, list[Smallest]] = {}
-    for one in intervals:
-        if (found := smallest(one)) is not None:
-            by_metric.setdefault(one.metric, []).append(found)
-    return "; ".join(_of_metric(name, found) for name, found in by_metric.items())
+    for interval in intervals:
+        if (least := smallest(interval)) is not None:
+            by_metric.setdefault(interval.metric, []).append(least)
+    return "; ".join(_of_metric(name, least) for name, least in by_metric.items())
 
 
-def _of_metric(name: str, found: Sequence[Smallest]) -> str:
-    ways = sorted({one.way for one in found} - {""})
+def _of_metric(name: str, changes: Sequence[Smallest]) -> str:
+    ways = sorted({change.way for change in changes} - {""})
     way = f" for the {ways[0]}" if len(ways) == 1 else " one way" * bool(ways)
-    return f"{name} {sizes(one.size for one in found)}{way}"
+    return f"{name} {sizes(change.size for change in changes)}{way}"
 
 
-def sizes(found: Iterable[float]) -> str:
+def sizes(values: Iterable[float]) -> str:
     """The least and the largest of some changes: ``0.6 to 12 %``."""
-    return f"{' to '.join(dict.fromkeys(_percents(found)))} %"
+    return f"{' to '.join(dict.fromkeys(_percents(values)))} %"
 
 
-def _percents(found: Iterable[float]) -> Iterator[str]:
-    ordered = sorted(found)
+def _percents(values: Iterable[float]) -> Iterator[str]:
+    ordered = sorted(values)
     for size in (ordered[0], ordered[-1]):
         yield f"{100 * size:.0f}" if size >= 0.1 else f"{100 * size:.1f}"

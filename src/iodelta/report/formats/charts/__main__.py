@@ -50,9 +50,9 @@ def specifications() -> dict[str, dict[str, Any]]:
 
 
 def _plain(chart: alt.LayerChart) -> dict[str, Any]:
-    found: dict[str, Any] = chart.to_dict()
-    found.pop("config", None)  # altair's own looks; the theme gives ours
-    return {**found, "$schema": SCHEMA}
+    spec: dict[str, Any] = chart.to_dict()
+    spec.pop("config", None)  # altair's own looks; the theme gives ours
+    return {**spec, "$schema": SCHEMA}
 
 
 def main() -> None:

@@ -72,21 +72,21 @@ def _figure(
     source: Source,
     name: str,
     at: int,
-    found: list[tuple[int, Trial, float]],
+    rates: list[tuple[int, Trial, float]],
     *,
     by_rate: bool,
 ) -> Figure:
     size, unit = (
-        scale("B/s", median(value for _, _, value in found)) if by_rate else (1.0, "%")
+        scale("B/s", median(value for _, _, value in rates)) if by_rate else (1.0, "%")
     )
     y = f"its own rate, {unit}" if by_rate else "share of the trial in which it ran, %"
-    said = {}
+    words = {}
     for variant in source.variants:
-        said[variant] = _said(
-            [value for _, trial, value in found if trial.variant == variant], by_rate
+        words[variant] = _said(
+            [value for _, trial, value in rates if trial.variant == variant], by_rate
         )
     commands = dict.fromkeys(
-        " ".join(t.background.command) for _, t, _ in found if t.background
+        " ".join(t.background.command) for _, t, _ in rates if t.background
     )
     return Figure(
         name=f"background-{at}",
@@ -94,7 +94,7 @@ def _figure(
         title=f"Background load: {label(name)}",
         alt=f"{label('; '.join(commands), 90)}. Medians: "
         + ", ".join(
-            f"{label(variant)} {text}" for variant, text in said.items() if text
+            f"{label(variant)} {text}" for variant, text in words.items() if text
         )
         + ".",
         about="The background load's own rate during each trial. It reveals a variant that is fast because it "
@@ -107,11 +107,11 @@ def _figure(
                 "value": number(value / size) if by_rate else percent_of(value),
                 "said": _said([value], by_rate),
             }
-            for place, trial, value in found
+            for place, trial, value in rates
         ],
         texts={"y": y, "variants": [label(variant) for variant in source.variants]},
         head=("variant", "median rate" if by_rate else "median share of the trial"),
-        table=[(label(variant), text) for variant, text in said.items() if text],
+        table=[(label(variant), text) for variant, text in words.items() if text],
         wide=True,
     )
 

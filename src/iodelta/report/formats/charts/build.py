@@ -141,20 +141,20 @@ def by_variant(
     bare: Encoding = {"symbolStrokeWidth": 0} if shape else {}
     legend = alt.Legend(values=[names], offset=gap, **LEGEND, **bare)
     domain = ["@variants"]
-    found: Encoding = {
+    encoding: Encoding = {
         "color": alt.Color(
             scale=alt.Scale(domain=domain, range="category"), legend=legend, **common
         )
     }
     if line:
-        dashes = alt.Scale(domain=domain, range=[list(one) for one in DASHES])
-        found["strokeDash"] = alt.StrokeDash(
+        dashes = alt.Scale(domain=domain, range=[list(dash) for dash in DASHES])
+        encoding["strokeDash"] = alt.StrokeDash(
             scale=dashes, legend=None if shape else legend, **common
         )
     elif shape:
         shapes = alt.Scale(domain=domain, range=list(VARIANT_SHAPES))
-        found["shape"] = alt.Shape(scale=shapes, legend=legend, **common)
-    return found
+        encoding["shape"] = alt.Shape(scale=shapes, legend=legend, **common)
+    return encoding
 
 
 def offset(names: str = "@variants") -> alt.YOffset:

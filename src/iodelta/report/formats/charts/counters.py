@@ -78,7 +78,7 @@ Row = tuple[str, str, str, float, float, float, float, float]
 
 
 def _rows(source: Source, trials: Sequence[Trial]) -> list[Row]:
-    found: list[Row] = []
+    rows: list[Row] = []
     for name, unit, read in _readers():
         if read is system_ns_per_io and not is_resolved(
             [one for one in map(read, trials) if math.isfinite(one)]
@@ -98,7 +98,7 @@ def _rows(source: Source, trials: Sequence[Trial]) -> list[Row]:
             if len(ratios) >= LEAST:
                 quarter = len(ratios) // 4
                 middle = (ratios[quarter], ratios[-1 - quarter])
-                found.append(
+                rows.append(
                     (
                         variant,
                         name,
@@ -109,7 +109,7 @@ def _rows(source: Source, trials: Sequence[Trial]) -> list[Row]:
                         *middle,
                     )
                 )
-    return found
+    return rows
 
 
 def _readers() -> Iterator[tuple[str, str, Callable[[Trial], float]]]:

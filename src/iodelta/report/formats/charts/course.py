@@ -107,7 +107,7 @@ def _ratio(place: int, course: Course) -> Figure:
         log = course.log_ratio(point)
         if log is not None:
             half = Z95 * (point.r_se or 0.0)
-            ends = [100 * math.expm1(one) for one in (log, log - half, log + half)]
+            ends = [100 * math.expm1(end) for end in (log, log - half, log + half)]
             rows.append(_row(point, ends, percent(math.expm1(log), half)))
     name = inert(course.line.key.metric)
     return Figure(
@@ -133,7 +133,7 @@ def _value(place: int, course: Course) -> Figure:
     for point in course.line.points:
         half = Z95 * point.se
         ends = [
-            math.exp(one) / scale for one in (point.y, point.y - half, point.y + half)
+            math.exp(end) / scale for end in (point.y, point.y - half, point.y + half)
         ]
         rows.append(_row(point, ends, quantity(math.exp(point.y), course.line.unit)))
     name = inert(course.line.key.metric)
@@ -200,7 +200,7 @@ def _beyond(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _row(point: HistoryPoint, ends: Sequence[float], said: str) -> dict[str, Any]:
+def _row(point: HistoryPoint, ends: Sequence[float], text: str) -> dict[str, Any]:
     value, low, high = map(number, ends)
     return {
         "t": round(1000 * point.t),
@@ -209,7 +209,7 @@ def _row(point: HistoryPoint, ends: Sequence[float], said: str) -> dict[str, Any
         "high": high,
         "night": day(point.t),
         "build": inert(point.describe or point.commit[:12] or "not known"),
-        "said": said,
+        "said": text,
         "flags": ", ".join(point.flags) or "none",
     }
 
@@ -217,8 +217,8 @@ def _row(point: HistoryPoint, ends: Sequence[float], said: str) -> dict[str, Any
 def _drawn(course: Course, scale: float, *, by: str) -> dict[str, list[dict[str, Any]]]:
     """Epochs and notes; and where this is what steps are looked for in, those and the levels between them."""
     epochs = [
-        {"t": round(1000 * one.t), "said": inert("; ".join(one.differs))}
-        for one in course.epochs
+        {"t": round(1000 * epoch.t), "said": inert("; ".join(epoch.differs))}
+        for epoch in course.epochs
     ]
     both = {"epochs": epochs, "notes": _notes(course)}
     if by != course.by:

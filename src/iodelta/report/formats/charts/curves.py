@@ -208,7 +208,7 @@ def _figure(
     ]
     shown_rows = above_zero(rows) if log else rows
     names = list(dict.fromkeys(inert(curve.name) for curve, _, _ in own))
-    best = max(own, key=lambda one: one[2].value)
+    best = max(own, key=lambda point: point[2].value)
     shown = AXES[axis]
     where = f"iodepth {best[1]}" if axis == "depth" else plural(best[1], "job")
     most = f"Highest: {quantity(best[2].value, best[2].unit)} at {where}"

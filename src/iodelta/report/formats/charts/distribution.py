@@ -94,12 +94,12 @@ def histogram(trials: Sequence[Trial], kind: Kind, variant: str) -> Histogram | 
 
 
 def _kinds(trials: Sequence[Trial]) -> list[Kind]:
-    found: dict[Kind, None] = {}
+    kinds: dict[Kind, None] = {}
     for trial in trials:
         for direction in trial.directions:
             if bins_of(direction) is not None:
-                found[direction.kind] = None
-    return list(found)
+                kinds[direction.kind] = None
+    return list(kinds)
 
 
 def _figure(

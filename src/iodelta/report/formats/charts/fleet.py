@@ -29,21 +29,23 @@ WORDS = {
 MEAN, NEXT = "mean of hosts", "next host"
 
 
-def charts_of_fleet(found: FleetAccount) -> tuple[tuple[str, tuple[Figure, ...]], ...]:
+def charts_of_fleet(
+    account: FleetAccount,
+) -> tuple[tuple[str, tuple[Figure, ...]], ...]:
     """A chart for each comparison that some host has a change of."""
-    made = tuple(_figures(found))
+    made = tuple(_figures(account))
     return ((TITLE, made),) if made else ()
 
 
-def _figures(found: FleetAccount) -> Iterator[Figure]:
-    several = len({row.variant for row in found.rows}) > 1
-    for number, row in enumerate(found.rows, 1):
+def _figures(account: FleetAccount) -> Iterator[Figure]:
+    several = len({row.variant for row in account.rows}) > 1
+    for number, row in enumerate(account.rows, 1):
         effects = tuple(_effects(row))
         source = Source(
             baseline=row.baseline,
             variants=(row.baseline, row.variant),
             cells=tuple(effect.cell for effect in effects),
-            margin=found.margin,
+            margin=account.margin,
             effects=effects,
         )
         for figure in forest.figures(source):
@@ -71,10 +73,14 @@ def _left_out(row: FleetRow) -> str:
 
 
 def _effects(row: FleetRow) -> Iterator[Effect]:
-    for one in row.hosts[:MOST]:
-        word = one.word if one.averaged else "no verdict"
+    for host in row.hosts[:MOST]:
+        word = host.word if host.averaged else "no verdict"
         yield _effect(
-            row, one.host, one.change, word or "no verdict", plural(one.blocks, "block")
+            row,
+            host.host,
+            host.change,
+            word or "no verdict",
+            plural(host.blocks, "block"),
         )
     if row.together is not None and row.word is not None:
         word = WORDS.get(row.word.partition(" ")[0], "no verdict")

@@ -168,8 +168,8 @@ def run_off(
     }
 
 
-def _under(one: float | None, other: float | None) -> bool:
-    return one is not None and other is not None and one < other
+def _under(value: float | None, other: float | None) -> bool:
+    return value is not None and other is not None and value < other
 
 
 def framed(source: Source, effects: list[Effect]) -> list[float]:

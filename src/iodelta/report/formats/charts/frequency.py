@@ -67,7 +67,7 @@ def figures(source: Source) -> Iterator[Figure]:
         ]
         if own:
             means[variant] = median(own)
-    said = ", ".join(
+    text = ", ".join(
         f"{label(variant)} {value:.0f}" for variant, value in means.items()
     )
     fixed = (
@@ -79,7 +79,7 @@ def figures(source: Source) -> Iterator[Figure]:
         spec="frequency",
         title="CPU clock during the trials",
         about="Clock of the CPUs during each trial: mean, and range over CPUs and samples, one a second.",
-        alt=f"Median of the means in MHz: {said}; seen from {min(clocks):.0f} to {max(clocks):.0f}.{fixed}",
+        alt=f"Median of the means in MHz: {text}; seen from {min(clocks):.0f} to {max(clocks):.0f}.{fixed}",
         rows=[
             {
                 "trial": place,

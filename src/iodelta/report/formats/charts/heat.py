@@ -125,10 +125,11 @@ def figures(source: Source) -> Iterator[Figure]:
     place = 0
     for panel, places in values.panels().items():
         tiles = [
-            one for one in places if one.depth is not None and one.jobs is not None
+            tile for tile in places if tile.depth is not None and tile.jobs is not None
         ]
         if (
-            min(len({one.depth for one in tiles}), len({one.jobs for one in tiles})) < 2
+            min(len({tile.depth for tile in tiles}), len({tile.jobs for tile in tiles}))
+            < 2
             or len(tiles) < LEAST
         ):
             continue
@@ -142,9 +143,9 @@ def figures(source: Source) -> Iterator[Figure]:
                 cuts = cuts_of(held, log=log)
                 for number, variant in enumerate(values.variants, 1):
                     own = [
-                        (one, held[one.cell, variant])
-                        for one in tiles
-                        if (one.cell, variant) in held
+                        (tile, held[tile.cell, variant])
+                        for tile in tiles
+                        if (tile.cell, variant) in held
                     ]
                     if own:
                         name = f"grid-{place}-{kind}-{metric}-{number}"
@@ -192,15 +193,15 @@ def _figure(
     rows = [
         {
             "variant": shown,
-            "depth": str(one.depth),
-            "jobs": str(one.jobs),
+            "depth": str(tile.depth),
+            "jobs": str(tile.jobs),
             "level": levels[bisect_right(cuts, value.value)],
             "text": _short(value.value / size),
             "said": quantity(value.value, value.unit),
             "interval": spans(value),
             "runs": str(value.runs),
         }
-        for one, value in own
+        for tile, value in own
     ]
     best = max(own, key=lambda pair: pair[1].value)
     of = f", {shown}" if len(values.variants) > 1 else ""
@@ -222,13 +223,13 @@ def _figure(
         head=("iodepth", "jobs", title, "interval", "runs"),
         table=[
             (
-                str(one.depth),
-                str(one.jobs),
+                str(tile.depth),
+                str(tile.jobs),
                 quantity(value.value, value.unit),
                 spans(value),
                 str(value.runs),
             )
-            for one, value in own
+            for tile, value in own
         ],
     )
 
@@ -237,9 +238,9 @@ def _levels(cuts: Sequence[float], unit: str) -> list[str]:
     """Names of the colours, by their ends."""
     if not cuts:
         return ["all alike"]
-    said = [quantity(cut, unit, 3) for cut in cuts]
-    middle = [f"{low} to {high}" for low, high in itertools.pairwise(said)]
-    return [f"below {said[0]}", *middle, f"from {said[-1]}"]
+    texts = [quantity(cut, unit, 3) for cut in cuts]
+    middle = [f"{low} to {high}" for low, high in itertools.pairwise(texts)]
+    return [f"below {texts[0]}", *middle, f"from {texts[-1]}"]
 
 
 def _short(value: float) -> str:

@@ -120,7 +120,7 @@ def _pairs(
     values: Values, curves: Sequence[Curve], kind: Kind, latency: str
 ) -> list[Pair]:
     rates, times = values.of(kind, "iops"), values.of(kind, latency)
-    found = []
+    pairs = []
     for curve in curves:
         for at, cell in curve.points:
             rate, time = (
@@ -128,8 +128,8 @@ def _pairs(
                 times.get((cell, curve.variant)),
             )
             if rate is not None and time is not None and time.value > 0:
-                found.append((curve, at, rate, time))
-    return found
+                pairs.append((curve, at, rate, time))
+    return pairs
 
 
 def _figure(
@@ -152,7 +152,7 @@ def _figure(
     title = metric_title(latency, kind, values.kinds())
     size, unit = sized([time for *_, time in own])
     names = list(dict.fromkeys(inert(curve.name) for curve, *_ in own))
-    best = max(own, key=lambda one: one[2].value)
+    best = max(own, key=lambda point: point[2].value)
     rows: list[dict[str, Any]] = [
         {
             "variant": inert(curve.name),
@@ -222,7 +222,7 @@ def _labelled(
     up = _shares(heights, [min(heights) if log else 0.0, max(heights)], log=log)
     taken: list[tuple[float, float]] = []
     for row, x, y in sorted(
-        zip(rows, across, up, strict=True), key=lambda one: -one[0]["depth"]
+        zip(rows, across, up, strict=True), key=lambda entry: -entry[0]["depth"]
     ):
         if all(
             abs(x - left) > NEAR[0] or abs(y - top) > NEAR[1] for left, top in taken

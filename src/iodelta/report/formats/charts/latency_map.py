@@ -102,10 +102,10 @@ def chart() -> alt.LayerChart:
 
 def figures(source: Source) -> Iterator[Figure]:
     """One for each direction of each histogram log; those of one direction have the same axis."""
-    drawn = [one for one in source.latency_maps if any(one.columns(1))]
+    drawn = [heat_map for heat_map in source.latency_maps if any(heat_map.columns(1))]
     shown = drawn[:MAPS]
     for place, found in enumerate(shown, 1):
-        alike = [one for one in shown if one.kind == found.kind]
+        alike = [heat_map for heat_map in shown if heat_map.kind == found.kind]
         last = place == len(shown) < len(drawn)
         yield _figure(
             found, place, alike, f"Shown: {MAPS} of {len(drawn)} histogram logs." * last
@@ -113,9 +113,9 @@ def figures(source: Source) -> Iterator[Figure]:
 
 
 def _figure(
-    found: LatencyMap, place: int, alike: Sequence[LatencyMap], note: str
+    heat_map: LatencyMap, place: int, alike: Sequence[LatencyMap], note: str
 ) -> Figure:
-    tiles = list(found.tiles())
+    tiles = list(heat_map.tiles())
     every = list(chain.from_iterable(one.tiles() for one in alike))
     low, high = (
         min(max(tile.low, 1.0) for tile in every),
@@ -124,13 +124,13 @@ def _figure(
     size, unit = scale("ns", math.sqrt(low * high))  # the middle of a logarithmic axis
     end = max(tile.end for tile in every)
     step, across = time_step(end)
-    columns = list(found.columns(LINES))
+    columns = list(heat_map.columns(LINES))
     slowest = max(column.slowest[1] for column in columns)
     ios = sum(tile.ios for tile in tiles)
     return Figure(
-        name=f"latency-map-{place}-{found.kind}",
+        name=f"latency-map-{place}-{heat_map.kind}",
         spec="latency_map",
-        title=f"Completion latency of {found.kind}s over time: {label(found.name)}",
+        title=f"Completion latency of {heat_map.kind}s over time: {label(heat_map.name)}",
         alt=f"{ios:,} I/Os in {duration(tiles[-1].end)}; the slowest took up to {quantity(slowest, 'ns', 3)}.",
         about="Each column is a time bucket; a stronger colour means that more of its I/Os had that latency. "
         "Lines: p50 and p99 of each column. fio logs histograms of completion latency only.",
@@ -147,7 +147,7 @@ def _figure(
             }
             for tile in tiles
         ],
-        extra={"lines": list(_lines(found, step, size))},
+        extra={"lines": list(_lines(heat_map, step, size))},
         texts={
             "x": f"time since the start of the log, {across}",
             "y": f"completion latency, {unit}",
@@ -178,8 +178,8 @@ def _between(low: float, high: float) -> str:
     return f"{quantity(low, 'ns', 3)} and {quantity(high, 'ns', 3)}"
 
 
-def _lines(found: LatencyMap, step: float, size: float) -> Iterator[dict[str, Any]]:
-    for middle, p50, p99 in found.quantiles():
+def _lines(heat_map: LatencyMap, step: float, size: float) -> Iterator[dict[str, Any]]:
+    for middle, p50, p99 in heat_map.quantiles():
         for point, value in (("p50", p50), ("p99", p99)):
             yield {
                 "t": number(middle / step, 5),

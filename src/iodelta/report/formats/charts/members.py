@@ -55,7 +55,7 @@ def chart() -> alt.LayerChart:
 
 def figures(source: Source) -> Iterator[Figure]:
     """One for each telling cell."""
-    found = {}
+    shares_by_cell = {}
     if len(source.members) > 1:
         for cell, trials in source.by_cell().items():
             shares = {
@@ -63,10 +63,15 @@ def figures(source: Source) -> Iterator[Figure]:
             }
             known = {variant: own for variant, own in shares.items() if own}
             if known:
-                found[cell] = known
-    shown = source.telling(among=list(found))
+                shares_by_cell[cell] = known
+    shown = source.telling(among=list(shares_by_cell))
     for cell in shown:
-        yield _figure(source, cell, found[cell], some("cells", len(shown), len(found)))
+        yield _figure(
+            source,
+            cell,
+            shares_by_cell[cell],
+            some("cells", len(shown), len(shares_by_cell)),
+        )
 
 
 def _shares(source: Source, trials: Sequence[Trial], variant: str) -> list[float]:
@@ -77,7 +82,7 @@ def _shares(source: Source, trials: Sequence[Trial], variant: str) -> list[float
             for at, name in enumerate(source.members):
                 reads[at] += trial.counters.get(f"disk.{name}.read_ios", 0.0)
     total = sum(reads)
-    return [one / total for one in reads] if total else []
+    return [count / total for count in reads] if total else []
 
 
 def _percent(share: float) -> str:
@@ -109,7 +114,7 @@ def _figure(
     even = 1 / len(source.members)
     skew = max(
         ((abs(max(own) - even), variant) for variant, own in shares.items()),
-        key=lambda one: one[0],
+        key=lambda entry: entry[0],
     )
     return Figure(
         name=f"members-{place(source, cell)}",

@@ -117,10 +117,10 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     def by_cell(self) -> dict[str, list[Trial]]:
         """The trials of each cell, in the order of ``cells``."""
-        found: dict[str, list[Trial]] = {cell: [] for cell in self.cells}
+        trials: dict[str, list[Trial]] = {cell: [] for cell in self.cells}
         for trial in self.trials:
-            found.setdefault(trial.cell, []).append(trial)
-        return {cell: own for cell, own in found.items() if own}
+            trials.setdefault(trial.cell, []).append(trial)
+        return {cell: own for cell, own in trials.items() if own}
 
     def telling(
         self, limit: int = SHOWN, among: Sequence[str] | None = None
@@ -140,13 +140,13 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     def clearness(self) -> dict[str, float]:
         """How far the farthest change of each cell is from none, in half intervals."""
-        found: dict[str, float] = {}
+        clearest: dict[str, float] = {}
         for effect in self.effects:
             if effect.change is not None:
                 half = effect.half
                 clarity = abs(effect.change) / half if half else abs(effect.change)
-                found[effect.cell] = max(found.get(effect.cell, -1.0), clarity)
-        return found
+                clearest[effect.cell] = max(clearest.get(effect.cell, -1.0), clarity)
+        return clearest
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):

@@ -83,25 +83,25 @@ def figures(source: Source) -> Iterator[Figure]:
     """One per rate, where the order is known."""
     if source.ordered:
         for metric in rates(source):
-            found = relative(source, metric)
-            if len(found) > 3:
-                yield _figure(source, metric, found)
+            changes = relative(source, metric)
+            if len(changes) > 3:
+                yield _figure(source, metric, changes)
 
 
 def _figure(
-    source: Source, metric: Metric, found: list[tuple[int, Trial, float]]
+    source: Source, metric: Metric, changes: list[tuple[int, Trial, float]]
 ) -> Figure:
     name = metric_name(metric, with_kind=len(rates(source)) > 1)
-    levels = [value for _, _, value in found]
+    levels = [value for _, _, value in changes]
     level = _running(levels)
-    third = max(1, len(found) // 3)
+    third = max(1, len(changes) // 3)
     first, last = median(levels[:third]), median(levels[-third:])
     moved = (1 + last) / (1 + first) - 1  # both are against the same levels
     return Figure(
         name=f"order-{metric.name}",
         spec="order",
         title=f"{name} in run order",
-        alt=f"{plural(len(found), 'trial')}; from the first to the last third the level moved by "
+        alt=f"{plural(len(changes), 'trial')}; from the first to the last third the level moved by "
         f"{percent(moved, 0.002)}.",
         about=f"Every trial at its place in the run, against the median of its own cell and variant; the line is the "
         f"median of {WINDOW} neighbours. Drift affects all variants alike only if they were interleaved.",
@@ -112,24 +112,24 @@ def _figure(
                 "value": percent_of(number(value, 4)),
                 **(
                     {"cell": label(trial.cell, 40), "said": percent(value, 0.01)}
-                    if len(found) <= NAMED
+                    if len(changes) <= NAMED
                     else {}
                 ),
             }
-            for place, trial, value in found
+            for place, trial, value in changes
         ],
         extra={
             "level": [
                 {"trial": place, "value": percent_of(number(value, 4))}
-                for (place, _, _), value in zip(found, level, strict=True)
-            ][:: max(1, len(found) // 800)]
+                for (place, _, _), value in zip(changes, level, strict=True)
+            ][:: max(1, len(changes) // 800)]
         },
         texts={
             "y": f"{name} against its level, %",
             "variants": [label(variant) for variant in source.variants],
         },
         head=("trials", *(label(variant) for variant in source.variants)),
-        table=_thirds(source, found),
+        table=_thirds(source, changes),
         wide=True,
     )
 
@@ -142,13 +142,13 @@ def _running(values: Sequence[float]) -> list[float]:
 
 
 def _thirds(
-    source: Source, found: list[tuple[int, Trial, float]]
+    source: Source, changes: list[tuple[int, Trial, float]]
 ) -> list[tuple[str, ...]]:
     """The level of each variant in the first, middle and last third of the run."""
-    third = max(1, math.ceil(len(found) / 3))
+    third = max(1, math.ceil(len(changes) / 3))
     rows = []
-    for start in range(0, len(found), third):
-        part = found[start : start + third]
+    for start in range(0, len(changes), third):
+        part = changes[start : start + third]
         cells = []
         for variant in source.variants:
             own = [value for _, trial, value in part if trial.variant == variant]

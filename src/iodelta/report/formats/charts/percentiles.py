@@ -191,10 +191,10 @@ def _row(points: Points, arm: tuple[str, str]) -> Iterator[str]:
 
 def _reaches(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """From the first to the last point of each line."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    reaches: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         name, variant, value = row["row"], row["variant"], row["value"]
-        known = found.setdefault(
+        known = reaches.setdefault(
             (name, variant),
             {"row": name, "variant": variant, "low": value, "high": value},
         )
@@ -202,7 +202,7 @@ def _reaches(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             min(known["low"], value),
             max(known["high"], value),
         )
-    return list(found.values())
+    return list(reaches.values())
 
 
 def _seen(drawn: list[tuple[str, Value]]) -> str:

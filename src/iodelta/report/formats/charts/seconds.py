@@ -80,9 +80,9 @@ def figures(source: Source) -> Iterator[Figure]:
     """The whole run for each direction, where the order is known; and the cells whose trials last."""
     own = kinds(source.trials) if source.ordered else ()
     for kind in own:
-        found = stays(source.trials, kind)
-        if len(found) > 1:
-            yield _run(source, kind, found)
+        trial_stays = stays(source.trials, kind)
+        if len(trial_stays) > 1:
+            yield _run(source, kind, trial_stays)
     cells = source.by_cell()
     for kind in own:
         for place, cell in enumerate(source.telling(), 1):
@@ -95,31 +95,31 @@ def _courses(
     variants: Sequence[str], trials: Sequence[Trial], kind: Kind
 ) -> list[tuple[str, list[Second]]]:
     """The variants of a cell whose trials last."""
-    found = []
+    courses = []
     for name in variants:
         seconds = list(
             course((trial for trial in trials if trial.variant == name), kind)
         )
         if seconds:
-            found.append((name, seconds))
-    return found
+            courses.append((name, seconds))
+    return courses
 
 
-def _run(source: Source, kind: Kind, found: Sequence[Stay]) -> Figure:
-    end = max(stay.end for stay in found)
+def _run(source: Source, kind: Kind, trial_stays: Sequence[Stay]) -> Figure:
+    end = max(stay.end for stay in trial_stays)
     step, unit = time_step(end)
-    shown = _thinned(found)
+    shown = _thinned(trial_stays)
     rows = [_row(stay, step) for stay in shown]
     flagged = [row for row in rows if row["flags"] != "none"]
     first = min(trial.started for trial in source.trials)
     borders = [at - first for at in source.sessions[1:]]
     spans = loads(source.trials)
-    flags = sum(bool(stay.flags) for stay in found)
-    said = [
-        plural(len(found), "trial"),
+    flags = sum(bool(stay.flags) for stay in trial_stays)
+    parts = [
+        plural(len(trial_stays), "trial"),
         plural(len(source.sessions), "session") if source.sessions else "",
     ]
-    said += [
+    parts += [
         f"{flags} flagged" if flags else "none flagged",
         "background load shaded" if spans else "",
     ]
@@ -127,7 +127,7 @@ def _run(source: Source, kind: Kind, found: Sequence[Stay]) -> Figure:
         name=f"seconds-{kind}",
         spec="seconds",
         title=f"Every trial at its time: {kind} IOPS, second by second",
-        alt=f"{', '.join(text for text in said if text)}.",
+        alt=f"{', '.join(text for text in parts if text)}.",
         about="A point is a trial's mean against the level of its cell and variant, the line through it goes from its "
         "slowest to its fastest second. Rings: flagged trials. Dashed: a session begins. Shaded: background load.",
         rows=rows,
@@ -144,11 +144,11 @@ def _run(source: Source, kind: Kind, found: Sequence[Stay]) -> Figure:
             ],
             "loads": [
                 {
-                    "t": number(one.start / step, 5),
-                    "t2": number(one.end / step, 5),
-                    "said": label(one.what),
+                    "t": number(span.start / step, 5),
+                    "t2": number(span.end / step, 5),
+                    "said": label(span.what),
                 }
-                for one in spans
+                for span in spans
             ],
         },
         head=(
@@ -170,23 +170,24 @@ def _run(source: Source, kind: Kind, found: Sequence[Stay]) -> Figure:
                 *_changes(stay),
                 _flags(stay),
             )
-            for stay in _thinned(found, LINES)
+            for stay in _thinned(trial_stays, LINES)
         ],
         note=""
-        if len(shown) == len(found)
-        else f"{plural(len(found), 'trial')}; neighbours of one variant are joined.",
+        if len(shown) == len(trial_stays)
+        else f"{plural(len(trial_stays), 'trial')}; neighbours of one variant are joined.",
         wide=True,
     )
 
 
-def _thinned(found: Sequence[Stay], most: int = MOST) -> list[Stay]:
+def _thinned(trial_stays: Sequence[Stay], most: int = MOST) -> list[Stay]:
     """At most about ``most``: neighbours of the same variant as one, with the slowest and fastest second of all."""
-    if len(found) <= most:
-        return list(found)
-    each = -(-len(found) // most)
+    if len(trial_stays) <= most:
+        return list(trial_stays)
+    each = -(-len(trial_stays) // most)
     thin = []
     for _, group in groupby(
-        sorted(found, key=lambda stay: stay.variant), key=lambda stay: stay.variant
+        sorted(trial_stays, key=lambda stay: stay.variant),
+        key=lambda stay: stay.variant,
     ):
         own = list(group)
         for first in range(0, len(own), each):

@@ -22,13 +22,13 @@ ABOUT = (
 
 def figures(source: Source) -> Iterator[Figure]:
     """One for each telling cell, with as many variants as colours tell apart."""
-    found: dict[str, list[Shares]] = {}
+    by_cell_shares: dict[str, list[Shares]] = {}
     for shares in source.shares:
-        found.setdefault(shares.cell, []).append(shares)
-    shown = source.telling(among=list(found))
-    note = some("cells", len(shown), len(found), compared=bool(source.effects))
+        by_cell_shares.setdefault(shares.cell, []).append(shares)
+    shown = source.telling(among=list(by_cell_shares))
+    note = some("cells", len(shown), len(by_cell_shares), compared=bool(source.effects))
     for cell in shown:
-        yield _figure(source, found[cell][:COLORS], note)
+        yield _figure(source, by_cell_shares[cell][:COLORS], note)
 
 
 def _figure(source: Source, held: Sequence[Shares], note: str) -> Figure:
@@ -91,6 +91,6 @@ def _bucket(bound: float) -> str:
 
 
 def _seen(shares: Shares) -> str:
-    bound, percent = max(shares.percents, key=lambda one: one[1])
+    bound, percent = max(shares.percents, key=lambda entry: entry[1])
     where = f"{label(shares.variant)}: " if shares.variant else ""
     return f"{where}{percent:.3g} % in the bucket {_bucket(bound)}."

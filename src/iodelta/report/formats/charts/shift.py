@@ -89,13 +89,15 @@ def chart() -> alt.LayerChart:
 
 def figures(source: Source) -> Iterator[Figure]:
     """One for each telling cell."""
-    found: dict[str, list[tuple[str, ShiftFunction]]] = {}
+    shifts: dict[str, list[tuple[str, ShiftFunction]]] = {}
     for cell, variant, shift in source.shifts:
         if shift.shifts:
-            found.setdefault(cell, []).append((variant, shift))
-    shown = source.telling(among=list(found))
+            shifts.setdefault(cell, []).append((variant, shift))
+    shown = source.telling(among=list(shifts))
     for cell in shown:
-        yield _figure(source, cell, found[cell], some("cells", len(shown), len(found)))
+        yield _figure(
+            source, cell, shifts[cell], some("cells", len(shown), len(shifts))
+        )
 
 
 def _figure(
@@ -104,17 +106,17 @@ def _figure(
     rows, table, moved = [], [], []
     changes, bounds = [], []
     for variant, shift in own:
-        for one in shift.shifts:
+        for point in shift.shifts:
             change, low, high = (
                 None if v is None else math.expm1(v)
-                for v in (one.change, one.low, one.high)
+                for v in (point.change, point.low, point.high)
             )
             changes.append(change)
             bounds += [low, high]
-            name = f"p{100 * one.p:g}"
-            if one.moved:
+            name = f"p{100 * point.p:g}"
+            if point.moved:
                 moved.append(f"{label(variant)} {name}")
-            said = f"{measured(change, low, high)} ({interval(low, high)})"
+            text = f"{measured(change, low, high)} ({interval(low, high)})"
             rows.append(
                 {
                     "variant": label(variant),
@@ -122,13 +124,13 @@ def _figure(
                     "change": percent_of(change),
                     "low": percent_of(low),
                     "high": percent_of(high),
-                    "solid": 0.4 if one.pooled else 1,
-                    "said": said + (", all blocks together" if one.pooled else ""),
+                    "solid": 0.4 if point.pooled else 1,
+                    "said": text + (", all blocks together" if point.pooled else ""),
                 }
             )
             pooled = (
                 "all blocks together"
-                if one.pooled
+                if point.pooled
                 else f"band over {plural(shift.blocks, 'block')}"
             )
             table.append(
@@ -140,7 +142,7 @@ def _figure(
                     pooled,
                 )
             )
-    said = (
+    text = (
         f"moved beyond its interval: {', '.join(moved)}"
         if moved
         else "none moved beyond its interval"
@@ -151,7 +153,7 @@ def _figure(
         name=f"shift-{place(source, cell)}",
         spec="shift",
         title=label(cell),
-        alt=f"{said[:1].upper()}{said[1:]}.",
+        alt=f"{text[:1].upper()}{text[1:]}.",
         about=f"How far each percentile of latency moved against {label(source.baseline)}, with a {level:g} % band "
         "that holds for all percentiles of a chart. Pale marks come from the counts of all blocks together; each of "
         "their intervals stands alone. An arrowhead marks an interval that runs off the chart; the table has all of it.",

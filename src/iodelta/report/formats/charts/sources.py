@@ -46,9 +46,9 @@ def of_account(
         *(v.name for v in experiment.variants if v.name != experiment.baseline),
     )
     loads = {
-        one.name: shlex.join(one.background) or "fio"
-        for one in experiment.conditions
-        if _loaded(one)
+        condition.name: shlex.join(condition.background) or "fio"
+        for condition in experiment.conditions
+        if _loaded(condition)
     }
     return Source(
         baseline=experiment.baseline,
@@ -111,7 +111,7 @@ def members_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def of_comparison(
-    found: Comparison,
+    comparison: Comparison,
     layouts: Sequence[Layout],
     paths: Sequence[str],
     baseline: str | None,
@@ -135,7 +135,7 @@ def of_comparison(
                     measured += [(cell, name, entry) for entry in entries]
             _note_depth(depths, cell, list(chain.from_iterable(sides)))
     logs = _logs(layouts, paths, [side.name for side in (base, *others)])
-    bare = verdicts_of(found)
+    bare = verdicts_of(comparison)
     ordered = bool(trials) and all(trial.started for trial in trials)
     ordered = ordered and len({trial.started for trial in trials}) == len(trials)
     if ordered:
@@ -158,11 +158,11 @@ def _logs(
     """fio's logs by side, the baseline's first; of one path all together."""
     if len(layouts) == 1:
         return {"": layouts[0].logs}
-    found = {
+    logs = {
         name: layout.logs
         for name, layout in zip(short_names(paths), layouts, strict=True)
     }
-    return {name: found[name] for name in sides}
+    return {name: logs[name] for name in sides}
 
 
 def of_layout(layout: Layout) -> Source:
@@ -197,45 +197,45 @@ def of_layout(layout: Layout) -> Source:
     )
 
 
-def verdicts_of(found: Comparison) -> Source:
+def verdicts_of(comparison: Comparison) -> Source:
     """What a comparison says, without the runs it says it of."""
-    effects = tuple(_compared(found))
+    effects = tuple(_compared(comparison))
     return Source(
-        baseline=found.baseline,
-        variants=(found.baseline, *found.variants),
-        cells=tuple(dict.fromkeys(one.cell for one in found.compared)),
-        margin=found.margin,
+        baseline=comparison.baseline,
+        variants=(comparison.baseline, *comparison.variants),
+        cells=tuple(dict.fromkeys(row.cell for row in comparison.compared)),
+        margin=comparison.margin,
         metrics=tuple(dict.fromkeys(effect.metric for effect in effects)),
         effects=effects,
     )
 
 
-def _compared(found: Comparison) -> Iterable[Effect]:
-    for variant in found.variants:
-        own = [one for one in found.compared if one.variant == variant]
-        several = len({one.metric.partition(".")[0] for one in own}) > 1
-        for one in own:
-            change = one.change
+def _compared(comparison: Comparison) -> Iterable[Effect]:
+    for variant in comparison.variants:
+        own = [row for row in comparison.compared if row.variant == variant]
+        several = len({row.metric.partition(".")[0] for row in own}) > 1
+        for row in own:
+            change = row.change
             spanned = (
-                change if one.basis != "single runs" else None
+                change if row.basis != "single runs" else None
             )  # what digits leave open is no interval
             counted = (
                 "one run each"
-                if one.runs == (1, 1)
-                else f"{one.runs[0]} and {plural(one.runs[1], 'run')}"
+                if row.runs == (1, 1)
+                else f"{row.runs[0]} and {plural(row.runs[1], 'run')}"
             )
-            better: Better = "higher" if one.better == "higher" else "lower"
+            better: Better = "higher" if row.better == "higher" else "lower"
             yield Effect(
-                cell=one.cell,
-                variant=one.variant,
-                metric=Metric(one.metric, better, one.unit),
-                name=name_of(one, several),
-                values=one.values,
+                cell=row.cell,
+                variant=row.variant,
+                metric=Metric(row.metric, better, row.unit),
+                name=name_of(row, several),
+                values=row.values,
                 change=change.value if change else None,
                 low=_finite(spanned.low if spanned else None),
                 high=_finite(spanned.high if spanned else None),
-                word=one.word,
-                says=says_of(one),
+                word=row.word,
+                says=says_of(row),
                 counted=counted,
                 resolution=_finite(
                     (change.high - change.low) / 2
@@ -279,8 +279,8 @@ def _note_depth(
     entries: Sequence[Entry],
 ) -> None:
     """Cells of the same work at several depths make a sweep."""
-    found = set(map(_work, entries))
-    if len(found) == 1:
-        (*work, depth) = found.pop()
+    works = set(map(_work, entries))
+    if len(works) == 1:
+        (*work, depth) = works.pop()
         if isinstance(depth, int) and depth:
             depths.setdefault(tuple(work), {})[cell] = depth

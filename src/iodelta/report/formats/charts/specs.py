@@ -23,16 +23,16 @@ FOLDER = Path(__file__).with_name("specs")
 @lru_cache(maxsize=32)
 def stored(name: str) -> dict[str, Any]:
     """The specification of a family, unfilled."""
-    found = msgspec.json.decode((FOLDER / f"{name}.json").read_bytes())
-    assert isinstance(found, dict)
-    return found
+    spec = msgspec.json.decode((FOLDER / f"{name}.json").read_bytes())
+    assert isinstance(spec, dict)
+    return spec
 
 
 def filled(figure: Figure) -> dict[str, Any]:
     """The Vega-Lite specification of a figure, without looks: texts in their places, its data inside."""
-    found = _fill(stored(figure.spec), texts_of(figure))
-    assert isinstance(found, dict)
-    return {**found, "datasets": {**found.get("datasets", {}), **data_of(figure)}}
+    spec = _fill(stored(figure.spec), texts_of(figure))
+    assert isinstance(spec, dict)
+    return {**spec, "datasets": {**spec.get("datasets", {}), **data_of(figure)}}
 
 
 def texts_of(figure: Figure) -> dict[str, Any]:

@@ -97,29 +97,29 @@ def _figure(
     *,
     latency: bool,
 ) -> Figure | None:
-    found = _values(source, depths, metric)
-    if not found:
+    rows = _values(source, depths, metric)
+    if not rows:
         return None
-    size, unit = scale(metric.unit, median(middle for _, _, middle, _, _ in found))
+    size, unit = scale(metric.unit, median(middle for _, _, middle, _, _ in rows))
     counts = Counter((trial.cell, trial.variant) for trial in source.trials)
     name = metric_name(metric, with_kind=True)
-    log = source.logarithmic(latency, [middle for _, _, middle, _, _ in found])
+    log = source.logarithmic(latency, [middle for _, _, middle, _, _ in rows])
     knees = [] if latency else _knees(source, metric, depths)
     for row in knees:
         curve = [
             (depths[cell], middle / size)
-            for cell, variant, middle, _, _ in found
+            for cell, variant, middle, _, _ in rows
             if label(variant) == row["variant"]
         ]
         row["level"] = number(_at(curve, row["knee"], log=log))
-    said = "; ".join(f"{label(row['variant'])} {row['said']}" for row in knees)
+    text = "; ".join(f"{label(row['variant'])} {row['said']}" for row in knees)
     several = f": {label(_common(depths))}" if len(source.sweeps) > 1 else ""
     return Figure(
         name=f"sweep-{metric.name}{suffix}",
         spec="sweep-log" if log else "sweep",
         title=f"{name} over depth{several}",
-        alt=f"Knee: {said}."
-        if said
+        alt=f"Knee: {text}."
+        if text
         else f"At {', '.join(map(str, sorted(set(depths.values()))))} I/Os in flight.",
         about="Medians over blocks with the range of their middle half. A ring marks the knee, beyond which more depth "
         "adds latency but no IOPS; the line through it is its interval.",
@@ -135,7 +135,7 @@ def _figure(
                 "interval": f"{quantity(low, metric.unit)} .. {quantity(high, metric.unit)} (middle half)",
                 "runs": str(counts[cell, variant]),
             }
-            for cell, variant, middle, low, high in found
+            for cell, variant, middle, low, high in rows
         ],
         texts={
             "x": "I/Os in flight",
@@ -152,7 +152,7 @@ def _figure(
                 quantity(middle, metric.unit),
                 f"{quantity(low, metric.unit)} .. {quantity(high, metric.unit)}",
             )
-            for cell, variant, middle, low, high in found
+            for cell, variant, middle, low, high in rows
         ],
     )
 
@@ -167,12 +167,12 @@ def _values(
             value = read(trial)[0]
             if math.isfinite(value) and value > 0:
                 values.setdefault((trial.cell, trial.variant), []).append(value)
-    found = []
+    rows = []
     for variant in source.variants:
-        for cell in sorted(depths, key=lambda one: depths[one]):
+        for cell in sorted(depths, key=lambda name: depths[name]):
             own = sorted(values.get((cell, variant), ()))
             if own:
-                found.append(
+                rows.append(
                     (
                         cell,
                         variant,
@@ -181,7 +181,7 @@ def _values(
                         own[-1 - len(own) // 4],
                     )
                 )
-    return found
+    return rows
 
 
 def _knees(
@@ -191,7 +191,7 @@ def _knees(
     moves = [move for move in source.knees if move.metric == metric]
     if len(source.sweeps) > 1:  # moves stand in the order of the sweeps
         per = max(1, len(moves) // len(source.sweeps))
-        at = [dict(one) for one in source.sweeps].index(dict(depths))
+        at = [dict(sweep) for sweep in source.sweeps].index(dict(depths))
         moves = moves[at * per : (at + 1) * per]
     last = max(depths.values())
     for variant, knee in dict(_each(moves)).items():

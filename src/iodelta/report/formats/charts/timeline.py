@@ -172,7 +172,7 @@ def _rows(
         value, low, high = (each / size for each in point[1:])
         if floor is not None:
             value, low, high = above(floor, value, low, high)
-        said = quantity(point.mean, timeline.unit)
+        text = quantity(point.mean, timeline.unit)
         yield {
             "t": number(point.x / step, 5),
             "value": number(value, 5),
@@ -181,7 +181,7 @@ def _rows(
             "name": label(track.name),
             "variant": label(track.side),
             "at": f"{point.x / step:.4g}",
-            "said": f"{said} ({quantity(point.low, timeline.unit)} to {quantity(point.high, timeline.unit)})",
+            "said": f"{text} ({quantity(point.low, timeline.unit)} to {quantity(point.high, timeline.unit)})",
         }
 
 
@@ -206,7 +206,10 @@ def _across(timeline: Timeline, end: float) -> tuple[str, float]:
     """Title of the x axis, and its unit in seconds or bytes."""
     if timeline.axis == "written":
         steps: Sequence[tuple[float, str]] = ((1e6, "MB"), (1e9, "GB"), (1e12, "TB"))
-        step, unit = next((one for one in reversed(steps) if end >= one[0]), steps[0])
+        step, unit = next(
+            (step_unit for step_unit in reversed(steps) if end >= step_unit[0]),
+            steps[0],
+        )
         return f"written by this log's job, {unit}", step
     step, unit = time_step(end)
     return (

@@ -35,7 +35,7 @@ def main() -> None:
     """Write ``vega.js``."""
     lite = max(
         vl_convert.get_vegalite_versions(),
-        key=lambda one: tuple(map(int, one.split("."))),
+        key=lambda version: tuple(map(int, version.split("."))),
     )
     made = vl_convert.javascript_bundle(
         "window.vegaEmbed = vegaEmbed;", vl_version=f"v{lite}"

@@ -255,7 +255,7 @@ def open_ones(figures: Sequence[Figure], source: Source | None) -> set[str]:
     for figure in figures:
         kinds.setdefault(re.sub(r"\d+", "", figure.name), []).append(figure)
     ranked = [
-        sorted(own, key=lambda one: -_clearest(one, clearness))
+        sorted(own, key=lambda title: -_clearest(title, clearness))
         for own in kinds.values()
     ]
     in_turn = filter(None, chain.from_iterable(zip_longest(*ranked)))

@@ -50,13 +50,13 @@ def of_comparison(found: Comparison, source: Source, charts: Charts) -> Page:
     """Results from anywhere, compared."""
     answers = []
     for variant in found.variants:
-        compared = [one for one in found.compared if one.variant == variant]
+        compared = [row for row in found.compared if row.variant == variant]
         answers.append(comparison.headline(found, variant, compared))
-    words = sorted({one.basis for one in found.compared})
-    sides = {(one.cell, ""): one.runs[0] for one in found.compared}
-    sides |= {(one.cell, one.variant): one.runs[1] for one in found.compared}
+    words = sorted({row.basis for row in found.compared})
+    sides = {(row.cell, ""): row.runs[0] for row in found.compared}
+    sides |= {(row.cell, row.variant): row.runs[1] for row in found.compared}
     facts = (
-        ("cells", str(len({one.cell for one in found.compared}))),
+        ("cells", str(len({row.cell for row in found.compared}))),
         ("runs", str(sum(sides.values()))),
         ("margin", f"{100 * found.margin:g} %"),
         ("based on", ", ".join(words) or "no number in common"),
@@ -70,16 +70,16 @@ def of_comparison(found: Comparison, source: Source, charts: Charts) -> Page:
     )
 
 
-def of_shown(found: Shown, charts: Charts) -> Page:
+def of_shown(results: Shown, charts: Charts) -> Page:
     """What results of others hold, nothing compared."""
-    made = page(shown.of_shown(found), None, charts)
-    names = ", ".join(inert(PurePath(path).name or path) for path in found.paths)
-    facts = [("runs", str(found.runs)), ("files", str(found.files))]
+    made = page(shown.of_shown(results), None, charts)
+    names = ", ".join(inert(PurePath(path).name or path) for path in results.paths)
+    facts = [("runs", str(results.runs)), ("files", str(results.files))]
     for name, values in (
-        ("fio", [row.fio_version for row in found.rows]),
-        ("engine", [row.ioengine for row in found.rows]),
-        ("work", [row.rw for row in found.rows]),
-        ("block size", [size(row.bs) if row.bs else None for row in found.rows]),
+        ("fio", [row.fio_version for row in results.rows]),
+        ("engine", [row.ioengine for row in results.rows]),
+        ("work", [row.rw for row in results.rows]),
+        ("block size", [size(row.bs) if row.bs else None for row in results.rows]),
     ):
         known = list(dict.fromkeys(inert(value) for value in values if value))
         if known:
@@ -114,8 +114,10 @@ def _shared(answers: Sequence[str], baseline: str) -> tuple[str, ...]:
     groups: dict[str, list[str]] = {}
     middle = f" against {inert(baseline)}: "
     for answer in answers:
-        name, found, rest = answer.partition(middle)
-        groups.setdefault(rest if found else answer, []).append(name if found else "")
+        name, separator, rest = answer.partition(middle)
+        groups.setdefault(rest if separator else answer, []).append(
+            name if separator else ""
+        )
     names_have_commas = any(
         "," in name for name in chain.from_iterable(groups.values())
     )
@@ -136,9 +138,9 @@ def _facts(account: Account) -> list[tuple[str, str]]:
     rules, experiment = account.plan.rules, account.plan.experiment
     blocks = sorted(account.blocks.values())
     seen = [
-        found.size for found in map(smallest, intervals(account)) if found is not None
+        bound.size for bound in map(smallest, intervals(account)) if bound is not None
     ]
-    found = [
+    facts = [
         ("trials", f"{account.trials:,}"),
         (
             "blocks of a cell",
@@ -151,6 +153,6 @@ def _facts(account: Account) -> list[tuple[str, str]]:
         ("level", f"{100 * (1 - rules.alpha):g} %"),
     ]
     if seen:
-        found.append(("smallest change it could see", sizes(seen)))
+        facts.append(("smallest change it could see", sizes(seen)))
     state = STATES.get(account.state, "ended early")
-    return [*found, ("state", state)]
+    return [*facts, ("state", state)]

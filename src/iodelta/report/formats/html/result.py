@@ -40,14 +40,14 @@ def page_of(result: Result, charts: Charts, detail: Detail = PLAIN) -> Page:
 
 
 def charts_of(
-    found: Comparison,
+    comparison: Comparison,
     layouts: Sequence[Layout],
     paths: Sequence[str],
     baseline: str | None = None,
     scale: Scale = "auto",
 ) -> Charts:
     """The charts of a comparison, drawn from the runs it was made of."""
-    source = sources.of_comparison(found, layouts, paths, baseline)
+    source = sources.of_comparison(comparison, layouts, paths, baseline)
     return tuple(figures(msgspec.structs.replace(source, scale=scale)))
 
 

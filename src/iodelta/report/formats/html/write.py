@@ -132,7 +132,7 @@ def _colors(colors: dict[str, Any]) -> list[tuple[str, str]]:
     found = []
     for name, value in colors.items():
         if isinstance(value, list):
-            found += [(f"{name}-{at}", one) for at, one in enumerate(value)]
+            found += [(f"{name}-{at}", color) for at, color in enumerate(value)]
         else:
             found.append((name, value))
     return found
