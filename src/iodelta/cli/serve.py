@@ -141,10 +141,11 @@ def _serve(
     format_: str,
 ) -> None:
     from iodelta.report.answers import ServeAnswer
-    from iodelta.web.app import Site, make_app
+    from iodelta.web.app import make_app
     from iodelta.web.folders import Folders
     from iodelta.web.results import Results
     from iodelta.web.serving import bound, serve, url_of
+    from iodelta.web.site import Site
 
     made = make_app(
         Site(Folders(_with_confirmations(roots, history)), Results(), rules, history)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -26,38 +25,13 @@ from iodelta.web import (
     watching,
 )
 from iodelta.web.drafts import Drafts
-from iodelta.web.folders import Folders
 from iodelta.web.launching import Launches
 from iodelta.web.layout import shown, static_file
 from iodelta.web.negotiation import document, prefers_json
-from iodelta.web.results import Results
-from iodelta.web.security import COOKIE, SESSION, DeniedError, Guard, Rules
+from iodelta.web.security import COOKIE, SESSION, DeniedError, Guard
 from iodelta.web.shelf import Shelf
+from iodelta.web.site import Problem, Site
 from iodelta.web.streams import Streams
-
-if TYPE_CHECKING:
-    from iodelta.web.histories import Histories
-
-
-class Site(msgspec.Struct, frozen=True):
-    """What is served, and to whom."""
-
-    folders: Folders
-    results: Results
-    rules: Rules
-    history: Histories | None = None
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """Why a request was not answered."""
-
-    status: int
-    """The status of HTTP."""
-    title: str
-    """What is wrong, in a sentence."""
-    remedy: str = ""
-    """What to do."""
-    schema: str = "iodelta.web-problem/1"
 
 
 class Application(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,9 +18,7 @@ from iodelta.report.formats.html.write import parts, scripts_of
 from iodelta.web.folders import place_of
 from iodelta.web.layout import shown
 from iodelta.web.negotiation import document, prefers_json
-
-if TYPE_CHECKING:
-    from iodelta.web.app import Site
+from iodelta.web.site import Site
 
 
 def fleet(request: Request) -> Response:

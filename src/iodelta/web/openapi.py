@@ -22,6 +22,7 @@ from iodelta.web.live import Underway
 from iodelta.web.negotiation import JSON
 from iodelta.web.pages import Overview
 from iodelta.web.series import SeriesAnswer
+from iodelta.web.site import Problem
 
 PATHS: tuple[tuple[str, str, type], ...] = (
     ("/", "The results that are served, the newest first.", Overview),
@@ -64,8 +65,6 @@ def document_of(request: Request) -> Response:
 
 @lru_cache(maxsize=1)
 def _described() -> dict[str, Any]:
-    from iodelta.web.app import Problem
-
     structs = [struct for _, _, struct in PATHS]
     schemas, components = msgspec.json.schema_components(
         [*structs, Problem], ref_template="#/components/schemas/{name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -15,9 +15,7 @@ from iodelta.web.layout import shown
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.pairs import KINDS
 from iodelta.web.results import Results, Summary
-
-if TYPE_CHECKING:
-    from iodelta.web.app import Site
+from iodelta.web.site import Site
 
 EACH = 50
 """Results on one page."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,9 +14,7 @@ from iodelta.web.folders import Place
 from iodelta.web.layout import shown_report
 from iodelta.web.negotiation import JSON, prefers_json
 from iodelta.web.results import folder_of
-
-if TYPE_CHECKING:
-    from iodelta.web.app import Site
+from iodelta.web.site import Site
 
 MARGIN = 0.01
 

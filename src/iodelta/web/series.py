@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -22,9 +22,7 @@ from iodelta.report.stories.course import of_courses
 from iodelta.web.histories import Histories, SeriesLine
 from iodelta.web.layout import shown
 from iodelta.web.negotiation import document, prefers_json
-
-if TYPE_CHECKING:
-    from iodelta.web.app import Site
+from iodelta.web.site import Site
 
 NEWEST = 100
 """Nights in the table of a series; ``?nights=all`` has all."""

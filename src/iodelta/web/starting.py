@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -26,9 +26,7 @@ from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.offers import Place, engines_here, knobs, places
 from iodelta.web.proposing import plan_of
 from iodelta.web.security import DeniedError
-
-if TYPE_CHECKING:
-    from iodelta.web.app import Site
+from iodelta.web.site import Site
 
 FIELDS = 80
 """In the form of an experiment, at most."""
