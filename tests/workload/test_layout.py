@@ -101,7 +101,7 @@ def test_a_sparse_file_is_used_with_a_warning(machine: Machine, tmp_path: Path, 
 def test_what_is_no_file_is_refused(machine: Machine, tmp_path: Path, work: str) -> None:
     with pytest.raises(RequestError, match="is a directory"):
         prepare(machine, str(tmp_path), MIB, workdir=work)
-    with pytest.raises(RequestError, match="no directory"):
+    with pytest.raises(RequestError, match="not a directory"):
         prepare_directory(machine, f"{tmp_path}/none", (), MIB, workdir=work)
 
 

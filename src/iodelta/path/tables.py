@@ -122,8 +122,8 @@ def _disagreeing(
         deep = f", {timed[0].depth} of them in flight" if timed[0].depth > 1 else ""
         yield (
             f"The kernel's functions together changed by {counted:+,.0f}, the median by {median:+,.0f} for each I/O"
-            f"{deep}: part of this table is of no I/O's path, or the change is beside the path that is timed. "
-            "Believe the median."
+            f"{deep}: part of this table does not belong to the path of an I/O, or the change lies outside the timed "
+            "path. Believe the median."
         )
 
 

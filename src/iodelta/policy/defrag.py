@@ -56,7 +56,7 @@ def workplace(directory: Path, size: int) -> Iterator[Path]:
         where = (
             f"is on {target.fstype or 'no filesystem'}"
             if target.kind == "directory"
-            else "is no directory"
+            else "is not a directory"
         )
         raise RequestError(
             where, place=str(directory), remedy="name a directory on a mounted btrfs"

@@ -217,7 +217,7 @@ SCENARIO = Scenario(
     name="read-policy-order",
     title="How the order of runs and repeated offsets alone rank five read policies, and what blocks say instead",
     about="After the benchmark of May 2025 of btrfs read policies: an 18-fold gain at depth 1, in one fixed order on"
-    " the same offsets above a bcache. It is made again as it was, with its policies, with a placebo that is the same"
+    " the same offsets above a bcache. This repeats it with the same policies, with a placebo that is the same"
     " random choice in each of its slots, in reversed order, and with fresh offsets, on a real mirror and simulated."
     " Then the same mirror behind the same cache is measured in randomised blocks with fresh seeds.",
     makes="Two loop devices of 16 GiB that take no room, slowed to 600 and 200 reads/s, and one above each, whose page"

@@ -149,7 +149,7 @@ def prepare_directory(
     """
     there = _stat(machine, path)
     if there is None or there.kind != "directory":
-        raise RequestError("is no directory", place=path, remedy="make it first")
+        raise RequestError("is not a directory", place=path, remedy="make it first")
     kept = [
         (name, value) for name, value in options if canonical(name) in _FILE_OPTIONS
     ]
