@@ -37,7 +37,7 @@ NEVER_ONE = {
     "audit/rules/groups.py: len(rows)",
     "audit/rules/steady.py: share",  # "3 of 4"
     "knob/command.py: len(word.splitlines())",
-    "probe/devices.py: len(found)",
+    "probe/devices.py: len(names)",
     "probe/topology.py: len(devices)",
     "report/formats/charts/fleet.py: len(row.hosts)",
     "report/stories/advice.py: len(called)",
@@ -45,11 +45,11 @@ NEVER_ONE = {
     "report/stories/fleet.py: total",
     "report/stories/reproduction.py: count",
     "report/stories/reproduction.py: total",
-    "report/stories/search.py: found.runs",
+    "report/stories/search.py: culprit.runs",
     "scenarios/policy_tables.py: _blocks(by_arm.values())",  # "9 to 12"
     "scenarios/policy_tables.py: len(rates)",
     "vm/builds.py: done",
-    "workload/readings.py: len(found)",
+    "workload/readings.py: len(matches)",
 }
 """Counts that are two or more where they are printed, or ranges."""
 
