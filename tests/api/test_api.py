@@ -185,6 +185,8 @@ def test_a_history_gives_frames(tmp_path: Path, folder: Path) -> None:
         (series, *others) = history.series(variant="slow", metric="read.iops")
         assert {one.cell for one in (series, *others)} == {"iodepth=1", "iodepth=4"}
         assert series.points()["value"].is_not_null().all()
+        assert series._repr_html_().startswith("<iframe ")
+        assert "iodepth" in series._repr_html_()
         assert list(history.scan()) == []
     listed = json.loads(said("history", "export", "--history", tmp_path / "history", "--to", "json"))
     assert listed

@@ -54,6 +54,21 @@ class Series:
         table: polars.DataFrame = frame([self._line])
         return table
 
+    def _repr_html_(self) -> str:
+        """The page of ``iodelta history show --format html``: nights with intervals, and steps. A series alone does
+        not know how its epochs differ."""
+        from iodelta.api.results import framed
+        from iodelta.history.courses import courses_of
+        from iodelta.report.formats.charts.course import charts_of
+        from iodelta.report.formats.html.page import page
+        from iodelta.report.formats.html.write import report
+        from iodelta.report.stories.course import of_courses
+
+        nights = {point.experiment: {"facts": "{}"} for point in self._line.points}
+        courses = courses_of([self._line], [self._line], nights, ())
+        story = of_courses(courses, len(nights))
+        return framed(report(page(story, None, charts_of(courses))).decode())
+
     def __repr__(self) -> str:
         nights = plural(len(self._line.points), "night")
         return f"<Series: {self.machine}, {self.cell}, {self.variant}, {self.metric}, {nights}>"

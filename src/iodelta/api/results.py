@@ -29,6 +29,13 @@ HEIGHT = 480
 """Pixels of a page in a notebook, which scrolls."""
 
 
+def framed(page: str) -> str:
+    """A page in a frame: its style and its names touch nothing else in the notebook."""
+    source = html.escape(page, quote=True)
+    style = f"width:100%;height:{HEIGHT}px;border:1px solid #ccc"
+    return f'<iframe srcdoc="{source}" sandbox="allow-scripts" style="{style}" title="iodelta"></iframe>'
+
+
 def frame_of(result: Result) -> polars.DataFrame:
     """The rows of a result, with the columns of ``--format csv``."""
     import polars
@@ -89,10 +96,8 @@ class Told:
         return html_of(self._result, self._charts(), self._detail()).decode()
 
     def _repr_html_(self) -> str:
-        """The report's own page, in a frame: its style and its names touch nothing else in the notebook."""
-        page = html.escape(self._page(), quote=True)
-        frame = f"width:100%;height:{HEIGHT}px;border:1px solid #ccc"
-        return f'<iframe srcdoc="{page}" sandbox="allow-scripts" style="{frame}" title="iodelta"></iframe>'
+        """The report's own page."""
+        return framed(self._page())
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.answer}>"
