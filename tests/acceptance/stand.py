@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import pytest
+from processes import alive
 from workshop import Attached
 
 from iodelta.lab.account import Account
@@ -136,12 +137,8 @@ class Stand:
 
     def processes(self) -> list[int]:
         """Everything that was started here, however indirectly, and is still alive."""
-        wanted, found = f"{MARK}={self.mark}".encode(), []
-        for path in Path("/proc").glob("[0-9]*/environ"):
-            with contextlib.suppress(OSError):
-                if wanted in path.read_bytes().split(b"\0"):
-                    found.append(int(path.parts[2]))
-        return found
+        mark = f"{MARK}={self.mark}".encode()
+        return [pid for pid, environment in alive("environ") if mark in environment]
 
     def pending(self) -> list[Path]:
         """Undo logs of runs that have not put everything back."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from acceptance.stand import Done, Running, Stand, finished, kinds
+from processes import alive
 from ssh.host import Host
 
 PORT = 2200
@@ -174,17 +174,18 @@ class Witness:
         while not self._stop.wait(self._pause):
             self.looks += 1
             working: Counter[str] = Counter()
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
-                with contextlib.suppress(OSError):
-                    words = path.read_text(errors="replace").split("\0")
-                    if words[0].endswith("fio") and not _is_job_of_fio(path.parent):
-                        named = [word.removeprefix("--filename=") for word in words if "--filename=" in word]
-                        working.update(self._nodes[node] for node in named if node in self._nodes)
+            for pid, words in alive():
+                if words[0].endswith(b"fio") and not _is_job_of_fio(pid):
+                    named = [os.fsdecode(word).removeprefix("--filename=") for word in words if b"--filename=" in word]
+                    working.update(self._nodes[node] for node in named if node in self._nodes)
             for label in self.most:
                 self.most[label] = max(self.most[label], working[label])
 
 
-def _is_job_of_fio(process: Path) -> bool:
-    """fio makes a process of the same words for every job."""
-    parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
-    return Path("/proc", parent, "comm").read_text().strip() == "fio"
+def _is_job_of_fio(pid: int) -> bool:
+    """fio makes a process of the same words for every job; one that has ended by now is taken for such a job."""
+    try:
+        parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        return Path("/proc", parent, "comm").read_text().strip() == "fio"
+    except OSError:
+        return True

@@ -22,7 +22,7 @@ from nights import night
 from test_alerts import alerts, line, stepping
 from test_command import iodelta, surroundings
 from test_commits import commit, git
-from waiting import until
+from waiting import journals, until
 
 from iodelta.history.confirm import bisect_line, measured_in
 from iodelta.history.log import Added, Confirmed, Confirming, Log, NightBegun, NightEnded
@@ -264,7 +264,7 @@ def test_the_command_for_the_commit_is_one_that_bisect_takes(nightly: Path) -> N
 
 def _begun(runs: Path) -> int:
     """Folders in which a trial has ended."""
-    return sum(b'"finished"' in journal.read_bytes() for journal in runs.glob("*/journal.jsonl"))
+    return sum(b'"finished"' in journal.read_bytes() for journal in journals(runs))
 
 
 def test_a_commit_that_does_not_build_is_said_and_the_next_one_is_measured(nightly: Path) -> None:

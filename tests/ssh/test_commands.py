@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from acceptance.stand import GOOD, Stand, kinds
+from processes import alive
 from waiting import until
 
 from iodelta.lab.folder import Folder
@@ -68,15 +69,7 @@ def _asked(place: Path, mark: str, *modes: str, limit: str = "10m", only: str = 
 
 def _alive(mark: str) -> list[str]:
     """Processes with this word among theirs."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:  # it has just ended
-            continue
-        if mark.encode() in words:
-            found.append(path.parts[2])
-    return found
+    return [str(pid) for pid, words in alive() if mark.encode() in words]
 
 
 def _net(host: Host) -> str:

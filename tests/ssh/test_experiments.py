@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from acceptance.stand import GOOD, Stand, finished, kinds, queue, set_queue, shell
+from processes import alive
 from waiting import until
 
 from iodelta.lab.turns import alone
@@ -30,12 +31,9 @@ def pending(host: Host) -> list[str]:
 
 def measuring(place: str) -> list[int]:
     """Every fio that works on this device, or on a file below this directory."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        words = _text(path).split("\0")
-        if words[0].endswith("fio") and any(word.startswith(f"--filename={place}") for word in words):
-            found.append(int(path.parts[2]))
-    return found
+    mark = f"--filename={place}".encode()
+    fio = [(pid, words) for pid, words in alive() if words[0].endswith(b"fio")]
+    return [pid for pid, words in fio if any(word.startswith(mark) for word in words)]
 
 
 def begun(stand: Stand, folder: str, trials: int) -> None:
@@ -65,7 +63,7 @@ def test_a_host_with_sh_coreutils_flock_and_fio_and_nothing_else_is_measured_lik
     assert queue(node, "scheduler") == "kyber"
     assert not pending(host)
     assert not measuring(node)
-    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if "sleep\0007654321" in _text(path)]
+    assert not [pid for pid, words in alive() if words[:2] == [b"sleep", b"7654321"]]
 
 
 def test_a_pulled_cable_costs_the_trial_in_flight_and_nothing_more(stand: Stand, host: Host) -> None:
@@ -233,10 +231,3 @@ def test_a_host_that_hangs_is_given_up(stand: Stand, host: Host) -> None:
     assert done.code == 4, done
     assert "the connection is lost" in done.err
     until(lambda: not measuring(node))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""

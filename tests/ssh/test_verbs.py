@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from processes import alive
 from waiting import until
 
 from iodelta.errors import MachineError, RequestError
@@ -248,9 +249,4 @@ def test_a_host_that_could_be_an_option_or_a_command_is_no_host(name: str) -> No
 
 
 def _sleeping(mark: str) -> list[int]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if path.read_bytes() == f"sleep\0{mark}\0".encode():
-                found.append(int(path.parts[2]))
-    return found
+    return [pid for pid, words in alive() if words[:2] == [b"sleep", mark.encode()]]

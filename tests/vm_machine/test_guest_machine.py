@@ -9,9 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from processes import alive
 from waiting import until
 
 from iodelta.errors import LostError, MachineError
@@ -31,13 +31,10 @@ PATIENCE = 120.0
 
 def guests(pid: int) -> Iterator[int]:
     """The processes of qemu that serve the guests of process ``pid``."""
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = place.read_bytes()
-        except OSError:
-            continue
-        if words.startswith(b"qemu-system") and f"iodelta-vm-{pid}-".encode() in words:
-            yield int(place.parent.name)
+    mark = f"iodelta-vm-{pid}-".encode()
+    for number, words in alive():
+        if words[0].startswith(b"qemu-system") and any(mark in word for word in words):
+            yield number
 
 
 def test_commands_files_patterns_and_processes(guest: VmMachine) -> None:

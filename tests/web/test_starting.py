@@ -16,7 +16,7 @@ import pytest
 from carried import carried
 from nights import night
 from playwright.sync_api import Browser, Page
-from waiting import until
+from waiting import journals, until
 
 from iodelta.history.log import Confirmed, Confirming, Log
 from iodelta.history.store import Store, url_of
@@ -264,8 +264,8 @@ def test_without_scripts_an_experiment_is_composed_planned_started_and_ended(bro
         page.get_by_role("button", name="Show the plan").click()
         planned = page.url
         page.get_by_role("button", name="Start measuring").click()
-        until(lambda: list((tmp_path / "runs" / "started").glob("*/journal.jsonl")))
-        (journal,) = (tmp_path / "runs" / "started").glob("*/journal.jsonl")
+        until(lambda: journals(tmp_path / "runs" / "started"))
+        (journal,) = journals(tmp_path / "runs" / "started")
         until(lambda: b'"finished"' in journal.read_bytes())
         page.goto(planned)
         assert "/experiment/" in page.url
@@ -282,7 +282,7 @@ def test_without_scripts_an_experiment_is_composed_planned_started_and_ended(bro
         token = token_of(again.ask("/measure").text)
         until(lambda: post(again, f"/experiment/{one['id']}/cancel", {"csrf": token}).status == 409)
     context.close()
-    assert len(list((tmp_path / "runs" / "started").glob("*/journal.jsonl"))) == 1
+    assert len(journals(tmp_path / "runs" / "started")) == 1
 
 
 @pytest.mark.fio

@@ -1,0 +1,22 @@
+"""What runs on this machine, by /proc."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def alive(file: str = "cmdline") -> Iterator[tuple[int, list[bytes]]]:
+    """Every process with the words of its /proc/PID/``file``; those that end meanwhile are left out.
+
+    A pattern of pathlib below /proc raises ProcessLookupError where a process ends between two of its steps.
+    """
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            content = Path("/proc", name, file).read_bytes()
+        except OSError:
+            continue
+        yield int(name), content.split(b"\0")
