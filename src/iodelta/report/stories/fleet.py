@@ -298,7 +298,8 @@ def _method(account: FleetAccount) -> Sequence[str]:
     return (
         "A host has one value of a comparison, however many blocks it made. Everywhere: the interval of the next host "
         f"like these lies on one side of no change, or inside the margin of {100 * account.margin:g} %. On average: the "
-        "interval of the mean over hosts does. Depends on the machine: two hosts differ by more than the margin.",
+        "interval of the mean over hosts does. Depends on the machine: two hosts differ by more than the margin, or one "
+        "is sure that it lacks the change of all others.",
         f"Joint intervals are at {100 * account.level:.4g} %, corrected for {account.statements} joint statements. Every "
         "spread (tau) counts by what the hosts say of it, so that few hosts give wide intervals. A host's own interval "
         "is that of its own report. I squared is the share of the variance that lies between hosts.",
