@@ -74,6 +74,13 @@ def test_a_guest_that_computes_without_a_word_hangs_and_one_that_waits_does_not(
     assert found.problem == "the guest did not end within 1 s"
 
 
+def test_a_busy_host_takes_no_time_from_a_guest_that_computes(qemu: Path, tmp_path: Path) -> None:
+    found = ended(qemu, "while :; do :; done", tmp_path, boot.Limits(seconds=600, cpu=0.2))
+    assert found.problem == "the guest did not end within 0 s of CPU time"
+    found = ended(qemu, "exec sleep 600", tmp_path, boot.Limits(seconds=1, cpu=0.5))
+    assert found.problem == "the guest did not end within 1 s"
+
+
 def test_a_guest_does_not_outlive_iodelta_even_after_sigkill(qemu: Path, tmp_path: Path) -> None:
     qemu.write_text('#!/bin/sh\n[ "$1" = --version ] && { echo QEMU 7; exit; }\nexec sleep 600\n')
     qemu.chmod(0o755)

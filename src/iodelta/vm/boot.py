@@ -78,6 +78,9 @@ class Limits(msgspec.Struct, frozen=True):
     """When a guest is given up."""
 
     seconds: float = 180.0
+    """Wall time."""
+    cpu: float = 0.0
+    """Seconds of qemu's CPU time; 0: no limit. A busy host makes a guest slower, and this limit is as far away."""
     console: int = 2 << 20
     """Bytes."""
     output: int = 128 << 20
@@ -226,6 +229,8 @@ class Guest:
             )
             words = f"; qemu says: {lines[-1]}" if lines else ""
             return f"the guest ended before its output was complete (qemu's exit code {self._process.returncode}){words}"
+        if _cpu_seconds(self.pid) > self._limits.cpu > 0:
+            return f"the guest did not end within {self._limits.cpu:.0f} s of CPU time"
         if self._silence() > self._limits.silent > 0:
             return f"the guest hangs: no sign of progress in {self._limits.silent:.0f} s of CPU time"
         if self._seconds > self._limits.seconds:
