@@ -188,7 +188,7 @@ def test_a_trial_that_does_no_io_is_the_worst_result_of_a_slower_variant_and_no_
     (tools / "fio").unlink()
     (tools / "fio").write_text(MUTE.format(python=sys.executable, fio=real, rate=700, counter=stand.place / "counter"))
     (tools / "fio").chmod(0o755)
-    how = ("--folder", "folder", "--trial", "300ms", "--ramp", "0", "--budget", "45s", "--seed", "1")
+    how = ("--folder", "folder", "--trial", "300ms", "--ramp", "0", "--budget", "10m", "--seed", "1")
     rates = ("--variant", "old:fio.rate_iops=1000", "--variant", "new:fio.rate_iops=700")
     fio_words = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=4")
     done = stand.run("run", "--target", node, *how, *rates, "--", *fio_words, env={"PATH": str(tools)})

@@ -60,7 +60,7 @@ role = "reference"
 trial = "0.2s"
 ramp = "0s"
 blocks = 3
-budget = "60s"
+budget = "10m"
 metrics = ["read.iops"]
 [subject]
 repo = "linux"
