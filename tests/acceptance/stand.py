@@ -189,7 +189,7 @@ class Running:
         """What a killed process has said and nobody has read goes to the output of the test: where one waited in vain,
         it says why."""
         if self._process.stdout is not None and not self._process.stdout.closed:
-            out, err = self._process.communicate(timeout=60)
+            out, err = self._process.communicate(timeout=240)
             sys.stdout.write(f"iodelta {' '.join(self.args)}\n{out}\n{err}\n")
 
 

@@ -366,7 +366,7 @@ def test_nohup_means_that_a_hangup_does_not_stop_it(stand: Stand, node: str) -> 
     ) as running:
         until(lambda: kinds(stand.place / "folder", "finished"))
         os.kill(running.pid, signal.SIGHUP)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=240)
     assert Done(words, running.returncode, out, err).code in GOOD
     assert kinds(stand.place / "folder", "ended")[-1]["reason"] == "complete"
 

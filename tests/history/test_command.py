@@ -229,7 +229,7 @@ def test_without_the_extra_every_command_names_it(tmp_path: Path, words: tuple[s
     """A module that is None in ``sys.modules`` cannot be imported, as if it were not installed."""
     code = "import sys; sys.modules['sqlalchemy'] = None; from iodelta.cli.main import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, "history", *words], cwd=tmp_path, capture_output=True, text=True, timeout=100
+        [sys.executable, "-c", code, "history", *words], cwd=tmp_path, capture_output=True, text=True, timeout=240
     )
     assert "Traceback" not in done.stderr
     assert done.returncode == 2

@@ -138,7 +138,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def _answers(request: urllib.request.Request, server: subprocess.Popen[bytes]) -> bool:
     assert server.poll() is None
     try:
-        urllib.request.urlopen(request, timeout=60).close()
+        urllib.request.urlopen(request, timeout=240).close()
     except OSError:
         return False
     return True

@@ -138,7 +138,7 @@ def test_it_ends_soon_when_it_is_told_to(tmp_path: Path) -> None:
     process = subprocess.Popen([*words, *options], stderr=subprocess.PIPE)
     until(lambda: members[1] in descriptors(process.pid))
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=240)
     assert process.returncode != 0
     assert b"terminating on signal" in said
 

@@ -58,7 +58,7 @@ def test_an_end_in_the_middle_leaves_nothing_changed(
     assert "trial 1 of 40" in running.stderr.readline()
     assert f"[{other}]" in scheduler(node)
     running.send_signal(number)
-    code = running.wait(timeout=30)
+    code = running.wait(timeout=240)
     running.stderr.close()
     if number == signal.SIGTERM:
         assert code == 143

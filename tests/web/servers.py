@@ -50,7 +50,7 @@ class Server:
 
     def ask(self, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
         """A request without a browser; ``_`` in the name of a header is ``-``."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=240)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
             connection.request(method, path, body, named)
@@ -85,7 +85,7 @@ def serving(*words: str, cwd: Path) -> Iterator[Server]:
         yield Server(process, line.split()[0])
     finally:
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=240)
         assert "Traceback" not in said, said
 
 

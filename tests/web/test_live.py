@@ -185,7 +185,7 @@ def running(place: Path, name: str) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=240)
 
 
 def until(condition: Any, seconds: float = 60.0) -> None:

@@ -39,7 +39,7 @@ def refused(*words: str, cwd: Path) -> str:
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False), done
     return done.stderr

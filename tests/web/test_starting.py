@@ -206,7 +206,7 @@ for user in (0, 65534):  # the first one also loads what the second one may not 
 def test_another_user_of_this_machine_starts_nothing_without_a_login(server: Server, place: Path) -> None:
     form = urlencode({**SOUND, "target": str(place / "runs"), "trial": "no"})
     done = subprocess.run(
-        [sys.executable, "-c", ANOTHER, server.url, form], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", ANOTHER, server.url, form], capture_output=True, text=True, timeout=240, check=True
     )
     own, _, others = done.stdout.partition("403 ")
     assert own.startswith("422 "), done

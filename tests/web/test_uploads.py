@@ -174,7 +174,7 @@ def test_a_person_chooses_files_with_and_without_scripts_and_drops_them(
         [result(5000).decode(), result(4000).decode()],
     )
     page.dispatch_event("body", "drop", {"dataTransfer": dropped})
-    page.wait_for_url("**/compare", timeout=30_000)
+    page.wait_for_url("**/compare", timeout=240_000)
     page.wait_for_selector("html[data-charts=drawn]")
     assert "-20" in page.locator("main").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
