@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -184,8 +184,9 @@ def changes() -> Iterator[Change]:
     yield comment("block/blk-mq-sched.c", "Dispatch goes on until the device is full.")
 
 
-def make(source: Path) -> tuple[str, str]:
-    """The repository; its first commit and its last. Raises SystemExit when the tree is not as expected."""
+def make(source: Path, planned: Iterable[Change] = ()) -> tuple[str, str]:
+    """The repository with all of ``planned``, else ``changes``; its first commit and its last. Raises SystemExit when
+    the tree is not as expected."""
     if (source / ".git").exists():
         raise SystemExit(f"{source} is a repository already: unpack the source anew")
     if not (source / "block/blk-mq.c").is_file():
@@ -198,7 +199,7 @@ def make(source: Path) -> tuple[str, str]:
     ignored.write_text(f"{text}\n!.gitignore\n")
     git("add", ".")
     base = git.commit("kernel source as distributed")
-    for change in changes():
+    for change in planned or changes():
         if change.reverts:
             git("revert", "--no-commit", git("log", "--format=%H", "-F", f"--grep={change.reverts}").split()[-1])
         for name, edit in change.edits:

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from counted_boots import QUESTION, with_symbols
 
-from iodelta.bisect.counted import charge, exact, metric_of
+from iodelta.bisect.counted import Written, charge, metric_of, value_of
+from iodelta.bisect.tree import Unbuildable
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import parse
+from iodelta.path.metrics import path_metric
 from iodelta.path.output import read
 
 from .toy import Toy, bisect, log
@@ -134,10 +136,45 @@ def test_the_bill_of_a_boot_is_a_value_and_none_of_a_class_is_a_quarter(executed
         charge("indirect", output, b"1 ffffffff81000104 10", "boot")
 
 
+EPOCHS = f"2 {' '.join(['100'] * 5 + ['0'] * 8 + ['7'] * 13)}\n" * 1999
+MOVED = "phase 1 200\nios 1 150\nios 2 50\n"
+TWO_CPUS = "@boot 6.x\n@cell 000\n@tags apart\n@births\n@symbols\nH4sIAAAAAAAAAwMAAAAAAAAAAAA=\n@end\niodelta-end\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("loads", 100.0), ("written_lines", 100.0), ("code_lines", 0.25), ("moved_lines", 1.0)]
+)
+def test_a_footprint_and_moved_lines_are_values_of_a_boot(name: str, value: float) -> None:
+    metric = path_metric(name)
+    assert metric
+    printed = TWO_CPUS.encode() if name == "moved_lines" else with_symbols(2000)
+    assert value_of(metric, Written(printed, MOVED.encode(), EPOCHS.encode()), "boot") == value
+
+
+@pytest.mark.parametrize("name", ["loads", "moved_lines"])
+def test_a_kernel_whose_ios_nothing_counted_is_skipped_and_damage_is_no_value(name: str) -> None:
+    metric = path_metric(name)
+    assert metric
+    printed = TWO_CPUS.encode() if name == "moved_lines" else with_symbols(2000)
+    with pytest.raises(Unbuildable, match="no I/O"):
+        value_of(metric, Written(printed, b"", b""), "boot")
+    with pytest.raises(MeasureError):
+        value_of(metric, Written(printed, b"line\n", b"2 1\n"), "boot")
+
+
+def test_moved_lines_are_followed_of_what_two_cpus_can_do() -> None:
+    with pytest.raises(RequestError, match="synchronous I/O only"):
+        metric_of(parse(QUESTION.replace("direct = 1", "direct = 1\nioengine = 'libaio'")), "moved_lines")
+    assert metric_of(parse(QUESTION), "moved_lines").unit == "lines"
+
+
 def test_a_search_over_kernels_follows_paths_and_bills_and_names_both() -> None:
     experiment = parse(QUESTION)
-    assert (metric_of(experiment, ""), metric_of(experiment, "bill.locked")) == ("read.instructions", "bill.locked")
-    assert exact("bill.locked") > exact("read.instructions")
+    path, locked = metric_of(experiment, ""), metric_of(experiment, "bill.locked")
+    assert (path.name, locked.name) == ("read.instructions", "bill.locked")
+    assert locked.exact > path.exact
+    assert metric_of(experiment, "locks") == locked
+    assert metric_of(experiment, "code_lines").name == "footprint.code_lines"
     for wrong in ("bill.string", "locked", "read.iops"):
         with pytest.raises(RequestError) as refused:
             metric_of(experiment, wrong)

@@ -1,4 +1,4 @@
-"""The value of a kernel: instructions per I/O of its cell, counted in one boot of a throw-away guest (path mode).
+"""The value of a kernel: what an I/O of its cell takes, counted in one boot of a throw-away guest (path mode).
 
 What does not boot, panics, hangs or cannot make the target is that kernel's own failure; a count repeats exactly.
 """
@@ -9,6 +9,9 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import cast
+
+import msgspec
 
 from iodelta.bisect.commands import Stopped
 from iodelta.bisect.log import ENVIRONMENT, OUTPUT, SearchFolder
@@ -18,31 +21,38 @@ from iodelta.bisect.tree import Unbuildable
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import Experiment
 from iodelta.machine import Machine
-from iodelta.path.functions import CLASSES, Symbols, in_kernel, per_io
+from iodelta.path import footprint, sharing
+from iodelta.path.functions import Symbols, in_kernel, per_io
+from iodelta.path.judge import BLIND
+from iodelta.path.metrics import LEAST, METRICS, SHORT, PathMetric, Source, path_metric
+from iodelta.path.moved import phases
 from iodelta.path.output import Output, read
-from iodelta.path.plan import PathPlan, Purpose, make_plan
-from iodelta.path.run import started
+from iodelta.path.plan import BootPlan, PathPlan, Purpose, make_plan, target
+from iodelta.path.run import ATTEMPTS, mishap, started
+from iodelta.path.sharing_job import refuse
 from iodelta.trial import Kind
 from iodelta.vm import guest
+from iodelta.vm.boot import Ended
 
-EXACT = 0.001
-"""Share to within which two kernels with the same path agree: irrelevant changes of layout move a median of several
-thousand instructions by up to eight."""
-
-UNIT = "instructions"
-PATHS: dict[str, Kind] = {
-    f"{kind}.instructions": kind for kind in ("read", "write", "trim")
+PURPOSES: Mapping[Source, Purpose] = {
+    "latency": "exact",
+    "bill": "functions",
+    "footprint": "anatomy",
+    "sharing": "exact",
 }
-"""Metric -> direction: the median over all I/Os of one boot."""
+"""The boot in which a metric is counted."""
 
-CHARGES = {f"bill.{kind}": kind for kind in CLASSES if kind != "string"}
-"""Metric -> class of instructions: what the kernel executes for an I/O, a mean over the I/Os of one boot."""
+ANATOMIES: Mapping[Source, str] = {"footprint": "path", "sharing": "sharing"}
+"""The anatomy that an experiment must have for a metric to be counted."""
 
-CHARGE_EXACT = 0.02
-"""As ``EXACT``, for a charge: ticks of the timer move some twenty locked instructions by less than a tenth."""
 
-LEAST = 0.25
-"""A charge below this counts as this: searches compare by ratios, and an I/O may have none."""
+class Written(msgspec.Struct, frozen=True):
+    """What a boot left."""
+
+    printed: bytes
+    """By the guest."""
+    counts: bytes
+    epochs: bytes
 
 
 class Counted:
@@ -63,33 +73,34 @@ class Counted:
         begun = time.monotonic()
         plan = make_plan(with_knobs(self._experiment, self._question.knobs, values))
         self._record(plan)
-        metric, place = self._question.metric, f"boot of visit {visit}"
-        charged = metric in CHARGES
-        if charged and plan.functions:
+        metric, place = METRICS[self._question.metric], f"boot of visit {visit}"
+        if metric.source in ("bill", "footprint") and plan.functions:
             raise MeasureError(
                 plan.functions,
-                place=metric,
+                place=metric.name,
                 remedy="or search by the length of the path",
             )
-        printed, counts = self._boot(plan, visit, "functions" if charged else "exact")
-        output = read(printed, place)
-        if output.cells[0].reason:
-            raise Unbuildable(output.cells[0].reason)
-        value = (
-            charge(CHARGES[metric], output, counts, place)
-            if charged
-            else median(PATHS[metric], output)
-        )
+        written = self._boot(plan, visit, PURPOSES[metric.source])
+        value = value_of(metric, written, place)
         return Reading(value, time.monotonic() - begun)
 
     def close(self) -> None:
         """A guest does not outlive its visit."""
 
-    def _boot(
-        self, plan: PathPlan, visit: int, purpose: Purpose
-    ) -> tuple[bytes, bytes]:
+    def _boot(self, plan: PathPlan, visit: int, purpose: Purpose) -> Written:
         """What the guest said, and what the plugin counted; its console is kept beside the outputs of commands."""
         boot = next(boot for boot in plan.boots if boot.purpose == purpose)
+        for _ in range(ATTEMPTS):
+            ended, written = self._once(plan, boot, visit)
+            if not mishap(plan, ended, written.printed):
+                break
+        if ended.problem:
+            raise Unbuildable(ended.problem)
+        return written
+
+    def _once(
+        self, plan: PathPlan, boot: BootPlan, visit: int
+    ) -> tuple[Ended, Written]:
         with (
             tempfile.TemporaryDirectory(prefix="iodelta-vm-") as work,
             started(plan, boot, Path(work)) as running,
@@ -100,10 +111,11 @@ class Counted:
                 time.sleep(0.05)
             for name, data in (("console", running.console), ("guest", running.output)):
                 (self._path / OUTPUT / f"{visit:05d}.{name}").write_bytes(data)
-            if ended.problem:
-                raise Unbuildable(ended.problem)
-            counts = Path(work, "counts")
-            return running.output, counts.read_bytes() if counts.is_file() else b""
+            files = [Path(work, name) for name in ("counts", "epochs")]
+            counts, epochs = (
+                file.read_bytes() if file.is_file() else b"" for file in files
+            )
+            return ended, Written(running.output, counts, epochs)
 
     def _record(self, plan: PathPlan) -> None:
         """The machine that is measured: the guest."""
@@ -116,12 +128,25 @@ class Counted:
         folder.write(ENVIRONMENT, environment(plan, version))
 
 
+def value_of(metric: PathMetric, written: Written, place: str) -> float:
+    """What the boot of a metric says of its first cell. Raises MeasureError, Unbuildable."""
+    return _READERS[metric.source](metric.column, written, place)
+
+
+def _median(kind: str, written: Written, place: str) -> float:
+    return median(cast(Kind, kind), _output(written, place))
+
+
 def median(kind: Kind, output: Output) -> float:
     """Instructions of the middle I/O of the first cell. Raises Unbuildable where none went that way."""
     counts = output.cells[0].latencies.get(kind)
     if counts is None:
         raise Unbuildable(f"no I/O was a {kind}")
     return counts.median
+
+
+def _charge(kind: str, written: Written, place: str) -> float:
+    return charge(kind, _output(written, place), written.counts, place)
 
 
 def charge(kind: str, output: Output, counts: bytes, place: str) -> float:
@@ -133,6 +158,46 @@ def charge(kind: str, output: Output, counts: bytes, place: str) -> float:
     except ValueError as error:
         raise MeasureError(f"the counts are damaged: {error}", place=place) from error
     return max(in_kernel(cost.classes.get(kind, {})), LEAST)
+
+
+def _touched(name: str, written: Written, place: str) -> float:
+    """A measure of the kernel's footprint, the median of the first cell. Raises MeasureError, Unbuildable."""
+    ios = {0: _output(written, place).cells[0].ios(place) // 2}
+    try:
+        by_cell = footprint.read(written.epochs, ios)
+    except ValueError as error:
+        raise MeasureError(f"the epochs are damaged: {error}", place=place) from error
+    if 0 not in by_cell:
+        raise Unbuildable("no I/O called submit_bio, where its footprint begins")
+    return max(by_cell[0].medians["kernel"][name], LEAST)
+
+
+def _moved(column: str, written: Written, place: str) -> float:
+    """Cache lines that move between two CPUs for an I/O, the median of the first cell. Raises MeasureError,
+    Unbuildable."""
+    made = sharing.read(written.printed, place).cells.get(0, sharing.CellMade())
+    if made.reason:
+        raise Unbuildable(made.reason)
+    phase = phases(written.counts, place).get(1)
+    if phase is None or not phase.ios:
+        raise Unbuildable("no I/O was counted")
+    return max(sharing.median(phase), LEAST)
+
+
+def _output(written: Written, place: str) -> Output:
+    """What a guest said of a cell that it measured. Raises MeasureError, Unbuildable."""
+    output = read(written.printed, place)
+    if output.cells[0].reason:
+        raise Unbuildable(output.cells[0].reason)
+    return output
+
+
+_READERS: Mapping[Source, Callable[[str, Written, str], float]] = {
+    "latency": _median,
+    "bill": _charge,
+    "footprint": _touched,
+    "sharing": _moved,
+}
 
 
 def environment(plan: PathPlan, fio: str) -> dict[str, dict[str, str]]:
@@ -159,25 +224,30 @@ def environment(plan: PathPlan, fio: str) -> dict[str, dict[str, str]]:
     }
 
 
-def metric_of(experiment: Experiment, name: str) -> str:
+def metric_of(experiment: Experiment, name: str) -> PathMetric:
     """The metric asked for, else that of the cell's direction. Raises RequestError for one that is not counted."""
     rw = (
         experiment.cells[0].option("rw")
         or experiment.cells[0].option("readwrite")
         or "read"
     )
-    wanted = name or next(
-        metric for metric, kind in PATHS.items() if kind in rw or rw == "rw"
-    )
-    if wanted not in PATHS and wanted not in CHARGES:
+    paths = [one for one in METRICS.values() if one.source == "latency"]
+    if not name:
+        return next(one for one in paths if one.column in rw or rw == "rw")
+    metric = path_metric(name)
+    if metric is None:
         raise RequestError(
-            f"{wanted} is not counted with clock = instructions",
+            f"{name} is not counted with clock = instructions",
             place="--metric",
-            remedy=", ".join([*PATHS, *CHARGES]),
+            remedy=", ".join([*METRICS, *SHORT]),
         )
-    return wanted
+    if metric.source == "sharing":
+        refuse(experiment, target(experiment))
+    return metric
 
 
-def exact(metric: str) -> float:
-    """Share to within which two kernels agree that do not differ."""
-    return CHARGE_EXACT if metric in CHARGES else EXACT
+def blind(metric: str) -> str:
+    """What counts of a metric do not see; empty for one that is not counted."""
+    if metric not in METRICS:
+        return ""
+    return sharing.BLIND if METRICS[metric].source == "sharing" else BLIND

@@ -14,7 +14,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from iodelta.bisect.counted import UNIT, exact, metric_of
+from iodelta.bisect.counted import ANATOMIES, metric_of
 from iodelta.bisect.model import Rules
 from iodelta.bisect.question import (
     WRONG,
@@ -27,6 +27,7 @@ from iodelta.bisect.question import (
 from iodelta.errors import RequestError
 from iodelta.experiment import seconds, shorthand
 from iodelta.experiment.values import fraction
+from iodelta.path.metrics import LATENCY, path_metric
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -77,7 +78,10 @@ class Asked:
 
     def rules(self) -> Rules:
         given = cast("int | None", self._options["seed"])
-        repeats = exact(self.text("metric")) if self._counts else 0.0
+        repeats = 0.0
+        if self._counts:
+            metric = path_metric(self.text("metric"))
+            repeats = metric.exact if metric else LATENCY
         return Rules(
             margin=math.log1p(self._share("margin")),
             exact=math.log1p(self._share("exact") if self.text("exact") else repeats),
@@ -107,7 +111,7 @@ class Asked:
         text = shorthand(
             fio=self._fio,
             variants=["item"],
-            top={"machine": self.text("machine"), "clock": self.text("clock")},
+            top=self._top(),
             target={"path": self.text("target"), "size": self.text("size")},
             design={
                 "trial": self.text("trial"),
@@ -123,11 +127,18 @@ class Asked:
                 remedy="add --clock instructions; `iodelta run --machine vm` takes times of two kernels",
             )
         if self._counts:
-            return Measured(
-                metric_of(experiment, self.text("metric")), UNIT, "lower", text
-            )
+            counted = metric_of(experiment, self.text("metric"))
+            return Measured(counted.name, counted.unit, "lower", text)
         chosen = cell_metric(experiment, self.text("metric"))
         return Measured(chosen.name, chosen.unit, chosen.better, text)
+
+    def _top(self) -> dict[str, str]:
+        """Where a cell is measured, and what its guests count."""
+        top = {"machine": self.text("machine"), "clock": self.text("clock")}
+        metric = path_metric(self.text("metric")) if self._counts else None
+        if metric and metric.source in ANATOMIES:
+            top["anatomy"] = ANATOMIES[metric.source]
+        return top
 
     def _by_command(self) -> Measured:
         """The number that --measure prints. Raises RequestError for options of fio."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from scipy.special import stdtrit
 
-from iodelta.bisect.counted import UNIT
+from iodelta.bisect.counted import blind
 from iodelta.bisect.driver import Searched, repeating, scattered
 from iodelta.bisect.items import CommitItems
 from iodelta.bisect.log import Answered, Asked, Ended, SearchFolder, Session, Undone
@@ -15,7 +15,6 @@ from iodelta.bisect.model import Culprit, Estimate, Gap, Suspect
 from iodelta.bisect.question import Question
 from iodelta.bisect.remainder import remainder
 from iodelta.figures import share
-from iodelta.path.judge import BLIND
 from iodelta.plural import plural
 from iodelta.study.ends import Ends, ends_of
 from iodelta.study.git_log import git_log
@@ -75,7 +74,7 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
             "",
         ),
         system=system(folder.environment()),
-        blind=BLIND if question.unit == UNIT else "",
+        blind=blind(question.metric),
         scatter=scattered(search.scatter, kind.title(search.scatter.item))
         if search.scatter
         else "",
