@@ -19,7 +19,7 @@ from iodelta.bundle.archive import packed
 from iodelta.bundle.packed import Packed
 from iodelta.bundle.packing import pack
 from iodelta.errors import MeasureError
-from iodelta.lab.folder import Ended, Folder
+from iodelta.lab.folder import Ended, Folder, Started
 from iodelta.report.derived import derive, load
 
 BLOCKS = 8
@@ -374,9 +374,11 @@ def test_a_forger_who_seals_everything_anew_is_not_seen_and_the_quoted_seal_tell
 
 def test_the_raw_files_of_one_trial_in_flight_are_no_sign_of_a_cut_journal(tmp_path: Path) -> None:
     made = carried(tmp_path / "folder", blocks=2, end=None, secret=False)
+    with made.writing():
+        made.append(Started(9000.0, 99, "iodepth=1", 9, 0, 0, "fast", 1))
     made.write_raw(99, {"fio.json": b"{}", "record": b"{}"})
     assert load(Folder.open(made.path)).broken == ()
-    made.write_raw(98, {"fio.json": b"{}", "record": b"{}"})
+    made.write_raw(100, {"fio.json": b"{}", "record": b"{}"})
     assert [one.rule for one in load(Folder.open(made.path)).broken] == ["folder.cut"]
 
 

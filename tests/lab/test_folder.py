@@ -187,9 +187,10 @@ def test_every_line_seals_the_files_that_were_written_before_it(folder: Folder) 
         assert seal == {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
-def test_raw_files_and_their_names_are_on_disk_before_the_line_that_says_finished(
+def test_a_trial_s_beginning_its_raw_files_their_names_and_its_end_come_to_disk_in_this_order(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """After a loss of power, too, no raw files are without the line that their trial began."""
     synced: list[str] = []
 
     def note(descriptor: int) -> None:
@@ -199,9 +200,10 @@ def test_raw_files_and_their_names_are_on_disk_before_the_line_that_says_finishe
         monkeypatch.setattr(os, "fdatasync", note)
         monkeypatch.setattr(os, "fsync", note)
         folder.append(started(1), sync=False)
+        assert synced == [], "nothing waits for the disk right before a trial"
         folder.write_raw(1, {"fio.json": b"{}", "record": b"{}"})
         folder.append(Finished(2.0, 1, 1.5))
-    assert synced == ["000001.fio.json.zst", "000001.record.zst", "raw", JOURNAL]
+    assert synced == [JOURNAL, "000001.fio.json.zst", "000001.record.zst", "raw", JOURNAL]
 
 
 def test_raw_bytes_come_back_as_they_were(folder: Folder) -> None:

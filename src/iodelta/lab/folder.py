@@ -275,6 +275,8 @@ class Folder:
 
         Half-written ones need no care: raw files without a ``finished`` line belong to nobody. Raises MeasureError.
         """
+        # Raw files whose ``started`` line is missing then prove that the journal was cut (``lab/integrity.py``).
+        self._journal.sync()
         compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
         try:
             with contextlib.ExitStack() as stack:
@@ -333,7 +335,8 @@ class Folder:
         """Append to the journal and sync it; the line seals every file that was written since the one before.
 
         Raises MeasureError (a full disk) and leaves whole lines only. A line that may be lost with what comes after it,
-        as that of a trial in flight, needs no ``sync`` of its own.
+        as that of a trial in flight, needs no ``sync`` at once:
+        ``write_raw`` makes up for it.
         """
         self._journal.append(event, files=self._unsealed, sync=sync)
         self._unsealed = {}
@@ -344,6 +347,10 @@ class Folder:
         Raises MeasureError naming a damaged line.
         """
         return self._journal.events()
+
+    def events_now(self) -> list[Event]:
+        """The events as they are now; ``seal`` stays that of the last ``events``. Raises MeasureError."""
+        return self._journal.events_now()
 
     @property
     def seal(self) -> Seal:

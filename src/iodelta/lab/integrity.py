@@ -17,7 +17,7 @@ from iodelta.trial import Finding
 
 VERDICT = "verdict.json"
 
-STEP = re.compile(rf"{RAW}/step-\d+\.")
+STEP = re.compile(rf"{RAW}/step-(\d+)\.")
 """The beginning of the names of a preparation's raw files, which are no trial's."""
 
 _COPY = "restore a copy of the folder, if you have one"
@@ -52,7 +52,9 @@ def integrity(folder: Folder, state: Account) -> list[Finding]:
 def check_uncut(folder: Folder) -> None:
     """Raises MeasureError when a line of the journal was changed, or it is shorter than it was at the end."""
     folder.check_journal()  # it names the line
-    for finding in _shortened(folder):
+    # Else trials made from now on would take the numbers, and the raw files, of those that were cut off.
+    cut = _cut(folder, Account(folder.events())) if folder.seal.sealed else []
+    for finding in (*cut, *_shortened(folder)):
         raise MeasureError(
             finding.explanation,
             place=f"{folder.path}/{finding.place}",
@@ -135,13 +137,28 @@ def _digest(folder: Folder, name: str) -> str:
 
 
 def _cut(folder: Folder, state: Account) -> list[Finding]:
-    """Raw files of trials that the journal does not know as finished. A kill leaves those of one trial a session."""
-    numbers = {_trial_of(name) for name in folder.raw_names() if not STEP.match(name)}
-    unknown = numbers - state.finished.keys() - state.failed.keys()
-    if len(unknown) <= len(state.sessions):
+    """Raw files of trials or steps that never began according to the journal: however often a run was killed, the line
+    that something began is on disk before its raw files are."""
+    names = folder.raw_names()
+    trials = {number for number in map(_trial_of, names) if number}
+    steps = {int(match[1]) for match in map(STEP.match, names) if match}
+    if not (trials <= state.started.keys() and steps <= _steps(state)):
+        # The run may have gone on since ``state`` was read; the names are older than this reading.
+        state = Account(folder.events_now())
+    counts = {
+        "trial": len(trials - state.started.keys()),
+        "step": len(steps - _steps(state)),
+    }
+    what = " and ".join(plural(count, kind) for kind, count in counts.items() if count)
+    if not what:
         return []
-    text = f"there are raw files of {plural(len(unknown), 'trial')} that are not in it: lines were cut off its end"
+    text = f"there are raw files of {what} that it does not mention: lines were cut off its end, or the files were added"
     return [Finding("folder.cut", "hard", JOURNAL, text, _COPY)]
+
+
+def _steps(state: Account) -> set[int]:
+    """Numbers of the steps of preparations that began."""
+    return {step.number for step in state.steps_begun}
 
 
 class _Account(msgspec.Struct, frozen=True):
@@ -166,9 +183,8 @@ def _shortened(folder: Folder) -> list[Finding]:
     if before.seal == sealed(folder):
         return []  # as for nearly every folder, without following the chain once more
     if (
-        before.seal.lines <= folder.seal.lines
-        and folder.chain_at(before.seal.lines) == before.seal.chain
-    ):
+        folder.chain_at(before.seal.lines) == before.seal.chain
+    ):  # also what was added since
         return []
     text = (
         f"{VERDICT} was made from {plural(before.seal.lines, 'line')} of another journal, or of "

@@ -87,6 +87,7 @@ class Journal(Generic[Event]):
         self._descriptor: int | None = None
         self._chain = ""
         self._end = 0
+        self._unsynced = False
         self._seal: Seal | None = None
 
     # ----------------------------------------------------------------------------------------------- reading
@@ -111,6 +112,12 @@ class Journal(Generic[Event]):
                     remedy=self._remedy,
                 )
         return [event for number, event in events.items() if number <= lines]
+
+    def events_now(self) -> list[Event]:
+        """The events as they are now; ``seal`` stays that of the last ``events``. Raises MeasureError."""
+        data, seal = sealed_lines(self._bytes)
+        events, _ = readable(data, self._decoder)
+        return [event for number, event in events.items() if number <= seal.lines]
 
     @property
     def seal(self) -> Seal:
@@ -195,7 +202,7 @@ class Journal(Generic[Event]):
     ) -> None:
         """Append a line that seals ``files``, and sync it. Raises MeasureError (a full disk), leaves whole lines only.
 
-        A line that may be lost with what comes after it, as that of a trial in flight, needs no ``sync`` of its own.
+        A line that may be lost with what comes after it, as that of a trial in flight, needs no ``sync`` at once.
         """
         descriptor = self._writer()
         line, chain = chained(self._chain, body_of(event, files))
@@ -213,6 +220,17 @@ class Journal(Generic[Event]):
                 os.ftruncate(descriptor, self._end)
             raise self._failed(error) from error
         self._chain, self._end = chain, self._end + len(line)
+        self._unsynced = not sync
+
+    def sync(self) -> None:
+        """Sync lines that were appended without. Raises MeasureError. Without a writer there are none."""
+        if self._descriptor is None or not self._unsynced:
+            return
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            raise self._failed(error) from error
+        self._unsynced = False
 
     def append_all(self, events: Iterable[Event]) -> None:
         """Append these lines and sync them. Raises MeasureError (a full disk), and then none of them is left."""
