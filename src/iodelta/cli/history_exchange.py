@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from iodelta.history.store import Store
 
 SOURCES = ("bmf", "perfherder", "lnt", "csv", "parquet")
-TARGETS = ("csv", "json", "parquet", "bmf", "kcidb", "openmetrics", "delta")
+TARGETS = (
+    *("csv", "json", "parquet", "delta"),
+    *("bmf", "kcidb", "lnt", "openmetrics", "perfherder"),
+)
 
 _IMPORT = """
 \b
@@ -41,6 +44,7 @@ Examples:
   iodelta history export --to csv > history.csv
   iodelta history export history.parquet --to parquet
   iodelta history export --to kcidb --origin mylab > report.json
+  iodelta history export --to lnt --machine stor3 > report.json
   iodelta history export s3://bucket/history --to delta
 """
 
@@ -125,6 +129,9 @@ def _way(text: str) -> tuple[str, str]:
     metavar="NAME",
     help="For kcidb: what KernelCI calls you.",
 )
+@click.option(
+    "--machine", default="", metavar="NAME", help="Only the series of this machine."
+)
 @force_option
 def export(
     target: str | None,
@@ -132,14 +139,20 @@ def export(
     log: Path | None,
     kind: str,
     origin: str,
+    machine: str,
     force: bool,
 ) -> None:
-    """Export all points as CSV, JSON or Parquet, the newest values for Bencher (bmf), KernelCI (kcidb) or Prometheus
-    (openmetrics), or everything to a Delta lake (a directory or s3://BUCKET/PATH; AWS_* variables say how to reach it).
+    """Export all points as CSV, JSON or Parquet, the newest values for Bencher (bmf), KernelCI (kcidb), LNT, Perfherder
+    or Prometheus (openmetrics), or everything to a Delta lake (a directory or s3://BUCKET/PATH; AWS_* variables say how
+    to reach it).
 
     An export to a lake appends the missing experiments, at most 1000 per commit, and compacts the table, which is
     partitioned by month and machine.
     """
+    if kind == "delta" and machine:
+        raise RequestError(
+            "a lake holds all machines: it is partitioned by them", place="--machine"
+        )
     if kind == "delta" and not target:
         raise RequestError(
             "a lake needs a target",
@@ -159,7 +172,7 @@ def export(
             f"{inert(done.target)}: {plural(done.appended, 'experiment')} appended, {done.deleted} deleted"
         )
         return
-    data = _written(store, kind, origin)
+    data = _written(store, kind, origin, machine)
     if target is None:
         sys.stdout.buffer.write(data)
     else:
@@ -177,14 +190,22 @@ def _check_origin(origin: str) -> None:
         )
 
 
-def _written(store: Store, kind: str, origin: str) -> bytes:
+def _written(store: Store, kind: str, origin: str, machine: str) -> bytes:
     import io
 
-    from iodelta.history import newest
+    from iodelta.history import newest, services
     from iodelta.history.exchange import HistoryExportAnswer, frame, rows
     from iodelta.report.documents import written
 
-    lines = store.lines()
+    lines = [line for line in store.lines(machine=machine) if line.points]
+    if machine and not lines:
+        raise RequestError(f"no series of {machine!r}", place="--machine")
+    if kind in ("perfherder", "lnt"):
+        made = services.perfherder if kind == "perfherder" else services.lnt
+        document, left_out = made(lines)
+        for sentence in left_out:
+            click.echo(f"left out: {inert(sentence)}", err=True)
+        return written(document)
     if kind == "openmetrics":
         return newest.openmetrics(lines).encode()
     documents: dict[str, Callable[[], object]] = {
@@ -194,7 +215,7 @@ def _written(store: Store, kind: str, origin: str) -> bytes:
     }
     if kind in documents:
         return written(documents[kind]())
-    made = io.BytesIO()
+    buffer = io.BytesIO()
     table = frame(lines)
-    table.write_csv(made) if kind == "csv" else table.write_parquet(made)
-    return made.getvalue()
+    table.write_csv(buffer) if kind == "csv" else table.write_parquet(buffer)
+    return buffer.getvalue()

@@ -30,6 +30,9 @@ KNOWN = {
     "instructions": ("lower", "instructions"),
     "compile_time": ("lower", "s"),
     "execution_time": ("lower", "s"),
+    "score": ("higher", ""),
+    "mem_bytes": ("lower", "B"),
+    "code_size": ("lower", "B"),
 }
 """Measures that Bencher and LNT give a meaning: which way is better, and the unit."""
 
@@ -189,6 +192,8 @@ def _perfherder(data: bytes) -> Iterator[Told]:
     text = data.decode().strip().removeprefix("PERFHERDER_DATA:")
     numbers = []
     for suite in msgspec.json.decode(text)["suites"]:
+        # Perfherder tells suites of one name apart by these, in any order.
+        variant = " ".join(sorted(map(str, suite.get("extraOptions") or ())))
         own = [(str(suite["name"]), suite)] if "value" in suite else []
         own += [
             (f"{suite['name']} {subtest['name']}", subtest)
@@ -202,7 +207,7 @@ def _perfherder(data: bytes) -> Iterator[Told]:
                 else "higher"
             )
             unit = str(subtest.get("unit", suite.get("unit", "")))
-            numbers.append(Number(cell, "value", values, None, way, unit))
+            numbers.append(Number(cell, "value", values, None, way, unit, variant))
     yield Told(tuple(numbers))
 
 
@@ -223,7 +228,10 @@ def _lnt(data: bytes) -> Iterator[Told]:
     run = document.get("run", {})
     at = _time(str(run["start_time"])) if run.get("start_time") else None
     machine = str(document.get("machine", {}).get("name", ""))
-    yield Told(tuple(numbers), at, machine, str(run.get("llvm_project_revision", "")))
+    build, commit = (
+        str(run.get(name, "")) for name in ("llvm_project_revision", "commit")
+    )
+    yield Told(tuple(numbers), at, machine, build, commit)
 
 
 NEEDED = ("cell", "metric", "value")

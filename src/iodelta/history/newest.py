@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from iodelta.history.answers import HistoryPoint
@@ -13,6 +15,9 @@ from iodelta.history.store import Line
 
 Z95 = 1.959963984540054
 """Half the width of an interval of 95 %, in standard errors."""
+
+BEYOND_FLOAT = math.log(sys.float_info.max)
+"""The logarithm from which on ``math.exp`` overflows."""
 
 ORIGIN = re.compile(r"[a-z0-9_]+")
 """What KernelCI takes for the name of a system that reports to it."""
@@ -28,22 +33,43 @@ def newest(lines: Iterable[Line]) -> Iterator[tuple[Line, HistoryPoint]]:
             yield line, line.points[-1]
 
 
+def marks_of(
+    pairs: Iterable[tuple[Line, HistoryPoint]], name: Callable[[Line], object]
+) -> dict[int, str]:
+    """Series -> what is added to its name: nothing for the oldest of each name, so that a name stays that of its
+    series when another one comes."""
+    alike: dict[object, list[Line]] = defaultdict(list)
+    for line, _ in pairs:
+        alike[name(line)].append(line)
+    marks = {}
+    for same in alike.values():
+        same.sort(key=lambda line: (line.points[0].t, line.key.number))
+        for rank, line in enumerate(same):
+            marks[line.key.number] = f" #{line.key.number:x}" if rank else ""
+    return marks
+
+
 def bmf(lines: Iterable[Line]) -> dict[str, dict[str, dict[str, float]]]:
     """Bencher's metric format, with intervals of 95 %."""
     benchmarks: dict[str, dict[str, dict[str, float]]] = {}
-    for line, point in newest(lines):
+    pairs = list(newest(lines))
+    marks = marks_of(pairs, lambda line: (_benchmark(line), line.key.metric))
+    for line, point in pairs:
         value = {"value": math.exp(point.y)}
         if "no-error" not in point.flags:
             half = Z95 * point.se
-            value |= {
-                "lower_value": math.exp(point.y - half),
-                "upper_value": math.exp(point.y + half),
-            }
-        name = " ".join(
-            filter(None, (line.key.machine, line.cell, line.variant, line.key.role))
-        )
+            value["lower_value"] = math.exp(point.y - half)
+            # Bencher's bounds are optional numbers: there is none for an infinite one.
+            if point.y + half < BEYOND_FLOAT:
+                value["upper_value"] = math.exp(point.y + half)
+        name = _benchmark(line) + marks[line.key.number]
         benchmarks.setdefault(name, {})[line.key.metric] = value
     return benchmarks
+
+
+def _benchmark(line: Line) -> str:
+    names = (line.key.machine, line.cell, line.variant, line.key.role)
+    return " ".join(filter(None, names))
 
 
 def kcidb(lines: Iterable[Line], origin: str) -> dict[str, Any]:
@@ -76,14 +102,14 @@ def _commit(row: PointRow, repo: str) -> dict[str, str]:
     if re.fullmatch(r"[0-9a-f]{40}", row.commit):
         described["git_commit_hash"] = row.commit
     if row.build:
-        described["git_commit_name"] = _plain(row.build)
+        described["git_commit_name"] = plain(row.build)
     if re.fullmatch(r"https://[!-~]+", repo):
         described["git_repository_url"] = repo
     return described
 
 
 def _test(row: PointRow, series: int, build: str, origin: str) -> dict[str, Any]:
-    unit = {"unit": _plain(row.unit)} if row.unit else {}
+    unit = {"unit": plain(row.unit)} if row.unit else {}
     known = {
         name: getattr(row, name)
         for name in ("better", "error", "ratio", "ratio_error", "flags", "role")
@@ -93,11 +119,11 @@ def _test(row: PointRow, series: int, build: str, origin: str) -> dict[str, Any]
         "build_id": build,
         "origin": origin,
         "path": ".".join(map(_part, ("iodelta", row.cell, row.variant, row.metric))),
-        "comment": _plain(f"{row.cell}, {row.variant}: {row.metric}"),
+        "comment": plain(f"{row.cell}, {row.variant}: {row.metric}"),
         "status": "DONE",
         "number": {"value": row.value, **unit},
         "start_time": row.time,
-        "environment": {"comment": _plain(row.machine)},
+        "environment": {"comment": plain(row.machine)},
         "misc": {
             name: value for name, value in known.items() if value not in ("", None)
         },
@@ -109,7 +135,8 @@ def _part(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", text) or "_"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Without NUL, which PostgreSQL does not store."""
     return text.replace("\0", "")
 
 
