@@ -66,6 +66,18 @@ def test_a_pasted_fio_command_line_becomes_target_and_design() -> None:
     assert found.cells[0].options == (("rw", "read"),)
 
 
+def test_a_colon_in_a_pasted_name_means_what_it_means_to_fio() -> None:
+    """fio opens two files for ``a:b`` and one for ``a\\:b``; a target of iodelta is one, and read as it stands."""
+    assert parse(words(r"--filename=/srv/a\:b.img", "--rw=read")).target.path == "/srv/a:b.img"
+    assert parse(words(r"--directory=/srv/a\:b", "--rw=read")).target.path == "/srv/a:b"
+    for option in ("--filename=/srv/a:b.img", "--filename=/dev/sda:/dev/sdb", "--directory=/srv/a:/srv/b"):
+        with pytest.raises(RequestError, match="as 2 names, separated by colons") as refused:
+            parse(words(option, "--rw=read"))
+        assert "name one file, device or directory" in (refused.value.remedy or "")
+    text = 'target = { path = "/srv/a:b.img" }\nworkload = { rw = "read" }\n[variant.a]\n[variant.b]\n'
+    assert parse(text).target.path == "/srv/a:b.img"
+
+
 @pytest.mark.parametrize("word", ["rw=read", "-rw", "--", "--rw read", "--a;b=c"])
 def test_what_is_no_fio_option_is_refused(word: str) -> None:
     with pytest.raises(RequestError, match="is not a fio option"):

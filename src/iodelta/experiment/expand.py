@@ -25,7 +25,7 @@ from iodelta.experiment.model import (
     Variant,
 )
 from iodelta.experiment.order import place_of
-from iodelta.experiment.values import seconds, size_bytes
+from iodelta.experiment.values import checked_size, only_path, seconds
 from iodelta.experiment.work import kind_and_size
 from iodelta.jobfile import canonical, owned
 
@@ -85,6 +85,14 @@ _LIFTED = {
     "ramp_time": "ramp",
 }
 """fio options that belong to [target] and [design]: taken out of a pasted command line or job file."""
+
+_ONE_PATH = r"name one file, device or directory; write \: for a colon in its name"
+_READ = {
+    "size": (checked_size, "a size in bytes, or none for all of a device or file"),
+    "filename": (only_path, _ONE_PATH),
+    "directory": (only_path, _ONE_PATH),
+}
+"""How fio reads the values of some of them, and what to do about one that cannot be used."""
 
 
 def assemble(
@@ -375,15 +383,16 @@ def _lift_option(
     refuse: Refuse,
     *place: str,
 ) -> None:
-    name = canonical(key)
-    if (
-        len(values) != 1
-        or not values[0]
-        or lifted.setdefault(name, values[0]) != values[0]
-    ):
+    name, given = canonical(key), values[0] if len(values) == 1 else None
+    if not given:
         refuse(f"{key} must be one value for the whole experiment", *place)
-    if name == "size":
-        _check_size(lifted[name], refuse, *place)
+    read, remedy = _READ.get(name, (str, ""))
+    try:
+        value = read(given)
+    except ValueError as error:
+        refuse(str(error), *place, remedy=remedy)
+    if lifted.setdefault(name, value) != value:
+        refuse(f"{key} must be one value for the whole experiment", *place)
 
 
 def _drop(key: str, refuse: Refuse, *place: str) -> None:
@@ -425,17 +434,6 @@ def without_effect(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(
         f"no effect here: {', '.join(given)} ({why})" for why, given in reasons.items()
     )
-
-
-def _check_size(text: str, refuse: Refuse, *place: str) -> None:
-    try:
-        size_bytes(text)
-    except ValueError as error:
-        refuse(
-            str(error),
-            *place,
-            remedy="a size in bytes, or none for all of a device or file",
-        )
 
 
 def _one(key: str, given: str, lifted: list[str], refuse: Refuse, table: str) -> str:

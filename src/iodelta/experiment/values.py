@@ -44,6 +44,25 @@ def size_bytes(value: str) -> int:
     return int(match[1]) << (10 * " kmgtp".index(match[2].lower() or " "))
 
 
+def checked_size(value: str) -> str:
+    """A size as it was written. Raises ValueError for one that fio would not read."""
+    size_bytes(value)
+    return value
+
+
+def only_path(value: str) -> str:
+    """The path that fio opens for a value of ``filename`` or ``directory``. Raises ValueError for a list of them.
+
+    There ``:`` parts two names unless a backslash stands before it (``get_next_str`` in fio's ``options.c``).
+    """
+    names = re.split(r"(?<!\\):", value)
+    if len(names) > 1:
+        raise ValueError(
+            f"fio reads {value!r} as {len(names)} names, separated by colons"
+        )
+    return value.replace("\\:", ":")
+
+
 def fraction(value: str | float) -> float:
     """0.01 of "1%", "1 %" or 0.01. Raises ValueError."""
     if isinstance(value, bool):
