@@ -69,6 +69,21 @@ DANGEROUS = [
     ({"budget": "40d"}, "budget"),
     ({"name-1": "../../x"}, "name-1"),
     ({"question": 'x"\n[prepare]\nfill = 1'}, "question"),
+    ({"load-1": "dd if=/dev/zero of=/dev/vda"}, "load-1"),
+    ({"load-1": "rw=read exec_prerun=/tmp/x"}, "load-1"),
+    ({"load-1": "rw=read filename=/dev/vda"}, "load-1"),
+    ({"load-1": "rw=read ioengine=external:/tmp/x.so"}, "load-1"),
+    ({"load-1": "rw=read write_bw_log=/etc/x"}, "load-1"),
+    ({"load-1": "rw=trim"}, "load-1"),
+    ({"load-1": "rw=write size=900g"}, "load-1"),
+    ({"load-2": "rw=read readwrite=write"}, "load-2"),
+    ({"load-3": "bs=4k"}, "load-3"),
+    ({"held-1": "sysctl.kernel.core_pattern=|/tmp/x"}, "held-1"),
+    ({"held-1": "command={apply=[],restore=[]}"}, "held-1"),
+    ({"held-1": "kernel=6.1"}, "held-1"),
+    ({"held-1": "fio.filename=/dev/vda"}, "held-1"),
+    ({"condition-1": "../../x"}, "condition-1"),
+    ({"condition-1": "x", "condition-2": "x"}, "condition-2"),
 ]
 """Fields that a page refuses, and the field that says so."""
 
@@ -123,13 +138,15 @@ def test_a_page_never_writes_to_a_disk() -> None:
     assert composed(fields, disk).problems == {}
     for mode in ("write", "randwrite", "randrw", "readwrite"):
         assert set(composed({**fields, "rw": mode}, disk).problems) == {"rw"}
+        assert set(composed({**fields, "load-1": f"rw={mode}"}, disk).problems) == {"load-1"}
+    assert 'rw = "randread"' in composed({**fields, "load-1": "rw=randread rate=1m"}, disk).text
 
 
 @pytest.mark.fio
 @pytest.mark.beside
 def test_a_variant_that_writes_is_seen_where_only_reading_is_allowed(tmp_path: Path) -> None:
     """By the functions of the run itself, whatever the form let through."""
-    from iodelta.errors import RefusedError
+    from iodelta.errors import RefusedError, RequestError
     from iodelta.experiment import toml_text
     from iodelta.web.proposing import plan_of
 
@@ -143,6 +160,13 @@ def test_a_variant_that_writes_is_seen_where_only_reading_is_allowed(tmp_path: P
     with pytest.raises(RefusedError):
         plan_of(toml_text(asked))
     asked["variant"]["b"] = {"fio.bs": "8k"}
+    for load, refusal in (
+        ({"rw": "randwrite"}, RefusedError),
+        ({"rw": "read", "exec_prerun": "/tmp/x"}, RequestError),
+        ("dd if=/dev/zero of=/dev/vda", RequestError),
+    ):
+        with pytest.raises(refusal):
+            plan_of(toml_text({**asked, "condition": {"busy": {"background": load}}}))
     assert "seed = " in plan_of(toml_text(asked))[0]
 
 
@@ -252,12 +276,15 @@ def test_without_scripts_an_experiment_is_composed_planned_started_and_ended(bro
         assert page.locator("[aria-invalid]").count() == 2
         assert "500ms, 5s, 30m" in page.locator("#wrong-budget").inner_text()
         filled(page, setting="fio.rate_iops", a="500", b="400", budget="10m")
+        page.get_by_label("Name of condition 1").fill("busy")
+        page.get_by_label("Load of condition 1").fill("rw=read bs=64k rate=1m")
         page.get_by_role("button", name="Show the plan").click()
         plan = page.locator("main").inner_text().replace("\u00a0", " ")
         assert "1 cell, 2 variants, at most" in plan
         assert "Nothing was measured or changed." in plan
         assert "a scratch file of 4 MiB" in plan
         assert "fio rate_iops = 400" in plan
+        assert "busy: in the background fio --rw=read --bs=64k --rate=1m" in plan
         assert not (tmp_path / "runs" / "started").exists()
         page.get_by_role("link", name="Change it").click()
         assert page.get_by_label("Setting 1 of variant 2", exact=True).input_value() == "400"

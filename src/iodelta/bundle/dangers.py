@@ -108,6 +108,15 @@ def _conditions(conditions: tuple[Condition, ...]) -> Iterator[Danger]:
         yield from _knobs(place, condition.knobs)
 
 
+def dangers_of_loads(experiment: Experiment) -> Iterator[Danger]:
+    """What in the background loads that are fio jobs does more than I/O on the target.
+
+    Consent to a bundle is asked for every load. Whoever composes a load of options here has seen it already.
+    """
+    for condition in experiment.conditions:
+        yield from _options(f"condition {condition.name}", condition.background_fio)
+
+
 def _commands(experiment: Experiment) -> Iterator[Danger]:
     """What a workload runs in place of fio, with every value that stands in it."""
     why = "a workload of its maker's own runs with your rights and may write anywhere"

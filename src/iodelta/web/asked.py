@@ -15,6 +15,7 @@ from iodelta.experiment.shorthand import TAKES_COMMAS
 from iodelta.experiment.values import fraction
 from iodelta.jobfile import canonical
 from iodelta.knob.registry import family
+from iodelta.web.held import conditions
 from iodelta.web.offers import Place
 from iodelta.workload.engines import ENGINES
 
@@ -80,6 +81,14 @@ def composed(fields: Mapping[str, str], offered: Sequence[Place]) -> Composed:
         )
     variants = _variants(fields, problems)
     workload = _workload(fields, problems)
+    held = conditions(
+        fields,
+        place,
+        problems,
+        option=_why_not_allowed,
+        setting=lambda name, _: _why_no_knob(name),
+        modes=MODES,
+    )
     if problems or place is None:
         return Composed("", problems)
     data = {
@@ -88,10 +97,14 @@ def composed(fields: Mapping[str, str], offered: Sequence[Place]) -> Composed:
         "target": {"path": place.path, **_size(fields, place)},
         "workload": workload,
         "variant": variants,
+        "condition": held,
         "design": _design(fields),
     }
     return Composed(
-        toml_text({name: value for name, value in data.items() if value != ""}), {}
+        toml_text(
+            {name: value for name, value in data.items() if value not in ("", {})}
+        ),
+        {},
     )
 
 

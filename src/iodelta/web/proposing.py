@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from iodelta.api.planning import looked
-from iodelta.bundle.dangers import dangers
+from iodelta.bundle.dangers import dangers, dangers_of_loads
 from iodelta.errors import RefusedError, RequestError
 from iodelta.experiment import Experiment, overridden, parse
 from iodelta.experiment.model import of_boot
@@ -46,10 +48,18 @@ def check_harmless(experiment: Experiment, command: str) -> None:
             f"a page starts experiments on this machine alone, not on {experiment.machines[0]}",
             remedy=command,
         )
-    found = dangers(experiment)
+    found = (*dangers(_without_jobs(experiment)), *dangers_of_loads(experiment))
     if experiment.prepare is not None or found:
         said = f"{found[0].what}: {found[0].why}" if found else "it prepares a disk"
         place = found[0].place if found else "[prepare]"
         raise RequestError(
             f"from a page this is not started: {said}", place=place, remedy=command
         )
+
+
+def _without_jobs(experiment: Experiment) -> Experiment:
+    """Without background loads that are fio jobs on the target, which are judged by their options."""
+    conditions = tuple(
+        replace(condition, background_fio=()) for condition in experiment.conditions
+    )
+    return replace(experiment, conditions=conditions)

@@ -20,6 +20,7 @@ from iodelta.web.asked import COLUMNS, DEFAULTS, MODES, ROWS, composed
 from iodelta.web.drafts import Draft, Drafts
 from iodelta.web.folders import place_of
 from iodelta.web.forms import posted
+from iodelta.web.held import ROWS as CONDITIONS
 from iodelta.web.launching import Launches
 from iodelta.web.layout import shown, shown_report
 from iodelta.web.negotiation import document, prefers_json
@@ -108,6 +109,12 @@ def _field_of(error: IodeltaError, fields: Mapping[str, str]) -> str:
         return f"setting-{rows[error.place]}"
     if error.place == fields.get("target"):
         return "target"
+    loads = {
+        f"condition {fields.get(f'condition-{row}', '') or f'condition-{row}'}": row
+        for row in range(1, CONDITIONS + 1)
+    }
+    if error.place in loads:
+        return f"load-{loads[error.place]}"
     if "fio does not accept" in error.what:
         return "workload"
     return "form"
@@ -135,6 +142,7 @@ def _form(
         "modes": MODES,
         "columns": range(1, COLUMNS + 1),
         "rows": range(1, ROWS + 1),
+        "conditions": range(1, CONDITIONS + 1),
     }
     return shown(request, "measure.html", status, **context)
 
