@@ -1,7 +1,7 @@
 """``python -m benchmarks.web``: 50 clients look at a history of 500 nights and at a run that goes on.
 
-Every client opens a page, reads for a second, and opens the next. Printed are the times of answers by kind of page, and
-the memory of the server at the beginning and at the end.
+Every client opens a page, reads for a second, and opens the next. Printed are the times of answers by kind of page, the
+memory of the server ten times on the way, how many trials the run made, and the load of the machine.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import random
 import subprocess
 import sys
@@ -137,17 +138,23 @@ def measure(place: Path, clients: int, seconds: float) -> None:
         while not (place / "runs/live/journal.jsonl").exists() and time.monotonic() < until:
             time.sleep(0.2)
         pages = pages_of(address)
-        before = resident(server.pid)
-        people = [Client(address, pages, time.monotonic() + seconds, seed) for seed in range(clients)]
+        until = time.monotonic() + seconds
+        people = [Client(address, pages, until, seed) for seed in range(clients)]
         threads = [threading.Thread(target=person.look) for person in people]
+        memory = [resident(server.pid)]
         for thread in threads:
             thread.start()
+        for tenth in range(9, -1, -1):
+            time.sleep(max(0.0, until - tenth * seconds / 10 - time.monotonic()))
+            memory.append(resident(server.pid))
         for thread in threads:
             thread.join()
-        show(people, before, resident(server.pid))
+        show(people, memory)
+    finished = (place / "runs/live/journal.jsonl").read_bytes().count(b'"finished"')
+    print(f"trials of the run: {finished}; load of the machine: {os.getloadavg()[1]:.1f}")
 
 
-def show(people: list[Client], before: float, after: float) -> None:
+def show(people: list[Client], memory: list[float]) -> None:
     """A line for each kind of page, and the memory."""
     times = [one for person in people for one in person.times]
     errors = [one for person in people for one in person.errors]
@@ -158,7 +165,7 @@ def show(people: list[Client], before: float, after: float) -> None:
             f"{kind:<8} {len(own):>6} answers  median {middle:6.0f} ms  p95 {late:6.0f} ms  slowest {max(own):6.0f} ms"
         )
     print(f"errors: {len(errors)} {sorted(set(errors))[:3]}")
-    print(f"memory of the server: {before:.0f} MiB, at the end {after:.0f} MiB")
+    print(f"memory of the server, MiB: {' '.join(f'{size:.0f}' for size in memory)}")
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Literal
 
 import msgspec
@@ -156,6 +156,21 @@ class Histogram(msgspec.Struct, frozen=True, dict=True):
     def place(self, p: float) -> int:
         """The place in ``indexes`` of the bin that holds the ``p`` quantile; their number when it is empty."""
         return bisect_left(self._reached, p * self.total)
+
+    def coarse(self, points: Iterable[float]) -> Histogram:
+        """The same samples in as few bins as leave ``total`` and the quantiles at ``points`` (0..1) what they are.
+
+        The bin of each of these quantiles stays by itself; those between two of them become one, named by its last.
+        """
+        if not self.total:
+            return self
+        places = {self.place(point) for point in points}
+        after = {place + 1 for place in places}
+        parts = list(pairwise(sorted({0, len(self.counts)} | places | after)))
+        return Histogram(
+            tuple(self.indexes[end - 1] for _, end in parts),
+            tuple(sum(self.counts[begin:end]) for begin, end in parts),
+        )
 
     def mean(self) -> float:
         """The mean in ns from bin centres (within 0.8 %, typically 0.01 %); nan when empty."""

@@ -7,12 +7,14 @@ import math
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 from simulate import latency, run, trial
 
 from iodelta.errors import RequestError
 from iodelta.trial import Direction, Histogram, Quantity, bin_index
 from iodelta.verdict import Rules, judge_all, metric, metrics_for, series_of, value_of
-from iodelta.verdict.metrics import weight_of
+from iodelta.verdict.metrics import pared, resolution_of, weight_of
 
 
 def test_default_metrics_are_rate_mean_latency_and_p99_per_direction() -> None:
@@ -92,6 +94,33 @@ def test_percentiles_come_from_the_histogram_where_it_was_kept() -> None:
     base = trial(0, "old", 0, 1e5)
     one = msgspec.structs.replace(base, directions=(msgspec.structs.replace(base.directions[0], lat=lat),))
     assert value_of(one, metric("read.lat.p99"))[0] == pytest.approx(counts.quantile(0.99))
+
+
+FILLED = some.dictionaries(some.integers(0, 1855), some.integers(1, 10**6), min_size=1, max_size=60)
+PERCENTS = some.lists(some.sampled_from((1.0, 50.0, 90.0, 99.0, 99.9, 99.99)), unique=True, max_size=3)
+
+
+@given(FILLED, FILLED, PERCENTS)
+def test_a_pared_trial_has_every_value_that_is_asked_for_to_the_last_bit(
+    filled: dict[int, int], sunk: dict[int, int], percents: list[float]
+) -> None:
+    base = trial(0, "old", 0, 1e5, kind="write", ios=10**7)
+    lats = [
+        msgspec.structs.replace(latency(1e5, 10**7), histogram=Histogram.from_counts(bins)) for bins in (filled, sunk)
+    ]
+    write = msgspec.structs.replace(base.directions[0], lat=lats[0], clat=lats[1])
+    whole = msgspec.structs.replace(base, directions=(write,), sync=lats[1], sys_cpu=50.0)
+    names = [f"{place}.p{percent:g}" for place in ("write.lat", "write.clat", "sync.lat") for percent in percents]
+    asked = [metric(name) for name in (*names, "write.iops", "write.lat.mean", "sync.lat.mean", "cpu.system")]
+    kept = pared(whole, asked)
+    for wanted in asked:
+        assert value_of(kept, wanted) == value_of(whole, wanted), wanted.name
+        assert resolution_of(kept, wanted) == resolution_of(whole, wanted), wanted.name
+        assert weight_of(kept, wanted) == weight_of(whole, wanted), wanted.name
+    for latency_ in (kept.directions[0].lat, kept.directions[0].clat, kept.sync):
+        assert latency_ is not None
+        assert latency_.histogram is not None
+        assert len(latency_.histogram.counts) <= 2 * len(percents) + 1
 
 
 def test_jitter_is_the_spread_of_seconds() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import os
 import re
 import signal
@@ -20,6 +21,8 @@ from carried import QUESTION, carried
 from playwright.sync_api import Browser, Page
 
 from iodelta.lab.folder import Abandoned, Failed, Folder, Started
+from iodelta.lab.runner import judge_folder, load_trials
+from iodelta.lab.session import rules_of
 from iodelta.web.folders import Folders
 from iodelta.web.live import Following, Tail, round_ends
 
@@ -142,6 +145,21 @@ def test_there_is_no_word_before_a_look_and_none_that_the_run_would_not_say(whol
     assert dict(early.words).keys() == {"IOPS", "mean latency"}
     assert set(dict(early.words).values()) == {"regression"}
     assert widths[-1] < widths[0]
+
+
+def test_what_is_kept_of_the_trials_gives_the_words_of_all_that_was_measured(tmp_path: Path) -> None:
+    text = QUESTION.replace("{path}", "/dev/nvme0n1").replace("{blocks}", "12")
+    text = text.replace('"read.lat.mean"]', '"read.lat.mean", "read.lat.p99", "read.clat.p99.9"]')
+    folder = carried(tmp_path / "x", CHANGES, text=text, secret=False, end=None)
+    (place,) = Folders((tmp_path,)).all()
+    follower = Following(place)
+    follower.tail.read()
+    follower.judge(folder)
+    assert follower.known is not None
+    plan, state = follower.known.plan, follower.known.state
+    trials = load_trials(folder, state.usable())
+    assert follower.known.judgement == judge_folder(plan, rules_of(plan, state), state, trials)
+    assert any(math.isfinite(verdict.change.value) for verdict in follower.known.judgement.verdicts if verdict.change)
 
 
 def test_a_round_that_is_not_over_is_not_judged(whole: Folder) -> None:

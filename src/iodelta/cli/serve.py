@@ -119,7 +119,9 @@ def command(
     """
     _check_extra()
     from iodelta.web.security import rules_of, tokens_in
+    from iodelta.web.serving import share_heap
 
+    share_heap()
     tokens = tokens_in(token_file) if token_file is not None else ()
     given = (host, names, tokens, trusted_proxy_header, proxies, proxy_role)
     rules = rules_of(*given, write=write, prefix=_prefix(prefix))

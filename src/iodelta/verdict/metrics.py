@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from iodelta.errors import RequestError
 from iodelta.stats.cost import switches_per_io, system_ns_per_io
@@ -251,6 +252,33 @@ def resolution_of(trial: Trial, wanted: Metric) -> float:
     if printed is None or not printed.value > 0:
         return 0.0
     return max(_half_width(printed), _half_bin(bin_index(int(printed.value))))
+
+
+def pared(trial: Trial, wanted: Iterable[Metric]) -> Trial:
+    """The trial with no more of its histograms than the values of these metrics, and their resolutions, rest on.
+
+    Who follows a run for hours keeps all of its trials: the histograms are most of their memory.
+    """
+    places = (metric.name.split(".", 2) for metric in wanted)
+    percents = {_percent(parts[2]) for parts in places if len(parts) == 3}
+    points = [percent / 100.0 for percent in percents if percent is not None]
+    directions = tuple(
+        replace(direction, **_coarse_latencies(direction, points))
+        for direction in trial.directions
+    )
+    return replace(trial, directions=directions, sync=_coarse(trial.sync, points))
+
+
+def _coarse_latencies(
+    direction: Direction, points: Sequence[float]
+) -> dict[str, Latency | None]:
+    return {name: _coarse(getattr(direction, name), points) for name in LATENCIES}
+
+
+def _coarse(latency: Latency | None, points: Sequence[float]) -> Latency | None:
+    if latency is None or latency.histogram is None:
+        return latency
+    return replace(latency, histogram=latency.histogram.coarse(points))
 
 
 def _half_width(quantity: Quantity) -> float:

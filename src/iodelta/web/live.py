@@ -28,7 +28,8 @@ from iodelta.plural import plural
 from iodelta.report.stories.underway import SETTLED, ahead, beyond_budget
 from iodelta.study.words import duration, metric_name
 from iodelta.trial import Trial
-from iodelta.verdict import Judgement, Verdict, next_step
+from iodelta.verdict import Judgement, Metric, Verdict, next_step
+from iodelta.verdict.metrics import pared
 from iodelta.verdict.series import blocks_of, pairs_of
 from iodelta.web.folders import Place
 from iodelta.web.lockers import lockers
@@ -40,7 +41,7 @@ SHARE = 0.1
 """Of the time that is spent on judging an experiment, at most: a judgement that takes long is made seldom."""
 
 FOLLOWED = 32
-"""Experiments that are kept in memory, with their trials while they go on."""
+"""Experiments that are kept in memory, while they go on with as much of their trials as judging needs."""
 
 EARLIER = 8
 """Judgements of what was there before anybody looked, so that an interval is seen to shrink."""
@@ -226,7 +227,7 @@ class Following:
         ends = round_ends(events)
         plan = self.known.plan if self.known else read_plan(folder)
         state = Journal(events[: ends[-1]])
-        self._read(folder, state)
+        self._read(folder, state, plan.rules.metrics)
         judgement = judge_folder(plan, rules_of(plan, state), state, self._trials)
         if self.known is None:
             self._look_back(plan, events, ends[:-1])
@@ -241,12 +242,12 @@ class Following:
         self.problem = ""
         self.known = _Known(plan, state, judgement, ends[-1], each, course)
 
-    def _read(self, folder: Folder, state: Journal) -> None:
+    def _read(self, folder: Folder, state: Journal, metrics: Sequence[Metric]) -> None:
         for number, identity in state.usable().items():
             if number in self._trials:
                 continue
             try:
-                self._trials[number] = read_trial(folder, identity)
+                self._trials[number] = pared(read_trial(folder, identity), metrics)
             except MeasureError as error:
                 state.lose(number, error.what)
 
