@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -12,17 +13,20 @@ from counted_boots import folder, output, with_symbols
 from iodelta.cli.main import cli
 from iodelta.errors import RequestError
 from iodelta.experiment import parse
+from iodelta.history.counts import nights_of
+from iodelta.lab.folder import Folder
 from iodelta.path import calls, footprint
 from iodelta.path.branches import Branch, call_tree
 from iodelta.path.calls import Calls
 from iodelta.path.functions import Symbols
 from iodelta.path.judge import PathAccount
+from iodelta.path.metrics import METRICS
 from iodelta.report.formats.html.result import html_of
 from iodelta.report.formats.render import rendered
 from iodelta.report.formats.terminal import lines
 from iodelta.report.stories.anatomy import LIMITS
 from iodelta.report.stories.path import of_path
-from iodelta.report.stories.story import Detail
+from iodelta.report.stories.story import PLAIN, Detail
 from iodelta.study.counted import counted
 
 NAMES = ("read", "submit", "issue", "wait", "timer")
@@ -221,6 +225,38 @@ def test_what_was_not_counted_is_said(tmp_path: Path) -> None:
     several = account(tmp_path / "several", ios=16000)
     for text in told(several, Detail(footprint=True)).values():
         assert "submit_bio was called 2.00 and 2.00 times for each I/O" in text
+
+
+LOCKED = {"first": 18, "second": 19, "third": 19}
+"""Locked instructions of an I/O under each kernel of a row."""
+
+
+def row_of_kernels(place: Path) -> Folder:
+    def boot(variant: str, seed: int) -> dict[str, bytes]:
+        return {"out": with_symbols(2000), "counts": b"", "epochs": epochs(locked=LOCKED[variant], loads=100 + seed)}
+
+    return folder(place, lambda variant, purpose, seed: output(7000), row=tuple(LOCKED), anatomy=boot)
+
+
+def test_a_row_of_kernels_names_the_step_that_added_a_locked_instruction(tmp_path: Path) -> None:
+    found = counted(row_of_kernels(tmp_path / "row"))
+    assert found.again == ("iodelta kernel sweep first..third --anatomy=path -- --rw=randread --direct=1",)
+    for name, text in told(found, PLAIN).items():
+        assert "18 to 19 locked instructions per I/O" in text, name
+        assert text.count("+1 more") == 1, name
+        assert "no step in fences, rdtsc, indirect calls, loads" in text, name
+    assert {(one.metric, one.value) for one in found.tallies if one.metric == "footprint.loads"} == {
+        ("footprint.loads", 100.0)
+    }
+
+
+def test_a_history_follows_every_metric_of_an_anatomy(tmp_path: Path) -> None:
+    nights = nights_of(row_of_kernels(tmp_path / "row"))
+    values = [{point.key.metric: round(math.exp(point.y), 9) for point in night.points} for night in nights]
+    assert [(one["read.instructions"], one["bill.locked"]) for one in values] == [(7000, 18), (7000, 19), (7000, 19)]
+    assert set(values[0]) == set(METRICS) - {"write.instructions", "trim.instructions", "moved_lines"}
+    units = {point.key.metric: point.unit for point in nights[0].points}
+    assert (units["bill.locked"], units["footprint.code_lines"]) == ("instructions", "lines")
 
 
 def test_an_anatomy_is_counted_with_the_instruction_clock_only() -> None:

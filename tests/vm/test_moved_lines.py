@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -166,10 +167,11 @@ def test_lines_are_asked_of_the_folder_that_has_them(tmp_path: Path) -> None:
     assert "moved cache lines, and no counts" in str(refused.exception)
 
 
-def test_a_history_takes_no_folder_of_moved_lines(tmp_path: Path) -> None:
+def test_a_history_follows_moved_lines(tmp_path: Path) -> None:
     made = folder(tmp_path / "moved", baseline=1, variant=0)
-    with pytest.raises(RequestError, match="follows no moved cache lines"):
-        nights_of(made)
+    (night,) = nights_of(made)
+    values = {point.variant: (point.key.metric, point.unit, round(math.exp(point.y), 9)) for point in night.points}
+    assert values == {"old": ("moved_lines", "lines", 1.0), "new": ("moved_lines", "lines", 0.25)}
 
 
 def test_a_line_is_named_by_birth_by_the_area_of_a_cpu_or_by_symbols() -> None:

@@ -167,6 +167,13 @@ def build(tree: Path, config: Path | None, revs: tuple[str, ...], into: Path | N
     "--target", default="", help="What the guest measures (default: null_blk)."
 )
 @click.option(
+    "--anatomy",
+    is_flag=False,
+    flag_value="path",
+    type=click.Choice(["path", "sharing"]),
+    help="Also count locked instructions, fences and the memory that an I/O touches; sharing: moved cache lines instead.",
+)
+@click.option(
     "--folder",
     "place",
     type=click.Path(path_type=Path),
@@ -180,6 +187,7 @@ def sweep(
     fio: tuple[str, ...],
     conditions: tuple[str, ...],
     target: str,
+    anatomy: str | None,
     place: Path | None,
     format_: str,
 ) -> None:
@@ -216,6 +224,7 @@ def sweep(
             "question": f"How long was the path from {ends[0]} to {ends[1]}?",
             "machine": "vm",
             "clock": "instructions",
+            "anatomy": anatomy,
         },
         target={"path": target},
     )

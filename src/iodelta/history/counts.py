@@ -1,9 +1,10 @@
-"""Counts of instructions as nights: one of an experiment, or one of each kernel in a row."""
+"""Counts of I/Os as nights: one of an experiment, or one of each kernel in a row."""
 
 from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
 
 import msgspec
 
@@ -13,8 +14,10 @@ from iodelta.history.points import Key, Night, Point, apart, epoch_of
 from iodelta.jobfile import canonical
 from iodelta.lab.events import Booted
 from iodelta.lab.folder import Folder
-from iodelta.path.judge import Count, PathAccount, judge
+from iodelta.path.judge import PathAccount, judge
+from iodelta.path.metrics import LEAST, METRICS
 from iodelta.path.plan import CERTAIN, PathPlan
+from iodelta.path.tallies import WHOLE, Tally
 from iodelta.stats.changepoints import CANDIDATE
 
 COUNTED = "counted"
@@ -25,13 +28,7 @@ GUEST = "guest"
 def nights_of(folder: Folder) -> tuple[Night, ...]:
     """The nights in a folder of counts. Raises RequestError where nothing may be said of it."""
     account, plan = judge(folder), folder.read_plan(PathPlan)
-    if plan.sharing:
-        raise RequestError(
-            "a history follows no moved cache lines, only instructions",
-            place=str(folder.path),
-            remedy="add a folder that was counted without --anatomy=sharing",
-        )
-    if not account.counts:
+    if not account.counts and not account.tallies:
         raise RequestError(
             "there is no count that repeats exactly", place=str(folder.path)
         )
@@ -48,7 +45,7 @@ def nights_of(folder: Folder) -> tuple[Night, ...]:
         subject=plan.experiment.subject,
         folder=str(folder.path.resolve()),
         state=account.state,
-        points=apart([_point(plan, account, count) for count in account.counts]),
+        points=apart([*_points(plan, account)]),
     )
     return _row(whole, account) if plan.row else (whole,)
 
@@ -73,45 +70,55 @@ def _row(whole: Night, account: PathAccount) -> tuple[Night, ...]:
     return tuple(night for night in nights if night.points)
 
 
-def _point(plan: PathPlan, account: PathAccount, count: Count) -> Point:
+def _points(plan: PathPlan, account: PathAccount) -> Iterator[Point]:
+    for count in account.counts:
+        counted = Tally(
+            count.cell,
+            count.variant,
+            f"{count.kind}.instructions",
+            count.median,
+            count.layouts,
+        )
+        yield _point(plan, account, counted, CERTAIN)
+    for tally in account.tallies:
+        yield _point(plan, account, tally, WHOLE)
+
+
+def _point(plan: PathPlan, account: PathAccount, tally: Tally, certain: float) -> Point:
     """An exact count has no error of its own. What another layout of memory changes is no change of the path: with
-    this error, a step as large as that is just not a candidate."""
+    this error, a step as large as that, or as ``certain``, is just not a candidate."""
     experiment = plan.experiment
     cell = next(
-        cell_here for cell_here in experiment.cells if cell_here.name == count.cell
+        cell_here for cell_here in experiment.cells if cell_here.name == tally.cell
     )
-    variant = next(
-        variant_here
-        for variant_here in experiment.variants
-        if variant_here.name == count.variant
-    )
+    variant = experiment.variant(tally.variant)
     options = {
         canonical(name): value for name, value in (*cell.options, *variant.options)
     }
     condition = experiment.condition(cell.condition)
     knobs = {name: value for name, value in variant.knobs.items() if name != "kernel"}
+    metric = METRICS[tally.metric]
     key = Key(
         machine=GUEST,
         options=(("tool", "fio"), *sorted(options.items())),
         condition=tuple(sorted(condition.knobs.items())),
         knobs=tuple(sorted(knobs.items())),
         role=variant.role,
-        metric=f"{count.kind}.instructions",
+        metric=metric.name,
         target=account.target,
     )
-    bar = max(CERTAIN, count.high - count.low) / count.median
-    error = bar / (CANDIDATE * math.sqrt(2))
-    n = 1 + len(count.layouts)
-    y = math.log(count.median)
+    # A history compares by ratios, and an I/O may have none of a class.
+    value = max(tally.value, LEAST)
+    error = max(certain, tally.spread) / value / (CANDIDATE * math.sqrt(2))
     return Point(
         key,
-        count.cell,
-        count.variant,
+        tally.cell,
+        tally.variant,
         "lower",
-        "instructions",
-        y,
+        metric.unit,
+        math.log(value),
         error,
-        n,
+        1 + len(tally.layouts),
         0.0,
         flags=(COUNTED,),
     )

@@ -15,6 +15,7 @@ from iodelta.path.footprint import Footprint
 from iodelta.path.functions import Symbols
 from iodelta.path.output import Output
 from iodelta.path.plan import BootPlan, PathPlan
+from iodelta.path.tallies import Tally, of_epochs
 
 Read = TypeVar("Read")
 
@@ -24,6 +25,8 @@ class Anatomy(msgspec.Struct, frozen=True):
 
     trees: tuple[CallTree, ...] = ()
     footprints: tuple[Footprint, ...] = ()
+    tallies: tuple[Tally, ...] = ()
+    """Of each variant for itself."""
 
 
 def anatomy(folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]) -> Anatomy:
@@ -33,18 +36,20 @@ def anatomy(folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]) -> An
     ]
     if not boots:
         return Anatomy()
+    epochs = {
+        (one.variant, one.seed): _epochs(folder, one, outputs[one.number])
+        for one in boots
+    }
+    tallies = tuple(of_epochs(plan, epochs))
+    if plan.row:
+        return Anatomy(tallies=tallies)
     trees = {
         one.variant: _tree(folder, one, outputs[one.number])
         for one in boots
         if not one.seed
     }
-    epochs = {
-        (one.variant, one.seed): _epochs(folder, one, outputs[one.number])
-        for one in boots
-    }
     return Anatomy(
-        tuple(_trees(plan, trees)),
-        tuple(_footprints(plan, epochs)),
+        tuple(_trees(plan, trees)), tuple(_footprints(plan, epochs)), tallies
     )
 
 

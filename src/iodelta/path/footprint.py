@@ -45,6 +45,11 @@ class Epochs(msgspec.Struct, frozen=True):
     each: float
     """Calls of submit_bio for each I/O; an epoch is from one to the next."""
 
+    @property
+    def by_ios(self) -> bool:
+        """Whether an epoch is an I/O."""
+        return abs(self.each - 1) <= ALMOST
+
 
 class Measured(msgspec.Struct, frozen=True):
     """One measure of a cell's I/Os under baseline and variant: medians."""

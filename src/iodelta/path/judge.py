@@ -4,7 +4,7 @@ how much a kernel's address layout moves them."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise, product
+from itertools import product
 from typing import Literal
 
 import msgspec
@@ -23,6 +23,7 @@ from iodelta.path.plan import CERTAIN, Arm, BootPlan, PathPlan
 from iodelta.path.run import REFUSED, alike, booted
 from iodelta.path.sharing import Sharing
 from iodelta.path.tables import FunctionTable, Timed, in_flight, table
+from iodelta.path.tallies import Tally, of_sharing
 from iodelta.trial import Kind
 
 BLIND = (
@@ -159,6 +160,8 @@ class PathAccount(msgspec.Struct, frozen=True):
     """What else was counted: ``path``, or ``sharing``: moved cache lines, in place of instructions."""
     sharing: Sharing = Sharing()
     """Which cache lines move between two CPUs for an I/O."""
+    tallies: tuple[Tally, ...] = ()
+    """What an I/O of every variant takes by each metric that a search follows; with an anatomy."""
 
     @property
     def exit_code(self) -> int:
@@ -199,7 +202,7 @@ def judge(folder: Folder) -> PathAccount:
     more = Anatomy()
     if same and not plan.sharing:
         counts = tuple(_counts(plan, outputs))
-        costed = list(_costed(folder, plan, outputs))
+        costed = [] if plan.row else list(_costed(folder, plan, outputs))
         functions = tuple(_functions(plan, outputs, costed))
         more = anatomy(folder, plan, outputs)
         bills = tuple(_bills(costed, more.footprints))
@@ -243,6 +246,7 @@ def judge(folder: Folder) -> PathAccount:
         footprints=more.footprints,
         anatomy=plan.experiment.anatomy,
         sharing=moved,
+        tallies=(*more.tallies, *of_sharing(moved)),
     )
 
 
@@ -361,19 +365,14 @@ def _latencies(
 def _shifts(
     plan: PathPlan, counts: Sequence[Count], outputs: Mapping[int, Output]
 ) -> list[Shift]:
-    """Every variant against the baseline; in a row of kernels against the one before, and its last against its first:
-    many small steps may be a long way."""
-    names = [arm.variant for arm in plan.arms]
-    pairs = [(plan.experiment.baseline, name) for name in plan.others]
-    if plan.row:
-        pairs = list(dict.fromkeys([*pairwise(names), (names[0], names[-1])]))
+    """Of all pairs of the plan."""
     count_of = {(count.cell, count.variant, count.kind): count for count in counts}
     shifts: list[Shift] = []
     for number, cell in enumerate(plan.experiment.cells):
         kinds: dict[Kind, None] = dict.fromkeys(
             count.kind for count in counts if count.cell == cell.name
         )
-        for kind, pair in product(kinds, pairs):
+        for kind, pair in product(kinds, plan.pairs):
             before, after = (count_of.get((cell.name, name, kind)) for name in pair)
             shifts.append(
                 _shift(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -102,6 +103,16 @@ class PathPlan(msgspec.Struct, frozen=True):
             arm.variant for arm in self.arms if arm.variant != self.experiment.baseline
         )
 
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """What is compared: every variant with the baseline; in a row of kernels with the one before, and its last with
+        its first: many small steps may be a long way."""
+        if not self.row:
+            baseline = self.experiment.baseline
+            return tuple((baseline, variant) for variant in self.others)
+        names = [arm.variant for arm in self.arms]
+        return tuple(dict.fromkeys([*pairwise(names), (names[0], names[-1])]))
+
 
 class PathPlanAnswer(msgspec.Struct, frozen=True):
     """What a run with the instruction clock would boot. Nothing was started to find it out."""
@@ -126,7 +137,8 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
     _check_options(experiment)
     arms = tuple(_arm(experiment, variant) for variant in experiment.variants)
     boot.enough_memory(max(arm.memory for arm in arms))
-    why = "a series of kernels is reported without it" if row else why_not()
+    plain = row and not experiment.anatomy
+    why = "a series of kernels is reported without it" if plain else why_not()
     if sharing:
         why = "moved cache lines are counted instead"
     else:

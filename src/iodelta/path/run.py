@@ -53,7 +53,7 @@ PLUGGED: dict[str, tuple[tuple[str, str], ...]] = {
 """Purpose of a boot with the plugin -> the plugin's options, and the files that they fill."""
 
 SWEPT = (("out", "/dev/null"), ("tree", "/dev/null"), ("epochs", "epochs"))
-"""The same of a boot with another address layout, of which only the footprint is read."""
+"""The same of a boot of which only the footprint is read, as with another address layout."""
 
 COMPLETE, INTERRUPTED, REFUSED = "complete", "interrupted", "refused"
 
@@ -124,7 +124,8 @@ def started(plan: PathPlan, boot_plan: BootPlan, place: Path) -> boot.Guest:
     if plan.sharing:
         devices = ("-plugin", f"{sharing_build().plugin},out=counts")
     elif watched:
-        words = ",".join(f"{option}={file}" for option, file in _files(boot_plan))
+        files = _files(plan, boot_plan)
+        words = ",".join(f"{option}={file}" for option, file in files)
         devices = ("-plugin", f"{build().plugin},{words}")
         cmdline = f"{cmdline} {LOCKS}"
     asked = boot.Boot(
@@ -146,11 +147,11 @@ def started(plan: PathPlan, boot_plan: BootPlan, place: Path) -> boot.Guest:
     return boot.Guest(asked, str(place), limits)
 
 
-def _files(one: BootPlan) -> tuple[tuple[str, str], ...]:
-    """The plugin's options for a boot, and the files that they fill."""
-    return (
-        SWEPT if one.seed and one.purpose in PLUGGED else PLUGGED.get(one.purpose, ())
-    )
+def _files(plan: PathPlan, one: BootPlan) -> tuple[tuple[str, str], ...]:
+    """The plugin's options for a boot, and the files that they fill. In a row of kernels only footprints are read."""
+    if one.purpose == "anatomy" and (one.seed or plan.row):
+        return SWEPT
+    return PLUGGED[one.purpose]
 
 
 @contextlib.contextmanager

@@ -70,7 +70,7 @@ class SharingShift(msgspec.Struct, frozen=True):
 
     cell: str
     against: str
-    """What it is compared with: the baseline."""
+    """What it is compared with: the baseline, or in a row of kernels the one before."""
     variant: str
     baseline: float | None
     value: float | None
@@ -89,7 +89,7 @@ class Sharing(msgspec.Struct, frozen=True):
 
     cells: tuple[SharedCell, ...] = ()
     shifts: tuple[SharingShift, ...] = ()
-    """Every variant against the baseline."""
+    """Every variant against the baseline; in a row of kernels each against the one before, and last against first."""
     problems: tuple[str, ...] = ()
     """Cells that could not be measured, with reasons."""
 
@@ -243,10 +243,8 @@ def _shifts(
     plan: PathPlan, cells: Sequence[SharedCell], boots: Sequence[_Boot]
 ) -> Iterator[SharingShift]:
     by_name = {(cell.cell, cell.variant): cell for cell in cells}
-    baseline = plan.experiment.baseline
     for number, cell in enumerate(plan.experiment.cells):
-        for variant in plan.others:
-            pair = (baseline, variant)
+        for pair in plan.pairs:
             a, b = (by_name.get((cell.name, name)) for name in pair)
             if a is not None and b is not None:
                 yield _shift(a, b)

@@ -26,11 +26,13 @@ def _again(plan: PathPlan) -> tuple[str, ...]:
     experiment = plan.experiment
     first, last = experiment.variants[0].name, experiment.variants[-1].name
     target = ["--target", experiment.target.path] if experiment.target.path else []
+    anatomy = [f"--anatomy={experiment.anatomy}"] if experiment.anatomy else []
     words = [
         "iodelta",
         "kernel",
         "sweep",
         f"{first}..{last}",
+        *anatomy,
         *condition_words(experiment),
         *target,
     ]

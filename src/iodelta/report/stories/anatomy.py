@@ -40,6 +40,16 @@ NAMES = {
 }
 """How the report names a measure."""
 
+NOUNS = {
+    "bill.locked": "locked instructions",
+    "bill.fence": "fences",
+    "bill.rdtsc": "rdtsc",
+    "bill.indirect": "indirect calls",
+    "moved_lines": "moved lines",
+    **{f"footprint.{name}": noun for name, noun in NAMES.items()},
+}
+"""How the report names what a search or a history follows."""
+
 WORDS = {"more": "more", "fewer": "fewer", "same": "the same", "": "-"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from iodelta.path.bill import Bill, Charge
 from iodelta.path.judge import PathAccount, Shift
@@ -18,6 +17,7 @@ from iodelta.report.stories.anatomy import (
     footprint_table,
     tree_tables,
 )
+from iodelta.report.stories.kernel_row import steps
 from iodelta.report.stories.sources import system_lines
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.again import placed
@@ -25,9 +25,6 @@ from iodelta.study.words import duration, inert
 
 SHORT = 10
 """Columns from which the name of a side is too long for a heading."""
-STEPS = 32
-"""Columns in which a row of kernels is drawn."""
-
 FUNCTIONS = 15
 """Functions of a cell that a table shows: those that changed most."""
 
@@ -290,50 +287,6 @@ def _system(account: PathAccount) -> list[str]:
         f"target in the guest: {inert(account.target)}",
         f"emulator: {inert(account.qemu)}",
     ]
-
-
-def steps(account: PathAccount) -> list[str]:
-    """A row of kernels as steps, oldest first: where each stands between the shortest path and the longest."""
-    lines = []
-    names = [side.variant for side in account.sides]
-    changes = {
-        (shift.cell, shift.kind, shift.against, shift.variant): shift
-        for shift in account.shifts
-    }
-    for cell, kind in dict.fromkeys(
-        (count.cell, count.kind) for count in account.counts
-    ):
-        medians = {
-            count.variant: count.median
-            for count in account.counts
-            if (count.cell, count.kind) == (cell, kind)
-        }
-        least, most = min(medians.values()), max(medians.values())
-        lines.append(
-            f"{inert(cell)}, {kind}: {least:,.0f} to {most:,.0f} instructions per I/O"
-        )
-        before: int | None = None
-        for older, name in pairwise(["", *names]):
-            if name not in medians:
-                lines.append(f"  {inert(name):<16.16} {'-':>9}")
-                continue
-            at = round((medians[name] - least) / max(most - least, 1.0) * STEPS)
-            first, last = sorted((at if before is None else before, at))
-            drawn = " " * first + (
-                "o" if first == last else f"+{'-' * (last - first - 1)}+"
-            )
-            shift = changes.get((cell, kind, older, name))
-            change = (
-                f"{shift.change:+,.0f} {shift.word}"
-                if shift and shift.change is not None and shift.word != "same"
-                else ""
-            )
-            lines.append(
-                f"  {inert(name):<16.16} {medians[name]:>9,.0f}  {drawn:<{STEPS + 2}}{change}".rstrip()
-            )
-            before = at
-        lines.append("")
-    return lines
 
 
 def _sides(account: PathAccount) -> tuple[str, str]:

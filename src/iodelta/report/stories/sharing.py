@@ -25,13 +25,20 @@ TAGS = {
 def headline(account: PathAccount) -> str:
     """The answer in a sentence or two."""
     sentences = []
-    for variant in dict.fromkeys(one.variant for one in account.sharing.shifts):
-        own = [one for one in account.sharing.shifts if one.variant == variant]
+    pairs: dict[tuple[str, str], list[SharingShift]] = {}
+    for one in account.sharing.shifts:
+        pairs.setdefault((one.against, one.variant), []).append(one)
+    for (against, variant), own in pairs.items():
+        if account.row and {one.word for one in own} == {"same"}:
+            continue
         said = ", ".join(_words(own))
         sentences.append(
-            f"{inert(variant)} against {inert(account.baseline)}: moved lines {said}."
+            f"{inert(variant)} against {inert(against)}: moved lines {said}."
         )
-    return " ".join(sentences)
+    return (
+        " ".join(sentences)
+        or "No step: under every kernel as many lines move as under the one before."
+    )
 
 
 def _words(own: list[SharingShift]) -> Iterator[str]:
@@ -58,18 +65,23 @@ def tables(account: PathAccount, detail: Detail) -> Iterator[Table]:
 def _shifts(account: PathAccount) -> Table:
     heads = ("baseline", "variant", "change", "over layouts", "lines")
     several = len(account.sides) > 2
-    rows = [_shift(one, several=several) for one in account.sharing.shifts]
+    rows = [
+        _shift(one, several=several, row=account.row) for one in account.sharing.shifts
+    ]
     title = "Cache lines that move between two CPUs, per I/O (medians)"
     return Table(title, "cell", heads, tuple(rows))
 
 
-def _shift(one: SharingShift, *, several: bool) -> Row:
+def _shift(one: SharingShift, *, several: bool, row: bool) -> Row:
     values = (one.baseline, one.value)
     texts = [f"{value:g}" if value is not None else "-" for value in values]
     texts.append("-" if one.change is None else f"{one.change:+g}")
     known = one.low is not None and one.high is not None
     texts.append(f"{one.low:+g} .. {one.high:+g}" if known else "-")
-    name = inert(one.cell) + (f" [{inert(one.variant)}]" if several else "")
+    pair = (
+        f"{inert(one.against)} to {inert(one.variant)}" if row else inert(one.variant)
+    )
+    name = inert(one.cell) + (f" [{pair}]" if several or row else "")
     return Row(name, tuple(map(Cell, (*texts, one.word))), inert(one.reason))
 
 
