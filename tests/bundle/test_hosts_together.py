@@ -38,7 +38,7 @@ from iodelta.report.stories.checks import checks_of, code_of
 from iodelta.report.stories.fleet import cheaper, of_fleet
 from iodelta.study.fleet import Cheaper, FleetAccount, fleet_account
 from iodelta.study.fleet_host import notes_of, read_hosts
-from iodelta.verdict.agreement import JointWord, agreed
+from iodelta.verdict.agreement import Agreed, JointWord, agreed
 
 ALIKE = ("stor1", "stor2", "stor3", "stor4", "stor5")
 LOSS = -0.2
@@ -275,7 +275,11 @@ def test_the_word_of_typical_trials_never_contradicts_that_of_all_work(
 
 def test_no_change_anywhere_is_not_said_while_a_host_may_stall() -> None:
     assert agreed("equivalent everywhere", None, stalls_excluded=False).word == "inconclusive"
-    assert agreed("regression everywhere", None, stalls_excluded=False).word == "regression everywhere"
+    assert agreed("regression everywhere", None, stalls_excluded=False) == Agreed("regression everywhere", "typical")
+    better = agreed("improvement everywhere", "improvement on average", stalls_excluded=False)
+    assert better.word == "improvement everywhere"
+    assert better.says.endswith("the trials of a host do not exclude rare stalls")
+    assert "stalls" not in agreed("improvement everywhere", None, stalls_excluded=True).says
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from iodelta.experiment import Experiment, parse
 from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.report.formats.console import show
+from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.render import BUILDS, TEXTS, rendered
 from iodelta.report.stories.evidence import carried
 from iodelta.report.stories.explain import explain
 from iodelta.report.stories.sources import brief, system, system_of_sides
@@ -198,6 +200,24 @@ def test_a_change_on_one_screen_says_how_large_it_is_at_least_and_what_carry_ove
     alone = msgspec.structs.replace(shown.judgement, verdicts=(called[0],))
     said = " ".join(text(msgspec.structs.replace(shown, judgement=alone), verbose=False).split())
     assert f"The regression is at least {100 * nearer[0]:.2g} %;" in said
+
+
+@pytest.mark.parametrize(
+    ("enough", "change", "said"), [("10%", 0.05, True), ("10%", -0.05, False), ("30%", 0.05, False)]
+)
+def test_an_improvement_after_few_trials_says_in_every_format_which_stalls_it_does_not_exclude(
+    enough: str, change: float, said: bool
+) -> None:
+    """At the look after 9 trials without a stall: 1 - 0.05^(1/9) = 28.3 %, unless [design] stalls asks no more."""
+    asked = experiment((1,), more=f'stalls = "{enough}"')
+    shown = account(asked, {(asked.cells[0].name, "new"): change})
+    pages = {name: rendered(shown, name).decode() for name in (*TEXTS, *BUILDS) if name != "bmf"}
+    pages |= {"short": text(shown, verbose=False), "long": text(shown)}
+    pages["html"] = re.sub("<[^>]*>", " ", html_of(shown, ()).decode())
+    for name, page in pages.items():
+        words = " ".join(page.replace("\\", "").replace("%25", "%").split())
+        stated = set(re.findall(r"stalls in up to (\d+) % of trials are not excluded", words))
+        assert stated == ({"28"} if said else set()), name
 
 
 @pytest.mark.parametrize(("sd", "part"), [(0.018, "more blocks"), (0.05, "accept a margin of")])

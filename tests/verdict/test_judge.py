@@ -54,6 +54,24 @@ def test_the_word_follows_from_the_interval(theta: float, half: float, word: str
     assert verdict.look.last
 
 
+@pytest.mark.parametrize(("blocks", "bound"), [(9, 28), (20, 14), (28, 10), (29, None), (80, None)])
+@pytest.mark.parametrize("theta", [-0.05, 0.05])
+def test_an_improvement_after_few_trials_says_which_stalls_it_does_not_exclude(
+    theta: float, blocks: int, bound: int | None
+) -> None:
+    """1 - 0.05^(1/n): 28.3, 13.9 and 10.15 % of trials after 9, 20 and 28; from 29 on no more than ``[design] stalls``.
+    A regression stands whatever stalls."""
+    verdict = judge(exact(theta, 0.006, blocks), rules(blocks))
+    assert verdict.word == ("improvement" if theta < 0 else "regression")
+    said = f"; stalls in up to {bound} % of trials are not excluded" if bound and theta < 0 else ""
+    assert verdict.phrase.partition(";")[2] == said.removeprefix(";")
+
+
+def test_an_improvement_with_few_trials_enough_for_its_own_bound_says_nothing_of_stalls() -> None:
+    assert "stalls" not in judge(exact(-0.05, 0.006, 9), rules(9, stalls=0.3)).phrase
+    assert "stalls in up to 28 %" in judge(exact(-0.05, 0.006, 9), rules(9, stalls=0.25)).phrase
+
+
 @pytest.mark.parametrize(
     ("stalled", "blocks", "needed"), [(0, 29, 29), (1, 63, 64), (1, 64, 64), (2, 70, 90), (3, 80, 111)]
 )

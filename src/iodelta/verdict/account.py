@@ -297,6 +297,9 @@ def _said(
         return _so_far(job, rules), "no look was taken"
     reserved = _reserved(job, trace, outcome, word, rules)
     phrase = reserved or _phrase(unit, trace, outcome, numbers, word, rules)
+    stalls = counted(unit, look.blocks).bound if unit.singles else None
+    if left := explain.left_open(word, stalls, rules.stalls):
+        phrase += f"; {left}"
     total = numbers.total if trace.basis == "total" else None
     rule = explain.rule_of(
         word,

@@ -150,6 +150,9 @@ def agreed(
     if word.word == "equivalent everywhere" and not stalls_excluded:
         says = "inside the margin, but the trials of a host do not exclude rare stalls yet: it needs more blocks"
         return Agreed("inconclusive", word.basis, says)
+    if word.word.startswith("improvement") and not stalls_excluded:
+        says = "the trials of a host do not exclude rare stalls"
+        return Agreed(word.word, word.basis, "; ".join(filter(None, (word.says, says))))
     return word
 
 

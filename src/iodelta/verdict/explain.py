@@ -64,7 +64,20 @@ def equivalent(low: float, high: float, margin: float, stalls: float) -> str:
     size = f"equivalent within {100.0 * margin:.3g} %"
     if low > 0 or high < 0:
         size += f" ({'worse' if low > 0 else 'better'}, but by less than that)"
-    return f"{size}; stalls in up to {100.0 * stalls:.0f} % of trials are not excluded"
+    return f"{size}; {not_excluded(stalls)}"
+
+
+def not_excluded(stalls: float) -> str:
+    """Which share of stalls the trials leave open."""
+    return f"stalls in up to {100.0 * stalls:.0f} % of trials are not excluded"
+
+
+def left_open(word: Word, stalls: float | None, share: float) -> str:
+    """What an improvement after few trials leaves open, as "equivalent" always says; empty for other words, where no
+    trials were counted (None), and where they exclude stalls in ``share`` of them."""
+    if word != "improvement" or stalls is None or stalls <= share:
+        return ""
+    return not_excluded(stalls)
 
 
 def few_trials(stalled: int, trials: int, share: float) -> str:

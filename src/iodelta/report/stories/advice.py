@@ -29,7 +29,8 @@ from iodelta.study.confounders import said
 from iodelta.study.experiment import Account
 from iodelta.study.findings import grouped
 from iodelta.study.words import duration, inert, wrap
-from iodelta.verdict import Verdict
+from iodelta.verdict import Rules, Verdict
+from iodelta.verdict.explain import left_open
 
 LINES = 5
 LEAST = 3
@@ -186,7 +187,19 @@ def _called(account: Account) -> Iterator[str]:
         if len(called) == 1
         else f"Each of the {len(called)} changes is {least}"
     )
-    yield f"{what}{_carry_in(called)}."
+    yield f"{what}{_stalls_in(called, account.judgement.rules)}{_carry_in(called)}."
+
+
+def _stalls_in(called: Sequence[Verdict], rules: Rules) -> str:
+    """Which stalls the improvements among these changes do not exclude; empty where they exclude enough."""
+    bounds = [
+        verdict.stalls.not_excluded
+        for verdict in called
+        if verdict.word == "improvement" and verdict.stalls is not None
+    ]
+    open_ = left_open("improvement", max(bounds, default=None), rules.stalls)
+    where = "" if len(called) == 1 else "where it says improvement, "
+    return f"; {where}{open_}" if open_ else ""
 
 
 def _carry_in(called: Sequence[Verdict]) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.study.fleet import FleetAccount, FleetRow
     from iodelta.study.search import Changed, SearchAccount
     from iodelta.trial import Finding
-    from iodelta.verdict import Verdict
+    from iodelta.verdict import Rules, Verdict
 
 Word = Literal[
     "regression",
@@ -75,7 +75,8 @@ def _of_account(account: Account) -> Iterator[Check]:
     from iodelta.lab.calibration import doubt
     from iodelta.report.stories.statements import all_findings
 
-    suspected = doubt(account.calibrations, account.judgement.rules.alpha) is not None
+    rules = account.judgement.rules
+    suspected = doubt(account.calibrations, rules.alpha) is not None
     broken = (
         f"this folder is not what was measured: {inert(account.broken[0].explanation)}"
         if account.broken
@@ -84,7 +85,7 @@ def _of_account(account: Account) -> Iterator[Check]:
     for verdict in account.judgement.verdicts:
         if verdict.cell not in account.unmeasured:
             reason = broken or account.abandoned.get(verdict.cell, "")
-            yield _of_verdict(verdict, inert(reason), suspected=suspected)
+            yield _of_verdict(verdict, rules, inert(reason), suspected=suspected)
     for cell in account.unmeasured:
         reason = broken or account.abandoned.get(
             cell, f"{NOT_MEASURED} ({account.state})"
@@ -102,7 +103,9 @@ def _of_account(account: Account) -> Iterator[Check]:
     yield from _of_findings(finding for finding in findings if finding.rule != LEFT_OUT)
 
 
-def _of_verdict(verdict: Verdict, reason: str, *, suspected: bool) -> Check:
+def _of_verdict(
+    verdict: Verdict, rules: Rules, reason: str, *, suspected: bool
+) -> Check:
     from iodelta.report.stories.evidence import note
     from iodelta.study.experiment import open_ended
     from iodelta.study.words import metric_name, quantity
@@ -125,7 +128,7 @@ def _of_verdict(verdict: Verdict, reason: str, *, suspected: bool) -> Check:
     )
     values = f"{quantity(verdict.baseline_value, unit)} -> {quantity(verdict.variant_value, unit)}"
     more = (
-        note(verdict)
+        note(verdict, rules)
         if verdict.word in ("regression", "improvement")
         else inert(verdict.phrase)
     )

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from iodelta.figures import share, two_digits
 from iodelta.plural import plural
 from iodelta.study.words import duration, inert, interval, percent
-from iodelta.verdict import Judgement, Verdict
-from iodelta.verdict.explain import INSIDE
+from iodelta.verdict import Judgement, Rules, Verdict
+from iodelta.verdict.explain import INSIDE, left_open
+from iodelta.verdict.explain import not_excluded as leaving_stalls
 from iodelta.verdict.model import Carry, Change, Flags
 
 NAMED = 12
@@ -97,7 +98,30 @@ def least_change(verdict: Verdict) -> float | None:
     return min(abs(change.low), abs(change.high))
 
 
-def note(verdict: Verdict) -> str:
+def stalls_open(verdict: Verdict, rules: Rules) -> str:
+    """Which stalls an improvement does not exclude; empty for other words, and after trials enough."""
+    stalls = verdict.stalls
+    bound = None if stalls is None else stalls.not_excluded
+    return left_open(verdict.word, bound, rules.stalls)
+
+
+def stalls_not_excluded(verdicts: Iterable[Verdict], rules: Rules) -> Iterator[str]:
+    """The largest bound of stalls of each word that stalls to come would make wrong: of "equivalent" always, of an
+    improvement where its trials exclude too few."""
+    bounds: dict[str, float] = {}
+    for verdict in verdicts:
+        open_ = verdict.word == "equivalent" or stalls_open(verdict, rules)
+        if open_ and verdict.stalls is not None:
+            bound = verdict.stalls.not_excluded
+            bounds[verdict.word] = max(bound, bounds.get(verdict.word, 0.0))
+    words: dict[float, list[str]] = {}
+    for word in sorted(bounds):
+        words.setdefault(bounds[word], []).append(word)
+    for bound, named in words.items():
+        yield f"Where it says {' or '.join(named)}, {leaving_stalls(bound)}."
+
+
+def note(verdict: Verdict, rules: Rules) -> str:
     """What a reader of the word must know at once; empty where the row says it all."""
     if (
         verdict.word == "equivalent"
@@ -106,7 +130,7 @@ def note(verdict: Verdict) -> str:
         or _says_more(verdict)
     ):
         return inert(verdict.phrase)
-    return at_least(verdict)
+    return "; ".join(filter(None, (at_least(verdict), stalls_open(verdict, rules))))
 
 
 def _says_more(verdict: Verdict) -> bool:

@@ -225,7 +225,7 @@ def _changes(
             Row(
                 inert(verdict.cell),
                 tuple(cells),
-                held_back(verdict, account) or note(verdict),
+                held_back(verdict, account) or note(verdict, account.judgement.rules),
             )
         )
     names = (

@@ -19,6 +19,7 @@ from iodelta.report.stories.evidence import (
     first_look,
     not_excluded,
     share_of,
+    stalls_not_excluded,
 )
 from iodelta.report.stories.visible import Interval, visible
 from iodelta.stats.modes import Modes
@@ -41,9 +42,6 @@ CARRY = {
     "ignored": "The workload leaves state behind and superblocks are turned off: carry-over may be part of any change.",
 }
 """What the plan decided about carry-over, where it is not simply tested."""
-
-WHERE_NONE_STALLS = ("equivalent", "improvement")
-"""Words that stalls to come would make wrong."""
 
 WHOLE = 1.0
 """A margin of 100 % or more is no advice."""
@@ -132,13 +130,7 @@ def by_total(account: Account) -> Iterator[str]:
 def _not_excluded(account: Account) -> Iterator[str]:
     """What the verdicts do not exclude: the largest bounds of stalls and of carry-over."""
     verdicts = account.judgement.verdicts
-    sure = [v for v in verdicts if v.word in WHERE_NONE_STALLS and v.stalls is not None]
-    if sure:
-        words = " or ".join(
-            word for word in WHERE_NONE_STALLS if any(v.word == word for v in sure)
-        )
-        most = max(v.stalls.not_excluded for v in sure if v.stalls is not None)
-        yield f"Where it says {words}, stalls in up to {100 * most:.0f} % of trials are not excluded."
+    yield from stalls_not_excluded(verdicts, account.judgement.rules)
     known = [
         (bound, v)
         for v in verdicts
