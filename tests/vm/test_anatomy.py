@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 from pathlib import Path
@@ -205,10 +207,13 @@ def test_every_format_shows_paths_and_footprint_with_their_limits(tmp_path: Path
     page = html_of(found, (), Detail(paths=True)).decode()
     assert "<title>submit: 28.0 to 38.0 (+10.0)</title>" in page
     assert page.count("<svg") == 1, "interrupts cancelled out"
-    rows = rendered(found, "csv").decode().splitlines()
-    assert [row.split(",")[3:9] for row in rows if '"locked per I/O, kernel"' in row] == [
-        [' kernel"', "old", "new", "more", "100.0", "101.0"]
-    ]
+    rows = list(csv.DictReader(io.StringIO(rendered(found, "csv").decode())))
+    figures = {(row["unit"], row["where"]): (row["path"], row["baseline_count"], row["variant_count"]) for row in rows}
+    assert figures["locked per I/O, kernel", ""] == ("more", "100.0", "101.0")
+    assert figures["loads per I/O, kernel", ""] == ("same", "100.0", "100.0")
+    assert figures["indirect per I/O, kernel", ""][0] == "same"
+    assert figures["instructions per I/O, branch", "kernel read submit"] == ("", "28.0", "38.0")
+    assert len(figures) == len(rows)
     document = json.loads(rendered(found, "json"))
     assert [root["name"] for root in document["trees"][0]["roots"]] == ["kernel", "interrupts"]
     assert "locked" in {one["name"] for one in document["footprints"][0]["measures"]}
@@ -245,6 +250,10 @@ def test_a_row_of_kernels_names_the_step_that_added_a_locked_instruction(tmp_pat
         assert "18 to 19 locked instructions per I/O" in text, name
         assert text.count("+1 more") == 1, name
         assert "no step in fences, rdtsc, indirect calls, loads" in text, name
+    rows = [row for row in csv.DictReader(io.StringIO(rendered(found, "csv").decode())) if row["path"] == "more"]
+    assert [(row["unit"], row["baseline"], row["variant"]) for row in rows] == [
+        ("bill.locked per I/O", "first", "second")
+    ]
     assert {(one.metric, one.value) for one in found.tallies if one.metric == "footprint.loads"} == {
         ("footprint.loads", 100.0)
     }

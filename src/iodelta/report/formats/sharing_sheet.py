@@ -17,7 +17,8 @@ HEADS = (
 
 def rows(account: PathAccount) -> Iterator[tuple[object, ...]]:
     """Cell after cell, the lines after the row of all."""
-    shifts = {(one.cell, one.variant): one for one in account.sharing.shifts}
+    # Of a row's last kernel the step comes first, and then how far it is from the first kernel.
+    shifts = {(one.cell, one.variant): one for one in account.sharing.shifts[::-1]}
     for cell in account.sharing.cells:
         yield _of_cell(cell, shifts.pop((cell.cell, cell.variant), None), account)
         yield from _of_lines(cell)

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from iodelta.errors import pasted
-from iodelta.report.formats import sharing_sheet
 from iodelta.report.formats.fleet_sheet import of_fleet
+from iodelta.report.formats.path_sheet import of_path
 from iodelta.report.formats.plan_sheet import (
     of_calibrated,
     of_disk_plan,
@@ -29,8 +29,6 @@ from iodelta.report.formats.round_sheet import of_preparation
 from iodelta.report.formats.spreadsheet import csv_text
 
 if TYPE_CHECKING:
-    from iodelta.path.footprint import Footprint
-    from iodelta.path.judge import PathAccount
     from iodelta.report.stories.kinds import Result
     from iodelta.study.attribution import AttributionAccount
     from iodelta.study.audited import Audited, RulesAnswer
@@ -539,64 +537,6 @@ def _numbered(patches: Iterable[int]) -> str:
 
 def _ends(change: Changed) -> tuple[float | None, ...]:
     return change.value, change.low, change.high
-
-
-COUNTED = (
-    *(
-        "cell",
-        "direction",
-        "unit",
-        "baseline",
-        "variant",
-        "path",
-        "baseline_count",
-        "variant_count",
-    ),
-    *("change", "low", "high", "bar", "reason", "not_seen"),
-)
-"""Of counted instructions."""
-
-
-def of_path(account: PathAccount) -> str:
-    """One row per cell, direction and pair of kernels; of moved lines one per cell and line."""
-    if account.anatomy == "sharing":
-        return csv_text(sharing_sheet.HEADS, sharing_sheet.rows(account))
-    return csv_text(COUNTED, _counted(account))
-
-
-def _counted(account: PathAccount) -> Iterator[tuple[object, ...]]:
-    for shift in account.shifts:
-        yield (
-            *(
-                shift.cell,
-                shift.kind,
-                "instructions per I/O",
-                account.baseline,
-                shift.variant,
-                shift.word,
-                shift.baseline,
-            ),
-            *(
-                shift.value,
-                shift.change,
-                shift.low,
-                shift.high,
-                shift.bar,
-                shift.reason,
-                account.blind,
-            ),
-        )
-    for touched in account.footprints:
-        yield from _touched(touched, account)
-
-
-def _touched(one: Footprint, account: PathAccount) -> Iterator[tuple[object, ...]]:
-    """A row for each measure; an anatomy has no directions and no intervals."""
-    for each in one.measures:
-        sides = (account.baseline, one.variant, each.word, each.baseline, each.value)
-        unit = f"{each.name} per I/O, {each.scope}"
-        rest = (each.change, None, None, each.bar, "", account.blind)
-        yield (one.cell, "", unit, *sides, *rest)
 
 
 AUDITED = (
