@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Container
+from collections.abc import Collection, Container, Mapping
 
+import msgspec
 import numpy as np
 
-from iodelta.bisect.asking import Course
+from iodelta.bisect.asking import ALIKE, Course
 from iodelta.bisect.git import Repository
 from iodelta.bisect.model import Answer, Ask, Estimate, Rules, Scatter
 from iodelta.bisect.question import Patches
+from iodelta.bisect.rises import STALLS
 from iodelta.bisect.store import Store
 from iodelta.bisect.tree import Worktree
 from iodelta.stats.attribution import (
@@ -21,9 +23,40 @@ from iodelta.stats.attribution import (
     combinations,
     instead,
 )
+from iodelta.stats.stalls import excluded, stalled_trials, trials_needed
 
 FEWEST = 6
 """Blocks before it is asked whether the intervals are narrow enough."""
+
+
+DEFAULT_BLOCKS = 12
+"""Blocks there may be where nothing else is said, if they exclude stalls."""
+
+
+class PatchStalls(msgspec.Struct, frozen=True):
+    """Runs with one patch on and with it off, and how many of each stalled."""
+
+    runs: int
+    """Runs of all combinations in which the patch is on."""
+    stalled: int
+    others: int
+    """Runs of the other combinations."""
+    others_stalled: int
+    not_excluded: float
+    """The share of stalls that the runs with the patch do not exclude; 0 where a measure repeats exactly."""
+
+    @property
+    def open(self) -> bool:
+        """Whether the patch may stall in a share of its runs that matters."""
+        return self.not_excluded > STALLS + 1e-9
+
+
+def blocks_for(patches: int, stalled: int = 0) -> int:
+    """Blocks after which the runs with a patch on, ``stalled`` of them with a stall, exclude stalls in a tenth."""
+    runs = min(
+        sum(patch in run for run in combinations(patches)) for patch in range(patches)
+    )
+    return math.ceil(trials_needed(STALLS, stalled=stalled) / runs)
 
 
 class Attributing:
@@ -56,6 +89,7 @@ class Attributing:
                 attribution is not None
                 and len(self.blocks) >= FEWEST
                 and widest(attribution) <= self.rules.margin
+                and (is_worse(attribution) or not self.may_stall)
             ):
                 break
         return self.result()
@@ -72,6 +106,23 @@ class Attributing:
             [subset_of(item) for item in sound],
             values,
             margin=self.rules.margin,
+        )
+
+    @property
+    def may_stall(self) -> bool:
+        """Whether some patch may stall in a share of its runs that matters: no interval shows stalls to come."""
+        return any(patch.open for patch in self.stalls())
+
+    def stalls(self) -> tuple[PatchStalls, ...]:
+        """By patch, the runs so far that stalled."""
+        values = {
+            item: [value for _, value in self.store.of(item)] for item in self.items
+        }
+        stalled = {item: len(stalled_trials(runs)) for item, runs in values.items()}
+        exact = bool(self.rules.exact) or _repeat(values.values())
+        return tuple(
+            _stalls_of(patch, values, stalled, exact=exact)
+            for patch in range(self.patches)
         )
 
     def _block(self) -> Course[dict[str, float]]:
@@ -104,6 +155,39 @@ class Attributing:
         ]
         self._random.shuffle(order)
         return order
+
+
+def _repeat(runs: Collection[list[float]]) -> bool:
+    """Whether all runs of every combination are equal, and there are enough of them to believe it."""
+    many = [values for values in runs if len(values) >= ALIKE]
+    return len(many) >= 2 and all(len(set(values)) <= 1 for values in runs)
+
+
+def _stalls_of(
+    patch: int,
+    values: Mapping[str, list[float]],
+    stalled: Mapping[str, int],
+    *,
+    exact: bool,
+) -> PatchStalls:
+    on = [item for item in values if patch in subset_of(item)]
+    off = [item for item in values if patch not in subset_of(item)]
+    runs, stalls = (
+        sum(len(values[item]) for item in on),
+        sum(stalled[item] for item in on),
+    )
+    return PatchStalls(
+        runs,
+        stalls,
+        sum(len(values[item]) for item in off),
+        sum(stalled[item] for item in off),
+        0.0 if exact else excluded(stalls, runs),
+    )
+
+
+def is_worse(attribution: Attribution) -> bool:
+    """Whether all patches together are shown to be worse."""
+    return attribution.whole is not None and attribution.whole.low > 0
 
 
 def widest(attribution: Attribution) -> float:

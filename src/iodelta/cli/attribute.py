@@ -49,10 +49,9 @@ Examples:
 @measuring("Builds a combination, in its tree.", "A knob to set for every run.")
 @click.option(
     "--blocks",
-    default=12,
-    show_default=True,
     type=click.IntRange(2, 500),
-    help="Maximum number of blocks.",
+    help="Maximum number of blocks (default: 12, or as many as exclude stalls in a "
+    "tenth of the runs with a patch: 29 for one patch, 15 for two).",
 )
 @click.option(
     "--margin",
@@ -92,6 +91,7 @@ def command(what: str, fio: tuple[str, ...], **options: object) -> None:
 
 def ask(base: str, fio: tuple[str, ...], options: dict[str, object]) -> Question:
     """The question that the options ask. Raises RequestError."""
+    from iodelta.bisect.attribution import DEFAULT_BLOCKS, blocks_for
     from iodelta.bisect.git import Repository
     from iodelta.bisect.question import Patches
     from iodelta.cli.search_question import Asked
@@ -125,4 +125,5 @@ def ask(base: str, fio: tuple[str, ...], options: dict[str, object]) -> Question
         tuple(texts),
         bool(options["revert"]),
     )
-    return asked.question(subject, blocks=cast(int, options["blocks"]))
+    blocks = options["blocks"] or max(DEFAULT_BLOCKS, blocks_for(len(names)))
+    return asked.question(subject, blocks=cast(int, blocks))

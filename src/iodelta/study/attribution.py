@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
 import msgspec
 import numpy as np
 
+from iodelta.bisect.attribution import PatchStalls, is_worse
 from iodelta.bisect.driver import Attributed
 from iodelta.bisect.log import SearchFolder
 from iodelta.bisect.question import Patches, Question
 from iodelta.errors import RequestError
 from iodelta.stats.attribution import Attribution, Step, Subset, Term
 from iodelta.stats.effect import Estimate
-from iodelta.study.patches import answer, bundle, inestimable, model, place
+from iodelta.study.patches import answer, bundle, inestimable, model, place, stalls_of
 from iodelta.study.search import Changed, changed
 from iodelta.study.searched import state_of, values_by_item
 from iodelta.study.system import system
@@ -87,7 +89,8 @@ class AttributionAccount(msgspec.Struct, frozen=True):
     question: Question
     state: str
     exit_code: int
-    """1: all together are worse; 0: by the margin they are not; 3: neither is known."""
+    """1: all together are worse; 0: by the margin they are not, and no patch stalls in a tenth of its runs; 3: neither is
+    known."""
     answer: str
     """What each patch does, in a sentence."""
     patches: tuple[str, ...]
@@ -108,6 +111,8 @@ class AttributionAccount(msgspec.Struct, frozen=True):
     """What the figures rest on, in a sentence."""
     combinations: tuple[Combination, ...]
     """Every combination of the design."""
+    stalls: tuple[PatchStalls, ...]
+    """By patch, the runs that stalled, and the share of stalls that is not excluded."""
     blocks: int
     next: str
     """What would be run next and why; empty when nothing is left."""
@@ -130,12 +135,13 @@ def account(
     judged = at.outcome if at.ask is None else at.search.result()
     attribution = judged or TOO_FEW
     patches = len(subject.names)
+    stalls = at.search.stalls()
     return AttributionAccount(
         folder=str(folder.path),
         question=question,
         state=state_of(folder.events(), over=at.ask is None),
-        exit_code=exit_code(attribution, question.rules.margin),
-        answer=answer(attribution, question)
+        exit_code=exit_code(attribution, question.rules.margin, stalls),
+        answer="; ".join((answer(attribution, question), *stalls_of(stalls)))
         if judged
         else "too few blocks for an answer",
         patches=subject.names,
@@ -147,19 +153,23 @@ def account(
         inestimable=tuple(inestimable(attribution)),
         model=model(attribution) if judged else "",
         combinations=_combinations(at, folder),
+        stalls=stalls,
         blocks=len(at.search.blocks),
         next=f"{at.kind.title(at.ask.item)}: {at.ask.why}" if at.ask else "",
         system=system(folder.environment()),
     )
 
 
-def exit_code(attribution: Attribution, margin: float) -> int:
-    """Whether all patches together are worse; ``margin`` as a logarithm."""
-    if attribution.whole is None:
-        return 3
-    if attribution.whole.low > 0:
+def exit_code(
+    attribution: Attribution, margin: float, stalls: Sequence[PatchStalls]
+) -> int:
+    """Whether all patches together are worse; ``margin`` as a logarithm. What intervals cannot show, a patch that stalls
+    now and then, keeps it from 0 as it keeps a verdict from ``equivalent``."""
+    if is_worse(attribution):
         return 1
-    return 0 if attribution.whole.high < margin else 3
+    if attribution.whole is None or attribution.whole.high >= margin:
+        return 3
+    return 3 if any(patch.open for patch in stalls) else 0
 
 
 def _combinations(at: Attributed, folder: SearchFolder) -> tuple[Combination, ...]:

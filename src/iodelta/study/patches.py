@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TypeGuard
 
+from iodelta.bisect.attribution import PatchStalls, blocks_for
 from iodelta.bisect.question import Question
+from iodelta.bisect.rises import STALLS
+from iodelta.plural import plural
 from iodelta.stats.attribution import (
     FULL,
     MISFIT,
@@ -40,6 +43,24 @@ def answer(attribution: Attribution, question: Question) -> str:
     parts += _rest(attribution, question)
     parts += _idle(attribution, question, named)
     return "; ".join(parts)
+
+
+def stalls_of(patches: Sequence[PatchStalls]) -> Iterator[str]:
+    """Which patches stalled, and which stalls their runs do not exclude."""
+    for n, patch in enumerate(patches):
+        if patch.stalled:
+            yield (
+                f"{patch.stalled} of {plural(patch.runs, 'run')} with patch {n + 1} on stalled, and "
+                f"{patch.others_stalled} of {patch.others} with it off"
+            )
+    open_ = [patch for patch in patches if patch.open]
+    if open_:
+        most = max(patch.not_excluded for patch in open_)
+        needed = blocks_for(len(patches), max(patch.stalled for patch in open_))
+        yield (
+            f"stalls in up to {100 * most:.0f} % of the runs with a patch on are not excluded: "
+            f"about {plural(needed, 'block')} without another stall would exclude {100 * STALLS:.0f} %"
+        )
 
 
 def inestimable(attribution: Attribution) -> Iterator[str]:
