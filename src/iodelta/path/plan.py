@@ -19,6 +19,7 @@ from iodelta.path.job import CellJob, job_archive
 from iodelta.path.settings import modules_for, settings
 from iodelta.path.sharing_build import build as sharing_build
 from iodelta.path.sharing_job import BOOT_WORDS, refuse, sharing_job
+from iodelta.path.treetest import check_anatomy
 from iodelta.vm import boot, guest, kernels, spec, targets
 from iodelta.workload import parsing
 from iodelta.workload.fio import option_words
@@ -151,9 +152,11 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
 
 
 def _refuse_without(why: str, experiment: Experiment) -> None:
-    """An anatomy that is asked for is not left out in silence."""
+    """An anatomy that is asked for is not left out in silence, nor counted by a plugin that qemu misleads."""
     if experiment.anatomy and why:
         raise RequestError(f"no anatomy: {why}", place="anatomy")
+    if experiment.anatomy:
+        check_anatomy()
 
 
 def _boots(

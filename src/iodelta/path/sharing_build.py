@@ -8,6 +8,7 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -28,6 +29,9 @@ FIRMWARE = (
     *("-m32", "-nostdlib", "-static", "-no-pie"),
     "-Wl,-Ttext=0,--oformat=binary,--build-id=none",
 )
+
+SECONDS = 120
+"""Wall time that a firmware may take: it takes less than one on an idle machine."""
 
 MARKS = "f8000"
 """Where the firmware of the self-test has its marks (selftest.S)."""
@@ -101,26 +105,37 @@ def compiled(made: Path, source: Path, *words: str) -> None:
 
 def broken(plugin: Path, firmware: Path) -> str:
     """What is wrong with the plugin under this qemu; empty when it counts what the firmware does on two CPUs."""
+    words = f"{plugin},out=counts,marks={MARKS}"
+    (counts,), said = emulated(firmware, 2, words, ["counts"])
+    if not counts:
+        return said
+    lines = counts.splitlines()
+    missing = [what for line, what in EXPECTED.items() if line not in lines]
+    return f"qemu shows it {missing[0]}" if missing else ""
+
+
+def emulated(
+    firmware: Path, cpus: int, plugin: str, names: Sequence[str]
+) -> tuple[list[str], str]:
+    """The files of a plugin under which qemu ran a firmware, empty where there are none; and why there are none."""
     with tempfile.TemporaryDirectory() as place:
-        words = [QEMU, "-machine", "q35", "-cpu", "qemu64", "-m", "16", "-smp", "2"]
-        words += [*DETERMINISTIC, "-display", "none", "-nodefaults", "-no-user-config"]
-        words += ["-bios", str(firmware), "-device", "isa-debug-exit,iobase=0xf4"]
-        words += ["-plugin", f"{plugin},out=counts,marks={MARKS}"]
+        words = [QEMU, "-machine", "q35", "-cpu", "qemu64", "-m", "16"]
+        words += ["-smp", str(cpus), *DETERMINISTIC, "-display", "none"]
+        words += ["-nodefaults", "-no-user-config", "-bios", str(firmware)]
+        words += ["-device", "isa-debug-exit,iobase=0xf4", "-plugin", plugin]
         try:
             done = subprocess.run(
                 words,
                 cwd=place,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=60,
+                timeout=SECONDS,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return "its two CPUs did not come to an end within 60 s"
-        counts = Path(place, "counts")
-        lines = counts.read_text().splitlines() if counts.is_file() else []
-    if not lines:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        return f"qemu did not run it: {said[-1] if said else 'no message'}"
-    missing = [what for line, what in EXPECTED.items() if line not in lines]
-    return f"qemu shows it {missing[0]}" if missing else ""
+            why = f"the test did not come to an end within {SECONDS} s"
+            return [""] * len(names), why
+        files = [Path(place, name) for name in names]
+        texts = [file.read_text() if file.is_file() else "" for file in files]
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return texts, f"qemu did not run it: {said[-1] if said else 'no message'}"
