@@ -112,6 +112,33 @@ def test_a_renamed_function_is_one_branch_and_an_unrelated_one_is_not() -> None:
     assert [(child.name, child.change) for child in a.children[0].children] == [("x", 1), ("y", 0)]
 
 
+def test_what_a_renamed_function_executes_itself_is_no_reason_against_it() -> None:
+    root = branch(
+        {"a ring": 127, "a ring x": 133, "a ring y": 30}, {"a events": 143, "a events x": 136, "a events y": 53}
+    )
+    assert names(root.children[0]) == ["ring -> events"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "own", "pairs"),
+    [
+        ("alloc", "alloc_noprof", 145, True),
+        ("prepare", "arch_prepare", 145, True),
+        ("alloc", "alloc_noprof", 20, False),
+        ("alloc", "allocate", 162, False),
+        ("grab", "free", 162, False),
+    ],
+)
+def test_a_leaf_is_renamed_only_where_one_name_goes_on_as_the_other(old: str, new: str, own: int, pairs: bool) -> None:
+    root = branch({f"a {old}": 162}, {f"a {new}": own})
+    assert set(names(root.children[0])) == ({f"{old} -> {new}"} if pairs else {old, new})
+
+
+def test_two_large_functions_that_share_one_small_callee_are_two() -> None:
+    root = branch({"a read": 500, "a read free": 10}, {"a other": 20, "a other free": 10})
+    assert names(root.children[0]) == ["read", "other"]
+
+
 def test_a_function_that_one_side_inlined_is_part_of_its_caller() -> None:
     old: dict[str, float] = {"a": 5, "a inner": 10, "a inner x": 60, "a inner y": 30}
     new: dict[str, float] = {"a": 14, "a x": 60, "a y": 31}

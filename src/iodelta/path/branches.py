@@ -162,9 +162,11 @@ def _join(node: _Node, other: _Node) -> None:
 def _alike(
     left: Mapping[str, _Node], right: Mapping[str, _Node]
 ) -> list[tuple[str, str]]:
-    """Pairs of names that share most of their functions, the most alike first; each name once."""
+    """Pairs of names that are taken for one function, the most alike first; each name once."""
     pairs = product(sorted(left), sorted(right))
-    scores = [(_shared(left[old], right[new]), old, new) for old, new in pairs]
+    scores = [
+        (_likeness((old, left[old]), (new, right[new])), old, new) for old, new in pairs
+    ]
     scores.sort(key=lambda score: (-score[0], score[1], score[2]))
     taken: set[str] = set()
     chosen = []
@@ -175,9 +177,36 @@ def _alike(
     return chosen
 
 
-def _shared(a: _Node, b: _Node) -> float:
+def _likeness(a: tuple[str, _Node], b: tuple[str, _Node]) -> float:
+    """How much two functions share; from ``SHARED`` on they are taken for one that was renamed."""
+    (old, left), (new, right) = a, b
+    calls = [_calls(name, node) for name, node in (a, b)]
+    share = _common(calls[0], calls[1])
+    if share >= SHARED:
+        # What the two execute themselves stands under two names, and is as good as shared.
+        share = _common({**calls[0], "": left.own}, {**calls[1], "": right.own})
+    smaller, larger = sorted((left.whole, right.whole))
+    if share < SHARED and _extends(old, new) and smaller >= SHARED * larger:
+        return SHARED
+    return share
+
+
+def _calls(name: str, node: _Node) -> dict[str, float]:
+    """What a function's callees execute, by name."""
+    calls: dict[str, float] = {**node.by_name}
+    calls[name] = calls.get(name, 0.0) - node.own
+    return calls
+
+
+def _extends(old: str, new: str) -> bool:
+    """Whether one name is the other with more words before or after it: kmem_cache_alloc, kmem_cache_alloc_noprof."""
+    shorter, longer = sorted((old.strip("_"), new.strip("_")), key=len)
+    return longer.startswith(f"{shorter}_") or longer.endswith(f"_{shorter}")
+
+
+def _common(a: Mapping[str, float], b: Mapping[str, float]) -> float:
     """Which part of the larger one's instructions, function by function, both execute."""
-    names = a.by_name.keys() | b.by_name.keys()
-    both = sum(min(a.by_name[name], b.by_name[name]) for name in names)
-    either = sum(max(a.by_name[name], b.by_name[name]) for name in names)
+    names = a.keys() | b.keys()
+    both = sum(min(a.get(name, 0.0), b.get(name, 0.0)) for name in names)
+    either = sum(max(a.get(name, 0.0), b.get(name, 0.0)) for name in names)
     return both / either if either > 0 else 0.0

@@ -145,7 +145,7 @@ def about_trees(account: PathAccount) -> list[str]:
         return [_without(account, "tree of calls")]
     texts = [
         f"Means over I/Os. A dot for each call; branches below {100 * SHOWN:g} % of all whose change is below {ALWAYS:g} "
-        "instructions are left out. 'old -> new' was renamed, 'caller + callee' is inlined on one side. Interrupts are "
+        "instructions are left out. 'old -> new' is taken for one function that was renamed, 'caller + callee' is inlined on one side. Interrupts are "
         "apart from the paths that they interrupted.",
         LIMITS,
     ]
