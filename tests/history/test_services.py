@@ -36,7 +36,7 @@ ROWS: list[tuple[object, ...]] = [
     ("2026-01-02", "stor3", "randread 4k", "new", "instructions", 6800, "", "", "v2", "b" * 40),
     ("2026-01-02", "stor3", LONG + "a", "new", "read.iops", 1, "", "", "v2", "b" * 40),
     ("2026-01-02", "stor3", LONG + "b", "new", "read.iops", 2, "", "", "v2", "b" * 40),
-    ("2026-01-02", "stor3", HOSTILE, LONG, "odd", 1.7976931348623157e308, "u" * 40, "higher", "v2", "b" * 40),
+    ("2026-01-02", "stor3", HOSTILE, LONG, "odd", 1e299, "u" * 40, "higher", "v2", "b" * 40),
     ("2026-01-02", "stor3", HOSTILE, "", "odd", 3.0, "u" * 40, "higher", "v2", "b" * 40),
 ]
 
@@ -210,9 +210,31 @@ def test_two_series_of_one_name_stay_two_and_the_older_keeps_it(tmp_path: Path, 
     assert (after[0], after[1].startswith(f"{before} #")) == (before, True)
 
 
-def test_an_error_beyond_all_numbers_leaves_out_a_bound(place: Path) -> None:
-    table = "time,machine,cell,metric,value,error\n2026-01-01,m,c,read.iops,1e300,1e6\n"
-    Path("t.csv").write_text(table)
-    assert iodelta("import", "t.csv", "--from", "csv", "--history", "other").exit_code == 0
-    document, _ = exported("bmf", "--history", "other")
-    assert document == {"m c foreign": {"read.iops": {"value": pytest.approx(1e300), "lower_value": 0.0}}}
+@pytest.mark.parametrize("error", ["1e6", "nan", "inf", "-0.1"])
+def test_an_error_that_is_no_share_is_left_out_with_a_reason(place: Path, error: str) -> None:
+    table = f"time,machine,cell,metric,value,error\n2026-01-01,m,c,read.iops,5,{error}\n2026-01-01,m,d,read.iops,5,1\n"
+    Path("t.csv").write_text(f"{table}2026-01-01,m,e,read.iops,1.7e308,0.1\n")
+    done = iodelta("import", "t.csv", "--from", "csv", "--history", "other")
+    assert (done.exit_code, "added: t.csv, 1 point" in done.output) == (0, True)
+    assert "c, read.iops: its error is not a share of the value from 0 to 1" in done.output
+    assert "e, read.iops: a value above 1e+300 is not a measurement" in done.output
+    assert iodelta("show", "-o", "page.html", "--history", "other").exit_code == 0
+
+
+def test_a_bound_that_is_no_number_is_left_out_of_bencher(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'h.db'}")
+    store.prepare()
+    (point,) = night(1).points
+    store.add(replace(night(1), points=(replace(point, se=1e6),)))
+    (measures,) = bmf(store.lines()).values()
+    store.close()
+    assert measures["read.iops"].keys() == {"value", "lower_value"}
+
+
+def test_a_placebo_is_compared_with_its_own_build_and_says_so(place: Path) -> None:
+    store = Store(f"sqlite:///{place / 'iodelta-history' / 'history.db'}")
+    (point,) = night(1).points
+    store.add(replace(night(1), points=(replace(point, variant="placebo"),)))
+    store.close()
+    lines = iodelta("show").output.splitlines()
+    assert [line.rpartition(" against the ")[2] for line in lines if "placebo" in line] == ["baseline"]

@@ -372,7 +372,9 @@ def state_said(alert: Alert) -> str:
 
 def step_said(candidate: Candidate, *, is_confirmed: bool = False) -> str:
     """A series and its step."""
-    by = "against the reference" if candidate.by == "ratio" else "of the level alone"
+    from iodelta.history.placebo import against
+
+    by = against(candidate.variant) if candidate.by == "ratio" else "of the level alone"
     doubt = (
         "; suspected: too few nights without a change say how nights differ"
         if candidate.few and not is_confirmed

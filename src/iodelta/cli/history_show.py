@@ -163,15 +163,16 @@ def _newest(course: Course) -> str:
     text = f"{plural(len(points), 'night')}, {plural(len(course.epochs) + 1, 'epoch')}"
     if not points:
         return text
+    from iodelta.history.placebo import against
     from iodelta.report.stories.course import day as night
     from iodelta.report.stories.course import valued
     from iodelta.study.words import percent
 
     last = points[-1]
     log = course.log_ratio(last)
-    against = (
-        f", {percent(math.expm1(log), last.r_se)} against the reference"
+    ratio = (
+        f", {percent(math.expm1(log), last.r_se)} {against(course.line.variant)}"
         if log is not None
         else ""
     )
-    return f"{text}, {night(last.t)}: {valued(last.y, course.line.unit)}{against}"
+    return f"{text}, {night(last.t)}: {valued(last.y, course.line.unit)}{ratio}"

@@ -37,6 +37,10 @@ KNOWN = {
 """Measures that Bencher and LNT give a meaning: which way is better, and the unit."""
 
 
+LARGEST = 1e300
+"""Ends of intervals must be numbers too."""
+
+
 class Number(msgspec.Struct, frozen=True):
     """One result. ``values`` are replicates; ``error`` is the relative standard error of a single value."""
 
@@ -135,6 +139,10 @@ def _points(
             )
         elif not all(math.isfinite(value) and value > 0.0 for value in number.values):
             left_out[name] = "a value that is not above zero has no logarithm"
+        elif max(number.values) > LARGEST:
+            left_out[name] = f"a value above {LARGEST:g} is not a measurement"
+        elif number.error is not None and not 0.0 <= number.error <= 1.0:
+            left_out[name] = "its error is not a share of the value from 0 to 1"
         else:
             points.append(_point(number, machine, way, unit))
     return apart(points), left_out

@@ -66,6 +66,11 @@ class Placebos:
         return self._candidates[key]
 
 
+def against(variant: str) -> str:
+    """What the ratio of a variant's series is to: a placebo has that of its own build."""
+    return "against the baseline" if variant == PLACEBO else "against the reference"
+
+
 def is_quiet(line: Line) -> bool:
     """Whether nothing changes in a series but the machine."""
     return line.variant == PLACEBO or line.key.role == "reference"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from iodelta.history.alerts import Standing
 from iodelta.history.answers import Candidate, HistoryPoint, Note
 from iodelta.history.courses import Course
+from iodelta.history.placebo import against
 from iodelta.plural import plural
 from iodelta.report.stories.story import Cell, Row, Story, Table, section
 from iodelta.study.words import inert, percent, quantity
@@ -58,14 +59,12 @@ def _row(course: Course) -> Row:
     newest = points[-1] if points else None
     value = valued(newest.y, course.line.unit) if newest else "-"
     log = course.log_ratio(newest) if newest else None
-    against = (
-        percent(math.expm1(log), newest.r_se) if newest and log is not None else "-"
-    )
+    ratio = percent(math.expm1(log), newest.r_se) if newest and log is not None else "-"
     cells = (
         str(len(points)),
         str(len(course.epochs) + 1),
         value,
-        against,
+        ratio,
         str(len(course.steps)),
     )
     return Row(inert(course.name), tuple(map(Cell, cells)))
@@ -101,7 +100,7 @@ def noted_said(note: Note) -> str:
 
 def said(step: Candidate, standing: Standing) -> str:
     """A step in a sentence: its size, its range, and how sure it is."""
-    by = "against the reference" if step.by == "ratio" else "of the level alone"
+    by = against(step.variant) if step.by == "ratio" else "of the level alone"
     doubt = (
         "; suspected: so few nights say little of how nights differ"
         if step.few and not standing.is_confirmed

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.courses import Course, scale_of
+from iodelta.history.placebo import against
 from iodelta.plural import plural
 from iodelta.report.formats.charts.model import Figure, label, number
 from iodelta.report.stories.course import MOST, day
@@ -109,17 +110,17 @@ def _ratio(place: int, course: Course) -> Figure:
             half = Z95 * (point.r_se or 0.0)
             ends = [100 * math.expm1(end) for end in (log, log - half, log + half)]
             rows.append(_row(point, ends, percent(math.expm1(log), half)))
-    name = inert(course.line.key.metric)
+    ratio = f"{inert(course.line.key.metric)} {against(course.line.variant)}"
     return Figure(
         name=f"course-{place}-ratio",
         spec="course",
-        title=f"{name} against the reference in the same blocks",
+        title=f"{ratio} in the same blocks",
         alt=_seen(course)
         if course.by == "ratio"
         else "Too few nights have a reference: steps are searched in the values below.",
         about=ABOUT,
         rows=_cut(rows),
-        texts={"y": f"{name} against the reference, %"},
+        texts={"y": f"{ratio}, %"},
         extra={**_drawn(course, 1.0, by="ratio"), "beyond": _beyond(rows)},
         wide=True,
     )
@@ -153,7 +154,7 @@ def _value(place: int, course: Course) -> Figure:
             "build",
             "value",
             "95 % interval",
-            "against the reference",
+            against(course.line.variant),
             "95 % interval",
             "flags",
         ),
@@ -275,18 +276,18 @@ def _row_of(course: Course, point: HistoryPoint) -> tuple[str, ...]:
     ends = [quantity(math.exp(point.y + sign * half), unit) for sign in (-1, 1)]
     between = "not known" if "no-error" in point.flags else " .. ".join(ends)
     log, ratio_half = course.log_ratio(point), Z95 * (point.r_se or 0.0)
-    against = ("-", "-")
+    ratio_cells = ("-", "-")
     if log is not None:
         bounds = [
             percent(math.expm1(log + sign * ratio_half), ratio_half) for sign in (-1, 1)
         ]
-        against = (percent(math.expm1(log), ratio_half), " .. ".join(bounds))
+        ratio_cells = (percent(math.expm1(log), ratio_half), " .. ".join(bounds))
     build = inert(point.describe or point.commit[:12] or "-")
     return (
         day(point.t),
         build,
         quantity(math.exp(point.y), unit),
         between,
-        *against,
+        *ratio_cells,
         ", ".join(point.flags) or "-",
     )
