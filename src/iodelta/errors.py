@@ -23,7 +23,9 @@ class IodeltaError(Exception):
 
     def __str__(self) -> str:
         head = f"{self.place}: {self.what}" if self.place else self.what
-        return f"{head}\n  {self.remedy}" if self.remedy else head
+        if not self.remedy:
+            return head
+        return f"{head}\n  {self.remedy}"
 
     @property
     def sentence(self) -> str:

@@ -263,11 +263,9 @@ def owned(name: str) -> Owned | None:
     if name in _FULL_NAMES or first in (*_COMMANDS, *_JUDGED):
         return None
     longer = [full for full in GUARDED if full.startswith(name)]
-    return (
-        Owned(f"write the name in full; fio would take it for {longer[0]}")
-        if longer
-        else None
-    )
+    if not longer:
+        return None
+    return Owned(f"write the name in full; fio would take it for {longer[0]}")
 
 
 def runs_command(name: str, value: str | None) -> str | None:
@@ -336,9 +334,8 @@ def parse_job_file(
     for name, place, lines in _Reader(environ or {}, read, allow_commands).sections(
         text, file
     ):
-        if name.startswith(
-            "global"
-        ):  # fio compares the first six letters: [global2] is global too
+        # fio compares the first six letters: [global2] is global too.
+        if name.startswith("global"):
             shared.extend(lines)
             continue
         latest = {canonical(line.name): line for line in (*shared, *lines)}

@@ -42,11 +42,9 @@ class Quantity(msgspec.Struct, frozen=True):
     @classmethod
     def around(cls, value: float, below: float, above: float, unit: str) -> Quantity:
         """A printed number that may be so much lower or higher; unknown where it is not finite."""
-        return (
-            cls(value, value - below, value + above, unit)
-            if math.isfinite(value)
-            else unknown(unit)
-        )
+        if math.isfinite(value):
+            return cls(value, value - below, value + above, unit)
+        return unknown(unit)
 
     def overlaps(self, other: Quantity) -> bool:
         """Whether both may be the same number. Raises ValueError when the units differ."""
@@ -132,7 +130,9 @@ class Histogram(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def total(self) -> int:
         """Number of samples."""
-        return self._reached[-1] if self.counts else 0
+        if not self.counts:
+            return 0
+        return self._reached[-1]
 
     @cached_property
     def _reached(self) -> list[int]:

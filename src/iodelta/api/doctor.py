@@ -153,11 +153,9 @@ def _packages(debian: str, fedora: str) -> tuple[str]:
 
 def _with_manager(package: str) -> str:
     manager = _manager()
-    return (
-        f"{MANAGERS[manager]} {package}"
-        if manager
-        else f"install the package {package}"
-    )
+    if manager:
+        return f"{MANAGERS[manager]} {package}"
+    return f"install the package {package}"
 
 
 def _install(packages: list[str], lacking: list[tuple[str, str, str]]) -> Iterator[str]:

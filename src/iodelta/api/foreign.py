@@ -130,11 +130,9 @@ def _statements(paths: Sequence[str], stdin: bytes, checked: Audit) -> list[Find
 
 
 def _sentences(claims: str) -> str:
-    return (
-        Path(claims[1:]).read_text(encoding="utf-8")
-        if claims.startswith("@")
-        else claims
-    )
+    if not claims.startswith("@"):
+        return claims
+    return Path(claims[1:]).read_text(encoding="utf-8")
 
 
 def _without_statements(

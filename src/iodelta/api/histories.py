@@ -131,7 +131,9 @@ class StoredHistory:
         self.close()
 
     def _lines(self) -> list[Line]:
-        return self._store.lines() if self._store.exists else []
+        if self._store.exists:
+            return self._store.lines()
+        return []
 
 
 def chosen(lines: Iterable[Line], wanted: Mapping[str, str]) -> list[Series]:

@@ -153,7 +153,9 @@ class _Table:
         """A row's value of ``metric``, mended where that is exact; None where it is missing or cannot be believed."""
         run, (stat, percent) = self.runs[index], stat_of(metric)
         if any((index, rule) in self.spoilt for rule in SPOILT[stat]):
-            return None if stat == "mean" else self._repaired(index, stat, percent)
+            if stat == "mean":
+                return None
+            return self._repaired(index, stat, percent)
         if stat in ("iops", "bw"):
             return _sum(
                 [part.iops if stat == "iops" else part.bandwidth for part in parts(run)]
@@ -169,11 +171,9 @@ class _Table:
                 and heading.scale
             ):
                 written = number(self.mended.get((index, title), ""))
-                return (
-                    Quantity.exact(written[0] * heading.scale, "mended")
-                    if written
-                    else None
-                )
+                if not written:
+                    return None
+                return Quantity.exact(written[0] * heading.scale, "mended")
         return None
 
 
@@ -243,7 +243,9 @@ def _place(claim: Claim, cell: Cell) -> Literal["first", "tie", "untested"] | _B
     other = others[best]
     if who.low <= other.high and other.low <= who.high:
         return "tie"
-    return "first" if (who.value > other.value) == claim.up else _Beaten(best)
+    if (who.value > other.value) == claim.up:
+        return "first"
+    return _Beaten(best)
 
 
 def _best(values: Mapping[str, Quantity], *, up: bool) -> str:
@@ -288,11 +290,9 @@ def _makes(together: Span, stated: Span, how: str) -> bool:
     is_at_most = how == "up to"
     if is_at_most or how in ("at least", "more than"):
         is_loss = stated.value < 0
-        return (
-            together.high >= stated.low
-            if is_loss == is_at_most
-            else together.low <= stated.high
-        )
+        if is_loss == is_at_most:
+            return together.high >= stated.low
+        return together.low <= stated.high
     slack = ABOUT * abs(stated.value) if how in ("about", "~") else 0.0
     return together.low <= stated.high + slack and stated.low - slack <= together.high
 
@@ -338,11 +338,9 @@ def _percentage(claim: Claim, cells: list[Cell]) -> Checked:
 
 def _range(shown: list[Span]) -> str:
     values = sorted(span.value for span in shown)
-    return (
-        f"{values[0]:.1f} to {values[-1]:.1f} %"
-        if len(values) > 1
-        else f"{values[0]:.1f} %"
-    )
+    if len(values) > 1:
+        return f"{values[0]:.1f} to {values[-1]:.1f} %"
+    return f"{values[0]:.1f} %"
 
 
 def _difference(
@@ -359,9 +357,9 @@ def _difference(
 def _slack(claim: Claim) -> float:
     """What rounding and "about" leave to the stated percentage."""
     half = 0.5 * 10.0 ** -len(claim.percent.partition(".")[2])
-    return (
-        max(half, ABOUT * float(claim.percent)) if claim.how in ("about", "~") else half
-    )
+    if claim.how not in ("about", "~"):
+        return half
+    return max(half, ABOUT * float(claim.percent))
 
 
 def _reaches(claim: Claim, shown: list[Span], *, all_shown: bool) -> tuple[int, bool]:

@@ -69,11 +69,9 @@ def unusable(name: str, made: object) -> str:
     """Why a plugin's rule cannot be used; empty where it can."""
     if not isinstance(made, Rule):
         return "it is not made by iodelta.audit.model.rule"
-    return (
-        f"{made.id} is a rule of iodelta"
-        if made.id in {own.id for own in RULES}
-        else ""
-    )
+    if made.id not in {own.id for own in RULES}:
+        return ""
+    return f"{made.id} is a rule of iodelta"
 
 
 def _of_plugins(evidence: Evidence) -> Iterator[Hit]:

@@ -12,11 +12,9 @@ from iodelta.trial import Direction, Latency, Quantity
 def number(text: str) -> tuple[float, str] | None:
     """A cell's number and what stands behind it (``261M``: 261, ``M``); None where it is none (``~0``, ``high``)."""
     parsed = cell(text)
-    return (
-        None
-        if parsed is None or math.isinf(parsed[0].value)
-        else (parsed[0].value, parsed[1])
-    )
+    if parsed is None or math.isinf(parsed[0].value):
+        return None
+    return parsed[0].value, parsed[1]
 
 
 def blank(cell: str) -> bool:

@@ -46,7 +46,9 @@ def variant_column(run: Run) -> str | None:
 def variant(run: Run) -> str:
     """What a row is of: the cell of its variant column."""
     title = variant_column(run)
-    return run.labels[title] if title else ""
+    if not title:
+        return ""
+    return run.labels[title]
 
 
 def cell(run: Run) -> tuple[str, ...]:

@@ -60,7 +60,9 @@ def reduced(line: str) -> str:
 def left_out_words(line: str) -> int:
     """How many words of a command line do not travel."""
     count = _COUNT.search(reduced(line))
-    return int(count[1]) if count else 0
+    if not count:
+        return 0
+    return int(count[1])
 
 
 def without_count(line: str) -> str:

@@ -160,7 +160,8 @@ def _options(
     place: str, options: tuple[Option, ...], tool: str = ""
 ) -> Iterator[Danger]:
     for name, value in options:
-        if why := _why_not(name, value) if tool else _why(name, value):
+        why = _why_not(name, value) if tool else _why(name, value)
+        if why:
             yield Danger(place, name if value is None else f"{name}={value}", why)
 
 
@@ -173,18 +174,18 @@ def _why_not(name: str, value: str | None) -> str:
 
 def _why(name: str, value: str | None) -> str:
     first = canonical(name)
-    if why := runs_command(name, value):
+    why = runs_command(name, value)
+    if why:
         return why
-    if ours := owned(name):
+    ours = owned(name)
+    if ours:
         return ours.why
     if first == "ioengine":
-        return (
-            ""
-            if value in ENGINES
-            else "not an engine that only reads and writes the target"
-        )
+        if value in ENGINES:
+            return ""
+        return "not an engine that only reads and writes the target"
     if first == "mem":
         return "" if value in MEMORY else "not known as memory without a file"
-    return (
-        "" if first in SHAPES else "not known as an option that only says how I/O looks"
-    )
+    if first in SHAPES:
+        return ""
+    return "not known as an option that only says how I/O looks"

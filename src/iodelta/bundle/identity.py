@@ -161,11 +161,9 @@ def _kind_of_path(word: str, value: str) -> str:
     if word in ("mount", "point"):
         return "mount point" if is_own else ""
     is_deep = value.count("/") > 1  # a placeholder is not
-    return (
-        "path"
-        if word in PATHS and is_own and is_deep and value.split("/")[1] not in SYSTEM
-        else ""
-    )
+    if word in PATHS and is_own and is_deep and value.split("/")[1] not in SYSTEM:
+        return "path"
+    return ""
 
 
 def _walk(
@@ -195,11 +193,9 @@ def _server_and_path(share: str) -> Literals:
 def of_host(name: str) -> Literals:
     """A host's full name, and the first part of it. ``localhost`` is everybody's."""
     short = name.partition(".")[0]
-    return (
-        {}
-        if short in ("localhost", "")
-        else _one(name, "host name") | _one(short, "host name")
-    )
+    if short in ("localhost", ""):
+        return {}
+    return _one(name, "host name") | _one(short, "host name")
 
 
 def _canonical_name() -> str:
@@ -229,4 +225,6 @@ def _one(text: str, kind: str) -> Literals:
     usable = (
         text and not _EMPTY.fullmatch(text) and len(text) <= 256 and text.isprintable()
     )
-    return {text: kind} if usable else {}
+    if not usable:
+        return {}
+    return {text: kind}

@@ -242,7 +242,9 @@ def _measures(experiment: Experiment) -> dict[str, Any]:
             if value and name != "name"
         }
         tables[measure.name] = table
-    return {"metric": tables} if tables else {}
+    if not tables:
+        return {}
+    return {"metric": tables}
 
 
 def _variants(experiment: Experiment) -> dict[str, dict[str, str]]:
@@ -360,7 +362,9 @@ def _own_sets(
 
 def _kind(name: str) -> str:
     first = canonical(name)
-    return "cpus" if first in CPU_OPTIONS else "numa" if first in NODE_OPTIONS else ""
+    if first in CPU_OPTIONS:
+        return "cpus"
+    return "numa" if first in NODE_OPTIONS else ""
 
 
 def _placed(kind: str, value: str, given: Maps, here: Mapping[str, str]) -> str:
@@ -375,7 +379,9 @@ def _placed(kind: str, value: str, given: Maps, here: Mapping[str, str]) -> str:
     node = wanted.removeprefix("node:")
     if wanted == DEVICE_QUEUES or (node != wanted and _is_within(node, here["numa"])):
         return value
-    return prefix + given[kind]["*"] if "*" in given[kind] else ""
+    if "*" not in given[kind]:
+        return ""
+    return prefix + given[kind]["*"]
 
 
 def _is_within(wanted: str, offered: str) -> bool:
@@ -460,7 +466,9 @@ def _file(
         ) == _says(changed)
     except RequestError:
         same = False
-    return again if same else rendered(changed)
+    if same:
+        return again
+    return rendered(changed)
 
 
 def _replaced(table: Any, sets: Mapping[tuple[str, str], str]) -> Any:

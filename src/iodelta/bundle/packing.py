@@ -80,7 +80,8 @@ def pack(
         literals = _literals(folder.path, contents, machine)
         names = Pseudonyms(literals, _vocabulary(plan), lines)
         cleaned = {name: _without(name, data, names) for name, data in contents.items()}
-        if more := _hosts_seen(names, literals):
+        more = _hosts_seen(names, literals)
+        if more:
             names = Pseudonyms(literals | more, _vocabulary(plan), lines)
             cleaned = {
                 name: _without(name, data, names) for name, data in contents.items()
@@ -249,18 +250,15 @@ def _without(name: str, data: bytes, names: Pseudonyms) -> bytes:
         return data  # comes last, since it seals the others
     before = _json(name, data)
     after = names.document(before)
-    if (
-        name == CALIBRATION
-    ):  # a digest of machine and disk: the same machine could be recognised by it
+    # A digest of machine and disk: the same machine could be recognised by it.
+    if name == CALIBRATION:
         after = [
             {**epoch, "key": names.name(str(epoch.get("key", "")), "machine id")}
             for epoch in after
         ]
-    return (
-        data
-        if after == before
-        else msgspec.json.format(msgspec.json.encode(after), indent=1) + b"\n"
-    )
+    if after == before:
+        return data
+    return msgspec.json.format(msgspec.json.encode(after), indent=1) + b"\n"
 
 
 def _record(name: str, data: bytes, names: Pseudonyms) -> bytes:
@@ -277,7 +275,9 @@ def _record(name: str, data: bytes, names: Pseudonyms) -> bytes:
                         f"damaged: {stream} is not base64", place=name
                     ) from error
                 clean[stream] = base64.b64encode(_text(plain, names)).decode()
-    return data if after == before else msgspec.json.encode(after)
+    if after == before:
+        return data
+    return msgspec.json.encode(after)
 
 
 def _runs(record: Any) -> list[dict[str, Any]]:

@@ -162,7 +162,8 @@ def _runs_no_program(experiment: Experiment, place: str) -> None:
     options += [variant.options for variant in experiment.variants]
     options += [condition.background_fio for condition in experiment.conditions]
     for name, value in itertools.chain.from_iterable(options):
-        if danger := runs_command(name, value):
+        danger = runs_command(name, value)
+        if danger:
             raise RequestError(
                 f"{danger}, which iodelta never allows",
                 place=place,

@@ -306,9 +306,8 @@ class Pseudonyms:
 
     def text(self, text: str, *, versions: bool = False) -> str:
         """A text without identities. ``versions``: it is a version number, which may look like an address."""
-        small = (
-            text.lower()
-        )  # placeholders hold nothing that would have to be looked for
+        # Placeholders hold nothing that would have to be looked for.
+        small = text.lower()
         for pattern, replace, kind, words in self._steps:
             if versions and kind == "IP address":
                 continue
@@ -344,11 +343,9 @@ class Pseudonyms:
         return self._named(match[0], self._kinds[match[0]])
 
     def _named(self, text: str, kind: str) -> str:
-        return (
-            f"/{self.name(text.rstrip('/'), kind)}"
-            if kind in ("home", "mount point", "path")
-            else self.name(text, kind)
-        )
+        if kind in ("home", "mount point", "path"):
+            return f"/{self.name(text.rstrip('/'), kind)}"
+        return self.name(text, kind)
 
     def _looks(self, kind: str) -> Callable[[re.Match[str]], str]:
         def replace(match: re.Match[str]) -> str:
@@ -408,11 +405,9 @@ def _numberless(value: Any) -> Any:
         }
     if isinstance(value, list):
         return [_numberless(inner) for inner in value]
-    return (
-        _PLACEHOLDER.sub(lambda match: match[1], value)
-        if isinstance(value, str)
-        else value
-    )
+    if not isinstance(value, str):
+        return value
+    return _PLACEHOLDER.sub(lambda match: match[1], value)
 
 
 def _is_ordinary(word: str, vocabulary: Collection[str]) -> bool:

@@ -110,7 +110,8 @@ class Prompt:
                     return None
                 self._text += more
             line, _, self._text = self._text.partition(b"\n")
-            if said := line.decode(errors="replace").strip():
+            said = line.decode(errors="replace").strip()
+            if said:
                 return said
 
     def _more(self) -> bytes:

@@ -16,7 +16,9 @@ def checked_out(path: str) -> dict[str, str | bool]:
 
     def said(*words: str) -> str:
         done = repository.git(*words)
-        return "" if done.returncode else done.text.strip()
+        if done.returncode:
+            return ""
+        return done.text.strip()
 
     commit = said("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     if not commit:

@@ -15,9 +15,8 @@ def settings(
 ) -> list[str]:
     """Knobs and values of a ``NAME:KNOB=VALUE,...`` that is being written, as they are on this machine."""
     name, colon, text = incomplete.partition(":")
-    if not colon or context.params.get(
-        "names"
-    ):  # nobody waits for another machine while typing
+    # Nobody waits for another machine while typing.
+    if not colon or context.params.get("names"):
         return []
     begun, comma, last = text.rpartition(",")
     before = f"{name}:{begun}{comma}"
@@ -68,4 +67,6 @@ def _words(begun: str, target: str) -> Iterator[str]:
 def _start(name: str) -> str:
     """A knob's name and its equals sign; of a name with a place to fill (``sysctl.NAME``) what stands before it."""
     fixed = name.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    return f"{name}=" if fixed == name else fixed
+    if fixed != name:
+        return fixed
+    return f"{name}="

@@ -145,9 +145,8 @@ def format_of(output: Path, format_: str) -> str:
             remedy="choose another --format",
         )
     implied = endings.get(output.suffix.lower(), format_)
-    if (
-        asked and implied != format_ and output.suffix.lower() != ".txt"
-    ):  # any format of text may be called so
+    # Any format of text may be called so.
+    if asked and implied != format_ and output.suffix.lower() != ".txt":
         raise RequestError(
             f"a file with this extension holds {implied}, not {format_}",
             place=str(output),
@@ -168,7 +167,9 @@ def _choices() -> Sequence[str]:
     """The formats of the command that runs."""
     options = click.get_current_context().command.params
     asked = next(option for option in options if option.name == "format_")
-    return asked.type.choices if isinstance(asked.type, click.Choice) else ()
+    if not isinstance(asked.type, click.Choice):
+        return ()
+    return asked.type.choices
 
 
 def deliver(

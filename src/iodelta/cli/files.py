@@ -90,9 +90,8 @@ def drafted(path: Path, what: str, *, force: bool) -> Iterator[Path]:
 
 def write(path: Path, data: bytes, what: str, *, force: bool) -> None:
     """Write ``data`` to ``path``. Raises as ``drafted`` does."""
-    if (
-        path.exists() and not path.is_file()
-    ):  # a pipe or /dev/stdout: nothing is replaced
+    # A pipe or /dev/stdout: nothing is replaced.
+    if path.exists() and not path.is_file():
         try:
             path.write_bytes(data)
         except OSError as error:

@@ -107,10 +107,11 @@ def _measured(fleet: FleetFolder, name: str, permits: Permits) -> End:
             allow_commands=permits.commands,
             place=place,
         )
+    # Its exit code is of its verdicts.
     with (
         click.Context(click.Command("run")),
         contextlib.suppress(SystemExit),
-    ):  # its exit code is of its verdicts
+    ):
         measure(file, asked)
     return _outcome(place)
 
@@ -165,11 +166,9 @@ def _rate(folder: Folder, account: ExperimentAccount) -> float | None:
             sum(direction.iops.value for direction in trial.directions)
         )
     means = [statistics.fmean(rates) for rates in cells.values()]
-    return (
-        math.exp(statistics.fmean(map(math.log, means)))
-        if means and min(means) > 0
-        else None
-    )
+    if means and min(means) > 0:
+        return math.exp(statistics.fmean(map(math.log, means)))
+    return None
 
 
 if __name__ == "__main__":

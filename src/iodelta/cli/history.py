@@ -155,9 +155,8 @@ def rebuild(place: str, log: Path | None, format_: str) -> None:
     from iodelta.history.finishing import finish
 
     store, written = opened(place, log)
-    finish(
-        store, written
-    )  # what was added while the folders were read went into the file of before
+    # What was added while the folders were read went into the file of before.
+    finish(store, written)
     recorded(store, written)
     if format_ == "json":
         from iodelta.history.answers import HistoryRebuildAnswer

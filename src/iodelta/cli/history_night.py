@@ -117,9 +117,8 @@ def _measured(
     text = folder.with_name(f"{folder.name}.toml")
     if not folder.exists():
         write(text, _resolved(file, begun.commit, written.path.absolute().parent))
-    measure(
-        folder, text, allowed, page=False
-    )  # hundreds of pages that hardly anybody opens
+    # Hundreds of pages that hardly anybody opens.
+    measure(folder, text, allowed, page=False)
     added = add(folder, Given(), store, written)
     print_added(added, err=True)
     return added
@@ -247,7 +246,9 @@ def _commit(file: Path) -> str:
     from iodelta.cli.checkout import checked_out
 
     repo = _build_of(file).repo
-    return str(checked_out(repo)["commit"]) if repo else ""
+    if not repo:
+        return ""
+    return str(checked_out(repo)["commit"])
 
 
 def _build_of(file: Path) -> Build:

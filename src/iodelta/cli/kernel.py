@@ -234,7 +234,9 @@ def sweep(
 
 def _ends(text: str) -> tuple[str, str] | None:
     first, dots, last = text.partition("..")
-    return (first, last) if dots and first and last else None
+    if dots and first and last:
+        return first, last
+    return None
 
 
 def _short(kernel: Kernel) -> str:

@@ -166,9 +166,8 @@ def main() -> NoReturn:
     except IodeltaError as error:
         from iodelta.study.words import inert  # --help does without
 
-        text = "\n".join(
-            map(inert, str(error).split("\n"))
-        )  # it may quote another host, or a file
+        # It may quote another host, or a file.
+        text = "\n".join(map(inert, str(error).split("\n")))
         sys.stderr.write(f"iodelta: {text}\n")
         sys.exit(error.exit_code)
     raise AssertionError("click exits by itself")

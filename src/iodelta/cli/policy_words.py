@@ -51,7 +51,9 @@ def experiment_command(
 
 def reads_percent(rw: str, percent: int | None) -> int:
     """Percent of reads: only a mixed workload has others."""
-    return (70 if percent is None else percent) if rw in ("randrw", "rw") else 100
+    if rw not in ("randrw", "rw"):
+        return 100
+    return 70 if percent is None else percent
 
 
 def once(values: Sequence[str], place: str) -> Sequence[str]:

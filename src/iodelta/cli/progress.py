@@ -106,11 +106,9 @@ class Progress:
         sys.stderr.flush()
 
     def _percent(self, share: float) -> int:
-        return (
-            round(100 * share)
-            if self.is_live
-            else 100 // QUARTERS * int(QUARTERS * share)
-        )
+        if self.is_live:
+            return round(100 * share)
+        return 100 // QUARTERS * int(QUARTERS * share)
 
 
 def _line(text: str) -> None:

@@ -285,4 +285,6 @@ def _margin(path: str) -> float:
     from iodelta.bundle.packed import is_own, opened
     from iodelta.lab.session import read_plan
 
-    return read_plan(opened(path)).experiment.margin if is_own(path) else 0.01
+    if not is_own(path):
+        return 0.01
+    return read_plan(opened(path)).experiment.margin

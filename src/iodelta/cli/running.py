@@ -308,11 +308,9 @@ def _question(path: Path | None, asked: Asked) -> tuple[str, str, Path]:
         )
     text = placed(text_of(path), path.parent)
     changed = overridden(text, **asked.overrides())
-    return (
-        (text, str(path), path.parent)
-        if changed is None
-        else (changed, f"{path} with options", path.parent)
-    )
+    if changed is None:
+        return text, str(path), path.parent
+    return changed, f"{path} with options", path.parent
 
 
 def _new_name() -> Path:

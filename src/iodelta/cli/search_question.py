@@ -219,7 +219,8 @@ class Asked:
                 remedy="leave --wrong or --better out",
             )
         if self.by_hand == "words":
-            if about := sorted(given & NUMBERS):
+            about = sorted(given & NUMBERS)
+            if about:
                 remedy = (
                     "leave it out, or answer with numbers: --better higher or lower"
                 )

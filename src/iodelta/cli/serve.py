@@ -172,7 +172,9 @@ def _with_confirmations(
 
     place = confirmations(history.log)
     is_within = any(place.is_relative_to(root.absolute()) for root in roots)
-    return roots if is_within else (*roots, place)
+    if is_within:
+        return roots
+    return (*roots, place)
 
 
 def _history(place: str | None, log: Path | None) -> Histories | None:

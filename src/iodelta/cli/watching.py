@@ -228,11 +228,11 @@ class LiveWatcher:
             Text(f"{duration(self._spent)} of {duration(design.budget)}{left}"),
             Text(f"[{bar:<10}] {self._now}"),
         ]
-        return (
-            Group(*lines, _table(self._plan, self._judgement, self._console.width))
-            if self._judgement
-            else Group(*lines)
-        )
+        if self._judgement:
+            return Group(
+                *lines, _table(self._plan, self._judgement, self._console.width)
+            )
+        return Group(*lines)
 
 
 def _table(plan: Plan, judgement: Judgement, width: int) -> Table:

@@ -249,7 +249,8 @@ def check_parameters(experiment: Experiment, refuse: Refuse) -> None:
         wanted = gaps(every_word(cell.command))
         for variant in experiment.variants:
             has = {name for name, _ in (*cell.options, *variant.options)}
-            if unknown := sorted(wanted - has - {*GIVEN}):
+            unknown = sorted(wanted - has - {*GIVEN})
+            if unknown:
                 refuse(
                     f"{{{unknown[0]}}} has no value in cell {cell.name}, variant {variant.name}",
                     "workload",
@@ -258,7 +259,8 @@ def check_parameters(experiment: Experiment, refuse: Refuse) -> None:
                     f"{', '.join(f'{{{name}}}' for name in GIVEN)} are filled in; "
                     f"{{{{{unknown[0]}}}}} is the text {{{unknown[0]}}}",
                 )
-            if unused := sorted(has - wanted):
+            unused = sorted(has - wanted)
+            if unused:
                 refuse(
                     f"the parameter {unused[0]} does not stand in the command of cell {cell.name}",
                     *("workload", unused[0]),
@@ -282,7 +284,8 @@ def check_fits(data: Mapping[str, Any], experiment: Experiment, refuse: Refuse) 
             "machine",
             remedy="measure on a host",
         )
-    if booted := [name for name in experiment.knob_names() if of_boot(name)]:
+    booted = [name for name in experiment.knob_names() if of_boot(name)]
+    if booted:
         what = f"{booted[0]} takes a boot for every variant, and a command is measured within one boot"
         refuse(
             what,

@@ -429,7 +429,8 @@ def without_effect(names: Iterable[str]) -> tuple[str, ...]:
     """What to say of fio options that iodelta leaves out: it sets them itself, or does their work."""
     reasons: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
-        if ours := owned(name):
+        ours = owned(name)
+        if ours:
             reasons.setdefault(ours.why, []).append(name)
     return tuple(
         f"no effect here: {', '.join(given)} ({why})" for why, given in reasons.items()
@@ -445,4 +446,6 @@ def _one(key: str, given: str, lifted: list[str], refuse: Refuse, table: str) ->
             key,
             remedy="name one",
         )
-    return values.pop() if values else ""
+    if values:
+        return values.pop()
+    return ""

@@ -182,7 +182,9 @@ def parse_machines(source: Source, value: Any) -> tuple[str, ...]:
         source.refuse('machine must be a name, as in machine = "ssh:HOST"', "machine")
     if len(set(names)) < len(names):
         source.refuse("a machine is named twice", "machine")
-    return () if names == ["local"] else tuple(names)
+    if names == ["local"]:
+        return ()
+    return tuple(names)
 
 
 _TOP = (

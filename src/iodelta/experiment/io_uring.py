@@ -46,11 +46,9 @@ _NAMES = {letter: name for name, letter in SWITCHES.items()}
 def name_of(key: str) -> str | None:
     """The name under which an option is kept; None for one that ``t/io_uring`` does not have."""
     first = _NAMES.get(key, canonical(key))
-    return (
-        first
-        if first in SWITCHES or first in DEFAULTS or (len(key) == 1 and key in LETTERS)
-        else None
-    )
+    if first in SWITCHES or first in DEFAULTS or (len(key) == 1 and key in LETTERS):
+        return first
+    return None
 
 
 def switches(name: str, value: str | None) -> tuple[str, ...]:

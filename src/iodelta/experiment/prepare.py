@@ -120,7 +120,8 @@ def _workload(table: Any, refuse: Refuse) -> tuple[Option, ...]:
         ours = owned(name)
         if ours is not None and not ours.harmless:
             refuse(f"fio option {name}: {ours.why}", *place, remedy=f"remove {name}")
-        if danger := runs_command(name, str(value)):
+        danger = runs_command(name, str(value))
+        if danger:
             refuse(danger, *place, remedy=f"remove {name}")
     options = tuple(
         (name, str(value)) for name, value in table.items() if owned(name) is None

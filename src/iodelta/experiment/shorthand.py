@@ -182,9 +182,10 @@ def _conditions(texts: Sequence[str]) -> dict[str, dict[str, str]]:
         )
         _check_new(name, conditions, "--condition")
         key, equals, _ = rest.partition("=")
+        # No command is called so.
         if equals and (
             key in _BARE_KNOBS or re.fullmatch(r"[a-z_]+\.[\w.]+|sysfs:\S+", key)
-        ):  # no command is called so
+        ):
             conditions[name] = _settings(rest, f"--condition {text!r}")
         else:
             conditions[name] = {"background": rest.strip()} if rest.strip() else {}
@@ -218,7 +219,9 @@ def _toml(data: Mapping[str, object], path: str = "") -> str:
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+    if re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        return name
+    return _value(name)
 
 
 def _value(value: object) -> str:

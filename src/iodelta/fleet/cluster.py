@@ -30,13 +30,13 @@ def workers(address: str, most: int) -> Iterator[tuple[Any, int]]:
             remedy="install iodelta with it: pip install 'iodelta[fleet]'",
         ) from error
     if not address:
-        logging.getLogger("distributed").setLevel(
-            logging.ERROR
-        )  # it reports on threads that wait for hosts
+        # It reports on threads that wait for hosts.
+        logging.getLogger("distributed").setLevel(logging.ERROR)
+        # Without an address they would be open to every network.
         pages = {
             "dashboard_address": HERE,
             "worker_dashboard_address": HERE,
-        }  # else for every network to read
+        }
         local = {"processes": False, "n_workers": 1, "memory_limit": 0, **pages}
         with (
             tempfile.TemporaryDirectory(prefix="iodelta-fleet-") as place,

@@ -51,7 +51,9 @@ def _options(text: str) -> dict[str, str]:
         names += name == "name"
         if "$" not in value and "`" not in value:
             options[name] = value
-    return options if names <= 1 else {}
+    if names <= 1:
+        return options
+    return {}
 
 
 def agrees(command: Mapping[str, str], banner: Mapping[str, str]) -> bool:

@@ -53,7 +53,9 @@ def _unescaped(raw: str) -> list[str]:
 def _meant(match: re.Match[str]) -> str:
     if match[1]:
         return chr(int(match[1], 16))
-    return _MEANT.get(match[2], match[2]) if match[2] else "\n"
+    if not match[2]:
+        return "\n"
+    return _MEANT.get(match[2], match[2])
 
 
 def _decoded(string: str) -> list[str]:

@@ -32,9 +32,8 @@ class Columns:
     def add(self, times: Ints, counts: Ints, before: int) -> None:
         """More rows: when each interval ended, and its counts from bin ``before`` on."""
         for time, row in zip(times.tolist(), counts, strict=True):
-            self._whole = (
-                self._whole and time >= self._end - TICK
-            )  # jobs that share a log cannot be told apart
+            # Jobs that share a log cannot be told apart.
+            self._whole = self._whole and time >= self._end - TICK
             self._end = max(self._end, time)
             if self._rows == self._each * len(self._ends):
                 self._join()

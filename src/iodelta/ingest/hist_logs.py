@@ -170,9 +170,8 @@ def _zeros(rows: Sequence[bytes], width: int) -> tuple[int, int]:
         head = _HEAD.match(row)
         if head is None:
             return 0, 0
-        if not row.startswith(
-            b" 0," * before, head.end()
-        ):  # quick where the row before had as many
+        # Quick where the row before had as many.
+        if not row.startswith(b" 0," * before, head.end()):
             before = _count(_FIRST_ZEROS, row, head.end())
         after = min(after, width - 1 - before)
         if not row.endswith(b", 0" * after):
@@ -182,7 +181,9 @@ def _zeros(rows: Sequence[bytes], width: int) -> tuple[int, int]:
 
 def _count(zeros: re.Pattern[bytes], text: bytes, at: int) -> int:
     run = zeros.match(text, at)
-    return len(run[0]) // 3 if run else 0
+    if not run:
+        return 0
+    return len(run[0]) // 3
 
 
 def _without(rows: Sequence[bytes], before: int, after: int) -> Iterator[bytes]:

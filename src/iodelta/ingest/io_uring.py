@@ -203,7 +203,9 @@ def _lasted(block: _Block) -> int:
     asked = whole(block.options.get("runtime", ""))
     if block.timed_out and asked:
         return 1000 * asked
-    return 1000 * (len(block.seconds) + block.timed_out) if block.ended else 0
+    if not block.ended:
+        return 0
+    return 1000 * (len(block.seconds) + block.timed_out)
 
 
 def _block_size(block: _Block) -> int | None:
@@ -214,7 +216,9 @@ def _block_size(block: _Block) -> int | None:
     if any(second.mib is None for second in block.seconds):
         return None
     possible = [size for size in _BLOCKS if _fits(block, size)]
-    return possible[0] if len(possible) == 1 else None
+    if len(possible) != 1:
+        return None
+    return possible[0]
 
 
 def _fits(block: _Block, size: int) -> bool:
@@ -254,9 +258,10 @@ def _percentiles(text: str, step: int) -> dict[float, Quantity]:
 
 def _spread(block: _Block) -> dict[float, Quantity]:
     """Percentiles: those of one thread, or between those of all: a mixture's quantile lies between its parts'."""
+    # These are of unknown rate.
     timed = [
         (text, STEP[unit[0]]) for unit, text in block.spreads if unit != "tsc ticks"
-    ]  # these are of unknown rate
+    ]
     threads = [_percentiles(text, step) for text, step in timed]
     if not threads:
         return {}

@@ -113,7 +113,9 @@ def read_document(
                 else "fio's JSON without any job",
             )
         ]
-    return _cut(runs, text, span) if span.open else runs
+    if not span.open:
+        return runs
+    return _cut(runs, text, span)
 
 
 def _decoded(
@@ -281,7 +283,9 @@ class _Document:
 
 
 def _sync(job: RawJob) -> Latency | None:
-    return latency(job.sync.lat_ns, job.sync.total_ios) if job.sync else None
+    if not job.sync:
+        return None
+    return latency(job.sync.lat_ns, job.sync.total_ios)
 
 
 def _format(raw: Sequence[tuple[Kind, RawDirection]]) -> Format:
@@ -312,9 +316,8 @@ def _group_of(jobs: int, numjobs: int, place: Place) -> Iterator[Finding]:
 
 def _unfinished(job: RawJob, place: Place) -> Iterator[Finding]:
     """What fio itself says of a job that is not its result."""
-    if (
-        job.eta > 0 and job.eta != 2**31 - 1
-    ):  # the largest number stands for an unknown time
+    # The largest number stands for an unknown time.
+    if job.eta > 0 and job.eta != 2**31 - 1:
         explanation = (
             f"fio printed this {job.eta} s before its end: it is not the final result"
         )
@@ -369,7 +372,9 @@ def _concurrency(
     times = {d.kind: d.runtime_ms for d in directions}
     after = times.pop("read", 0) if verified and rw in _WRITING else 0
     longest = max(times.values(), default=0) + after
-    return job.job_runtime / longest if job.job_runtime and longest else None
+    if job.job_runtime and longest:
+        return job.job_runtime / longest
+    return None
 
 
 def _jobs(numjobs: int, concurrency: float | None) -> int:

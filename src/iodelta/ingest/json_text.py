@@ -159,7 +159,9 @@ def _fit_members(kind: Any, value: dict[str, Any], lost: list[int]) -> Any:
         before = lost[0]
         bins = _fit(dict[str, int], value, lost)
         # Percentiles of a part of the bins would be wrong.
-        return msgspec.Raw(msgspec.json.encode(bins)) if lost[0] == before else _LOST
+        if lost[0] != before:
+            return _LOST
+        return msgspec.Raw(msgspec.json.encode(bins))
     inner = get_args(kind)
     if get_origin(kind) is dict:
         return _kept({key: _fit(inner[1], item, lost) for key, item in value.items()})

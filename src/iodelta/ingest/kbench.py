@@ -106,7 +106,9 @@ def _runs(
         )
         for (measure, pattern), directions in parts.items()
     ]
-    return [runs] if runs else []
+    if not runs:
+        return []
+    return [runs]
 
 
 def _direction(kind: Kind, stat: str, quantity: Quantity) -> Direction:

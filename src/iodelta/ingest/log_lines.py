@@ -58,9 +58,8 @@ class LineSums:
         """More rows, in the order of the log."""
         sized = bool(blocks[0])
         before = np.concatenate([[self._last], times])
-        jobs = self._job + np.cumsum(
-            np.diff(before) < -TICK
-        )  # jobs may share a log, one after the other
+        # Jobs may share a log, one after the other.
+        jobs = self._job + np.cumsum(np.diff(before) < -TICK)
         self._last, self._job = int(times[-1]), int(jobs[-1])
         single = sized and (self._latencies or too_dense(times, blocks))
         self._windows = self._windows and not single and self._job < _RESTARTS

@@ -14,14 +14,18 @@ _KIND = re.compile(r"_(?:bw|iops|slat|clat|lat|clat_hist)(?=(?:\.\d{1,6})?\.log)
 
 def what(name: str) -> Logged | None:
     """What a log of this name holds: fio says it nowhere else."""
-    kinds = _NAME.findall(name.rpartition("/")[2])
-    return kinds[-1] if kinds else None
+    kinds: list[Logged] = _NAME.findall(name.rpartition("/")[2])
+    if not kinds:
+        return None
+    return kinds[-1]
 
 
 def number_of(name: str) -> str:
     """The number of the job, counted over the clones of all sections; empty where logs are not kept apart."""
     number = _NUMBER.search(name)
-    return number[1] if number else ""
+    if not number:
+        return ""
+    return number[1]
 
 
 def jobname(name: str) -> str:

@@ -84,9 +84,8 @@ class Totals:
         self.damaged += chunk.damaged
         if not len(chunk.times):
             return
-        if (
-            self._origin is None
-        ):  # rows of log_unix_epoch count from 1970, others from the start of the job
+        # Rows of log_unix_epoch count from 1970, others from the start of the job.
+        if self._origin is None:
             self._origin = origin(chunk.times)
         times = chunk.times - self._origin if self._origin else chunk.times
         rows: tuple[Ints, ...] = (times, chunk.values, chunk.kinds, chunk.blocks)
@@ -103,7 +102,9 @@ class Totals:
     @property
     def began(self) -> float | None:
         """Unix seconds when the job began; None where rows count from there."""
-        return self._origin / 1000 if self._origin else None
+        if not self._origin:
+            return None
+        return self._origin / 1000
 
     def sides(self) -> dict[int, Side]:
         """The directions that have rows, by fio's number."""
@@ -179,7 +180,9 @@ def origin(times: Ints) -> int:
     if first <= LONGEST * 1000:
         return 0
     later = times[times > first + 1]
-    return first - min(int(later[0]) - first, _LONGEST_STEP) if len(later) else first
+    if not len(later):
+        return first
+    return first - min(int(later[0]) - first, _LONGEST_STEP)
 
 
 def _extremes(column: Ints, kinds: Ints, present: list[int]) -> list[tuple[int, int]]:
@@ -241,16 +244,17 @@ def whole_rows(head: bytes, rest: Readable, size: int = CHUNK) -> Iterator[bytes
             yield b"".join((left, memoryview(part)[:cut]))
             left, is_first = part[cut:], False
         else:
-            left = (
-                left + part if len(left) < CHUNK else b"?"
-            )  # no row of fio's is that long
+            # No row of fio's is that long.
+            left = left + part if len(left) < CHUNK else b"?"
 
 
 def _ended(rows: bytes, *, alone: bool) -> bytes:
     """``rows`` with a damaged one for a last one that was cut; ``alone``: no row stands before them."""
     end = max(rows.rfind(b"\n"), rows.rfind(b"\r")) + 1
     is_whole = not rows[end:].strip() or (alone and not end)
-    return rows if is_whole else rows[:end] + b"?"
+    if is_whole:
+        return rows
+    return rows[:end] + b"?"
 
 
 def matrix(rows: bytes, columns: int) -> Ints | None:
@@ -263,9 +267,8 @@ def matrix(rows: bytes, columns: int) -> Ints | None:
     plain = rows.translate(None, b" ")
     if plain.translate(None, b"0123456789,\n") or not plain[:1].isdigit():
         return None
-    marked = b"%b,-1" % plain.replace(
-        b"\n", b",-1,"
-    )  # ends a row: no other number is negative
+    # -1 ends a row: no other number is negative.
+    marked = b"%b,-1" % plain.replace(b"\n", b",-1,")
     if (
         b",," in marked
         or ((letters[1:] == ord(" ")) & (letters[:-1] != ord(","))).any()
@@ -280,11 +283,9 @@ def matrix(rows: bytes, columns: int) -> Ints | None:
     if len(numbers) % (columns + 1):
         return None
     table = numbers.reshape(-1, columns + 1)
-    return (
-        table[:, :-1]
-        if (table[:, -1] == -1).all() and (table[:, :-1] >= 0).all()
-        else None
-    )
+    if (table[:, -1] == -1).all() and (table[:, :-1] >= 0).all():
+        return table[:, :-1]
+    return None
 
 
 def _parsed(rows: bytes, shift: int, *, plain: bool) -> Chunk:

@@ -56,9 +56,8 @@ def held(gaps: Ints, width: float) -> Floats:
     if not width:
         return gaps.astype(np.float64)
     times = np.maximum(np.round(gaps / width), 1)
-    spare = (
-        np.maximum(2.0, 0.02 * width) * times
-    )  # the clock may run on by a millisecond a window
+    # The clock may run on by a millisecond a window.
+    spare = np.maximum(2.0, 0.02 * width) * times
     several = (times > 1) & (np.abs(gaps - times * width) <= spare)
     return np.where(several, width, gaps)
 
@@ -127,9 +126,8 @@ class _GapSums:
         for gap, value in zip(
             gaps[~usual].tolist(), values[~usual].tolist(), strict=True
         ):
-            step = (
-                gap.bit_length() - _USUAL.bit_length() + 1
-            )  # a damaged log may hold any, so few are kept apart
+            # A damaged log may hold any, so few are kept apart.
+            step = gap.bit_length() - _USUAL.bit_length() + 1
             counted = self._long.setdefault(gap >> step << step, [0, 0.0])
             counted[0] += 1
             counted[1] += value
@@ -178,11 +176,9 @@ class _Direction:
     def windows(self) -> Windows | None:
         """All of them; None without any. To be asked once, at the end."""
         self._ends.add(self._gap, np.zeros(len(self._gap)))
-        return (
-            Windows(self._own.gaps(), self._any.gaps(), self._ends.gaps())
-            if len(self._gap)
-            else None
-        )
+        if not len(self._gap):
+            return None
+        return Windows(self._own.gaps(), self._any.gaps(), self._ends.gaps())
 
 
 class WindowSums:
@@ -200,9 +196,8 @@ class WindowSums:
             self._single = True
             return
         before = np.concatenate([self._ticks, times])
-        job = np.cumsum(
-            np.diff(before, prepend=before[:1]) < -TICK
-        )  # jobs may share a log, one after the other
+        # Jobs may share a log, one after the other.
+        job = np.cumsum(np.diff(before, prepend=before[:1]) < -TICK)
         placed = np.maximum.accumulate(before + job * _SPAN)
         starts, own = job[2:] * _SPAN, placed[2:]
         earlier = np.searchsorted(placed, own - TICK) - 1
@@ -216,7 +211,9 @@ class WindowSums:
 
     def of(self, kind: int) -> Windows | None:
         """Those of one direction; None where its rows are too dense for windows, or were not given."""
-        return None if self._single else self._directions[kind].windows()
+        if self._single:
+            return None
+        return self._directions[kind].windows()
 
     def _remember(self, placed: Ints, start: int) -> None:
         last = int(placed[-1])

@@ -165,11 +165,9 @@ class Summary:
             return "single"
         if self._columns > 4:
             return "unclear"  # the fifth is an offset of 0, as averages have it, or a priority
-        return (
-            "averages"
-            if min(window.narrowest() for window in windows) >= _USUAL_WINDOW
-            else "unclear"
-        )
+        if min(window.narrowest() for window in windows) >= _USUAL_WINDOW:
+            return "averages"
+        return "unclear"
 
     def _findings(
         self, rows: Rows, version: Version | None, *, sure: bool
@@ -275,9 +273,8 @@ class Summary:
         low, high = scales
         spare = 0.0 if high == 1 else high
         mean = side.total / side.rows
-        if (
-            rows == "averages"
-        ):  # how many I/Os are behind each row is not said: all may be behind one
+        # How many I/Os are behind each row is not said: all may be behind one.
+        if rows == "averages":
             between = Quantity(mean * low, side.low * low, (side.high + 1) * high, "ns")
             return Latency(0, between, *(unknown("ns"),) * 3)
         variance = (
@@ -377,9 +374,8 @@ def percentiles(
     for percent in _PERCENTS:
         index = int(np.searchsorted(total, percent / 100 * float(total[-1])))
         low, high = edges[index]
-        most = (
-            high * scales[1] if index < len(edges) - 1 else math.inf
-        )  # the last bin takes all that is longer
+        # The last bin takes all that is longer.
+        most = high * scales[1] if index < len(edges) - 1 else math.inf
         quantiles[float(percent)] = Quantity(
             (low + high) / 2 * scales[0], low * scales[0], most, "ns"
         )

@@ -68,9 +68,8 @@ def _rows(text: str) -> Iterator[str]:
     text = re.sub(r" {2,}", " ", _BREAK_IN_CELL.sub(" ", text))
     before, *rows = _ROW.split(text)
     yield before
-    held: dict[
-        int, tuple[int, str]
-    ] = {}  # how many rows more a cell is of, by its column
+    # How many rows more a cell is of, by its column.
+    held: dict[int, tuple[int, str]] = {}
     for row in rows:
         first, *parts = _CELL.split(row)
         cells: list[str] = []

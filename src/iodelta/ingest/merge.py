@@ -110,9 +110,8 @@ def _went_on(old: Direction, new: Direction, *, known: bool) -> bool:
     """Whether ``new`` can be ``old`` some time on; ``known``: process or start say that they are of one run."""
     if new.ios < old.ios or new.bytes < old.bytes:
         return False
-    is_shorter = (
-        new.runtime_ms < old.runtime_ms
-    )  # fio < 3.30: a job's time ran on after its end, but for the last
+    # fio < 3.30: a job's time ran on after its end, but for the last.
+    is_shorter = new.runtime_ms < old.runtime_ms
     if is_shorter and not (known and (new.ios, new.bytes) == (old.ios, old.bytes)):
         return False
     if known and not is_shorter:  # two short runs may have begun within one second
@@ -162,9 +161,8 @@ def _one_format(reports: Sequence[Report]) -> list[Report]:
         for count in range(
             _alike(kept) if kept and _format(kept[-1]) != _format(report) else 0, 0, -1
         ):
-            before = list(
-                chain.from_iterable(kept[-count:])
-            )  # terse records of clones stand apart
+            # Terse records of clones stand apart.
+            before = list(chain.from_iterable(kept[-count:]))
             matches = list(_matches(before, report))
             if matches and len(matches) == min(_runs(before), _runs(report)):
                 kept[-count:] = [_joined(before, report, matches)]
@@ -339,7 +337,9 @@ def _paired(
     some: Sequence[Direction], others: Sequence[Direction]
 ) -> list[tuple[Direction, Direction]]:
     """Each with the other's; none where one has none."""
-    return list(zip(some, others, strict=True)) if some and others else []
+    if some and others:
+        return list(zip(some, others, strict=True))
+    return []
 
 
 def _findings_of_both(

@@ -39,7 +39,9 @@ class Printed(NamedTuple):
 def version_of(text: str | None) -> Version | None:
     """``3.33`` or ``fio-2.2.10-5-gabc`` as (3, 33) or (2, 2); None when it says nothing."""
     match = re.match(r"(?:fio-)?(\d{1,3})\.(\d{1,3})", text or "")
-    return (int(match[1]), int(match[2])) if match else None
+    if not match:
+        return None
+    return int(match[1]), int(match[2])
 
 
 def num2str(
@@ -67,14 +69,11 @@ def num2str(
     unit = float(step) ** power
     if not power:
         value, half = _value(whole, digits)
-        return (
-            Printed(value, value - half, value + half)
-            if digits
-            else Printed(value, value, value + truncated)
-        )
-    lost = (
-        1 / step if power > 1 else 1 / unit
-    )  # the remainder of the division before, or the integer truncation
+        if digits:
+            return Printed(value, value - half, value + half)
+        return Printed(value, value, value + truncated)
+    # The remainder of the division before, or the integer truncation.
+    lost = 1 / step if power > 1 else 1 / unit
     return _rounded(whole, digits, unit, lost, version)
 
 
@@ -87,9 +86,9 @@ def _value(whole: int, digits: str) -> tuple[float, float]:
 def _power(prefix: str, version: Version | None) -> int:
     power = _PREFIX[prefix]
     old = version is not None and version < (2, 17)
-    return (
-        power - 1 if old and prefix in ("P", "E") else power
-    )  # the list of prefixes had no T
+    if old and prefix in ("P", "E"):
+        return power - 1  # the list of prefixes had no T
+    return power
 
 
 def _rounded(
@@ -130,7 +129,9 @@ def size(text: str, kilo: int = 1024) -> int | None:
     value = (
         float(f"{match[1]}.{match[2] or 0}") * float(kilo) ** _PREFIX[match[3].upper()]
     )
-    return int(value) if value < COUNT_MAX else None
+    if value < COUNT_MAX:
+        return int(value)
+    return None
 
 
 def seconds(text: str) -> float | None:
@@ -201,6 +202,6 @@ def _shortened(value: int, divided: int, scale: int, up: bool) -> Quantity:
 
 
 def _centre(edges: tuple[int, int]) -> int:
-    return (
-        edges[0] + (edges[1] - edges[0]) // 2 if edges[1] - edges[0] > 1 else edges[0]
-    )
+    if edges[1] - edges[0] > 1:
+        return edges[0] + (edges[1] - edges[0]) // 2
+    return edges[0]

@@ -78,7 +78,9 @@ def _block(given: Mapping[str, str], rw: str, kilo: int) -> int | None:
         plain, {plain} if plain in _PLACES else used
     )
     wanted = {sizes[min(_PLACES[kind], len(sizes) - 1)] for kind in used}
-    return wanted.pop() if len(wanted) == 1 else None
+    if len(wanted) == 1:
+        return wanted.pop()
+    return None
 
 
 def _flag(given: Mapping[str, str], name: str) -> bool | None:

@@ -190,9 +190,9 @@ def _elbencho_csv(
 
 def _elbencho_label(row: Mapping[str, str]) -> str:
     label = row.get("label", "").strip()
-    return (
-        "" if label.lower() == "none" else label
-    )  # what elbencho writes where none was given
+    if label.lower() == "none":
+        return ""  # what elbencho writes where none was given
+    return label
 
 
 def _elbencho_directions(row: Mapping[str, str], kind: Kind | None) -> list[Direction]:
@@ -262,17 +262,17 @@ def _elbencho_direction(row: Mapping[str, str], kind: Kind, of: str) -> Directio
 
 def _count(row: Mapping[str, str], title: str) -> int | None:
     text = row.get(title, "").strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+    if text.isascii() and text.isdigit() and len(text) < 19:
+        return int(text)
+    return None
 
 
 def _whole(row: Mapping[str, str], title: str, unit: str, scale: float) -> Quantity:
     """A number that elbencho has cut to an integer."""
     count = _count(row, title)
-    return (
-        unknown(unit)
-        if count is None
-        else Quantity(count * scale, count * scale, (count + 1) * scale, unit)
-    )
+    if count is None:
+        return unknown(unit)
+    return Quantity(count * scale, count * scale, (count + 1) * scale, unit)
 
 
 def _phase_end(lines: Sequence[Line], index: int) -> int:
@@ -293,7 +293,8 @@ def _elbencho_text(
     }
     for line in lines[index + 1 : end]:
         text = line.text.strip()
-        if match := _ROW.match(text):
+        match = _ROW.match(text)
+        if match:
             of = "rwmix read " if match[2] == "read" else ""
             row[f"{of}{match[1].removeprefix('Throughput ')} [last]"] = match[4]
         elif match := _IO_LATENCY.match(text):
@@ -317,11 +318,9 @@ def _milliseconds(text: str) -> str:
 def _microseconds(text: str) -> str:
     """Only a number of whole microseconds: ``1.66ms`` is rounded, and says no more than the CSV does."""
     match = _TIME.fullmatch(text)
-    return (
-        match[1]
-        if match is not None and match[2] in (None, "us") and "." not in match[1]
-        else ""
-    )
+    if match is not None and match[2] in (None, "us") and "." not in match[1]:
+        return match[1]
+    return ""
 
 
 def _dbench(match: re.Match[str], place: Place) -> Run:

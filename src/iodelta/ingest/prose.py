@@ -211,7 +211,9 @@ def _direction_of(before: str) -> Kind:
     """The direction that the last words of a sentence name."""
     kinds: dict[str, Kind] = {"read": "read", "write": "write", "trim": "trim"}
     named = _DIRECTION.findall(before.rpartition(". ")[2].lower())
-    return kinds.get(named[-1], "mixed") if named else "mixed"
+    if not named:
+        return "mixed"
+    return kinds.get(named[-1], "mixed")
 
 
 def _rank(before: str, after: str) -> float | None:
@@ -386,11 +388,9 @@ def _pair(match: re.Match[str]) -> tuple[Direction, ...]:
         _one_of(kind, quantity, named)
         for kind, quantity in zip(kinds, quantities, strict=True)
     ]
-    return (
-        tuple(each for each in directions if each is not None)
-        if None not in directions
-        else ()
-    )
+    if None in directions:
+        return ()
+    return tuple(each for each in directions if each is not None)
 
 
 def _one_of(
@@ -412,7 +412,9 @@ def _one_of(
         quantity = Quantity(value, low, high, "IOPS" if named.stat == "iops" else "B/s")
     if quantity.unit == "IOPS":
         return _direction(kind, _in(quantity, "1/s"))
-    return _direction(kind, None, quantity) if quantity.unit == "B/s" else None
+    if quantity.unit != "B/s":
+        return None
+    return _direction(kind, None, quantity)
 
 
 def _effects(text: str, file: str) -> Iterator[Run]:
@@ -444,9 +446,8 @@ def _sides(text: str, file: str) -> Iterator[Run]:
     cells: dict[str, list[Change]] = {}
     for change in changes(text):
         own = cells.setdefault(change.cell or change.words, [])
-        if any(
-            _is_alike(change, other) for other in own
-        ):  # a second of the same cell: of something else
+        # A second of the same cell: of something else.
+        if any(_is_alike(change, other) for other in own):
             own = cells.setdefault(change.words, [])
         if not any(
             (change.before, change.after) == (other.before, other.after)
@@ -490,11 +491,9 @@ def _latency(times: dict[float, Quantity]) -> Latency | None:
     """Of times by the percentile that they are of; 0: the mean."""
     nothing = unknown("ns")
     ranked = {rank: time for rank, time in sorted(times.items()) if rank}
-    return (
-        Latency(0, times.get(0, nothing), nothing, nothing, nothing, ranked)
-        if times
-        else None
-    )
+    if not times:
+        return None
+    return Latency(0, times.get(0, nothing), nothing, nothing, nothing, ranked)
 
 
 def _direction(

@@ -26,7 +26,8 @@ def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats
         text = line.text.strip()[:3000]
         if used[index]:
             continue
-        if stamp := _STAMP.search(text):
+        stamp = _STAMP.search(text)
+        if stamp:
             at = _time(stamp)
             continue
         grepped = _GREP.match(text) if "/read_stats:" in text else None
@@ -39,10 +40,11 @@ def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats
             and stats[-1][1:3] == (device, at)
             and not _names(words) & _names(stats[-1][3])
         ):
+            # A file of several lines.
             stats[-1] = (
                 *stats[-1][:3],
                 f"{stats[-1][3]}\n{words}",
-            )  # a file of several lines
+            )
         else:
             stats.append((line.number, device, at, words))
     return [
@@ -53,11 +55,9 @@ def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats
 
 def _time(stamp: re.Match[str]) -> float | None:
     year, month, *rest = map(int, stamp.groups())
-    return (
-        float(calendar.timegm((year, month, *rest, 0, 0, 0)))
-        if 0 < month < 13 and year >= 1970
-        else None
-    )
+    if 0 < month < 13 and year >= 1970:
+        return float(calendar.timegm((year, month, *rest, 0, 0, 0)))
+    return None
 
 
 def _names(words: str) -> set[str]:
@@ -71,8 +71,7 @@ def _finite(fields: dict[str, float]) -> dict[str, float]:
 
 
 def _fields(words: str) -> dict[str, float]:
-    from iodelta.probe.counters import (
-        parse_read_stats,
-    )  # with the machines that it counts on
+    # With the machines that it counts on.
+    from iodelta.probe.counters import parse_read_stats
 
     return parse_read_stats(words)

@@ -108,7 +108,9 @@ def _version_beside(place: Place, versions: dict[str, set[str]]) -> str | None:
         for text in beside
         if (version := version_of(text)) is not None
     }
-    return beside[-1] if len(eras) == 1 else None
+    if len(eras) != 1:
+        return None
+    return beside[-1]
 
 
 def _folder(place: Place) -> str:
@@ -159,9 +161,8 @@ def _report(data: bytes, name: str) -> Iterable[Found]:
         whole := json_report.whole_document(data, name)
     ):
         return whole
-    from iodelta.ingest.report import (
-        read_text,
-    )  # all the other readers take a while to load
+    # All the other readers take a while to load.
+    from iodelta.ingest.report import read_text
 
     by_plugin = _by_plugins(data, name)
     if any(isinstance(item, Run) for item in by_plugin):
@@ -208,18 +209,14 @@ def _by_plugins(data: bytes, name: str) -> list[Found]:
 def _log(source: Source) -> Run | Refusal | Summary | None:
     """What is in a log; None when its rows say that it is none."""
     single_threaded()
-    from iodelta.ingest import (
-        hist_logs,
-        logs,
-    )  # numpy and polars take a tenth of a second to load
+    # Numpy and polars take a tenth of a second to load.
+    from iodelta.ingest import hist_logs, logs
 
     if hist_logs.is_hist_log(source.head):
         return hist_logs.summarise(source.name, source.head, source.rest)
-    return (
-        logs.summarise(source.name, source.head, source.rest)
-        if logs.is_log(source.head)
-        else None
-    )
+    if not logs.is_log(source.head):
+        return None
+    return logs.summarise(source.name, source.head, source.rest)
 
 
 def single_threaded() -> None:

@@ -161,7 +161,8 @@ def _why_nothing(cleaned: Sequence[Line]) -> str:
         return "only blank lines"
     if any(_BEGUN.search(line[:1000]) for line in text):
         return "fio was started, but there is no report: it was killed, or the output is cut"
-    if complaint := next((line for line in text if _COMPLAINT.match(line)), ""):
+    complaint = next((line for line in text if _COMPLAINT.match(line)), "")
+    if complaint:
         return f"fio printed no result, but {clean(complaint[:200])!r}"
     if sum(1 for line in text[:50] if _JOB_FILE.match(line)) >= 2:
         return "a fio job file: it says what to run, and contains no results"

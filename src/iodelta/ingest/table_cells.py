@@ -84,12 +84,15 @@ def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
     Nobody says whether a table was rounded or cut: up to a unit of the last place may be missing.
     """
     text = _without_scatter(plain(text))
-    if span := _RANGE.fullmatch(text):
+    span = _RANGE.fullmatch(text)
+    if span:
         first, last = (
             cell(end, comma=comma)
             for end in (span[1] + (span[2] or span[4]), span[3] + span[4])
         )
-        return _between(first, last) if first and last else None
+        if first and last:
+            return _between(first, last)
+        return None
     comma = comma or _GERMAN.fullmatch(text) is not None
     match = _NUMBER.fullmatch(text.replace(".", "") if comma else text)
     if match is None or "~" in match[1] or "≈" in match[1]:
@@ -112,7 +115,9 @@ def _without_scatter(text: str) -> str:
     if spread is None:
         return text
     number = text[: spread.start()]
-    return number + (spread["unit"] or "") if number[-1:].isdigit() else number
+    if not number[-1:].isdigit():
+        return number
+    return number + (spread["unit"] or "")
 
 
 def _with_point(mantissa: str, comma: bool) -> str:

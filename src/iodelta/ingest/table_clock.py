@@ -99,7 +99,9 @@ def _from_the_start(moments: Sequence[_Moment], *, is_even: bool) -> Spread:
 
 def _step(first: _Moment, other: _Moment) -> float:
     step = other.seconds - first.seconds
-    return step + _DAY if step < -_DAY / 2 and other.wraps else step
+    if step < -_DAY / 2 and other.wraps:
+        return step + _DAY
+    return step
 
 
 def _moment(title: str, text: str) -> _Moment | None:

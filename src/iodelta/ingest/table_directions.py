@@ -83,7 +83,9 @@ def _direction(title: str, text: str) -> str:
     ):
         return short
     mode = MODE.search(plain(text))
-    return mode[0] if mode else ""
+    if not mode:
+        return ""
+    return mode[0]
 
 
 def _short(text: str) -> str:

@@ -84,7 +84,9 @@ def flattened(lines: Sequence[Line], first: int) -> tuple[list[str], Rows] | Non
                 section,
             )
         )
-    return ([*names, *measures], rows) if len(rows) >= 2 else None
+    if len(rows) >= 2:
+        return [*names, *measures], rows
+    return None
 
 
 def _words(text: str) -> list[str]:
@@ -234,4 +236,6 @@ def _strain(
 
 def _block(words: Sequence[str]) -> int | None:
     match = _BLOCK.search(" ".join(words))
-    return size(f"{match[1]}{match[2]}") if match else None
+    if not match:
+        return None
+    return size(f"{match[1]}{match[2]}")

@@ -84,11 +84,9 @@ def grid(
     rows, misfits = _of_one_table(titles, rows, misfits)
     if not rows or len(titles) < 2:
         return None
-    return (
-        Grid(titles, in_sections(rows), first, mark, tuple(misfits))
-        if has_numbers(rows)
-        else None
-    )
+    if not has_numbers(rows):
+        return None
+    return Grid(titles, in_sections(rows), first, mark, tuple(misfits))
 
 
 def _with_whole_titles(
@@ -118,11 +116,9 @@ def _of_one_table(
 
 def _with_unit(title: str, unit: str) -> str:
     unit = unit.strip("()[]")
-    return (
-        f"{title} ({unit})"
-        if unit.strip("-") and unit.lower() not in _UNIT_TITLES
-        else title
-    )
+    if unit.strip("-") and unit.lower() not in _UNIT_TITLES:
+        return f"{title} ({unit})"
+    return title
 
 
 def _is_units(cells: Sequence[str]) -> bool:
@@ -180,7 +176,9 @@ def _barred_row(text: str, columns: int) -> list[str]:
     """The cells of a line; a name alone is that of the rows below it."""
     cells = _bars(text)
     alone = len(cells) == 1 and not _DIGIT.search(text)
-    return cells + [""] * (columns - 1) if alone else cells
+    if not alone:
+        return cells
+    return cells + [""] * (columns - 1)
 
 
 def _framed(text: str) -> str:
@@ -223,9 +221,8 @@ def separated(lines: Sequence[Line], index: int, most: int) -> Grid | None:
 def _separated_by(
     mark: str, lines: Sequence[Line], index: int, most: int
 ) -> Grid | None:
-    several = (
-        mark == "\t" and "\t\t" in lines[index].tabbed.strip()
-    )  # tabs that align: as many as it takes
+    # Tabs that align: as many as it takes.
+    several = mark == "\t" and "\t\t" in lines[index].tabbed.strip()
     titles = _values(lines[index], mark, several)
     if titles is None or not 2 <= len(titles) <= MOST_COLUMNS:
         return None
@@ -331,7 +328,9 @@ def _holds_numbers(texts: Sequence[str]) -> bool:
 def _cells(line: Line, mark: str) -> list[str]:
     if mark == "|":
         text = _framed(line.text)
-        return _bars(text) if text.count("|") > 1 else []
+        if text.count("|") > 1:
+            return _bars(text)
+        return []
     return _values(line, mark, mark == "\t" and "\t\t" in line.tabbed.strip()) or []
 
 

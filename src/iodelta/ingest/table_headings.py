@@ -166,9 +166,8 @@ def column(title: str) -> Column | None:
     if named == {"iops"}:
         return _rate(text, words, "iops", _iops_scale(text))
     if named == {"bw"}:
-        may_be_bits = re.search(
-            r"(?:\b|_)[KMG]b(?:ps\b|/s)", title
-        )  # Mbps: megabits, or what somebody calls megabytes
+        # Mbps: megabits, or what somebody calls megabytes.
+        may_be_bits = re.search(r"(?:\b|_)[KMG]b(?:ps\b|/s)", title)
         return _rate(
             text, words, "bw", None if may_be_bits else _byte_scale(text, words)
         )
@@ -372,9 +371,8 @@ def _latency(text: str, words: Sequence[str]) -> Column | None:
     of = _whose(words)
     percent = _percent(text)
     scale = _time_scale(text)
-    if (
-        of is None and percent is None
-    ):  # a mean of milliseconds or less, and of nothing but the I/O
+    # A mean of milliseconds or less, and of nothing but the I/O.
+    if of is None and percent is None:
         if scale is None or scale >= 1e9 or not set(words) <= _NEUTRAL | _SHORT_TIMES:
             return None
         return Column(_kind(words), "lat", "mean", 0, scale)
@@ -415,7 +413,9 @@ def _time_scale(text: str) -> float | None:
         for word in re.findall(r"(?<![a-zµμ])[mnuµμ]?s(?:ec)?(?![a-zµμ])", text)
     }
     time = _TIME.search(text + " ")
-    return TIMES.get(time[1].lower()) if time and len(scales - {1e9}) <= 1 else None
+    if time and len(scales - {1e9}) <= 1:
+        return TIMES.get(time[1].lower())
+    return None
 
 
 _KINDS: dict[str, Kind] = {
@@ -432,7 +432,9 @@ for _how in ("rand", "random", "seq"):
 def _kind(words: Sequence[str]) -> Kind | None:
     """The direction that a title names; None when it names none, or two."""
     kinds = {_KINDS[word] for word in words if word in _KINDS}
-    return kinds.pop() if len(kinds) == 1 else None
+    if len(kinds) == 1:
+        return kinds.pop()
+    return None
 
 
 def _percent(text: str) -> float | None:

@@ -136,7 +136,9 @@ def is_headless(grid: Grid) -> bool:
 def _unnamed(at: int, rows: Sequence[Row]) -> str:
     """What a column without a title is called: its number, or that it holds changes."""
     changes = all(_CHANGE.fullmatch(cells[at]) for _, cells, _ in rows)
-    return "change" if changes else f"column {at}"
+    if changes:
+        return "change"
+    return f"column {at}"
 
 
 def _names_measure(text: str) -> bool:
@@ -173,11 +175,9 @@ def _layout_after(
     usable = [
         place for place in rest if place != unit and not COMPARES.search(titles[place])
     ]
-    return (
-        _Layout(at, unit, *_statistics_or_variants(usable, titles, rows))
-        if usable
-        else None
-    )
+    if not usable:
+        return None
+    return _Layout(at, unit, *_statistics_or_variants(usable, titles, rows))
 
 
 def _statistics_or_variants(

@@ -259,11 +259,9 @@ def _bandwidth(
 ) -> tuple[Quantity | None, Problem | None]:
     """``261M`` below KiB/s may be MB/s, MiB/s or thousands of KiB/s: the interval holds all three."""
     if not suffix:
-        return (
-            (None, _NO_UNIT)
-            if scale is None
-            else (printed.quantity("B/s", scale), None)
-        )
+        if scale is None:
+            return None, _NO_UNIT
+        return printed.quantity("B/s", scale), None
     match = _BYTE_SUFFIX.fullmatch(suffix)
     if match is None or (match[3] == "b" and match[1] in ("M", "G", "T")):
         return None, _NOT_READ  # another measure's unit, or megabits

@@ -106,11 +106,9 @@ def _explanation(samples: Sequence[Run], title: str) -> str:
         lost.append("percentiles")
     if any(not math.isnan(latency.stddev.value) for latency in latencies):
         lost.append("standard deviations")
-    return (
-        f"{words}; the {' and '.join(lost)} of samples do not make those of the run: not read"
-        if lost
-        else words
-    )
+    if not lost:
+        return words
+    return f"{words}; the {' and '.join(lost)} of samples do not make those of the run: not read"
 
 
 def _latencies(direction: Direction) -> Iterator[Latency]:

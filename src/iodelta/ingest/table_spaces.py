@@ -164,9 +164,8 @@ def continued(found: Grid, lines: Sequence[Line]) -> tuple[Grid, int]:
 def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
     """Indexes of lines with as many numbers at their ends as the rows of a table, a blank line or two below it."""
     seen = {_numbers_at_end(lines[at].text) for at, _, _ in found.rows} - {0}
-    counts = range(
-        min(seen, default=1), max(seen, default=0) + 1
-    )  # rows differ where a space stands before thousands
+    # Rows differ where a space stands before thousands.
+    counts = range(min(seen, default=1), max(seen, default=0) + 1)
     strays: list[int] = []
     for at in range(last + 1, len(lines)):
         if _numbers_at_end(lines[at].text) in counts:
@@ -177,9 +176,8 @@ def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
 
 
 def _numbers_at_end(text: str) -> int:
-    words = re.findall(
-        r"[^ \t]+", text[:LONGEST]
-    )  # a thin space stands within a number
+    # A thin space stands within a number.
+    words = re.findall(r"[^ \t]+", text[:LONGEST])
     return next(
         (at for at, word in enumerate(reversed(words)) if cell(word) is None),
         len(words),
@@ -280,17 +278,16 @@ def _at_gaps(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | 
     for at, text in zip(block, texts[1:], strict=True):
         cells = [part.strip() for part in _cut(text, spans)]
         if not rows and not any(cells[1:]) and not titles[0]:
-            titles[0] = cells[
-                0
-            ]  # pandas prints the name of the index on a line of its own
+            # pandas prints the name of the index on a line of its own.
+            titles[0] = cells[0]
             continue
         if rows and not cells[0]:
             cells[0] = rows[-1][1][0]  # left empty to mean the one above
         rows.append((at, cells, ""))
     titles[0] = titles[0] or UNNAMED
-    return (
-        grid(titles, rows, index) if all(titles) and not _joins_numbers(rows) else None
-    )
+    if all(titles) and not _joins_numbers(rows):
+        return grid(titles, rows, index)
+    return None
 
 
 def _cut(text: str, spans: Sequence[tuple[int, int]]) -> list[str]:
@@ -343,7 +340,9 @@ def _merged(
             merged[-1][1] = end
         elif pending is None:
             pending = begin
-    return [(begin, end) for begin, end in merged] if pending is None else None
+    if pending is not None:
+        return None
+    return [(begin, end) for begin, end in merged]
 
 
 def _nearer(
@@ -355,13 +354,11 @@ def _nearer(
     titled: bool,
 ) -> tuple[bool, bool]:
     """Whether a word between two columns, a space from each, may belong to the left and to the right one."""
-    if (
-        titled
-    ):  # a column that is flush right has a title that ends where its numbers do
+    # A column that is flush right has a title that ends where its numbers do.
+    if titled:
         return not _ends_together(left, head, rows), True
-    return True, not _holds_numbers(
-        right, rows
-    )  # part of a name, unless a name stands to the right as well
+    # Part of a name, unless a name stands to the right as well.
+    return True, not _holds_numbers(right, rows)
 
 
 def _has_number(span: tuple[int, int], rows: Sequence[str]) -> bool:
@@ -414,4 +411,6 @@ def _is_kept(span: tuple[int, int], head: str, rows: Sequence[str]) -> bool:
 
 def _flat(lines: Sequence[Line], index: int) -> Grid | None:
     flat = flattened(lines, index)
-    return None if flat is None else grid(*flat, index)
+    if flat is None:
+        return None
+    return grid(*flat, index)

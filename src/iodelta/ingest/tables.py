@@ -385,7 +385,9 @@ class _Table:
         ]
         runs = self._in_time(headings, rows, title)
         doubtful = any(_found(run, "read.comma") for run in runs)
-        return runs if doubtful or any(run.directions for run in runs) else []
+        if doubtful or any(run.directions for run in runs):
+            return runs
+        return []
 
     def _in_time(
         self, headings: list[Heading], rows: Sequence[Row], title: str
@@ -457,7 +459,9 @@ class _Table:
         if len(runs) > 1 and not is_certain(named):
             self._doubted = f"the table of {clean(named)!r}: {_OF_ANOTHER}"
             return []
-        return runs if len(runs) > 1 else []
+        if len(runs) > 1:
+            return runs
+        return []
 
     def _continues(self) -> bool:
         """Whether the line above belongs to the same paragraph and is not its title."""
@@ -518,7 +522,9 @@ def _found(run: Run, rule: str) -> bool:
 def _without_idle(run: Run) -> Run:
     """Without the directions whose rate is given as zero, where another's is not."""
     busy = tuple(d for d in run.directions if not _is_idle(d))
-    return msgspec.structs.replace(run, directions=busy) if busy else run
+    if not busy:
+        return run
+    return msgspec.structs.replace(run, directions=busy)
 
 
 def _is_idle(direction: Direction) -> bool:

@@ -132,7 +132,9 @@ def _number(field: bytes) -> int:
         return int.from_bytes(bytes([field[0] & 0x7F]) + field[1:], "big")
     text = field.split(b"\0")[0].strip()
     try:
-        return int(text, 8) if text else 0
+        if not text:
+            return 0
+        return int(text, 8)
     except ValueError:
         raise TarError("the archive is damaged: a size is not a number") from None
 

@@ -174,9 +174,8 @@ def _direction(
     kib, _, iops, runtime = (whole(text) for text in block[:4])
     if kib is None or iops is None or runtime is None:
         return None
-    count = (
-        iops * runtime // 1000
-    )  # all that is said of it: a share of it tells how many lie beyond a percentile
+    # All that is said of it: a share of it tells how many lie beyond a percentile.
+    count = iops * runtime // 1000
     spread = dict(
         quantity
         for text in block[12:32]
@@ -287,4 +286,6 @@ def _disks(fields: Sequence[str]) -> list[Disk]:
 
 def _signed(text: str) -> int | None:
     value = whole(text.removeprefix("-"))
-    return None if value is None else -value if text.startswith("-") else value
+    if value is None:
+        return None
+    return -value if text.startswith("-") else value

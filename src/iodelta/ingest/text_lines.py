@@ -161,7 +161,9 @@ def percentile_head(stated: Statement) -> tuple[str, int] | None:
     """Of which latency (clat, lat, slat) the percentiles that follow are, and how many ns their unit has; None for
     another line."""
     match = _PERCENTILES.match(stated.text)
-    return (match[1], STEP[match[2][0]]) if match else None
+    if not match:
+        return None
+    return match[1], STEP[match[2][0]]
 
 
 def percentiles(text: str) -> list[tuple[float, int]]:

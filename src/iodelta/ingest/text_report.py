@@ -97,9 +97,9 @@ class _Invocation:
                 if wanted[0] in (name, None) and wanted[1] in (group, None):
                     if name != job.name and name in self.names:
                         continue
-                    return (
-                        {**command, **options} if agrees(command, options) else options
-                    )
+                    if not agrees(command, options):
+                        return options
+                    return {**command, **options}
         return command
 
 
@@ -172,9 +172,8 @@ class _Reports:
 
     def _report(self, number: int, head: re.Match[str], text: str) -> None:
         """A job's results begin."""
-        if (
-            self._in_disks and head[1] != "All clients"
-        ):  # another client, or status-interval: a report of its own
+        # Another client, or status-interval: a report of its own.
+        if self._in_disks and head[1] != "All clients":
             self._found += _runs(self._now, self._file)
             self._now, self._in_disks = self._now.again(), False
         self._job = _Job(number, head, text[:4000])
@@ -188,9 +187,8 @@ class _Reports:
         )
         if disk:
             self._now.disks.append(disk)
-        self._now.stacked = (
-            self._now.stacked or "aggrios=" in text
-        )  # the members of a stacked device follow it
+        # The members of a stacked device follow it.
+        self._now.stacked = self._now.stacked or "aggrios=" in text
 
     def _version(self, text: str) -> bool:
         version = None if self._now.jobs else say.VERSION.match(text)
@@ -327,7 +325,8 @@ def _parts(
                 part.percentiles[target] = (step, f"{text} {stated.text}")
             continue
         target = ""
-        if (rates := say.rates(stated, version)) is not None:
+        rates = say.rates(stated, version)
+        if rates is not None:
             part = _Part(rates)
             parts.append(part)
         elif stated.head.startswith("fsync/"):
@@ -393,7 +392,9 @@ def _count(numbers: Sequence[int], kind: Kind) -> int:
     if kind == "mixed":
         return sum(numbers[:3])
     place = ("read", "write", "trim").index(kind)
-    return numbers[place] if place < len(numbers) else 0
+    if place < len(numbers):
+        return numbers[place]
+    return 0
 
 
 def bandwidth(rates: say.Rates) -> Quantity:
@@ -441,7 +442,9 @@ def _latency(
     if spread and not any(value.value for value in spread.values()):
         spread = {}  # zeros for all: none was measured
     if stated is None:
-        return Latency(count, *(unknown("ns"),) * 4, spread) if spread else None
+        if not spread:
+            return None
+        return Latency(count, *(unknown("ns"),) * 4, spread)
     unit = say.STEP[stated.head.partition("(")[2][:1]]
     bounds = [
         num2str(stated.fields.get(key, ""), version, truncated=unit > 1)

@@ -83,7 +83,9 @@ def _labelled(lowered: Mapping[str, str], titles: tuple[str, ...]) -> str:
 
 
 def _whole(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return int(text)
+    return None
 
 
 def _rw(mode: re.Match[str] | None) -> str | None:
@@ -96,4 +98,6 @@ def _rw(mode: re.Match[str] | None) -> str | None:
     what = {"readwrite": "rw", "mixed": "rw", "mix": "rw"}.get(
         mode[2].lower(), mode[2].lower()
     )
-    return f"rand{what}" if (mode[1] or "").lower().startswith("rand") else what
+    if not (mode[1] or "").lower().startswith("rand"):
+        return what
+    return f"rand{what}"

@@ -82,7 +82,8 @@ class Knob(ABC):
     def info(self) -> KnobInfo:
         """Its line in ``iodelta knobs``."""
         try:
-            if reason := self.available():
+            reason = self.available()
+            if reason:
                 return KnobInfo(self.name, "", "", reason)
             return KnobInfo(self.name, self.read(), describe(self.allowed()))
         except (
@@ -190,7 +191,8 @@ def attachment(machine: Machine, disk: str) -> str:
     The kernel counts every attachment in ``diskseq`` (since 5.15); before that, what the hardware or metadata says.
     """
     base = f"/sys/block/{sysfs_name(disk)}"
-    if sequence := attribute(machine, f"{base}/diskseq"):
+    sequence = attribute(machine, f"{base}/diskseq")
+    if sequence:
         return f"attachment {sequence}"
     names = (
         "wwid",
@@ -235,7 +237,9 @@ def refuse(name: str, value: str, allowed: tuple[str, ...] | str) -> RequestErro
 
 def describe(allowed: tuple[str, ...] | str) -> str:
     """Allowed values for a reader."""
-    return allowed if isinstance(allowed, str) else ", ".join(allowed)
+    if isinstance(allowed, str):
+        return allowed
+    return ", ".join(allowed)
 
 
 def reason_of(error: MachineError) -> str:

@@ -93,14 +93,14 @@ class ReadAhead(QueueKnob):
         self._filesystem = btrfs_of(machine, target.devices[0]) if files else None
 
     def disks(self) -> tuple[str, ...]:
-        return () if self._filesystem else self._disks
+        if self._filesystem:
+            return ()
+        return self._disks
 
     def paths(self) -> tuple[str, ...]:
-        return (
-            (f"/sys/fs/btrfs/{self._filesystem}/bdi/read_ahead_kb",)
-            if self._filesystem
-            else super().paths()
-        )
+        if not self._filesystem:
+            return super().paths()
+        return (f"/sys/fs/btrfs/{self._filesystem}/bdi/read_ahead_kb",)
 
     @classmethod
     def script_files(cls, name: str) -> Line:
@@ -132,11 +132,9 @@ class WritebackThrottle(QueueKnob):
     names = ("block.wbt_lat_usec",)
 
     def absent(self) -> str:
-        return (
-            f"{super().absent()} (CONFIG_BLK_WBT_MQ)"
-            if self.target.disks
-            else super().absent()
-        )
+        if not self.target.disks:
+            return super().absent()
+        return f"{super().absent()} (CONFIG_BLK_WBT_MQ)"
 
     def allowed(self) -> str:
         return "microseconds; 0 is off, -1 the default for the disk"
@@ -177,9 +175,8 @@ class NrRequests(QueueKnob, ResettingKnob):
         return "a whole number from 4 to what the queue holds (2048 at most under a scheduler)"
 
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
-        if (
-            not whole(value) or int(value) < 4
-        ):  # BLKDEV_MIN_RQ: the kernel silently makes 4 of less
+        # BLKDEV_MIN_RQ: the kernel silently makes 4 of less.
+        if not whole(value) or int(value) < 4:
             raise refuse(self.name, value, self.allowed())
 
 
@@ -262,11 +259,9 @@ class SchedulerTunable(QueueKnob):
 
     @classmethod
     def script_files(cls, name: str) -> Line | NoScript:
-        return (
-            super().script_files(name)
-            if _is_tunable(name)
-            else NoScript("no kernel file is known by this name")
-        )
+        if _is_tunable(name):
+            return super().script_files(name)
+        return NoScript("no kernel file is known by this name")
 
     def available(self) -> str | None:
         if not self.disks():
@@ -337,9 +332,8 @@ def queues(machine: Machine, disks: tuple[str, ...]) -> tuple[str, ...]:
     """The disks with a request queue of their own that I/O to ``disks`` reaches first."""
     found: dict[str, None] = {}
     for disk in disks:
-        own = "[" in (
-            attribute(machine, f"{queue_of(disk)}/scheduler") or ""
-        )  # none without brackets: bio-based
+        # None without brackets: bio-based.
+        own = "[" in (attribute(machine, f"{queue_of(disk)}/scheduler") or "")
         lower = (
             ()
             if own

@@ -33,7 +33,9 @@ class ReadPolicy(FileKnob):
             ),
             None,
         )
-        return (f"/sys/fs/btrfs/{fsid}/read_policy",) if fsid else ()
+        if not fsid:
+            return ()
+        return (f"/sys/fs/btrfs/{fsid}/read_policy",)
 
     @classmethod
     def script_files(cls, name: str) -> Line:
@@ -60,9 +62,9 @@ class ReadPolicy(FileKnob):
             )
 
     def same(self, path: str, wanted: str, present: str) -> bool:
-        return (
-            present == wanted if ":" in wanted else present.partition(":")[0] == wanted
-        )
+        if ":" in wanted:
+            return present == wanted
+        return present.partition(":")[0] == wanted
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         # Parameters of the policies that are not active would stay changed: they are written first, the active last.

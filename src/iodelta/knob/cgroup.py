@@ -52,11 +52,9 @@ class IoMax(Knob):
     def allowed(self) -> str:
         text = "any of rbps= wbps= (bytes/s) riops= wiops= (IOs/s), each a whole number above 0, or max"
         # Their pages are written back by a kernel thread of the root group.
-        return (
-            text
-            if self._unified
-            else f"{text}; through cgroup v1, which does not limit buffered writes"
-        )
+        if self._unified:
+            return text
+        return f"{text}; through cgroup v1, which does not limit buffered writes"
 
     def read(self) -> str:
         return _spell(dict.fromkeys(V1, "max"))
@@ -189,9 +187,8 @@ class IoMax(Knob):
         limits = dict.fromkeys(V1, "max")
         for word in value.split():
             key, _, limit = word.partition("=")
-            top = (
-                2**32 - 2 if key.endswith("iops") else 2**64 - 2
-            )  # the kernel cuts what is larger, down to 0 IOs/s
+            # The kernel cuts what is larger, down to 0 IOs/s.
+            top = 2**32 - 2 if key.endswith("iops") else 2**64 - 2
             if key not in V1 or not (
                 limit == "max" or (whole(limit) and 0 < int(limit) <= top)
             ):

@@ -74,7 +74,8 @@ class Command(Knob):
         _run(self.machine, "apply", self._commands(value).apply)
 
     def verify(self, value: str) -> None:
-        if words := self._commands(value).verify:
+        words = self._commands(value).verify
+        if words:
             _run(self.machine, "verify", words)
 
     def release(self, saved: Saved) -> None:

@@ -130,8 +130,6 @@ class Boost(FileKnob):
 
     def _raw(self, value: str) -> str:
         """intel_pstate asks the opposite question."""
-        return (
-            {"0": "1", "1": "0"}.get(value, value)
-            if NO_TURBO in self.paths()
-            else value
-        )
+        if NO_TURBO not in self.paths():
+            return value
+        return {"0": "1", "1": "0"}.get(value, value)

@@ -115,7 +115,8 @@ class FileKnob(Knob):
     def apply(self, value: str) -> None:
         for path in self.paths():
             if not self.same(path, value, self.parse(text_of(self.machine, path))):
-                if other := _another_disk(self.machine, self._pinned, path):
+                other = _another_disk(self.machine, self._pinned, path)
+                if other:
                     raise KnobError(
                         other,
                         place=path,
@@ -267,26 +268,27 @@ def text_of(machine: Machine, path: str) -> str:
 def active(text: str) -> str:
     """``none [mq-deadline]`` -> ``mq-deadline``; a text without brackets is the value."""
     match = re.search(r"(?:^|\s)\[([^\]]+)\](?:\s|$)", text)
-    return match[1] if match else text.strip()
+    if not match:
+        return text.strip()
+    return match[1]
 
 
 def _no_longer_there(machine: Machine, saved: Saved, path: str) -> str:
     """Why there is nothing to restore at ``path``; empty where there is."""
-    if other := _another_disk(machine, saved.disks, path):
+    other = _another_disk(machine, saved.disks, path)
+    if other:
         return f"{path} not changed: {other}"
-    return (
-        "" if machine.glob(path) else f"{path} no longer exists, nor does its setting"
-    )
+    if machine.glob(path):
+        return ""
+    return f"{path} no longer exists, nor does its setting"
 
 
 def choices(text: str) -> tuple[str, ...]:
     """``none [mq-deadline]`` -> both; a text without brackets offers no list."""
     words = text.split()
-    return (
-        tuple(word.strip("[]") for word in words)
-        if any(word.startswith("[") for word in words)
-        else ()
-    )
+    if not any(word.startswith("[") for word in words):
+        return ()
+    return tuple(word.strip("[]") for word in words)
 
 
 def in_all(offers: Sequence[Sequence[str]]) -> tuple[str, ...]:

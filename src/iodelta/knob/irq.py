@@ -43,11 +43,9 @@ class IrqAffinity(FileKnob):
 
     def absent(self) -> str:
         disks = ", ".join(self.target.disks)
-        return (
-            f"{disks} takes no interrupts of its own"
-            if disks
-            else f"needs a disk: {self.target.reason}"
-        )
+        if disks:
+            return f"{disks} takes no interrupts of its own"
+        return f"needs a disk: {self.target.reason}"
 
     def allowed(self) -> str:
         return self._cpus.allowed()

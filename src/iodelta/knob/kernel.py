@@ -66,11 +66,9 @@ class Kernel(Knob):
         if self.machine.run(["id", "-u"]).text.strip() != "0":
             return "needs root there"
         commands, reasons = ways(self.machine)
-        return (
-            None
-            if commands
-            else f"there is no way to start another kernel there: {'; '.join(reasons)}"
-        )
+        if commands:
+            return None
+        return f"there is no way to start another kernel there: {'; '.join(reasons)}"
 
     def allowed(self) -> tuple[str, ...]:
         return tuple(installed(self.machine))
@@ -82,13 +80,15 @@ class Kernel(Knob):
         self.image(value)
 
     def save(self, values: Sequence[str] = ()) -> Saved:
-        if reason := self.available():
+        reason = self.available()
+        if reason:
             raise KnobError(
                 reason,
                 place=f"{self.machine.name}: kernel",
                 remedy="see `iodelta knobs` there",
             )
-        if (kind := self._medium()) in ("tmpfs", "ramfs"):
+        kind = self._medium()
+        if kind in ("tmpfs", "ramfs"):
             raise KnobError(
                 f"a reboot would lose the record of the first kernel: it is kept on {kind}",
                 place=f"{self.machine.name}: {self.machine.state}",
@@ -249,9 +249,8 @@ def installed(machine: Machine) -> dict[str, Image]:
             if path.startswith("/lib/")
             else path.removeprefix("/boot/vmlinuz-")
         )
-        if (
-            not release[:1].isdigit()
-        ):  # a name of the distribution's: what it is, only its header would say
+        # A name of the distribution's: what it is, only its header would say.
+        if not release[:1].isdigit():
             continue
         names = (
             f"/boot/initrd.img-{release}",
@@ -295,7 +294,8 @@ def _verify(machine: Machine, image: Image, cmdline: str) -> None:
             remedy="see its console, or /sys/fs/pstore there",
         )
     present = _cmdline(machine)
-    if missing := [word for word in cmdline.split() if word not in present.split()]:
+    missing = [word for word in cmdline.split() if word not in present.split()]
+    if missing:
         raise KnobError(
             f"{release} runs, without {' '.join(missing)}: it did not come up as it was started, and a reset brought "
             f"the default entry back, or what starts kernels there knows better; its command line is: {present}",
@@ -333,4 +333,6 @@ def _plain(cmdline: str) -> str:
 
 def _for_another(cmdline: str, more: str) -> str:
     words = f"{_plain(cmdline)} {more}".strip()
-    return words if re.search(r"(?<!\S)panic=", words) else f"{words} {PANIC}".strip()
+    if re.search(r"(?<!\S)panic=", words):
+        return words
+    return f"{words} {PANIC}".strip()

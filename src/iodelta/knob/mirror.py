@@ -148,10 +148,11 @@ class MirrorPolicy(Knob):
         members = {
             value: tuple(split_command(value, self.name)[1:]) for value in values
         }
+        # Once for all policies.
         by_member = {
             member: inspect(member, size=size)[1]
             for member in dict.fromkeys(members.values())
-        }  # once for all policies
+        }
         return {
             value: _without_sample(by_member[own]) for value, own in members.items()
         }

@@ -127,7 +127,8 @@ class Grub(_OneShot):
         if "next_entry" not in text:
             return "its grub.cfg does not use next_entry (set GRUB_DEFAULT=saved and regenerate it)"
         for kind, refused in (("abstraction", "."), ("fs", "btrfs|zfs")):
-            if probe := self._program("probe"):
+            probe = self._program("probe")
+            if probe:
                 message = self.machine.run(
                     [probe, f"--target={kind}", place]
                 ).text.strip()

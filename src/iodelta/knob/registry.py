@@ -95,7 +95,9 @@ def unusable(name: str, made: object) -> str:
     if made.__abstractmethods__:
         return f"it lacks {', '.join(sorted(made.__abstractmethods__))}"
     taken = [own for own in made.names if any(kind.matches(own) for kind in FAMILIES)]
-    return f"{taken[0]} is a knob of iodelta" if taken else ""
+    if not taken:
+        return ""
+    return f"{taken[0]} is a knob of iodelta"
 
 
 def _guarded(plugin: plugins.Plugin) -> type[Knob]:
@@ -104,9 +106,8 @@ def _guarded(plugin: plugins.Plugin) -> type[Knob]:
         name: plugins.guarded(plugin.title, getattr(plugin.made, name))
         for name in GUARDED
     }
-    restoring = plugins.guarded(
-        plugin.title, plugin.made.restore
-    )  # bound to the plugin's class
+    # Bound to the plugin's class.
+    restoring = plugins.guarded(plugin.title, plugin.made.restore)
     made: type[Knob] = type(
         plugin.made.__name__,
         (plugin.made,),
@@ -143,7 +144,8 @@ def catalogue(machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
 def check(knobs: Mapping[str, Knob], settings: Mapping[str, str]) -> None:
     """One variant's settings, before anything is written. Raises RequestError."""
     for name in order(settings):
-        if reason := knobs[name].available():
+        reason = knobs[name].available()
+        if reason:
             raise RequestError(
                 reason, place=name, remedy="iodelta knobs lists what can be set here"
             )

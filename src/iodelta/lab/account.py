@@ -153,7 +153,9 @@ class Account:
 
     def trial_seconds(self, planned: float) -> float:
         """Seconds of one trial, boots, repeats and all: as measured, once some were; ``planned`` before."""
-        return self.spent / len(self.finished) if self.finished else planned
+        if not self.finished:
+            return planned
+        return self.spent / len(self.finished)
 
     def lose(self, trial: int, reason: str, remedy: str = "") -> None:
         """A finished trial turns out to be unreadable: it counts no more, and its block is open again."""

@@ -234,7 +234,9 @@ class Bench:
         if self.target.kind == "block":
             return tuple(attachment(self._machine, disk) for disk in self.target.disks)
         stat = status(self._machine, self.target.real_path)
-        return (f"{stat.devno} {stat.inode}",) if stat else ()
+        if not stat:
+            return ()
+        return (f"{stat.devno} {stat.inode}",)
 
     def _vanished(self) -> MeasureError:
         return MeasureError(

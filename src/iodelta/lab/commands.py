@@ -109,14 +109,12 @@ class OnlyReads:
         )
         if changed:
             text = f"{changed:.0f} bytes of the device were written or discarded during the trial"
+        if not text:
+            return ()
         return (
-            (
-                Finding(
-                    command.WRITES, "hard", self._target.path, text, command.WRITES_NOT
-                ),
-            )
-            if text
-            else ()
+            Finding(
+                command.WRITES, "hard", self._target.path, text, command.WRITES_NOT
+            ),
         )
 
 
@@ -163,8 +161,9 @@ def set_up(machine: Machine, plan: Plan, target: Target, workdir: str) -> str:
             filled(words, values): cell.command.timeout for words in cell.command.setup
         }
     for words, timeout in setups.items():
-        if problem := command.run_all(
+        problem = command.run_all(
             machine, [words], workdir, timeout, marked(plan.identifier)
-        ):
+        )
+        if problem:
             raise SetupError(f"the setup failed: {problem}", place="[workload] setup")
     return python

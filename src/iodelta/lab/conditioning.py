@@ -108,11 +108,9 @@ def window_of(rounds: Sequence[Round]) -> Window | None:
     """The last five rounds, unless the disk rested between them. Places are those among all ``rounds``."""
     own = unbroken(rounds)
     window = last_window([measured.iops for measured in own])
-    return (
-        msgspec.structs.replace(window, first=window.first + len(rounds) - len(own))
-        if window
-        else None
-    )
+    if not window:
+        return None
+    return msgspec.structs.replace(window, first=window.first + len(rounds) - len(own))
 
 
 def state_of(

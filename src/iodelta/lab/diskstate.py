@@ -75,11 +75,9 @@ def known(machine: Machine, target: Target) -> Known:
 
 def state_known(machine: Machine, target: Target) -> Known | None:
     """What is known of a disk that is to be written to; None for files, and for disks that end with their guest."""
-    return (
-        known(machine, target)
-        if target.kind == "block" and not throw_away(machine)
-        else None
-    )
+    if target.kind == "block" and not throw_away(machine):
+        return known(machine, target)
+    return None
 
 
 def findings(disk: Known | None, path: str) -> Iterator[Finding]:
@@ -136,7 +134,9 @@ def counted(machine: Machine, target: Target) -> int | None:
         attribute(machine, f"/sys/class/block/{sysfs_name(target.device or '')}/stat")
         or ""
     ).split()
-    return int(fields[WRITTEN]) * SECTOR if len(fields) > WRITTEN else None
+    if len(fields) > WRITTEN:
+        return int(fields[WRITTEN]) * SECTOR
+    return None
 
 
 def forget(machine: Machine, target: Target) -> None:

@@ -211,7 +211,8 @@ class Folder:
     def read(self, name: str) -> bytes:
         """A file's bytes, as they were sealed if they were. Raises MeasureError."""
         data = self._bytes(name)
-        if why := altered(name, data, self.seal):
+        why = altered(name, data, self.seal)
+        if why:
             raise MeasureError(why, place=str(self.path / name), remedy=_DAMAGED)
         self._read.add(name)
         return data
@@ -309,9 +310,8 @@ class Folder:
                 raise zstandard.ZstdError(
                     f"it unpacks to more than {LARGEST_RAW >> 20} MiB"
                 )
-            if (
-                self._unpacker is None
-            ):  # to make one takes longer than to unpack what a trial wrote
+            # To make one takes longer than to unpack what a trial wrote.
+            if self._unpacker is None:
                 self._unpacker = zstandard.ZstdDecompressor()
             return self._unpacker.decompress(data)
         except zstandard.ZstdError as error:
@@ -358,7 +358,9 @@ class Folder:
         return self._journal.seal
 
     def _journal_bytes(self) -> bytes:
-        return self._bytes(JOURNAL) if self.has(JOURNAL) else b""
+        if not self.has(JOURNAL):
+            return b""
+        return self._bytes(JOURNAL)
 
     def check_journal(self) -> None:
         """Raises MeasureError when a line of the journal is not what was written there."""

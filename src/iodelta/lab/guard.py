@@ -155,9 +155,8 @@ def check_write(
     refuse_at_once(reasons)
     held = _hold(machine, target)
     try:
-        _same(
-            target, resolve(machine, target.path)
-        )  # what was checked, what is held and what is read are one device
+        # What was checked, what is held and what is read are one device.
+        _same(target, resolve(machine, target.path))
         if target.kind != "directory" and not made(machine, target):
             reasons += _content_reasons(machine, target, held)
         for reason in reasons:
@@ -180,9 +179,8 @@ def make_scratch(machine: Machine, parent: str) -> str:
     if _is_marked(machine, path):
         return path
     made = machine.run(["mkdir", "-m", "700", "--", path])
-    if made.returncode != 0 and _is_marked(
-        machine, path
-    ):  # looked at again: it may have come meanwhile
+    # Looked at again: it may have come meanwhile.
+    if made.returncode != 0 and _is_marked(machine, path):
         return path
     if made.returncode != 0 and status(machine, path) and not _is_empty(machine, path):
         raise RefusedError(
@@ -197,9 +195,8 @@ def make_scratch(machine: Machine, parent: str) -> str:
             place=path,
             remedy="choose a directory that you may write to",
         )
-    _is_marked(
-        machine, path
-    )  # on some network filesystems root's own files are somebody else's
+    # On some network filesystems root's own files are somebody else's.
+    _is_marked(machine, path)
     return path
 
 

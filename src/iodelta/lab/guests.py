@@ -108,9 +108,8 @@ class Guests(Boots):
 
     def lost(self, identity: Started, error: LostError) -> Trial:
         """A guest that panics, hangs or floods its console is a spoilt trial that keeps its last lines."""
-        lines = " ".join(
-            error.what.split()
-        )  # its console's last lines, each behind a bar
+        # Its console's last lines, each behind a bar.
+        lines = " ".join(error.what.split())
         finding = Finding("vm.guest", "hard", error.place, lines, error.remedy)
         return Trial(
             number=identity.trial,

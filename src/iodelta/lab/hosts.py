@@ -20,17 +20,17 @@ def host_of(experiment: Experiment, block: int) -> str:
     draw of its own, but a folder must go on as it began.
     """
     names = experiment.machines
-    return names[block // 2 % len(names)] if names else ""
+    if not names:
+        return ""
+    return names[block // 2 % len(names)]
 
 
 def reach(experiment: Experiment, rules: Rules, blocks: int) -> Finding | None:
     """None when so many ``blocks`` over these hosts can lead to a word; else why not, and what it takes."""
     if len(experiment.machines) < 2:
         return None
-    from iodelta.stats.hosts import (
-        FEWEST_BLOCKS,
-        smallest_t,
-    )  # with scipy, which other plans do without
+    # With scipy, which other plans do without.
+    from iodelta.stats.hosts import FEWEST_BLOCKS, smallest_t
 
     counted = _counted(experiment, blocks, FEWEST_BLOCKS)
     if counted < 2:

@@ -200,4 +200,6 @@ def _done(machine: Machine, *words: str) -> None:
 
 def seen(folder: Folder) -> Instruments | None:
     """What instruments saw in this folder's experiment; None when nothing was asked for, or not yet."""
-    return folder.read_struct(FILE, Instruments) if folder.has(FILE) else None
+    if not folder.has(FILE):
+        return None
+    return folder.read_struct(FILE, Instruments)

@@ -34,7 +34,9 @@ class Sealed(msgspec.Struct, frozen=True):
 
 def sealed(folder: Folder) -> Sealed | None:
     """The seal of a folder; None for one that is not sealed."""
-    return Sealed(folder.seal.lines, folder.seal.digest) if folder.seal.sealed else None
+    if not folder.seal.sealed:
+        return None
+    return Sealed(folder.seal.lines, folder.seal.digest)
 
 
 def integrity(folder: Folder, state: Account) -> list[Finding]:
@@ -196,4 +198,6 @@ def _shortened(folder: Folder) -> list[Finding]:
 def _trial_of(name: str) -> int:
     """The number in the name of a raw file; 0 for another name."""
     number = name.removeprefix(f"{RAW}/").partition(".")[0]
-    return int(number) if name.startswith(f"{RAW}/") and number.isdecimal() else 0
+    if name.startswith(f"{RAW}/") and number.isdecimal():
+        return int(number)
+    return 0

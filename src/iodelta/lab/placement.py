@@ -50,7 +50,6 @@ def _cpus(
             )
         )
     if "cpus" in settings and isinstance(own, Binding):
-        cpus = own.named(
-            settings["cpus"]
-        )  # taskset is the later word, so it has the last
+        # taskset is the later word, so it has the last.
+        cpus = own.named(settings["cpus"])
     return cpus

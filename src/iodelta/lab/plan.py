@@ -64,7 +64,9 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def runs(self) -> int:
         """Trials of one variant in a block, those that do not count among them."""
-        return 1 + self.experiment.design.conditioning if self.superblocks else 1
+        if not self.superblocks:
+            return 1
+        return 1 + self.experiment.design.conditioning
 
     @property
     def per_block(self) -> int:
@@ -103,9 +105,8 @@ def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
     if experiment.design.metrics:
         return tuple(metric(name) for name in experiment.design.metrics)
     kinds = dict.fromkeys(chain.from_iterable(map(kinds_of, experiment.cells)))
-    if experiment.cells[0].option(
-        TOOL
-    ):  # t/io_uring has rates alone: its latencies are in ticks of an unknown clock
+    # t/io_uring has rates alone: its latencies are in ticks of an unknown clock.
+    if experiment.cells[0].option(TOOL):
         return (metric("read.iops"),)
     smallest = min(_block_size(cell) for cell in experiment.cells)
     return metrics_for(kinds, block_size=smallest, syncs=_has_synced_cell(experiment))
@@ -188,11 +189,9 @@ def boot_seconds(experiment: Experiment) -> float:
     """Seconds of a trial that its boot is assumed to take, before one was timed; 0 where nothing is booted."""
     if not experiment.boots:
         return 0.0
-    return (
-        REBOOT / len(experiment.cells) * len(experiment.conditions)
-        if experiment.reboots
-        else BOOT
-    )
+    if not experiment.reboots:
+        return BOOT
+    return REBOOT / len(experiment.cells) * len(experiment.conditions)
 
 
 def warnings(plan: Plan) -> tuple[Finding, ...]:
@@ -221,9 +220,8 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
                 "give a larger budget, shorter trials or fewer cells",
             )
         )
-    if few := reach(
-        plan.experiment, plan.rules, min(plan.rules.max_blocks, max(1, share))
-    ):
+    few = reach(plan.experiment, plan.rules, min(plan.rules.max_blocks, max(1, share)))
+    if few:
         findings.append(few)
     findings += never
     fio = [] if plan.experiment.of_command else plan.experiment.cells

@@ -169,7 +169,8 @@ def unpreparable(disk: Disk) -> None:
             f"has {disk.size} bytes, which is too small to prepare",
             place=disk.target.path,
         )
-    if why := purge.unable(disk.machine, disk.target, disk.prepare, disk.size):
+    why = purge.unable(disk.machine, disk.target, disk.prepare, disk.size)
+    if why:
         remedy = 'choose another purge, or "none"'
         raise RequestError(
             f"cannot be purged: {why}", place=disk.target.path, remedy=remedy
@@ -242,11 +243,9 @@ class Preparation:
         forget(disk.machine, disk.target)
 
     def _state(self, given_up: int) -> State:
-        return (
-            state_of(self._disk.prepare, self._disk.size, self._rounds, given_up)
-            if self._rounds
-            else "running"
-        )
+        if not self._rounds:
+            return "running"
+        return state_of(self._disk.prepare, self._disk.size, self._rounds, given_up)
 
     def _kinds(self) -> list[Kind]:
         return [
@@ -341,9 +340,9 @@ class Preparation:
     def _moved(self, start: int | None) -> float:
         """Bytes written to the device since ``start``, for the progress of a part."""
         reached = counted(self._disk.machine, self._disk.target)
-        return (
-            float(reached - start) if start is not None and reached is not None else 0.0
-        )
+        if start is not None and reached is not None:
+            return float(reached - start)
+        return 0.0
 
     def _said(self) -> str:
         """The last round in a sentence, and what is still to come at the most."""

@@ -18,11 +18,9 @@ def unable(machine: Machine, target: Target, prepare: Prepare, size: int) -> str
         return ""
     if target.kind != "block":
         return "only a block device can be purged"
-    return (
-        _cannot_discard(machine, target)
-        if prepare.purge == "discard"
-        else _cannot_format(machine, target, size)
-    )
+    if prepare.purge == "discard":
+        return _cannot_discard(machine, target)
+    return _cannot_format(machine, target, size)
 
 
 def words(machine: Machine, target: Target, prepare: Prepare, size: int) -> list[str]:

@@ -131,7 +131,9 @@ def _other_io(
         ours = direction.bytes if direction else 0
         own += ours
         foreign += max(0.0, all_ - ours)
-    return (own, foreign) if own else None
+    if not own:
+        return None
+    return own, foreign
 
 
 def _finding(rule: str, place: str, explanation: str, remedy: str) -> Finding:

@@ -35,7 +35,8 @@ def look_at_host(machine: SshMachine, experiment: Experiment) -> Survey:
 
     A variant whose knobs only another kernel has is asked about in its own boot. Raises RequestError, MeasureError.
     """
-    if strange := [name for name in experiment.knob_names() if name.startswith("vm.")]:
+    strange = [name for name in experiment.knob_names() if name.startswith("vm.")]
+    if strange:
         raise RequestError(
             "a host has no such setting",
             place=strange[0],

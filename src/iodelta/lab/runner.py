@@ -99,9 +99,8 @@ class Runner:
             if self._away and reason == "complete":  # their blocks are still to be made
                 raise next(iter(self._away.values()))
         except IodeltaError as error:
-            with contextlib.suppress(
-                IodeltaError
-            ):  # a full disk cannot take this line either
+            # A full disk cannot take this line either.
+            with contextlib.suppress(IodeltaError):
                 self._append(Ended(now(), f"failed: {error.sentence}"))
             raise
         self._append(Ended(now(), reason))
@@ -197,7 +196,9 @@ class Runner:
         new = [
             slot for slot in slots if not self._state.attempts(slot.cell, slot.block)
         ]
-        return new if self._experiment.reboots else []
+        if self._experiment.reboots:
+            return new
+        return []
 
     def _spoilt_by(self, slot: Slot, attempt: int) -> str:
         """What spoilt an attempt so far; empty when nothing did."""
@@ -279,9 +280,9 @@ class Runner:
             and now() - max(started.at for started in done)
             > STALE + self._plan.trial_seconds
         )
-        return (
-            last + 1 if spoilt or stale or (done and self._plan.superblocks) else last
-        )
+        if spoilt or stale or (done and self._plan.superblocks):
+            return last + 1
+        return last
 
     def _attempt(
         self, slot: Slot, attempt: int, background: BackgroundLoad | None
@@ -294,7 +295,8 @@ class Runner:
             if self._state.is_usable(started.trial)
         }
         for position, variant in enumerate(slot.order):
-            if problem := self._spoilt_by(slot, attempt):
+            problem = self._spoilt_by(slot, attempt)
+            if problem:
                 return problem
             if (
                 variant,

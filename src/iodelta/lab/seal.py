@@ -71,9 +71,9 @@ def file_seal(data: bytes) -> FileSeal:
 def body_of(event: object, files: Mapping[str, FileSeal]) -> bytes:
     """A line without its chain. No kind of event has a field called ``files`` or ``chain``."""
     body = msgspec.json.encode(event)
-    return (
-        body[:-1] + b',"files":' + msgspec.json.encode(files) + b"}" if files else body
-    )
+    if not files:
+        return body
+    return body[:-1] + b',"files":' + msgspec.json.encode(files) + b"}"
 
 
 def chained(before: str, body: bytes) -> tuple[bytes, str]:

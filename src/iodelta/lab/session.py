@@ -76,11 +76,9 @@ def read_plan(folder: Folder) -> Plan:
 
 def rules_of(plan: Plan, state: Account) -> Rules:
     """The rules in force: the plan's, or with the reserve released once the run was extended."""
-    return (
-        plan.rules
-        if state.extended is None
-        else plan.rules.extended(state.extended.blocks)
-    )
+    if state.extended is None:
+        return plan.rules
+    return plan.rules.extended(state.extended.blocks)
 
 
 def without(experiment: Experiment, unavailable: dict[str, str]) -> Experiment:

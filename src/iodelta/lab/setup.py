@@ -178,7 +178,8 @@ def knobs_of(
     machine: Machine, experiment: Experiment, target: Target
 ) -> dict[str, Knob]:
     """Every knob that some variant or condition sets. Raises RequestError for an unknown one, or one of a boot."""
-    if booted := [name for name in experiment.knob_names() if of_boot(name)]:
+    booted = [name for name in experiment.knob_names() if of_boot(name)]
+    if booted:
         raise RequestError(
             "applies to a whole boot: it needs a reboot, or a guest, for every variant",
             place=booted[0],
@@ -311,9 +312,8 @@ def ready(
             target = scratch_file(machine, plan, target, found.size, place, control)
         permit = None
         if found.writes and not found.scratch:
-            size = (
-                None if target.kind == "directory" else found.size
-            )  # what is there needs no room
+            # What is there needs no room.
+            size = None if target.kind == "directory" else found.size
             permit = stack.enter_context(
                 check_write(machine, target, control.destroy, size)
             )
@@ -431,9 +431,8 @@ def put_back(
                     f"could not restore {restored.saved.knob}: {' '.join(restored.error.split())}"
                 )
             continue
-        with contextlib.suppress(
-            IodeltaError
-        ):  # a full disk must not keep the others from being put back
+        # A full disk must not keep the others from being put back.
+        with contextlib.suppress(IodeltaError):
             folder.append(KnobRestored(now(), restored.saved.knob))
     return done
 

@@ -62,19 +62,21 @@ def carry_of(experiment: Experiment) -> CarryOver:
         )
     if asked:
         return "ignored" if asked == "none" else asked
-    return (
-        "superblocks" if leaves_state(experiment) and not experiment.boots else "tested"
-    )
+    if leaves_state(experiment) and not experiment.boots:
+        return "superblocks"
+    return "tested"
 
 
 def leaves_state(experiment: Experiment) -> str:
     """Why a trial may find what the one before it left: the first reason found; empty where none is."""
     for cell in experiment.cells:
         condition = experiment.condition(cell.condition)
-        if why := _left_by_background(condition):
+        why = _left_by_background(condition)
+        if why:
             return f"{cell.name}: {why}"
         for variant in experiment.variants:
-            if why := _left_by(cell, condition, variant):
+            why = _left_by(cell, condition, variant)
+            if why:
                 return f"{cell.name}: {why}"
     return ""
 
@@ -85,7 +87,8 @@ def _left_by(cell: Cell, condition: Condition, variant: Variant) -> str:
         return "" if cell.command.reset else "what a command leaves behind is not known"
     given = dict((*cell.options, *variant.options))
     done = kinds_of(Cell(cell.name, cell.condition, tuple(given.items())))
-    if written := [kind for kind in done if kind != "read"]:
+    written = [kind for kind in done if kind != "read"]
+    if written:
         return f"it {written[0]}s"
     uncached = (
         given.get("direct", "0") in ("1", None)
@@ -110,7 +113,9 @@ def _left_by_background(condition: Condition) -> str:
         _kinds(rw) for name, rw in options if name in ("rw", "readwrite")
     )
     written = [kind for kind in kinds if kind != "read"]
-    return f"its background load {written[0]}s" if written else ""
+    if not written:
+        return ""
+    return f"its background load {written[0]}s"
 
 
 def explained(experiment: Experiment, carry: CarryOver) -> str:
@@ -125,6 +130,6 @@ def explained(experiment: Experiment, carry: CarryOver) -> str:
     why = leaves_state(experiment)
     if why and experiment.boots:
         return "tested; no superblocks, as every trial has a boot of its own"
-    return (
-        f'tested only ([design] carry-over = "tested"), although {why}' if why else ""
-    )
+    if not why:
+        return ""
+    return f'tested only ([design] carry-over = "tested"), although {why}'

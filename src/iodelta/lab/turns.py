@@ -174,9 +174,8 @@ def _taken(machine: Machine, name: str, own: Holder) -> Lock:
         and (other := _holder(machine, place, inode)) is not None
         and other.folder == own.folder
     ):
-        held = machine.lock(
-            path, wait=machine.patience
-        )  # a machine may take a while to notice that we were cut off
+        # A machine may take a while to notice that we were cut off.
+        held = machine.lock(path, wait=machine.patience)
     if held is None:
         raise BusyError(
             name, _holder(machine, place, inode), lambda: _is_free(machine, path)
@@ -197,7 +196,9 @@ def _holder(machine: Machine, place: str, inode: str) -> Holder | None:
         holder = None
     if holder is not None and locker in (0, holder.locker):
         return holder
-    return Holder("", locker, 0.0, locker) if locker else None
+    if not locker:
+        return None
+    return Holder("", locker, 0.0, locker)
 
 
 def _locker(machine: Machine, inode: str) -> int:

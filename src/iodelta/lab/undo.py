@@ -93,9 +93,8 @@ class UndoLog:
         original. Raises RequestError when a live run sets one of them, MeasureError when they cannot be kept.
         """
         with locked(self._machine, posixpath.dirname(self._path)):
-            others = _live_logs(
-                self._machine, self._path
-            )  # before the reading: one that ends meanwhile still counts
+            # Before the reading: one that ends meanwhile still counts.
+            others = _live_logs(self._machine, self._path)
             records = read()
             _refuse_shared(
                 records,
@@ -210,11 +209,13 @@ def restore_pending(machine: Machine, *, own: str = "") -> list[Outcome]:
                 path, problem=f"cannot open or delete it: {error.what}", log=path
             )
         outcomes.append(outcome)
+    # Whoever makes such a file holds the lock: what lies here is of dead runs.
     with (
         contextlib.suppress(MeasureError),
         locked(machine, pending),
-    ):  # who makes one holds the lock: dead runs'
-        if unborn := machine.glob(f"{literal(pending)}/.*.unborn"):
+    ):
+        unborn = machine.glob(f"{literal(pending)}/.*.unborn")
+        if unborn:
             machine.run(["rm", "-f", "--", *unborn])
     sweep(machine)
     return outcomes

@@ -85,6 +85,6 @@ def _makes_files(given: dict[str, str], target: Target, size: int | None) -> boo
 def _bytes(text: str, whole: int) -> int:
     """Bytes of a size, or of a share of ``whole``. Raises ValueError."""
     share, percent, rest = text.partition("%")
-    return (
-        int(share) * whole // 100 if percent and not rest.strip() else size_bytes(text)
-    )
+    if percent and not rest.strip():
+        return int(share) * whole // 100
+    return size_bytes(text)

@@ -62,9 +62,8 @@ class Channel:
     ) -> None:
         """``streams`` are the standard input, output and errors of the sh, ``end`` is called after they are closed."""
         self._end = end
-        self._mark = (
-            uuid.uuid4().hex.encode()
-        )  # of its own: what others know may be in some command's environment
+        # Of its own: what others know may be in some command's environment.
+        self._mark = uuid.uuid4().hex.encode()
         self._lost = lost
         self._out, self._err = bytearray(), bytearray()
         self._out_seen, self._err_seen = 0, 0

@@ -167,7 +167,9 @@ class Connection:
     @property
     def ahead(self) -> float:
         """Seconds by which the clock there is ahead of ours: of the last minute's beats the quickest knows best."""
-        return min(self._clock)[1] if self._clock else 0.0
+        if not self._clock:
+            return 0.0
+        return min(self._clock)[1]
 
     @property
     def patience(self) -> float:
@@ -178,9 +180,8 @@ class Connection:
         """A new sh there. Raises LostError, MachineError."""
         if self._reason:
             raise self.lost()
-        words = self._words(
-            "ControlMaster=no", "ProxyCommand=false"
-        )  # this connection, and no other in its place
+        # This connection, and no other in its place.
+        words = self._words("ControlMaster=no", "ProxyCommand=false")
         process = self._spawn(words, stderr=subprocess.PIPE)
         if process.stdin is None or process.stdout is None or process.stderr is None:
             raise ValueError("needs pipes")
@@ -288,7 +289,9 @@ class Connection:
             int(given.get("serveraliveinterval", 0)),
             int(given.get("serveralivecountmax", 0)),
         )
-        return (interval, max(1, count)) if interval > 0 else ALIVE
+        if interval > 0:
+            return interval, max(1, count)
+        return ALIVE
 
     def _pipes(self) -> tuple[int, int]:
         if self._master.stdin is None or self._master.stdout is None:
@@ -317,11 +320,9 @@ class Connection:
         """What has come; None when nothing came in time, or the time is over; empty at the end."""
         poll = select.poll()
         poll.register(self._pipes()[1], select.POLLIN)
-        return (
-            os.read(self._pipes()[1], 65536)
-            if timeout > 0 and poll.poll(1000 * timeout)
-            else None
-        )
+        if timeout > 0 and poll.poll(1000 * timeout):
+            return os.read(self._pipes()[1], 65536)
+        return None
 
     def _cannot_connect(self, heard: bytes, *, late: bool) -> None:
         if late:
@@ -338,9 +339,8 @@ class Connection:
             whole = self._told().decode(errors="replace")
             known = next((text for sign, text in REMEDIES if sign in whole), "")
             remedy = known or "`ssh {host} true` must work without further options"
-            passes = (
-                not known or "Temporary failure" in whole
-            )  # what else has a remedy of its own does not
+            # What else has a remedy of its own does not.
+            passes = not known or "Temporary failure" in whole
             kind = UnreachableError if passes else MachineError
             raise kind(
                 f"cannot connect: {message or 'ssh says nothing (LogLevel?)'}",
@@ -356,7 +356,9 @@ class Connection:
 
     def _last_words(self) -> str:
         lines = [plain for line in self._told().splitlines() if (plain := _plain(line))]
-        return lines[-1] if lines else ""
+        if not lines:
+            return ""
+        return lines[-1]
 
     def _told(self) -> bytes:
         """The end of ssh's output; the file position stays."""
@@ -393,9 +395,11 @@ class Connection:
 def _forget(message: str) -> str:
     """How to forget a key that is another now: ssh knows which file has it under which name, and says so before
     any word of the host itself. Its command is Debian's and Fedora's; file and line are everybody's."""
-    if command := re.search(r"remove with:\s*(ssh-keygen [^\r\n]+)", message):
+    command = re.search(r"remove with:\s*(ssh-keygen [^\r\n]+)", message)
+    if command:
         return f"`{_plain(command[1].encode())}`"
-    if command := re.search(r"Offending [\w-]+ key in ([^\r\n]+):(\d+)", message):
+    command = re.search(r"Offending [\w-]+ key in ([^\r\n]+):(\d+)", message)
+    if command:
         return f"remove line {command[2]} of {_plain(command[1].encode())}"
     return "remove its key from your known_hosts"
 

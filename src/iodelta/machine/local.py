@@ -80,7 +80,8 @@ class LocalMachine:
     @property
     def state(self) -> str:
         """``$IODELTA_STATE``, else /var/lib/iodelta for root, else ``$XDG_STATE_HOME/iodelta``."""
-        if given := os.environ.get("IODELTA_STATE"):
+        given = os.environ.get("IODELTA_STATE")
+        if given:
             return os.path.abspath(given)
         if os.geteuid() == 0:
             return "/var/lib/iodelta"
@@ -227,9 +228,8 @@ class LocalMachine:
                     time.sleep(0.02)
                     continue
             else:
-                if os.fstat(
-                    descriptor
-                ).st_nlink:  # else it was deleted between our opening and holding it
+                # Without a link it was deleted between our opening and holding it.
+                if os.fstat(descriptor).st_nlink:
                     return held
             held.release()
             return None

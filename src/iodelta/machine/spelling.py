@@ -39,9 +39,8 @@ def texts_of(
     for path, line in product(paths, errors):
         if line.startswith((f"cat: {path}: ", f"cat: '{path}': ")):
             reasons[path] = line
-    clear = len(reasons) == len(
-        errors
-    )  # else one without text may be one whose error is spelt in some other way
+    # Else one without text may be one whose error is spelt in some other way.
+    clear = len(reasons) == len(errors)
 
     def one(path: str, text: bytes) -> bytes | MachineError | None:
         if path in reasons:
@@ -79,9 +78,8 @@ def command(
     """Code that runs a command in the foreground and ends with its exit status, or ``missing``; or ``undecoded``, where
     it would get less than ``stdin``."""
     given = source(stdin) if stdin else ""
-    whole = (
-        f'[ "$({given} wc -c)" -eq {len(stdin)} ]' if stdin else ":"
-    )  # a pipeline's status is that of its end alone
+    # A pipeline's status is that of its end alone.
+    whole = f'[ "$({given} wc -c)" -eq {len(stdin)} ]' if stdin else ":"
     return (
         f"if ! command -v {quoted(words[0])} >/dev/null 2>&1; then iodelta_end missing\n"
         f"elif ! {whole}; then iodelta_end undecoded; else\n"
@@ -113,11 +111,15 @@ def exit_code(word: str) -> int:
     if not word.isdigit():
         raise MachineError(f"the shell answered {word!r} instead of an exit status")
     code = int(word)
-    return 128 - code if 128 < code <= 128 + 64 else code
+    if 128 < code <= 128 + 64:
+        return 128 - code
+    return code
 
 
 def reason(stderr: bytes) -> str:
     """The kernel's word out of what cat or dd said: ``Permission denied (EACCES)``."""
     lines = stderr.decode(errors="replace").strip().splitlines()
     message = lines[-1].rpartition(": ")[2] if lines else "no reason given"
-    return f"{message} ({ERRORS[message]})" if message in ERRORS else message
+    if message not in ERRORS:
+        return message
+    return f"{message} ({ERRORS[message]})"

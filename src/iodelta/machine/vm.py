@@ -309,7 +309,8 @@ class GuestLine:
                 return None
             if time.monotonic() - begun > PATIENCE:
                 return self._give_up(f"the guest hangs: no answer for {PATIENCE:.0f} s")
-        if clock := re.fullmatch(rb"(\d+\.\d+)\n", reply.stdout):
+        clock = re.fullmatch(rb"(\d+\.\d+)\n", reply.stdout)
+        if clock:
             self._ahead = float(clock[1]) - (sent + (time.monotonic() - begun) / 2)
         self._look()
 
@@ -356,7 +357,9 @@ class VmMachine(ShellMachine):
                     place=self._line.place,
                 )
             time.sleep(0.2)
-        return nodes[0] if nodes else ""
+        if not nodes:
+            return ""
+        return nodes[0]
 
     def _make_target(self) -> None:
         code = guest_targets.script(self.spec.target, dict(self.spec.options))
@@ -408,7 +411,8 @@ def _base(spec: Spec, kernel: kernels.Kernel) -> guest.Base:
         [*needs, *SCHEDULERS, *(GOVERNORS if clocks else ())]
     )
     missing = [reason for name, reason in modules.missing.items() if name in needs]
-    if missing := [*missing, *kernel.lacks(spec.cpus, spec.nodes)]:
+    missing = [*missing, *kernel.lacks(spec.cpus, spec.nodes)]
+    if missing:
         raise MeasureError(
             "; ".join(missing),
             place=f"kernel {kernel.release}",
@@ -437,7 +441,8 @@ def _workplace() -> tuple[Path, LocalLock]:
     """A directory for a guest, held for as long as it lives: a process's number says nothing in another container."""
     while True:  # one that is swept before it is held was nobody's
         place = tempfile.mkdtemp(prefix=f"iodelta-vm-{os.getpid()}-")
-        if held := LocalMachine().lock(place):
+        held = LocalMachine().lock(place)
+        if held:
             return Path(place), held
 
 
@@ -447,9 +452,8 @@ def _sweep() -> None:
         owner = place.name.split("-")[2]
         if not owner.isdigit() or Path(f"/proc/{owner}").exists():
             continue
-        with contextlib.suppress(
-            FileNotFoundError, MachineError
-        ):  # gone meanwhile, or no directory
+        # Gone meanwhile, or no directory.
+        with contextlib.suppress(FileNotFoundError, MachineError):
             if place.lstat().st_uid == os.geteuid() and (
                 held := LocalMachine().lock(str(place))
             ):

@@ -118,9 +118,8 @@ def calibrate(
     size, findings = inspect(members, seed=seed)
     targets = tuple(resolve(LocalMachine(), path) for path in members)
     for target in targets if destroy else ():
-        check_write(
-            LocalMachine(), target, destroy
-        ).close()  # before any of them is written to
+        # Before any of them is written to.
+        check_write(LocalMachine(), target, destroy).close()
     curves = []
     cpu_before = cpu_times(LocalMachine())
     for number, (path, traits) in enumerate(
@@ -227,7 +226,9 @@ def slice_of(base: Request, full: float) -> float:
             ).read.ios
         )
     count = statistics.median(counts)
-    return count / full if count > 4 * full * BURST else 0.0
+    if count > 4 * full * BURST:
+        return count / full
+    return 0.0
 
 
 def _mixed(model: Empirical) -> Curve | None:

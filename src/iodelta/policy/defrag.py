@@ -119,9 +119,8 @@ def defragment(path: Path, size: int, stop: Callable[[], bool] = lambda: False) 
             try:
                 fcntl.ioctl(file.fileno(), _DEFRAG_RANGE, wanted)
             except OSError as error:
-                if (
-                    error.errno != errno.EAGAIN
-                ):  # the kernel leaves off for a signal, whose handler has run by now
+                # The kernel leaves off for a signal, whose handler has run by now.
+                if error.errno != errno.EAGAIN:
                     raise
             os.fsync(file.fileno())
 

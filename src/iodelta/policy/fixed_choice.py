@@ -173,7 +173,9 @@ def aliasing_within_limit(given: str, array: Array) -> Explanation:
 
 def convoy_of_turns(given: str, array: Array) -> Explanation | None:
     parts = shares(array.bio, contig(given), array.copies)
-    return convoy(given, array) if max(parts) - min(parts) < 0.01 else None
+    if max(parts) - min(parts) < 0.01:
+        return convoy(given, array)
+    return None
 
 
 def convoy(given: str, array: Array) -> Explanation:

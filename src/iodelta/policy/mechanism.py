@@ -149,9 +149,9 @@ def percentages(parts: Iterable[float]) -> str:
 
 
 def size(length: int) -> str:
-    return (
-        f"{length >> 20} MiB" if length % (1 << 20) == 0 else f"{length / 1024:g} KiB"
-    )
+    if length % (1 << 20) == 0:
+        return f"{length >> 20} MiB"
+    return f"{length / 1024:g} KiB"
 
 
 def duration(seconds: float) -> str:

@@ -91,7 +91,9 @@ class MemberRun(msgspec.Struct, frozen=True):
     @property
     def mean(self) -> float:
         """Mean read latency in ns; 0 without reads."""
-        return self.wait / self.reads if self.reads else 0.0
+        if not self.reads:
+            return 0.0
+        return self.wait / self.reads
 
 
 class MirrorRun(msgspec.Struct, frozen=True):
@@ -116,7 +118,9 @@ class MirrorRun(msgspec.Struct, frozen=True):
 
     @property
     def iops(self) -> float:
-        return (self.read.ios + self.write.ios) / self.seconds if self.seconds else 0.0
+        if not self.seconds:
+            return 0.0
+        return (self.read.ios + self.write.ios) / self.seconds
 
     @property
     def usable(self) -> bool:
@@ -259,11 +263,9 @@ def _of_member(member: MemberRun, request: Request) -> Iterator[Finding]:
 
 
 def _named_error(number: int) -> str:
-    return (
-        f"{os.strerror(number)} ({errno.errorcode.get(number, number)})"
-        if number
-        else "a short read"
-    )
+    if not number:
+        return "a short read"
+    return f"{os.strerror(number)} ({errno.errorcode.get(number, number)})"
 
 
 def traits_of(machine: Machine, targets: Sequence[Target]) -> tuple[Traits, ...]:

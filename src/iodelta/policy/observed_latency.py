@@ -155,9 +155,8 @@ def service_times(given: str, array: Array) -> Explanation:
     if array.rates and max(array.rates) <= number(given, "threshold", 1, 0) * min(
         array.rates
     ):
-        return shortest(always("rotate"))(
-            given, array
-        )  # their service times count as equal
+        # Their service times count as equal.
+        return shortest(always("rotate"))(given, array)
     if array.flying == 1:
         return stalest(array)
     text = "each member is given work in proportion to its rate, so reads take equally long"

@@ -202,7 +202,9 @@ def _predicted(
 def _mean(tallies: Sequence[Tally]) -> float:
     """Of all I/Os together."""
     ios = sum(tally.ios for tally in tallies)
-    return sum(tally.mean * tally.ios for tally in tallies) / ios if ios else 0.0
+    if not ios:
+        return 0.0
+    return sum(tally.mean * tally.ios for tally in tallies) / ios
 
 
 def _shares(outcomes: Sequence[Outcome]) -> tuple[float, ...]:

@@ -214,11 +214,9 @@ def began(given: str, array: Array) -> Explanation:
 
 def lottery_within_margin(given: str, array: Array) -> Explanation | None:
     """A job whose depth stays within the margin never leaves the mirror of its pid."""
-    return (
-        lottery(given, array)
-        if array.iodepth < number(given, "rotating", 0, ROTATING) + 2
-        else None
-    )
+    if array.iodepth < number(given, "rotating", 0, ROTATING) + 2:
+        return lottery(given, array)
+    return None
 
 
 def margin(given: str, array: Array) -> Explanation:

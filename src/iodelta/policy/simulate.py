@@ -60,11 +60,9 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def iops(self) -> float:
-        return (
-            (self.read.ios + self.write.ios) / self.seconds
-            if self.seconds
-            else math.nan
-        )
+        if self.seconds:
+            return (self.read.ios + self.write.ios) / self.seconds
+        return math.nan
 
 
 def simulate(

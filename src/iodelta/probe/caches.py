@@ -49,11 +49,9 @@ def _cache(machine: Machine, name: str) -> CacheBelow | None:
     state = attribute(machine, f"{base}/bcache/state") or ""
     if mode is not None:
         # "no cache": registered as a backing device, and nothing attached to it.
-        return (
-            None
-            if state == "no cache"
-            else CacheBelow(name, "bcache", _bracketed(mode))
-        )
+        if state == "no cache":
+            return None
+        return CacheBelow(name, "bcache", _bracketed(mode))
     mapped = attribute(machine, f"{base}/dm/name")
     if mapped is None:
         return None
@@ -63,7 +61,9 @@ def _cache(machine: Machine, name: str) -> CacheBelow | None:
         for line in table.splitlines()
         if len(words := line.split()) > 2 and words[2] in DM_CACHES
     ]
-    return CacheBelow(name, f"dm-{kinds[0]}") if kinds else None
+    if not kinds:
+        return None
+    return CacheBelow(name, f"dm-{kinds[0]}")
 
 
 def _bracketed(text: str) -> str:

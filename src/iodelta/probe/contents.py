@@ -42,11 +42,9 @@ class Contents(msgspec.Struct, frozen=True):
             return f"signature: {', '.join(self.signatures)}"
         if self.looks:
             return f"not empty: {self.looks}"
-        return (
-            f"all zero in {plural(self.places, 'sampled place')}"
-            if self.places
-            else "an empty file"
-        )
+        if not self.places:
+            return "an empty file"
+        return f"all zero in {plural(self.places, 'sampled place')}"
 
 
 def look(machine: Machine, target: Target) -> Contents:

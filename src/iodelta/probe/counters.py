@@ -323,9 +323,8 @@ class Counters:
                 }[name]
                 yield f"cpu.{label}", float(rest.split(maxsplit=1)[0])
             elif name == "softirq":
-                words = (
-                    rest.split()
-                )  # total, then hi, timer, net_tx, net_rx, block, ...
+                # Total, then hi, timer, net_tx, net_rx, block, ...
+                words = rest.split()
                 yield "cpu.softirqs", float(words[0])
                 yield "cpu.block_softirqs", float(words[5])
 
@@ -364,7 +363,9 @@ def _tick_ms(machine: Machine) -> float:
         ticks = machine.run(["getconf", "CLK_TCK"]).text.strip()
     except MachineError:  # a machine may have coreutils and no more
         ticks = ""
-    return 1000 / int(ticks) if ticks.isdigit() else 10.0
+    if not ticks.isdigit():
+        return 10.0
+    return 1000 / int(ticks)
 
 
 def _grown(before: float, after: float) -> float | None:

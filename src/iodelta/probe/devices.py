@@ -99,7 +99,9 @@ def members(machine: Machine, name: str) -> tuple[str, ...]:
 def btrfs_of(machine: Machine, name: str) -> str | None:
     """Id of the mounted btrfs that ``name`` is a member of, as in ``/sys/fs/btrfs/ID``; None when of none."""
     paths = machine.glob(f"/sys/fs/btrfs/*/devices/{sysfs_name(name)}")
-    return paths[0].split("/")[4] if paths else None
+    if not paths:
+        return None
+    return paths[0].split("/")[4]
 
 
 def under(
@@ -125,7 +127,9 @@ def btrfs_id(machine: Machine, mount: Mount) -> str | None:
         return None
     source = status(machine, mount.source)
     name = name_of(machine, source.rdev) if source and source.is_block else None
-    return btrfs_of(machine, name) if name else None
+    if not name:
+        return None
+    return btrfs_of(machine, name)
 
 
 def directly_below(machine: Machine, name: str) -> tuple[str, ...]:
@@ -141,7 +145,9 @@ def directly_below(machine: Machine, name: str) -> tuple[str, ...]:
         return ()
     if stat.is_block:
         lower = name_of(machine, stat.rdev)
-        return (lower,) if lower else ()
+        if not lower:
+            return ()
+        return (lower,)
     return under(machine, stat.devno, mount_of(backing, mounts(machine)))[0]
 
 
@@ -168,9 +174,8 @@ def loop_files(machine: Machine) -> dict[str, str]:
         lines = machine.run(words, timeout=60).text.splitlines()
     except MachineError:
         return {}
-    rows = [
-        line.replace(r"\x20", " ").split() for line in lines
-    ]  # numbers are padded with blanks, which it escapes
+    # Numbers are padded with blanks, which it escapes.
+    rows = [line.replace(r"\x20", " ").split() for line in lines]
     return {
         row[0].removeprefix("/dev/"): f"{row[1]} {row[2]}"
         for row in rows

@@ -258,9 +258,8 @@ def cpu(reader: Reader) -> Section:
         },
     )
     if "boost" in section and not reader.machine.glob(f"{CPU}/cpufreq/boost"):
-        section["boost"] = (
-            "0" if section["boost"] == "1" else "1"
-        )  # no_turbo says the opposite
+        # no_turbo says the opposite.
+        section["boost"] = "0" if section["boost"] == "1" else "1"
     threads = reader.machine.glob(f"{CPU}/cpu[0-9]*/topology/core_id")
     where = [
         (

@@ -212,4 +212,6 @@ def pid_shares(
     for group, size in held.items():
         for pid in readers:
             shares[group[pid % len(group)]] += size / whole
-    return shares if whole else {}
+    if whole:
+        return shares
+    return {}

@@ -34,7 +34,9 @@ def native() -> Any:
 def native_function(name: str) -> Callable[..., Any] | None:
     """The native core's function ``name``, for what Python can do too; None where the core is missing or older."""
     try:
-        return getattr(native(), name, None) if installed() else None
+        if not installed():
+            return None
+        return getattr(native(), name, None)
     except MeasureError:
         return None
 

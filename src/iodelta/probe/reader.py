@@ -93,11 +93,9 @@ class Reader:
 def summary(texts: Iterable[str]) -> str:
     """The common text, or each with its count, the most frequent first."""
     counts = Counter(texts).most_common()
-    return (
-        counts[0][0]
-        if len(counts) == 1
-        else ", ".join(f"{text} ({count})" for text, count in counts)
-    )
+    if len(counts) == 1:
+        return counts[0][0]
+    return ", ".join(f"{text} ({count})" for text, count in counts)
 
 
 def pairs(text: str, separator: str) -> Section:

@@ -59,9 +59,8 @@ def load(folder: Folder) -> Account:
 
 def charted(folder: Folder, scale: Scale = "auto") -> tuple[Account, Charts]:
     """The account of a folder and its charts. Raises MeasureError for a damaged one."""
-    known = (
-        kept(folder) if scale == "auto" else None
-    )  # charts with another axis are not kept
+    # Charts with another axis are not kept.
+    known = kept(folder) if scale == "auto" else None
     if known is not None:
         return known.account, known.charts
     seen = _kept_if_slow(folder)
@@ -127,11 +126,9 @@ def derive_prepared(folder: Folder) -> PrepareAnswer:
 
 def charts_of_preparation(account: PrepareAnswer, scale: Scale = "auto") -> Charts:
     """Its rounds."""
-    return (
-        ((ROUNDS, (rounds.figure(account.disk, log=scale == "log"),)),)
-        if account.disk.rounds
-        else ()
-    )
+    if not account.disk.rounds:
+        return ()
+    return ((ROUNDS, (rounds.figure(account.disk, log=scale == "log"),)),)
 
 
 def document(account: Account) -> Document:

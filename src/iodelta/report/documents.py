@@ -252,9 +252,9 @@ def _whole(value: Any) -> Any:
         return {_whole(key): _whole(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return list(map(_whole, value))
-    return (
-        value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-    )
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    return value
 
 
 def _utf16(char: str) -> list[int]:
@@ -267,12 +267,11 @@ def _finite(value: Any) -> Any:
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(inner) for inner in value]
-    return (
-        None
-        if isinstance(value, float)
-        and (value != value or value in (float("inf"), float("-inf")))
-        else value
-    )
+    if isinstance(value, float) and (
+        value != value or value in (float("inf"), float("-inf"))
+    ):
+        return None
+    return value
 
 
 def schema(name: str) -> dict[str, Any]:

@@ -56,7 +56,9 @@ def functions(plan: Plan, target: Target) -> Iterator[str]:
 
 def safe_name(name: str, number: int) -> str:
     """A name that may stand in a path."""
-    return name if NAME.fullmatch(name) else f"variant{number}"
+    if NAME.fullmatch(name):
+        return name
+    return f"variant{number}"
 
 
 def _names(function: str, names: list[str]) -> Iterator[str]:
@@ -83,9 +85,8 @@ def _workloads(plan: Plan, target: Target) -> Iterator[str]:
 def _measure(words: list[str]) -> str:
     options = [_option(word) for word in words if not word.startswith(PLACED)]
     start = 'measure --name=iodelta --filename="$named"'
-    if any(
-        " " in option for option in options
-    ):  # a line may not be broken within a quoted word
+    # A line may not be broken within a quoted word.
+    if any(" " in option for option in options):
         return " ".join([start, *options])
     lines = textwrap.wrap(
         " ".join(options), 96, break_long_words=False, break_on_hyphens=False

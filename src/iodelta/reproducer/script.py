@@ -64,7 +64,8 @@ def script(
 ) -> str:
     """The script for these trials. Raises RequestError for settings or names that no script can hold."""
     experiment = plan.experiment
-    if tool := "a command" if experiment.of_command else tool_of(experiment):
+    tool = "a command" if experiment.of_command else tool_of(experiment)
+    if tool:
         raise RequestError(
             f"a script is of fio's own trials; these were made with {inert(tool)}",
             place="--reproducer",

@@ -82,11 +82,8 @@ FILES = 8
 def _sizes(full: bool) -> tuple[int, int, int]:
     """Disks, bytes of a file, and of a partition."""
     disks, file_size = (12, 1 << 30) if full else (2, 16 << 20)
-    return (
-        disks,
-        file_size,
-        FILES * file_size + (64 << 20 if file_size < 1 << 30 else 1 << 30),
-    )  # ext4's own
+    used_by_ext4 = 64 << 20 if file_size < 1 << 30 else 1 << 30
+    return disks, file_size, FILES * file_size + used_by_ext4
 
 
 def foreseen(machine: Machine, full: bool, target: Target | None) -> Values:

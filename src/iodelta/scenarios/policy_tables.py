@@ -97,16 +97,16 @@ def _row(trials: Sequence[Trial]) -> Iterator[str]:
 
 
 def _median(values: Sequence[float], unit: float, layout: str) -> str:
-    return format(statistics.median(values) / unit, layout) if values else "-"
+    if not values:
+        return "-"
+    return format(statistics.median(values) / unit, layout)
 
 
 def _blocks(arms: Iterable[Sequence[Trial]]) -> str:
     counts = sorted({len(trials) for trials in arms if trials})
-    return (
-        " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-        if counts
-        else "no"
-    )
+    if not counts:
+        return "no"
+    return " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
 
 
 def _devices(

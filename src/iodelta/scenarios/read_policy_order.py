@@ -182,7 +182,9 @@ def _drops(machine: Machine) -> str:
         attribute(machine, "/proc/vmstat") or "",
         re.MULTILINE,
     )
-    return match[1] if match else ""
+    if not match:
+        return ""
+    return match[1]
 
 
 def tell(folder: Folder) -> Iterator[str]:

@@ -253,7 +253,9 @@ class Stage:
 
 def guest_disks(machine: Machine) -> tuple[str, ...]:
     """The disks that a guest was given, as it calls them; none of any other machine."""
-    return nodes(machine.spec.disks) if isinstance(machine, VmMachine) else ()
+    if not isinstance(machine, VmMachine):
+        return ()
+    return nodes(machine.spec.disks)
 
 
 def part_of(disk: str, number: int) -> str:

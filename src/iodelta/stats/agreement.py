@@ -132,11 +132,9 @@ def differ(
     p = stdtr(freedom, -(y[larger] - y[smaller] - margin) / np.sqrt(both))
     best = int(np.argmin(p))
     pairs = len(y) * (len(y) - 1) / 2
-    return (
-        (int(larger[best]), int(smaller[best]))
-        if p[best] * pairs <= 1.0 - level
-        else None
-    )
+    if p[best] * pairs <= 1.0 - level:
+        return int(larger[best]), int(smaller[best])
+    return None
 
 
 @dataclass(frozen=True)
@@ -201,4 +199,6 @@ def _between(y: Floats, variances: Floats) -> float:
     precision = 1.0 / variances
     mean = float(precision @ y / precision.sum())
     misfit = float(precision @ (y - mean) ** 2)
-    return max(0.0, 1.0 - (len(y) - 1) / misfit) if misfit else 0.0
+    if not misfit:
+        return 0.0
+    return max(0.0, 1.0 - (len(y) - 1) / misfit)

@@ -137,7 +137,9 @@ def _contains(groups: Sequence[Subset], runs: Sequence[Subset]) -> Floats:
 
 def order_of(patches: int) -> int:
     """The largest groups whose effect is estimated: all, pairs, or single patches."""
-    return patches if patches <= FULL else 2 if patches <= PAIRS else 1
+    if patches <= FULL:
+        return patches
+    return 2 if patches <= PAIRS else 1
 
 
 def instead(

@@ -143,9 +143,8 @@ class Evidence:
         mass = self._mass[self._edges[1:]] - self._mass[self._edges[:-1]]
         freedom = self.runs - 2
         _, xx, xy = self._x
-        known = (
-            xx > 1e-9
-        )  # with all runs on one side a candidate cannot be told from no change
+        # With all runs on one side a candidate cannot be told from no change.
+        known = xx > 1e-9
         if freedom < 1 or not known.any():
             return Posterior(
                 self._edges, mass, np.zeros(len(mass)), np.ones(len(mass)), 0, 0

@@ -69,7 +69,9 @@ def power_of(change: float, sd: float, blocks: int, alpha: float = 0.05) -> floa
         - float(nctdtr(blocks - 1, shift, critical))
         + float(nctdtr(blocks - 1, shift, -critical))
     )
-    return min(1.0, max(0.0, seen)) if math.isfinite(seen) else 1.0
+    if not math.isfinite(seen):
+        return 1.0
+    return min(1.0, max(0.0, seen))
 
 
 def smallest_change(

@@ -84,11 +84,9 @@ class Carry:
     @property
     def best(self) -> int:
         """The memory that shows it best; that of one trial where none shows it."""
-        return (
-            int(np.argmax(np.abs(self.value) / np.maximum(self.half, 1e-12)))
-            if self.shown.any()
-            else 0
-        )
+        if not self.shown.any():
+            return 0
+        return int(np.argmax(np.abs(self.value) / np.maximum(self.half, 1e-12)))
 
     @property
     def low(self) -> float:

@@ -150,7 +150,9 @@ def _unbiased(z: float, points: int, spare: int, inflation: float) -> float:
     """z against the scatter between nights as it is on average: about the means of nights that resemble each other it
     is smaller."""
     left = points - (points - spare) * inflation
-    return z * math.sqrt(left / spare) if left >= 1.0 else 0.0
+    if left >= 1.0:
+        return z * math.sqrt(left / spare)
+    return 0.0
 
 
 def _scores(y: Floats, se: Floats, tau: float, inflation: float = 1.0) -> Floats:

@@ -32,9 +32,9 @@ def switches_per_io(trial: Trial) -> float:
     A load that waits for I/O switches at least now and then: a count of 0 is one that nobody took.
     """
     ios = _ios(trial)
-    return (
-        trial.context_switches / ios if ios and trial.context_switches > 0 else math.nan
-    )
+    if ios and trial.context_switches > 0:
+        return trial.context_switches / ios
+    return math.nan
 
 
 def _ios(trial: Trial) -> int:

@@ -88,11 +88,9 @@ def rank_cut(n: int, tail: float) -> int:
     if n <= EXACT_RANKS:
         return int(np.searchsorted(_rank_cdf(n), tail * (1 + 1e-9), side="right"))
     mean, sd = _rank_moments(n)
-    return (
-        max(0, math.floor(mean + sd * float(ndtri(tail)) - 0.5) + 1)
-        if tail > 0.0
-        else 0
-    )
+    if tail > 0.0:
+        return max(0, math.floor(mean + sd * float(ndtri(tail)) - 0.5) + 1)
+    return 0
 
 
 def not_above_rows(d: Floats, mu: float) -> NDArray[np.int64]:
@@ -129,9 +127,8 @@ def hodges_lehmann_rows(d: Floats, level: float) -> tuple[Floats, Floats, Floats
     cut = rank_cut(n, (1.0 - level) / 2)
     theta, low, high = np.empty(rows), np.full(rows, -np.inf), np.full(rows, np.inf)
     step = max(1, 200_000 // size)
-    for start in range(
-        0, rows, step
-    ):  # a slice of rows whose averages stay in the processor's cache
+    # A slice of rows whose averages stay in the processor's cache.
+    for start in range(0, rows, step):
         part = slice(start, start + step)
         averages = walsh_rows(d[part])
         averages.sort(axis=1)
@@ -171,9 +168,8 @@ def sign_flip_p_rows(d: Floats, seed: int, flips: int = FLIPS) -> Floats:
     """Per row the two-sided sign-flip permutation p value of the mean; exact for n <= 16, else seeded."""
     rows, n = d.shape
     signs: NDArray[np.float32] | Floats = sign_flips(n, seed, flips)
-    if (
-        n > EXACT_FLIPS
-    ):  # single precision is fine where the flips are drawn, and twice as fast
+    # Single precision is fine where the flips are drawn, and twice as fast.
+    if n > EXACT_FLIPS:
         signs, d = (
             _single(n, seed, flips),
             (d / np.maximum(np.abs(d).max(axis=1, keepdims=True), 1e-300)).astype("f4"),

@@ -185,11 +185,9 @@ def balance(worse: int, better: int) -> float:
     """Two-sided binomial p value that regressions and improvements among null-like comparisons are equally likely:
     a tool that only ever finds regressions is measuring its own order. 1 when there are none."""
     total = worse + better
-    return (
-        min(1.0, 2.0 * float(bdtr(float(min(worse, better)), total, 0.5)))
-        if total
-        else 1.0
-    )
+    if not total:
+        return 1.0
+    return min(1.0, 2.0 * float(bdtr(float(min(worse, better)), total, 0.5)))
 
 
 def _informative(columns: list[Floats], column: Floats) -> bool:

@@ -72,7 +72,9 @@ def places_of(hosts: Sequence[str]) -> list[NDArray[np.intp]]:
     names = np.array(hosts)
     own = [np.flatnonzero(names == name) for name in dict.fromkeys(hosts)]
     counted = [rows for rows in own if len(rows) >= FEWEST_BLOCKS]
-    return counted if len(counted) > 1 else []
+    if len(counted) > 1:
+        return counted
+    return []
 
 
 def typical_mean(d: Floats, places: Places) -> Mean:

@@ -149,4 +149,6 @@ def _of(direction: Direction) -> Quantity | None:
     is_known = all(
         map(math.isfinite, (value, low, high, rate.value, rate.low, rate.high))
     )
-    return Quantity(value, low, high, "I/Os in flight") if is_known else None
+    if not is_known:
+        return None
+    return Quantity(value, low, high, "I/Os in flight")

@@ -123,7 +123,9 @@ def _valleys(values: Floats) -> list[tuple[float, float]]:
 def _scale(values: Floats) -> float:
     sd = float(values.std())
     quarter = float(np.subtract(*np.quantile(values, [0.75, 0.25]))) / 1.34
-    return min(sd, quarter) if quarter > 0 else sd
+    if quarter > 0:
+        return min(sd, quarter)
+    return sd
 
 
 def _weakest(

@@ -144,9 +144,8 @@ class Pyramid:
             reached, np.arange(_AT_ONCE, int(reached[-1]) + _AT_ONCE, _AT_ONCE)
         )
         done = 0
-        for cut in np.minimum(
-            cuts + 1, len(starts)
-        ).tolist():  # a span more than fits: none is left out
+        # A span more than fits: none is left out.
+        for cut in np.minimum(cuts + 1, len(starts)).tolist():
             part = slice(done, max(cut, done))
             self._add_pieces(
                 starts[part], ends[part], values[part], first[part], pieces[part]
@@ -189,9 +188,8 @@ class Pyramid:
             np.minimum.at(level.low, places, values)
             np.maximum.at(level.high, places, values)
             return
-        begin = np.flatnonzero(
-            np.diff(places, prepend=-1)
-        )  # quicker: each bucket's rows stand together
+        # Quicker: each bucket's rows stand together.
+        begin = np.flatnonzero(np.diff(places, prepend=-1))
         own = places[begin]
         level.low[own] = np.minimum(level.low[own], np.minimum.reduceat(values, begin))
         level.high[own] = np.maximum(

@@ -75,7 +75,9 @@ def window_at(values: ArrayLike, first: int) -> Window:
 
 def last_window(values: Sequence[float]) -> Window | None:
     """The last five rounds; None before there are five."""
-    return window_at(values, len(values) - WINDOW) if len(values) >= WINDOW else None
+    if len(values) >= WINDOW:
+        return window_at(values, len(values) - WINDOW)
+    return None
 
 
 def departure(values: ArrayLike) -> Window | None:

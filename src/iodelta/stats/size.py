@@ -90,11 +90,9 @@ def honest(value: float, error: float, margin: float) -> float:
     )
     reached = np.cumsum(np.exp(-0.5 * _GRID**2) * (small + large))
     estimate = float(np.interp(reached[-1] / 2, reached, at))
-    return (
-        min(max(estimate, 0.0), value)
-        if value > 0.0
-        else max(min(estimate, 0.0), value)
-    )
+    if value > 0.0:
+        return min(max(estimate, 0.0), value)
+    return max(min(estimate, 0.0), value)
 
 
 class Hurdles(msgspec.Struct, frozen=True):

@@ -39,7 +39,9 @@ trials and 11 % in 1400."""
 
 def confidence_of(stalled: int) -> float:
     """The level of a bound of stalls during a run."""
-    return 1.0 - AFTER_A_STALL / stalled if stalled else CONFIDENCE
+    if not stalled:
+        return CONFIDENCE
+    return 1.0 - AFTER_A_STALL / stalled
 
 
 def trials_needed(share: float, *, stalled: int = 0) -> int:
@@ -57,9 +59,8 @@ def excluded(stalled: int, trials: int, confidence: float | None = None) -> floa
     of trials was fixed beforehand, ``confidence`` may be 95 % whether any stalled or not."""
     if trials < 1 or stalled >= trials:
         return 1.0
-    from scipy.special import (
-        betaincinv,
-    )  # what a plan asks, trials_needed, does without
+    # What a plan asks, trials_needed, does without.
+    from scipy.special import betaincinv
 
     level = confidence_of(stalled) if confidence is None else confidence
     return float(betaincinv(stalled + 1, trials - stalled, level))

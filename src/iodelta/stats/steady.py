@@ -39,7 +39,9 @@ def mser5(series: ArrayLike) -> int | None:
     scores = np.maximum(squares - shift**2 / kept, 0.0) / kept**2
     # The last few batches always look steady; half of them is the furthest that can be dropped.
     best = int(np.argmin(scores[: max(1, batches - BATCH + 1)]))
-    return None if best > batches / 2 else best * BATCH
+    if best > batches / 2:
+        return None
+    return best * BATCH
 
 
 def window_slope(series: ArrayLike) -> float:

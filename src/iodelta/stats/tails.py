@@ -63,7 +63,9 @@ def percentile(
 ) -> Percentile | Finding:
     """The ``p`` quantile (0 < p < 1) of one histogram, or the finding that says why it cannot be given."""
     refused = refusal(histogram, p, place=place)
-    return refused if refused is not None else _known(histogram, p, blocks=1)
+    if refused is not None:
+        return refused
+    return _known(histogram, p, blocks=1)
 
 
 def refusal(histogram: Histogram, p: float, *, place: str = "") -> Finding | None:

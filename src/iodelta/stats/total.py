@@ -136,9 +136,8 @@ class Replay:
         seen, half = side * float(central[0]), central[1:]
         least = seen - tolerance * max(abs(seen), 1e-300)
         hits = int(np.count_nonzero(half >= least) + np.count_nonzero(-half >= least))
-        hits = (
-            max(hits, 1) if exact else hits
-        )  # the one that was run is as extreme as itself, however it was rounded
+        # The one that was run is as extreme as itself, however it was rounded.
+        hits = max(hits, 1) if exact else hits
         count = 2 * len(half)
         return hits / count if exact else (hits + 1.0) / (count + 1.0)
 

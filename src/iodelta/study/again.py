@@ -73,11 +73,9 @@ def size_of(experiment: Experiment, target: Target) -> int | None:
     """The size that fio gets; None for the whole of a device or file."""
     if experiment.target.size:
         return size_bytes(experiment.target.size)
-    return (
-        SCRATCH_SIZE
-        if not experiment.target.path or target.kind == "directory"
-        else None
-    )
+    if not experiment.target.path or target.kind == "directory":
+        return SCRATCH_SIZE
+    return None
 
 
 def words_of(
@@ -104,9 +102,8 @@ def _fio(
     plan: Plan, target: Target, version: tuple[int, int]
 ) -> tuple[str, tuple[tuple[str, str], ...]]:
     experiment = plan.experiment
-    own = any(
-        variant.options for variant in experiment.variants
-    )  # then one without options has its line, too
+    # Then one without options has its line, too.
+    own = any(variant.options for variant in experiment.variants)
     lines: dict[str, list[str]] = {}
     try:
         for cell, variant in product(
@@ -178,11 +175,9 @@ BY_FILE = "iodelta run FOLDER/experiment.toml"
 
 def placed(line: str, folder: str) -> str:
     """A command to do it again as the reader of this very folder can paste it."""
-    return (
-        line.replace(BY_FILE, f"iodelta run {pasted(f'{folder}/experiment.toml')}")
-        if line.startswith(BY_FILE)
-        else line
-    )
+    if not line.startswith(BY_FILE):
+        return line
+    return line.replace(BY_FILE, f"iodelta run {pasted(f'{folder}/experiment.toml')}")
 
 
 def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
@@ -286,11 +281,11 @@ def _setting(variant: Variant) -> str:
         *variant.knobs.items(),
         *((f"fio.{name}", value or "1") for name, value in variant.options),
     ]
-    return (
-        f"{variant.name}:{','.join(f'{name}={value}' for name, value in settings)}"
-        if settings
-        else variant.name
-    )
+    if settings:
+        return (
+            f"{variant.name}:{','.join(f'{name}={value}' for name, value in settings)}"
+        )
+    return variant.name
 
 
 def _time(seconds: float) -> str:

@@ -223,8 +223,6 @@ def _known(question: Question, estimate: Estimate) -> Changed:
 
 
 def _changed(question: Question, estimate: Estimate | None) -> Changed | None:
-    return (
-        changed(question, estimate.value, estimate.low, estimate.high)
-        if estimate
-        else None
-    )
+    if not estimate:
+        return None
+    return changed(question, estimate.value, estimate.low, estimate.high)

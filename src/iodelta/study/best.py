@@ -89,4 +89,6 @@ def _of_several(
         for verdict in own
     ]
     ranking = rank(series, plan.rules, level=level)
-    return ranking.best if len(ranking.best) < len(ranking.variants) else ()
+    if len(ranking.best) < len(ranking.variants):
+        return ranking.best
+    return ()

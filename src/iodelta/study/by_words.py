@@ -108,11 +108,9 @@ def git_log(at: Judged, culprit: Named | None) -> str:
 
 
 def _subject(at: Judged, item: str) -> str:
-    return (
-        inert(at.kind.repository.commit(item).subject)
-        if isinstance(at.kind, CommitItems)
-        else item
-    )
+    if not isinstance(at.kind, CommitItems):
+        return item
+    return inert(at.kind.repository.commit(item).subject)
 
 
 def _marks(search: Judging, culprit: Named | None) -> list[tuple[str, str]]:

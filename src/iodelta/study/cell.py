@@ -307,11 +307,9 @@ def _apart(values: tuple[float, float], change: Number) -> str:
     if abs(medians - change.value) < ROUNDED * max(1.0, abs(medians)):
         return ""
     text = "; the change is the median over all pairs of runs"
-    return (
-        f"{text}, the medians alone say {100 * medians:+.2g} %"
-        if medians * change.value <= 0
-        else text
-    )
+    if medians * change.value <= 0:
+        return f"{text}, the medians alone say {100 * medians:+.2g} %"
+    return text
 
 
 def _trials(order: Ordered, cell: str) -> list[Trial]:

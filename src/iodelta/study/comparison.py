@@ -202,4 +202,6 @@ def with_syncs(name: str, runs: Sequence[Run]) -> str:
     """The cell, with the syncs that all of its runs make, where its name lacks them: most of a write is their time."""
     spellings = {spelt(run, ("fsync", "fdatasync", "sync")) for run in runs}
     words = spellings.pop() if len(spellings) == 1 else ""
-    return f"{name} {words}".strip() if words not in name else name
+    if words not in name:
+        return f"{name} {words}".strip()
+    return name

@@ -78,9 +78,8 @@ class Account(msgspec.Struct, frozen=True):
     def blocks(self) -> dict[str, int]:
         """How many blocks of every planned cell were finished."""
         counts = {cell.name: 0 for cell in self.plan.experiment.cells}
-        for (
-            verdict
-        ) in self.judgement.verdicts:  # a percentile may have fewer than its cell
+        # A percentile may have fewer than its cell.
+        for verdict in self.judgement.verdicts:
             counts[verdict.cell] = max(verdict.blocks, counts.get(verdict.cell, 0))
         return counts
 
@@ -106,13 +105,13 @@ class Account(msgspec.Struct, frozen=True):
         if not any(verdict.blocks for verdict in verdicts):
             return 4
         left_out = any(finding.rule == LEFT_OUT for finding in self.findings)
-        return (
-            3
-            if left_out
+        if (
+            left_out
             or self.unmeasured
             or any(open_ended(verdict) for verdict in verdicts)
-            else 0
-        )
+        ):
+            return 3
+        return 0
 
 
 def open_ended(verdict: Verdict) -> bool:
@@ -199,5 +198,7 @@ def _where(cells: Set[str], total: int) -> str:
     if total == 1:
         return ""
     if len(cells) == total:
-        return " in both cells" if total == 2 else f" in all {plural(total, 'cell')}"
+        if total == 2:
+            return " in both cells"
+        return f" in all {plural(total, 'cell')}"
     return f" in {len(cells)} of {plural(total, 'cell')}"

@@ -291,17 +291,17 @@ def _twin(
 
 def _identity(environment: Mapping[str, Any]) -> str:
     """What tells one machine from another; of a bundle without names nothing does, its placeholders start at 1."""
-    return (
-        UNKNOWN
-        if is_nameless(environment)
-        else _text(environment, "host", "machine_id")
-    )
+    if is_nameless(environment):
+        return UNKNOWN
+    return _text(environment, "host", "machine_id")
 
 
 def _text(environment: Mapping[str, Any], section: str, name: str) -> str:
     """One value of a recorded environment, which may stem from a stranger."""
     part = environment.get(section)
-    return str(part[name]) if isinstance(part, dict) and part.get(name) else UNKNOWN
+    if isinstance(part, dict) and part.get(name):
+        return str(part[name])
+    return UNKNOWN
 
 
 def _disk(environment: Mapping[str, Any]) -> str:
@@ -398,21 +398,17 @@ def _obstacle(verdict: Verdict, typical: HostChange | None, *, idle: bool) -> st
         return hard.explanation
     if typical is None:
         return "its blocks do not vary, so that nothing tells how sure its change is"
-    return (
-        verdict.phrase
-        if verdict.word == "inconclusive" and " is withheld: " in verdict.phrase
-        else ""
-    )
+    if verdict.word == "inconclusive" and " is withheld: " in verdict.phrase:
+        return verdict.phrase
+    return ""
 
 
 def _p_worse(change: HostChange | None, rules: Rules) -> float:
     """By t, and Bonferroni over the looks: whoever stops at the most striking one still holds the level."""
     looks = len(rules.looks) + len(rules.extension) + 1  # and an unplanned end
-    return (
-        1.0
-        if change is None
-        else min(1.0, looks * float(stdtr(change.spare, -change.value / change.error)))
-    )
+    if change is None:
+        return 1.0
+    return min(1.0, looks * float(stdtr(change.spare, -change.value / change.error)))
 
 
 def _excludes_stalls(verdict: Verdict, share: float) -> bool:
@@ -472,4 +468,6 @@ def _same_machine(hosts: Sequence[MeasuredHost]) -> Iterator[tuple[str, ...]]:
 def seconds_each(hosts: Sequence[MeasuredHost]) -> float:
     """Seconds of a block of one cell, as measured: the mean over hosts."""
     known = [host.seconds_of_block for host in hosts if host.counts]
-    return sum(known) / len(known) if known else 0.0
+    if not known:
+        return 0.0
+    return sum(known) / len(known)

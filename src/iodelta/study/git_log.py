@@ -57,8 +57,6 @@ def _marks(at: Searched, culprit: Culprit | None) -> Iterator[tuple[str, str]]:
 
 
 def _subject(kind: object, item: str) -> str:
-    return (
-        inert(kind.repository.commit(item).subject)
-        if isinstance(kind, CommitItems)
-        else item
-    )
+    if not isinstance(kind, CommitItems):
+        return item
+    return inert(kind.repository.commit(item).subject)

@@ -171,11 +171,12 @@ def _version(environment: Mapping[str, Any]) -> tuple[int, int]:
 def _changed(
     folder: Folder, journal: Journal, first: Mapping[str, Any]
 ) -> tuple[Differing, ...]:
+    # Not another host's.
     same = [
         session
         for session in journal.sessions[1:]
         if session.machine == journal.sessions[0].machine
-    ]  # not another host's
+    ]
     later = [
         sound(folder.read_struct(session.environment, dict[str, Any]))
         for session in same

@@ -57,7 +57,9 @@ def _names_of(kind: Kind, runs: Sequence[Run]) -> list[str]:
     latencies = list(
         filter(None, (_common_latency(kind, point, runs) for point in POINTS))
     )
-    return latencies if None in rates else [f"{kind}.{rate}", *latencies]
+    if None in rates:
+        return latencies
+    return [f"{kind}.{rate}", *latencies]
 
 
 def _common_latency(kind: str, point: str, runs: Sequence[Run]) -> str:
@@ -68,11 +70,9 @@ def _common_latency(kind: str, point: str, runs: Sequence[Run]) -> str:
 
 def _metric(name: str) -> Metric:
     kind, _, what = name.partition(".")
-    return (
-        msgspec.structs.replace(metric(f"read.{what}"), name=name)
-        if kind == "mixed"
-        else metric(name)
-    )
+    if kind == "mixed":
+        return msgspec.structs.replace(metric(f"read.{what}"), name=name)
+    return metric(name)
 
 
 def _all_have(runs: Sequence[Run], name: str) -> bool:
@@ -124,8 +124,6 @@ def value_of(run: Run, name: str) -> Number | None:
         number_read = _latency_value(latency, point[0]) if latency is not None else None
     elif direction is not None:
         number_read = number(direction.iops if what == "iops" else direction.bandwidth)
-    return (
-        number_read
-        if number_read is not None and number_read.value > 0 and number_read.low >= 0
-        else None
-    )
+    if number_read is not None and number_read.value > 0 and number_read.low >= 0:
+        return number_read
+    return None

@@ -120,11 +120,9 @@ def bundle(patches: Subset) -> str:
 def listed(patches: Subset) -> str:
     """``1, 2 and 3``."""
     numbers = [str(n + 1) for n in patches]
-    return (
-        " and ".join([", ".join(numbers[:-1]), numbers[-1]])
-        if len(numbers) > 1
-        else numbers[0]
-    )
+    if len(numbers) > 1:
+        return " and ".join([", ".join(numbers[:-1]), numbers[-1]])
+    return numbers[0]
 
 
 def place(step: Step, patches: int) -> str:
@@ -132,7 +130,9 @@ def place(step: Step, patches: int) -> str:
     if not step.over:
         return "alone"
     everything = len(step.over) + len(step.patches) == patches
-    return "on top of the others" if everything else f"on top of {listed(step.over)}"
+    if everything:
+        return "on top of the others"
+    return f"on top of {listed(step.over)}"
 
 
 def _term(

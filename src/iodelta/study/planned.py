@@ -90,7 +90,9 @@ def _of_disks(plan: Plan, surveys: Sequence[Survey]) -> Iterator[Finding]:
 
 def refusal_text(error: RefusedError | None) -> str:
     """What the guard refuses, with its place; empty where it refuses nothing."""
-    return f"{error.place}: {error.what}" if error else ""
+    if not error:
+        return ""
+    return f"{error.place}: {error.what}"
 
 
 def rounds(plan: Plan) -> int:

@@ -91,16 +91,16 @@ class DiskAccount(msgspec.Struct, frozen=True):
     @property
     def window(self) -> Window | None:
         """The last five rounds."""
-        return self.rounds[-1].window if self.rounds else None
+        if not self.rounds:
+            return None
+        return self.rounds[-1].window
 
     @property
     def before_window(self) -> int:
         """Bytes that rounds wrote before the last five."""
-        return (
-            sum(measured.written for measured in self.rounds[: self.window.first])
-            if self.window
-            else 0
-        )
+        if not self.window:
+            return 0
+        return sum(measured.written for measured in self.rounds[: self.window.first])
 
 
 class PrepareAnswer(msgspec.Struct, frozen=True):

@@ -119,9 +119,9 @@ class Matched(msgspec.Struct, frozen=True):
     @property
     def word(self) -> str:
         """The word, and whether it holds for the numbers as printed only."""
-        return (
-            self.found.word if self.scatter_known else f"{self.found.word}, as printed"
-        )
+        if self.scatter_known:
+            return self.found.word
+        return f"{self.found.word}, as printed"
 
 
 class Reproduced(msgspec.Struct, frozen=True):
@@ -219,9 +219,8 @@ def _effect(verdict: Verdict) -> Effect | None:
     if not logs or len(logs) < len(verdict.changes):
         return None
     estimate = hodges_lehmann(logs, LEVEL)
-    if (
-        verdict.two_speeds and verdict.typical is not None
-    ):  # blocks were compared within a speed
+    # Blocks were compared within a speed.
+    if verdict.two_speeds and verdict.typical is not None:
         estimate = _logarithm(
             verdict.typical.value,
             verdict.typical.low,
@@ -309,11 +308,9 @@ def foreign_side(path: str) -> Side:
 def origin_of(path: str) -> Origin | None:
     """What the folder or bundle at a path is a reproduction of, if it is one. Raises MeasureError."""
     folder = opened(path) if is_own(path) else None
-    return (
-        folder.read_struct(FILE, Origin)
-        if folder is not None and folder.has(FILE)
-        else None
-    )
+    if folder is not None and folder.has(FILE):
+        return folder.read_struct(FILE, Origin)
+    return None
 
 
 def side_by_side(
@@ -366,11 +363,12 @@ def planned_blocks(there: Side, margin: float) -> int:
     """Blocks of a cell that will probably measure the size of every change shown there, as far as that is known."""
     own = [effect for effect in there.effects if effect.cell != "*"]
     needed = [blocks_needed(effect.of("typical"), margin) for effect in own]
+    # Trials of all cells count.
     equal = [
         trials_needed(STALLS, stalled=effect.stalled)
         for effect in own
         if not effect.shown
-    ]  # trials of all cells count
+    ]
     for_stalls = math.ceil(
         max(equal, default=0) / max(1, len({effect.cell for effect in own}))
     )

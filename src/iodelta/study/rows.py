@@ -33,7 +33,9 @@ class Number(msgspec.Struct, frozen=True):
     @property
     def resolution(self) -> float:
         """Half the interval, as a share of the value."""
-        return (self.high - self.low) / 2 / self.value if self.value else 0.0
+        if not self.value:
+            return 0.0
+        return (self.high - self.low) / 2 / self.value
 
 
 class OfCommand(msgspec.Struct, frozen=True):
@@ -57,7 +59,9 @@ class Point(msgspec.Struct, frozen=True):
     @property
     def resolution(self) -> float:
         """Half the interval, as a share of the value."""
-        return (self.high - self.low) / 2 / self.value if self.value else 0.0
+        if not self.value:
+            return 0.0
+        return (self.high - self.low) / 2 / self.value
 
     @property
     def thin(self) -> bool:
@@ -138,14 +142,10 @@ def number(quantity: Quantity | None) -> Number | None:
 
 def points(latency: Latency | None) -> tuple[Point, ...]:
     """The usual percentiles of a latency: interpolated where bins were kept, else as printed."""
-    return (
-        tuple(
-            point
-            for percent in POINTS
-            if (point := point_of(latency, percent)) is not None
-        )
-        if latency
-        else ()
+    if not latency:
+        return ()
+    return tuple(
+        point for percent in POINTS if (point := point_of(latency, percent)) is not None
     )
 
 
@@ -167,11 +167,12 @@ def point_of(latency: Latency, percent: float) -> Point | None:
     if printed is None or printed.value != printed.value:
         return None
     value, high = printed.value, printed.high
-    if (
-        printed.low <= latency.max.high
-    ):  # of fio's last bin only the maximum is a bound; any centre may lie above it
+    # Of fio's last bin only the maximum is a bound; any centre may lie above it.
+    if printed.low <= latency.max.high:
         value, high = min(value, latency.max.high), min(high, latency.max.high)
-    return Point(percent, value, printed.low, high, beyond) if high < math.inf else None
+    if high < math.inf:
+        return Point(percent, value, printed.low, high, beyond)
+    return None
 
 
 def _bin(latency: Latency, percent: float) -> tuple[float, float]:

@@ -129,7 +129,9 @@ def shared_folder(files: Iterable[str]) -> str:
         (at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b),
         min(len(first), len(last)),
     )
-    return "" if first == "/" else first[: first.rfind("/", 0, same) + 1]
+    if first == "/":
+        return ""
+    return first[: first.rfind("/", 0, same) + 1]
 
 
 def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:

@@ -154,7 +154,9 @@ def state_of(events: Sequence[object], *, over: bool) -> str:
     ended = [event for event in events if isinstance(event, Ended | Session)]
     if over:
         return "complete"
-    return ended[-1].reason if ended and isinstance(ended[-1], Ended) else "running"
+    if ended and isinstance(ended[-1], Ended):
+        return ended[-1].reason
+    return "running"
 
 
 def _words(question: Question, size: float) -> str:

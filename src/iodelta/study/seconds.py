@@ -133,4 +133,6 @@ def course(trials: Iterable[Trial], kind: Kind) -> Iterator[Second]:
 
 def _seconds(trial: Trial, kind: Kind) -> Sequence[float]:
     rates = trial.series.get(f"{kind}.iops", ())
-    return rates if all(map(math.isfinite, rates)) else ()
+    if all(map(math.isfinite, rates)):
+        return rates
+    return ()

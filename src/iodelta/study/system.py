@@ -18,11 +18,9 @@ CLOCK = ("governor", "driver", "epp", "boost", "idle_governor")
 
 def recorded_environment(folder: Folder) -> dict[str, Any]:
     """What a folder says of its machine; empty where the run was killed before it recorded one. Raises MeasureError."""
-    return (
-        sound(folder.read_struct(ENVIRONMENT, dict[str, Any]))
-        if folder.has(ENVIRONMENT)
-        else {}
-    )
+    if not folder.has(ENVIRONMENT):
+        return {}
+    return sound(folder.read_struct(ENVIRONMENT, dict[str, Any]))
 
 
 def system(environment: Environment) -> tuple[tuple[str, str], ...]:
@@ -101,11 +99,9 @@ def _count(number: str, names: str) -> str:
 
 def _section(environment: Environment, name: str) -> dict[str, str]:
     texts = environment.get(name, {})
-    return (
-        {key: str(text) for key, text in texts.items()}
-        if isinstance(texts, dict)
-        else {}
-    )
+    if not isinstance(texts, dict):
+        return {}
+    return {key: str(text) for key, text in texts.items()}
 
 
 def _target(target: Mapping[str, str], filesystem: Mapping[str, str]) -> str:
@@ -117,7 +113,9 @@ def _target(target: Mapping[str, str], filesystem: Mapping[str, str]) -> str:
         if filesystem.get("type")
         else ""
     )
-    return f"{text}){mounted}" if target else ""
+    if not target:
+        return ""
+    return f"{text}){mounted}"
 
 
 def _device(device: Mapping[str, str]) -> str:
@@ -151,8 +149,6 @@ def _device(device: Mapping[str, str]) -> str:
 
 def _kib(text: str) -> str:
     words = text.split()
-    return (
-        size(1024 * int(words[0]))
-        if words[1:] == ["kB"] and words[0].isdigit()
-        else text
-    )
+    if words[1:] == ["kB"] and words[0].isdigit():
+        return size(1024 * int(words[0]))
+    return text

@@ -61,11 +61,9 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
         """What ``low`` and ``high`` are; empty where there is no interval."""
         if self.low is None:
             return ""
-        return (
-            "95 % interval of the median"
-            if order_statistic(self.runs)
-            else "range of the runs"
-        )
+        if order_statistic(self.runs):
+            return "95 % interval of the median"
+        return "range of the runs"
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,12 +250,16 @@ def _count(experiment: Experiment, cell: Cell, option: str) -> int | None:
     ):
         return None
     text = cell.option(option) or "1"
-    return int(text) if text.isdigit() else None
+    if not text.isdigit():
+        return None
+    return int(text)
 
 
 def _bytes(text: str) -> int | None:
     try:
-        return size_bytes(text) if text else None
+        if not text:
+            return None
+        return size_bytes(text)
     except ValueError:
         return None
 

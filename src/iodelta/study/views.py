@@ -155,7 +155,8 @@ def _recommendation(
     groups = []
     for cell, rate in product(cells, rates):
         arms = [series[cell, rate.name, name] for name in ranked]
-        if group := list(filter(_measured, arms)):
+        group = list(filter(_measured, arms))
+        if group:
             groups.append(group)
     if not groups or (len(cells) < 2 and len(ranked) < 2):
         return None
@@ -245,7 +246,9 @@ def sweeps(experiment: Experiment) -> list[dict[str, int]]:
 
 def _in_flight(cell: Cell) -> int | None:
     depth, jobs = cell.option("iodepth") or "1", cell.option("numjobs") or "1"
-    return int(depth) * int(jobs) if depth.isdigit() and jobs.isdigit() else None
+    if depth.isdigit() and jobs.isdigit():
+        return int(depth) * int(jobs)
+    return None
 
 
 def _cost(cell: str, variant: str, trials: Sequence[Trial]) -> Cost:

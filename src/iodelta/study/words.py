@@ -93,11 +93,9 @@ def _cut(word: str, room: int) -> str:
 
 def name_of_command(name: str, unit: str) -> str:
     """A number of a command: with its unit where ``quantity`` does not print one."""
-    return (
-        NAMES_OF_COMMANDS.get(name, name)
-        if unit in ("", *SCALED)
-        else f"{name} ({unit})"
-    )
+    if unit in ("", *SCALED):
+        return NAMES_OF_COMMANDS.get(name, name)
+    return f"{name} ({unit})"
 
 
 def metric_name(metric: Metric, *, with_kind: bool) -> str:
@@ -117,7 +115,9 @@ def metric_name(metric: Metric, *, with_kind: bool) -> str:
             "switches": "switches",
         }.get(what, what)
     named = with_kind or kind == "sync"
-    return f"{kind} {name}" if named and kind != "cpu" else name
+    if named and kind != "cpu":
+        return f"{kind} {name}"
+    return name
 
 
 def quantity(value: float | None, unit: str, places: int = 4) -> str:
@@ -152,7 +152,9 @@ def _scaled(value: float, steps: tuple[tuple[str, float], ...], places: int = 4)
 def _grouped(value: float, places: int) -> str:
     """``places`` significant digits; from 1,000 on all digits, in groups of three."""
     text = f"{value:.{places}g}"
-    return f"{value:,.0f}" if abs(float(text)) >= 1000 else text
+    if abs(float(text)) >= 1000:
+        return f"{value:,.0f}"
+    return text
 
 
 def percent(value: float | None, half_width: float | None = None) -> str:
@@ -213,19 +215,25 @@ def _times(change: float) -> str:
 def _signed(value: float, places: int) -> str:
     """Nothing has no sign: ``+0 %`` beside two values of which the second is smaller would contradict them."""
     text = f"{100 * value:+.{places}f}"
-    return text[1:] if float(text) == 0 else text
+    if float(text) != 0:
+        return text
+    return text[1:]
 
 
 def digits(half_width: float | None) -> int:
     """Decimals of a percentage whose uncertainty is ``half_width`` (a fraction): none from 5 % on, two below 0.1 %."""
     if half_width is None or not math.isfinite(half_width) or half_width <= 0:
         return 1
-    return 0 if half_width >= 0.05 else 1 if half_width >= 0.001 else 2
+    if half_width >= 0.05:
+        return 0
+    return 1 if half_width >= 0.001 else 2
 
 
 def scatter(spread: float | None) -> str:
     """A standard deviation as a share of its mean: ``0.42 %``, ``5.1 %``, ``190 %``; ``-`` when it is not known."""
-    return "-" if spread is None or not math.isfinite(spread) else share(spread)
+    if spread is None or not math.isfinite(spread):
+        return "-"
+    return share(spread)
 
 
 def duration(seconds: float) -> str:
@@ -237,11 +245,9 @@ def duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 120:
         return f"{minutes} min"
-    return (
-        f"{minutes // 60} h {minutes % 60} min"
-        if minutes % 60
-        else f"{minutes // 60} h"
-    )
+    if minutes % 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 60} h"
 
 
 def expected(seconds: float) -> str:

@@ -13,7 +13,8 @@ from iodelta.errors import MeasureError
 
 def cache(*parts: str) -> Path:
     """A path below ``$IODELTA_CACHE``, else ``$XDG_CACHE_HOME/iodelta``, else ``~/.cache/iodelta``; not made here."""
-    if given := os.environ.get("IODELTA_CACHE"):
+    given = os.environ.get("IODELTA_CACHE")
+    if given:
         return Path(given).absolute().joinpath(*parts)
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(home).joinpath("iodelta", *parts)

@@ -74,7 +74,9 @@ def built_fio() -> BuiltFio | None:
                         ),
                     )
                 )
-    return max(builds, key=lambda pair: pair[0])[1] if builds else None
+    if not builds:
+        return None
+    return max(builds, key=lambda pair: pair[0])[1]
 
 
 def build_fio(
@@ -181,7 +183,8 @@ def _verified(tree: Path, log: Path) -> str:
             )
     version = step(["./fio", "--version"], tree, log, remedy=f"see {log}").strip()
     engines = step(["./fio", "--enghelp"], tree, log, remedy=f"see {log}").split()
-    if lacking := [engine for engine in ENGINES if engine not in engines]:
+    lacking = [engine for engine in ENGINES if engine not in engines]
+    if lacking:
         raise MeasureError(
             f"the new fio has no engine {', '.join(lacking)}", place=str(log)
         )
@@ -225,9 +228,8 @@ def _check_tools(fetching: bool) -> None:
         **({"dpkg-source": "dpkg-dev"} if fetching else {}),
     }
     if fetching and shutil.which("apt-get") is None:
-        del wanted[
-            "dpkg-source"
-        ]  # said better, with the way around it, when apt-get is missed
+        # Said better, with the way around it, when apt-get is missed.
+        del wanted["dpkg-source"]
     missing = {
         package: f"{tool} ({package})"
         for tool, package in wanted.items()

@@ -187,10 +187,13 @@ class Guest:
         """How it ended; None while it runs. Ends one that is over its limits or has panicked. Never blocks long."""
         over = self._process.poll() is not None
         console = self.console
-        if problem := self._trouble(console, over=over):
+        problem = self._trouble(console, over=over)
+        if problem:
             self.stop()
             return Ended(problem, self._seconds, last_lines(console))
-        return Ended("", self._seconds) if over else None
+        if not over:
+            return None
+        return Ended("", self._seconds)
 
     def wait(self, interval: float = 0.05) -> Ended:
         """Until it has ended."""
@@ -288,11 +291,9 @@ def kvm_works() -> str:
         return "this machine's KVM is PVM (module kvm_pvm), which boots no distribution kernel"
     if not os.path.exists("/dev/kvm"):
         return "there is no /dev/kvm"
-    return (
-        ""
-        if os.access("/dev/kvm", os.R_OK | os.W_OK)
-        else "/dev/kvm may not be opened by this user"
-    )
+    if os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return ""
+    return "/dev/kvm may not be opened by this user"
 
 
 def last_lines(console: bytes, count: int = TAIL) -> tuple[str, ...]:

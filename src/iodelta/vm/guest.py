@@ -188,9 +188,8 @@ def _remedy(missing: Sequence[str]) -> str:
         )
     if "rublk" in missing:
         remedies.append(RUBLK)
-    if strange := [
-        name for name in missing if name not in PACKAGES and name != "rublk"
-    ]:
+    strange = [name for name in missing if name not in PACKAGES and name != "rublk"]
+    if strange:
         remedies.append(
             f"install {', '.join(dict.fromkeys(strange))}, or give the path"
         )

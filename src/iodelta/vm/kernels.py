@@ -79,7 +79,8 @@ def find(name: str) -> Kernel:
     """
     if "/" in name or Path(name).exists():
         return _at(name)
-    if own := [kernel for kernel in built() if kernel.name == name]:
+    own = [kernel for kernel in built() if kernel.name == name]
+    if own:
         return own[0]
     matching = [
         kernel for kernel in here() if matches(name, kernel.release, kernel.package)

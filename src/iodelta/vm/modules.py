@@ -59,7 +59,8 @@ class Modules:
                     if path not in load:
                         load.append(path)
             except KeyError as error:
-                if reason := self._why(name, str(error.args[0])):
+                reason = self._why(name, str(error.args[0]))
+                if reason:
                     missing[name] = reason
         return Needed(tuple(load), missing)
 
@@ -145,7 +146,9 @@ def unpacked(path: Path) -> bytes:
             return zstandard.ZstdDecompressor().decompress(
                 data, max_output_size=LARGEST
             )
-        return zlib.decompress(data, 31) if path.suffix == ".gz" else data
+        if path.suffix != ".gz":
+            return data
+        return zlib.decompress(data, 31)
     except (OSError, lzma.LZMAError, zstandard.ZstdError, zlib.error) as error:
         raise MeasureError(
             f"cannot read the kernel module: {error}", place=str(path)

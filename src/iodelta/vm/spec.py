@@ -119,7 +119,8 @@ def changed(spec: Spec, settings: Mapping[str, str]) -> Spec:
         values.update(target=own.target, options=own.options)
     if "kernel" in settings:
         values["kernel"] = settings["kernel"]
-    if cmdline := settings.get("kernel.cmdline"):
+    cmdline = settings.get("kernel.cmdline")
+    if cmdline:
         values["cmdline"] = f"{spec.cmdline} {cmdline}".strip()
     whole = msgspec.structs.replace(spec, **values)
     _check(whole)

@@ -215,11 +215,9 @@ def parameters(kind: str, options: Mapping[str, str]) -> dict[str, str]:
     )
     if kind == "brd":
         return {"brd": f"rd_nr=1 {given or 'rd_size=65536'}"}
-    return (
-        {target.modules[0]: given}
-        if target.parameters
-        else {"null_blk": "nr_devices=0"}
-    )
+    if target.parameters:
+        return {target.modules[0]: given}
+    return {"null_blk": "nr_devices=0"}
 
 
 def boot_parameters(kind: str, options: Mapping[str, str]) -> str:

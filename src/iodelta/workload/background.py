@@ -304,9 +304,8 @@ def _storage_bytes(machine: Machine, pid: int) -> float | None:
     while todo:
         process = todo.pop()
         todo += map(str, children(machine, process))
-        with contextlib.suppress(
-            MachineError
-        ):  # it has just ended, or belongs to another user
+        # It has just ended, or belongs to another user.
+        with contextlib.suppress(MachineError):
             counts = dict(
                 re.findall(
                     r"^(read|write)_bytes: (\d+)",
@@ -332,7 +331,9 @@ def _at(samples: Sequence[tuple[float, float]], when: float) -> float:
     """The cumulative count at a time, linear between samples."""
     index = bisect.bisect(samples, (when, float("inf")))
     if index == 0:
-        return 0.0 if len(samples) == 0 else samples[0][1]
+        if len(samples) == 0:
+            return 0.0
+        return samples[0][1]
     if index == len(samples):
         return samples[-1][1]
     (t0, b0), (t1, b1) = samples[index - 1], samples[index]

@@ -185,7 +185,8 @@ def read_output(run: FioRun) -> FioResult:
     except msgspec.MsgspecError:
         report = Report("stopped" if run.ended == "stopped" else "lost")
     findings = _writes(run, report)
-    if problem := _problem(run, report):
+    problem = _problem(run, report)
+    if problem:
         return FioResult(findings=(problem, *findings))
     if report.survivors:
         count, names = len(report.survivors), ", ".join(dict.fromkeys(report.survivors))

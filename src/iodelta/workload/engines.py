@@ -110,8 +110,6 @@ def _switch(machine: Machine) -> str:
         value = machine.read(_IO_URING_SWITCH).strip()
     except MachineError:  # kernels before 6.6 have no such switch
         return ""
-    return (
-        f" (kernel.io_uring_disabled = {value})"
-        if value != "0"
-        else " (a seccomp filter or container forbids it)"
-    )
+    if value == "0":
+        return " (a seccomp filter or container forbids it)"
+    return f" (kernel.io_uring_disabled = {value})"

@@ -149,9 +149,8 @@ def _check(request: FioRequest) -> None:
             f"a trial of {request.runtime:g} s is too short for fio",
             place="design.trial",
         )
-    if (
-        not 0 < request.seed < 1 << 63
-    ):  # seed 0 would give every job the same numbers: init.c multiplies by it
+    # Seed 0 would give every job the same numbers: init.c multiplies by it.
+    if not 0 < request.seed < 1 << 63:
         raise RequestError(
             f"{request.seed} is not a valid seed for fio",
             place="design.seed",
@@ -195,11 +194,9 @@ def _reach(request: FioRequest, whole: int) -> float:
 
     def amount(name: str, default: int) -> int:
         share, percent, rest = given.get(name, str(default)).partition("%")
-        return (
-            int(share) * whole // 100
-            if percent and not rest.strip()
-            else size_bytes(given.get(name, str(default)))
-        )
+        if percent and not rest.strip():
+            return int(share) * whole // 100
+        return size_bytes(given.get(name, str(default)))
 
     try:
         start = amount("offset", 0) + (int(given.get("numjobs", "1")) - 1) * amount(

@@ -168,7 +168,9 @@ def merged(jobs: Sequence[FioJob]) -> FioJob:
 def _members(job: RawJob, directions: Sequence[Direction]) -> float:
     """fio prints CPU as a share of the members' summed runtime: times this it is of one CPU."""
     longest = max((d.runtime_ms for d in directions), default=0)
-    return job.job_runtime / longest if job.job_runtime and longest else 1.0
+    if job.job_runtime and longest:
+        return job.job_runtime / longest
+    return 1.0
 
 
 def _job(job: RawJob) -> FioJob:
@@ -243,4 +245,6 @@ def _greatest(values: Iterable[float]) -> float:
 def _merged_histogram(parts: Sequence[Latency]) -> Histogram | None:
     """None where one has no bins."""
     histograms = [part.histogram for part in parts if part.histogram is not None]
-    return Histogram.merged(histograms) if len(histograms) == len(parts) else None
+    if len(histograms) != len(parts):
+        return None
+    return Histogram.merged(histograms)

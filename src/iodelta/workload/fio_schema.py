@@ -185,7 +185,9 @@ class RawDocument(msgspec.Struct):
         """Unix seconds at which fio printed it; None before 2.2.5."""
         if self.timestamp_ms is not None:
             return self.timestamp_ms / 1000
-        return None if self.timestamp is None else float(self.timestamp)
+        if self.timestamp is None:
+            return None
+        return float(self.timestamp)
 
 
 _INDEXES = tuple(range(BINS))
@@ -209,7 +211,8 @@ def decoded(text: bytes) -> RawDocument:
     except msgspec.DecodeError:
         return _decoder.decode(text)  # to say where in the whole text
     for part in _latencies(raw):
-        if number := _NUMBERED.fullmatch(part.bins):
+        number = _NUMBERED.fullmatch(part.bins)
+        if number:
             part.histogram = Histogram(*histograms[int(number[1])])
     return raw
 

@@ -167,7 +167,9 @@ def windows(
                 (start + window[0] - run.started, start + window[1] - run.started)
             )
             late.append((end - length, end))
-    return (early, late) if early else ()
+    if not early:
+        return ()
+    return early, late
 
 
 def _problems(run: FioRun, lines: Sequence[str], counted: int) -> list[Finding]:

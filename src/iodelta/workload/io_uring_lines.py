@@ -34,9 +34,8 @@ class Second:
         self.mib: Quantity | None = None
         if bandwidth is not None:
             number = float(bandwidth)
-            exact = Quantity(
-                number, number, number + 1, "MiB/s"
-            )  # an integer division cut it
+            # An integer division cut it.
+            exact = Quantity(number, number, number + 1, "MiB/s")
             wide = Quantity(
                 number * 1000, number * 1000 - 5, number * 1000 + 6, "MiB/s"
             )
@@ -51,11 +50,9 @@ class Second:
             max(self.iops.low, self.mib.low * per),
             min(self.iops.high, self.mib.high * per),
         )
-        return (
-            Quantity(min(max(self.iops.value, low), high), low, high, "1/s")
-            if low <= high
-            else None
-        )
+        if low <= high:
+            return Quantity(min(max(self.iops.value, low), high), low, high, "1/s")
+        return None
 
 
 def mean(rates: Sequence[Quantity]) -> Quantity:

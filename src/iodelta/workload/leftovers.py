@@ -57,9 +57,8 @@ def end_carrying(
         if not pids:
             break
         ended.update(pids)
-        machine.run(
-            ["kill", signal, "--", *map(str, pids)], timeout=60
-        )  # fails for those that have just ended
+        # Fails for those that have just ended.
+        machine.run(["kill", signal, "--", *map(str, pids)], timeout=60)
         deadline = time.monotonic() + grace
         while (
             pids := carrying(machine, variable, value)

@@ -19,7 +19,8 @@ def misread(path: str) -> str:
     """Why fio would not open ``path`` for that name; empty when it would."""
     if not path.startswith("/"):
         return "it is not an absolute path"
-    if match := _MISREAD.search(path):
+    match = _MISREAD.search(path)
+    if match:
         return f"it contains {match[0]!r}"
     if path != path.strip():
         return "it ends with white space"
@@ -28,7 +29,8 @@ def misread(path: str) -> str:
 
 def named(path: str) -> str:
     """``path`` as a value of fio's ``filename`` or ``directory``. Raises RequestError where fio would read another."""
-    if why := misread(path):
+    why = misread(path)
+    if why:
         raise RequestError(
             f"fio would take this name for another: {why}",
             place=repr(path),  # in quotes: a blank at its end is seen

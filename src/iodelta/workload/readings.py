@@ -147,9 +147,8 @@ def _quantity(text: str, unit: str, measure: Measure) -> Quantity:
         raise UnreadError(f"{_shown(text)} is not a number")
     digits = re.sub(r"[_']", "", text)
     value = float(digits)
-    endless = (
-        value == 0 and measure.better == "lower"
-    )  # a rate of 0 is a stall; nothing is infinitely better than it
+    # A rate of 0 is a stall; nothing is infinitely better than it.
+    endless = value == 0 and measure.better == "lower"
     if not math.isfinite(value) or value < 0 or endless:
         raise UnreadError(f"{text} is not a number that can be compared as a ratio")
     (wanted, _), (has, factor) = kept_unit(measure.unit), kept_unit(unit)
@@ -167,9 +166,9 @@ def _half_digit(digits: str) -> float:
     """Half of what the last printed digit stands for; nothing for a whole number, which may be a count."""
     mantissa, _, exponent = digits.lower().partition("e")
     _, point, decimals = mantissa.partition(".")
-    return (
-        0.5 * 10.0 ** (int(exponent or 0) - len(decimals)) if point or exponent else 0.0
-    )
+    if point or exponent:
+        return 0.5 * 10.0 ** (int(exponent or 0) - len(decimals))
+    return 0.0
 
 
 def _shown(text: str) -> str:

@@ -87,9 +87,8 @@ def end_all() -> tuple[list[str], list[str]]:
     while left and time.monotonic() < begun + PATIENCE:
         number = signal.SIGTERM if time.monotonic() < begun + GRACE else signal.SIGKILL
         for pid in left:
-            with contextlib.suppress(
-                OSError
-            ):  # it has just ended, or belongs to another user
+            # It has just ended, or belongs to another user.
+            with contextlib.suppress(OSError):
                 os.kill(pid, number)
         signal.sigtimedwait({signal.SIGCHLD}, 0.05)
         reap()
@@ -107,7 +106,9 @@ def floor() -> int:
     """Bytes of this process at their most: a child counts them as its own until it has become the command."""
     with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
         sizes = [line.split()[1] for line in file if line.startswith("VmHWM:")]
-    return 1024 * int(sizes[0]) if sizes else 0
+    if not sizes:
+        return 0
+    return 1024 * int(sizes[0])
 
 
 def cut(most: int) -> None:

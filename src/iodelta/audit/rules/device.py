@@ -102,11 +102,9 @@ def _moved(runs: list[Run], disks: tuple[Disk, ...], kind: str) -> Moved:
 
 def _requests(disk: Disk, kind: str) -> int:
     """I/Os as fio would count them: the block layer makes one request of several."""
-    return (
-        disk.read_ios + disk.read_merges
-        if kind == "read"
-        else disk.write_ios + disk.write_merges
-    )
+    if kind == "read":
+        return disk.read_ios + disk.read_merges
+    return disk.write_ios + disk.write_merges
 
 
 def _names(disks: tuple[Disk, ...]) -> str:
@@ -128,11 +126,9 @@ def _bytes(disks: list[Disk], kind: str) -> int | None:
     sectors = [
         disk.read_sectors if kind == "read" else disk.write_sectors for disk in disks
     ]
-    return (
-        None
-        if not disks or None in sectors
-        else 512 * sum(count for count in sectors if count is not None)
-    )
+    if not disks or None in sectors:
+        return None
+    return 512 * sum(count for count in sectors if count is not None)
 
 
 def _stretch(runs: list[Run]) -> float:
@@ -141,7 +137,9 @@ def _stretch(runs: list[Run]) -> float:
         max((direction.runtime_ms for direction in _directions(runs)), default=0) / 1000
     )
     ramp = max(map(_ramp, runs), default=0.0)
-    return 1 + RAMP_RATE * ramp / longest if longest > 0 else 1.0
+    if longest > 0:
+        return 1 + RAMP_RATE * ramp / longest
+    return 1.0
 
 
 def _ramp(run: Run) -> float:

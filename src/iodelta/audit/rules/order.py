@@ -103,7 +103,9 @@ def _latencies(evidence: Evidence) -> Iterator[tuple[int, str, Latency]]:
 
 
 def _named(run: Run, direction: Direction) -> str:
-    return f"{direction.kind} " if len(parts(run)) > 1 else ""
+    if len(parts(run)) > 1:
+        return f"{direction.kind} "
+    return ""
 
 
 def _percentiles(latency: Latency) -> list[Quantity]:

@@ -29,7 +29,9 @@ def version(run: Run) -> tuple[int, ...]:
 @lru_cache(maxsize=64)
 def _version(text: str) -> tuple[int, ...]:
     found = re.match(r"(?:fio-)?(\d+)\.(\d+)(?:[.-](\d+))?", text)
-    return tuple(int(part) for part in found.groups() if part) if found else ()
+    if not found:
+        return ()
+    return tuple(int(part) for part in found.groups() if part)
 
 
 @rule(

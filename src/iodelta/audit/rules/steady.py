@@ -30,9 +30,8 @@ def not_yet(evidence: Evidence) -> Iterator[Mark]:
         for name, series in run.series.items():
             if len(series) < LONG or not name.endswith(".iops"):
                 continue
-            from iodelta.stats.steady import (
-                steadiness,
-            )  # takes as long to load as a file to read
+            # Takes as long to load as a file to read.
+            from iodelta.stats.steady import steadiness
 
             course = steadiness(series, ramp=0, margin=2 * DRIFT)
             if not course.steady:

@@ -175,8 +175,6 @@ def _below(file: str, root: str | os.PathLike[str]) -> str:
     top = str(Path(root))
     if path == top:
         return os.path.basename(path)
-    return (
-        path.removeprefix(top).lstrip("/")
-        if path.startswith((f"{top}/", f"{top}!")) or top == "."
-        else path
-    )
+    if path.startswith((f"{top}/", f"{top}!")) or top == ".":
+        return path.removeprefix(top).lstrip("/")
+    return path

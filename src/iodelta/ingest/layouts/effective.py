@@ -73,9 +73,8 @@ def settings(run: Run) -> dict[str, str]:
             value = {"0": "none", "1": "sync"}.get(value, value)
         written[name] = value if (count := size(value)) is None else str(count)
     if run.workload.bs is not None:
-        written.pop(
-            "bs", None
-        )  # what is not of this direction in "4k,64k" does not matter
+        # What is not of this direction in "4k,64k" does not matter.
+        written.pop("bs", None)
     if run.sync is not None and not written.keys() & _SYNCS:
         written["fsync"] = "yes"
     kept = {name: value for name, value in written.items() if _matters(name, value)}

@@ -157,7 +157,9 @@ def _latency(row: Mapping[str, object], name: str) -> Latency | None:
 def _number(row: Mapping[str, object], name: str) -> float | None:
     value = row.get(name)
     ok = isinstance(value, int | float) and math.isfinite(value) and 0 <= value < 2**63
-    return float(value) if ok and isinstance(value, int | float) else None
+    if ok and isinstance(value, int | float):
+        return float(value)
+    return None
 
 
 def _time(text: str) -> float | None:

@@ -205,11 +205,9 @@ def pattern(text: str) -> Naming:
 def _expression(part: str) -> str:
     if part == "*":
         return "[^/]*?"
-    return (
-        f"(?P<{part[1:-1]}>{FIELDS[part[1:-1]]})"
-        if part.startswith("{")
-        else re.escape(part)
-    )
+    if part.startswith("{"):
+        return f"(?P<{part[1:-1]}>{FIELDS[part[1:-1]]})"
+    return re.escape(part)
 
 
 def _cell(mode: str, bs: str | None, depth: str | None, jobs: str | None) -> str:
@@ -223,4 +221,6 @@ def _cell(mode: str, bs: str | None, depth: str | None, jobs: str | None) -> str
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text else None
+    if not text:
+        return None
+    return int(text)

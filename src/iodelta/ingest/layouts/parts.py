@@ -96,9 +96,8 @@ def clones(runs: Iterable[Run]) -> tuple[Run, ...]:
     before: Hashable = None
     for run in runs:
         key = _clone_of(run)
-        if (
-            key is not None and run.host
-        ):  # a client lists the jobs of its hosts as they come in
+        # A client lists the jobs of its hosts as they come in.
+        if key is not None and run.host:
             if key not in hosts:
                 groups.append(hosts.setdefault(key, []))
             hosts[key].append(run)

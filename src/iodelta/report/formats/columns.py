@@ -124,9 +124,8 @@ def cut(text: str, width: int) -> str:
     """Text of at most ``width`` columns, ``~`` where its end is missing."""
     if cell_len(text) <= width:
         return text
-    text = text[
-        :width
-    ]  # a name of megabytes is not measured again for each of its characters
+    # A name of megabytes is not measured again for each of its characters.
+    text = text[:width]
     while cell_len(text) > width - 1:
         text = text[:-1]
     return f"{text}~"

@@ -86,9 +86,8 @@ def lines(
         yield Text()
         yield Text(f"Folder: {folder}")
         return
-    end = [
-        line for line in sections_lines(closing, prose) if line.plain
-    ]  # no empty line: one screen holds all of it
+    # No empty line: one screen holds all of it.
+    end = [line for line in sections_lines(closing, prose) if line.plain]
     yield from map(Text, advice(account, prose, SCREEN - len(answer) - 1 - len(end)))
     yield from end
 
@@ -96,7 +95,8 @@ def lines(
 def _answer(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
     """Question, answer and table, and what was measured."""
     prose = min(width, WIDTH)
-    if question := account.plan.experiment.question:
+    question = account.plan.experiment.question
+    if question:
         yield from _wrapped(prose, inert(question), style="bold")
     yield from _wrapped(prose, headline(account), style="bold")
     yield Text()
@@ -142,7 +142,8 @@ def _details(account: Account, width: int) -> Iterator[Text]:
     """Everything else that is known, in sentences."""
     for sentence in not_measured(account):
         yield from _wrapped(width, sentence)
-    if sentence := recommendation(account):
+    sentence = recommendation(account)
+    if sentence:
         yield from _wrapped(width, sentence, style="bold")
     for sentence in (
         *beyond(account),

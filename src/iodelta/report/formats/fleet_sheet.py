@@ -119,8 +119,6 @@ def _about(row: FleetRow) -> tuple[str, ...]:
 
 
 def _bounds(change: Change | None) -> tuple[float | None, ...]:
-    return (
-        (change.value, change.low, change.high, change.level)
-        if change is not None
-        else (None,) * 4
-    )
+    if change is not None:
+        return change.value, change.low, change.high, change.level
+    return (None,) * 4

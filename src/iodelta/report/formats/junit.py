@@ -69,6 +69,5 @@ def _quoted(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    return (
-        text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    )  # the last for "]]>"
+    # ">" is replaced because of "]]>", which must not stand in text.
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -34,7 +34,6 @@ def _lines(number: int, check: Check) -> tuple[str, ...]:
     result = "not ok" if check.word in FAILED else "ok"
     directive = DIRECTIVES.get(check.word)
     last = f" # {directive} {check.word}" if directive else ""
-    name = f"{check.group}: {check.name}".replace(
-        "#", "\\x23"
-    )  # a # begins a directive
+    # A # begins a directive.
+    name = f"{check.group}: {check.name}".replace("#", "\\x23")
     return (f"# {check.says}", f"{result} {number} {name}{last}")

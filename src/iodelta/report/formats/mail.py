@@ -80,9 +80,8 @@ def _section(section: Section) -> Iterator[str]:
 
 def paragraph(text: str, mark: str = "") -> Iterator[str]:
     """Wrapped text, indented below its mark."""
-    width = (
-        WIDTH if mark else WIDTH - 1
-    )  # one column is left for what must not stand at the beginning of a line
+    # One column is left for what must not stand at the beginning of a line.
+    width = WIDTH if mark else WIDTH - 1
     yield from wrap(f"{mark}{plain(text)}", width, " " * len(mark)) or [""]
 
 
@@ -185,7 +184,8 @@ def _parts(widths: Sequence[int], longest: int) -> Iterator[tuple[list[int], int
     they are too wide, several parts under one another.
     """
     for gap, name in ((2, longest), (1, longest), (2, 0), (1, 0)):
-        if (left := WIDTH - len(INDENT) - sum(widths) - gap * len(widths)) >= name:
+        left = WIDTH - len(INDENT) - sum(widths) - gap * len(widths)
+        if left >= name:
             yield list(range(len(widths))), gap, min(longest, left)
             return
     chunk: list[int] = []
@@ -253,11 +253,9 @@ def _part(
 def _tall(head: str, width: int) -> list[str]:
     """A heading in lines, cut where it has more than a reader could use."""
     lines = textwrap.wrap(head, max(width, 1)) or [""]
-    return (
-        lines
-        if len(lines) <= TALLEST
-        else [*lines[: TALLEST - 1], f"{lines[TALLEST - 1][: width - 1]}~"]
-    )
+    if len(lines) <= TALLEST:
+        return lines
+    return [*lines[: TALLEST - 1], f"{lines[TALLEST - 1][: width - 1]}~"]
 
 
 def _split(name: str, room: int) -> tuple[str, str]:

@@ -64,7 +64,9 @@ def _table(table: Table) -> Iterator[str]:
 
 def _cell(cell: Cell) -> str:
     text = escaped(cell.text)
-    return f"**{text}**" if cell.best and text else text
+    if cell.best and text:
+        return f"**{text}**"
+    return text
 
 
 def _section(section: Section) -> Iterator[str]:

@@ -220,8 +220,6 @@ def _sweeps(rows: Iterable[Row], axis: str) -> Iterator[tuple[str, list[float]]]
 
 def quantity_of(size: object) -> str:
     """A block size as fio writes it."""
-    return (
-        f"{size // 1024}k"
-        if isinstance(size, int) and size % 1024 == 0
-        else str(size or "")
-    )
+    if isinstance(size, int) and size % 1024 == 0:
+        return f"{size // 1024}k"
+    return str(size or "")

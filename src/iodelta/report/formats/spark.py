@@ -43,11 +43,9 @@ def spark(course: Course, bars: str = BARS) -> tuple[str, str]:
 def _bar(value: float, scale: tuple[float, float], bars: str) -> str:
     low, high = scale
     if high - low <= 1e-12:
-        return (
-            bars[len(bars) // 2]
-            if low <= value <= high
-            else bars[-1 if value > high else 0]
-        )
+        if low <= value <= high:
+            return bars[len(bars) // 2]
+        return bars[-1 if value > high else 0]
     place = int((value - low) / (high - low) * len(bars))
     return bars[max(0, min(place, len(bars) - 1))]
 
@@ -70,8 +68,6 @@ def _mark(course: Course, t: float, *, is_beyond: bool, is_noted: bool) -> str:
         return "!"
     if is_noted:
         return "*"
-    return (
-        "~"
-        if any(step.last_good.t < t < step.first_bad.t for step in course.steps)
-        else " "
-    )
+    if any(step.last_good.t < t < step.first_bad.t for step in course.steps):
+        return "~"
+    return " "

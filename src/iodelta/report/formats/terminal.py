@@ -64,7 +64,9 @@ def show(console: Console, story: Story, *, whole: bool = False) -> None:
 
 def width_of(console: Console) -> int:
     """Columns for a table: those of a terminal, between 60 and 120; 80 elsewhere."""
-    return min(max(console.width, NARROW), WIDE) if console.is_terminal else WIDTH
+    if not console.is_terminal:
+        return WIDTH
+    return min(max(console.width, NARROW), WIDE)
 
 
 def lines(story: Story, width: int = WIDTH, *, whole: bool = False) -> Iterator[Text]:

@@ -139,7 +139,8 @@ def _takes(waiting: Sequence[Verdict], cells: Sequence[str], each: float) -> str
         if margins and max(margins) < WHOLE
         else ""
     )
-    if more := max(map(more_blocks, waiting)):
+    more = max(map(more_blocks, waiting))
+    if more:
         seconds = sum(_blocks_of(waiting, cell) for cell in cells) * each
         needed = f"about {plural(more, 'more block')}{' of each cell' if len(cells) > 1 else ''} ({duration(seconds)})"
         return f"{needed} would decide{f', or {accept}' if accept else ''}"

@@ -126,4 +126,6 @@ def _size(step: Candidate) -> str:
 def _night(point: HistoryPoint) -> str:
     day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(point.t))
     build = point.describe or point.commit[:12]
-    return f"{day} ({build})" if build else day
+    if not build:
+        return day
+    return f"{day} ({build})"

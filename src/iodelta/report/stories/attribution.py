@@ -76,7 +76,9 @@ def _switched(account: AttributionAccount, number: int) -> list[Switched]:
     """The patch with as few others as could be, and with as many; once where these are the same."""
     shown = [one[number] for one in (account.alone, account.on_top) if one]
     known = [step for step in shown if step is not None]
-    return known[:1] if len(known) == 2 and known[0].over == known[1].over else known
+    if len(known) == 2 and known[0].over == known[1].over:
+        return known[:1]
+    return known
 
 
 def _parts(account: AttributionAccount) -> Iterator[Table]:

@@ -90,9 +90,9 @@ def false_alarms(calibration: Calibration) -> str:
         f"the rate is below {100 * calibration.bound:.0f} % (95 % confidence)"
     )
     clean = calibration.comparisons - calibration.alarms
-    return (
-        f"{text}; 59 clean ones would show less than 5 %." if clean < 59 else f"{text}."
-    )
+    if clean < 59:
+        return f"{text}; 59 clean ones would show less than 5 %."
+    return f"{text}."
 
 
 def quoted(calibration: Calibration) -> str:

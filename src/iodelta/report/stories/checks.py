@@ -65,9 +65,9 @@ def code_of(checks: Iterable[Check], fail_on: frozenset[str]) -> int:
     words = {check.word for check in checks}
     if words & (fail_on - {"inconclusive"}):
         return 1
-    return (
-        3 if "inconclusive" in fail_on and words & {"inconclusive", "unmeasured"} else 0
-    )
+    if "inconclusive" in fail_on and words & {"inconclusive", "unmeasured"}:
+        return 3
+    return 0
 
 
 def _of_account(account: Account) -> Iterator[Check]:
@@ -255,11 +255,9 @@ def _of_attribution(account: AttributionAccount) -> Iterator[Check]:
 
 
 def _changed(change: Changed | None) -> str:
-    return (
-        "changed"
-        if change is None
-        else f"{percent(change.value, 0.005)} ({interval(change.low, change.high)})"
-    )
+    if change is None:
+        return "changed"
+    return f"{percent(change.value, 0.005)} ({interval(change.low, change.high)})"
 
 
 def _of_path(account: PathAccount) -> Iterator[Check]:

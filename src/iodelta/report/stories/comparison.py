@@ -209,7 +209,9 @@ def _said(comparison: Comparison, variant: str, own: Sequence[Compared]) -> str:
         else ""
     )
     if not own:
-        return f"no verdict: {lack}." if lack else "no cell in common."
+        if not lack:
+            return "no cell in common."
+        return f"no verdict: {lack}."
     own = [row for row in own if row.resolved] or list(own)
     words = [row.word for row in own]
     verdicts = [
@@ -228,7 +230,9 @@ def _said(comparison: Comparison, variant: str, own: Sequence[Compared]) -> str:
 
 def bounds_of(row: Compared) -> str:
     """The interval over the runs; a single run on each side has none."""
-    return "" if row.basis == "single runs" else change_of(row.change)[1]
+    if row.basis == "single runs":
+        return ""
+    return change_of(row.change)[1]
 
 
 def says_of(row: Compared) -> str:
@@ -253,7 +257,9 @@ def name_of(row: Compared, several: bool) -> str:
         if point
         else {"iops": "IOPS", "bandwidth": "bandwidth"}[what]
     )
-    return f"{kind} {name}" if several or kind == "sync" else name
+    if several or kind == "sync":
+        return f"{kind} {name}"
+    return name
 
 
 def change_of(change: Number | None) -> tuple[str, str]:
@@ -277,7 +283,8 @@ def method(comparison: Comparison) -> Iterator[str]:
         "question was put to it, and one look was taken at all of them."
     )
     yield from _bases(by_basis, len(comparison.compared))
-    if seen := visible(_intervals(comparison.compared)):
+    seen = visible(_intervals(comparison.compared))
+    if seen:
         yield f"Smallest change this could have seen: {seen}."
     yield "No calibration belongs to these runs: how often this machine raises a false alarm is not known."
 
@@ -295,7 +302,8 @@ def _intervals(compared: Sequence[Compared]) -> Iterator[Interval]:
 
 def _bases(by_basis: Mapping[str, Sequence[Compared]], every: int) -> Iterator[str]:
     """What was compared with what, and how."""
-    if blocks := by_basis.get("blocks", ()):
+    blocks = by_basis.get("blocks", ())
+    if blocks:
         level = 100 * max(
             row.verdict.change.level
             for row in blocks
@@ -305,13 +313,15 @@ def _bases(by_basis: Mapping[str, Sequence[Compared]], every: int) -> Iterator[s
             f"{len(blocks)} of {every} numbers: runs of both sides were interleaved in time and are "
             f"compared pair by pair; Hodges-Lehmann estimate, signed-rank interval, level {level:.4g} %."
         )
-    if replicates := by_basis.get("replicates", ()):
+    replicates = by_basis.get("replicates", ())
+    if replicates:
         reasons = "; ".join(dict.fromkeys(row.why for row in replicates))
         yield (
             f"{len(replicates)} of {every} numbers: several runs, but no verdict ({reasons}); the "
             "interval (95 %) takes them as independent draws."
         )
-    if alone := by_basis.get("single runs", ()):
+    alone = by_basis.get("single runs", ())
+    if alone:
         yield (
             f"{len(alone)} of {every} numbers: one run on each side; no interval, since the "
             "scatter between runs is not known, so no verdict is given."

@@ -141,7 +141,9 @@ def _method(courses: Sequence[Course]) -> Iterator[str]:
 def valued(log: float, unit: str) -> str:
     """The number of a point with its unit."""
     text = quantity(math.exp(log), unit)
-    return text if unit in ("ns", "B/s") else f"{text} {unit}".rstrip()
+    if unit in ("ns", "B/s"):
+        return text
+    return f"{text} {unit}".rstrip()
 
 
 def day(t: float) -> str:

@@ -51,11 +51,9 @@ def facts(answer: DiskPlanAnswer) -> Iterator[Item]:
 
 def holding(holds: str, path: str, refused: str) -> str:
     """What a target contains, as far as it was read, and what lets it be overwritten where that is refused."""
-    return (
-        f"{inert(holds)}; only --destroy {inert(path)} lets it be overwritten"
-        if refused
-        else inert(holds)
-    )
+    if refused:
+        return f"{inert(holds)}; only --destroy {inert(path)} lets it be overwritten"
+    return inert(holds)
 
 
 def cost_fact(cost: Cost) -> Item:

@@ -29,7 +29,8 @@ DIRECT_SHARE = 0.5
 
 def evidence(verdict: Verdict) -> Iterator[str]:
     """Everything a reader may want to check, one sentence each."""
-    if bound := at_least(verdict):
+    bound = at_least(verdict)
+    if bound:
         yield bound
     yield from _estimates(verdict)
     if verdict.direct is not None:
@@ -82,7 +83,9 @@ def _flagged(flags: Flags, verdict: Verdict) -> str:
 def at_least(verdict: Verdict) -> str:
     """The bound of a change that was called one; empty for other words."""
     least = least_change(verdict)
-    return f"a change of at least {share(least)}" if least is not None else ""
+    if least is None:
+        return ""
+    return f"a change of at least {share(least)}"
 
 
 def least_change(verdict: Verdict) -> float | None:
@@ -159,7 +162,9 @@ def carried(carry: Carry, typical: Change | None) -> str:
 def not_excluded(carry: Carry) -> float | None:
     """The largest carry-over, as a share, that its interval leaves open; None where it has no bound."""
     low, high = carry.change.low, carry.change.high
-    return None if low is None or high is None else max(abs(low), abs(high))
+    if low is None or high is None:
+        return None
+    return max(abs(low), abs(high))
 
 
 def share_of(carry: Carry, typical: Change | None) -> float:

@@ -93,7 +93,9 @@ def _prepared(account: Account) -> Iterator[str]:
 
 
 def _on(machine: str) -> str:
-    return "" if machine in ("", "local") else f" on {inert(machine)}"
+    if machine in ("", "local"):
+        return ""
+    return f" on {inert(machine)}"
 
 
 def _evidence(account: Account) -> Iterator[str]:
@@ -247,15 +249,12 @@ def _in_short(account: Account, detail: Detail) -> str:
     if detail.again or account.again is None:
         return inert(detail.again)
     line = inert(account.again.run)
-    plain = line.startswith(
-        "iodelta run "
-    )  # a scenario makes its target again: its file alone would not
+    # A scenario makes its target again: its file alone would not.
+    plain = line.startswith("iodelta run ")
     by_folder = plain and ("FOLDER" in line or len(line) > SHORT)
-    return (
-        f"iodelta run {detail.folder}/{EXPERIMENT} --seed {account.plan.seed}"
-        if by_folder
-        else line
-    )
+    if not by_folder:
+        return line
+    return f"iodelta run {detail.folder}/{EXPERIMENT} --seed {account.plan.seed}"
 
 
 def _again(again: Again | None, short: str, folder: str) -> tuple[Section, ...]:

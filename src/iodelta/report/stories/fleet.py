@@ -119,7 +119,9 @@ def _worse(row: FleetRow) -> bool:
 
 
 def _share(count: int, total: int) -> str:
-    return "" if total == 1 else f" in {count} of {total} comparisons"
+    if total == 1:
+        return ""
+    return f" in {count} of {total} comparisons"
 
 
 def _tables(account: FleetAccount) -> Iterator[Table]:

@@ -59,11 +59,9 @@ def headline(reproduced: FleetReproduced) -> str:
         if reproduced.of(word)
     ]
     first = f"{'; '.join(parts)}."
-    return (
-        f"{first} Together: {hosts_story.headline(reproduced.fleet)}"
-        if reproduced.fleet.rows
-        else first
-    )
+    if not reproduced.fleet.rows:
+        return first
+    return f"{first} Together: {hosts_story.headline(reproduced.fleet)}"
 
 
 def _unmeasured(reproduced: FleetReproduced) -> tuple[Section, ...]:
@@ -87,17 +85,15 @@ def _tables(reproduced: FleetReproduced) -> tuple[Table, ...]:
                 Row(inert(host.host), row.cells, row.note, row.label)
             )
     rows = tuple(chain.from_iterable(groups.values()))
+    if not rows:
+        return ()
     return (
-        (
-            Table(
-                "Each host against the original",
-                "host",
-                ("there", "here", "reproduced?"),
-                rows,
-            ),
-        )
-        if rows
-        else ()
+        Table(
+            "Each host against the original",
+            "host",
+            ("there", "here", "reproduced?"),
+            rows,
+        ),
     )
 
 

@@ -65,7 +65,8 @@ def _compared(base: Looked, other: Looked) -> Iterator[str]:
         )
     stages = {stage.name: stage for stage in base.stages}
     for stage in other.stages:
-        if before_ := stages.get(stage.name):
+        before_ = stages.get(stage.name)
+        if before_:
             yield (
                 f"{head}, {stage.name}: mean {quantity(before_.mean, 'ns')} -> {quantity(stage.mean, 'ns')}, "
                 f"p99 {quantity(before_.p99, 'ns')} -> {quantity(stage.p99, 'ns')}."
@@ -75,6 +76,6 @@ def _compared(base: Looked, other: Looked) -> Iterator[str]:
 
 
 def _number(count: float | None) -> str:
-    return (
-        "-" if count is None else f"{count:,.3g}" if count < 1000 else f"{count:,.0f}"
-    )
+    if count is None:
+        return "-"
+    return f"{count:,.3g}" if count < 1000 else f"{count:,.0f}"

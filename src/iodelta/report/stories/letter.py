@@ -59,7 +59,8 @@ def _lines(account: SearchAccount, culprit: Found) -> Iterator[str]:
         yield ""
     values = {level.title: level for level in account.levels}
     for title in (culprit.parent, culprit.title):
-        if level := values.get(title):
+        level = values.get(title)
+        if level:
             runs = plural(level.runs, "run")
             yield f"  {inert(title)[:46]:<46} {quantity(level.value, question.unit):>12} {runs:>9}"
     yield ""

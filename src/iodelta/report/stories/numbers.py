@@ -24,9 +24,9 @@ def named(row: Row) -> str:
 
 def shortened(name: str) -> str:
     """A name that a table can hold. Names differ at their ends: what is too much is taken from the middle."""
-    return (
-        name if len(name) <= NAME else f"{name[: NAME // 3]}..{name[-2 * NAME // 3 :]}"
-    )
+    if len(name) <= NAME:
+        return name
+    return f"{name[: NAME // 3]}..{name[-2 * NAME // 3 :]}"
 
 
 def rate(row: Row) -> str:
@@ -79,20 +79,20 @@ def point(value: Point | None) -> str:
 
 def coarse(text: str, resolution: float) -> str:
     """Marked where the number is known to 5 % at best."""
-    return f"~{text}" if resolution > COARSE else text
+    if resolution > COARSE:
+        return f"~{text}"
+    return text
 
 
 def known_digits(resolution: float) -> int:
     """Digits that mean something: 5 of an exact number, 3 of a percentile, 2 of one known to a tenth."""
-    return (
-        5
-        if resolution <= 2e-4
-        else 4
-        if resolution <= 2e-3
-        else 3
-        if resolution <= 2e-2
-        else 2
-    )
+    if resolution <= 2e-4:
+        return 5
+    if resolution <= 2e-3:
+        return 4
+    if resolution <= 2e-2:
+        return 3
+    return 2
 
 
 def significant(value: float, digits: int) -> str:

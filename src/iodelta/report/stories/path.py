@@ -65,7 +65,8 @@ def _words(own: Sequence[Shift]) -> Iterator[str]:
         alike = [shift for shift in own if shift.word == word]
         if alike:
             yield f"{word} in {len(alike)} of {plural(len(own), 'cell')}{_range(alike) if word != 'same' else ''}"
-    if missing := sum(shift.word == "no verdict" for shift in own):
+    missing = sum(shift.word == "no verdict" for shift in own)
+    if missing:
         yield f"no verdict in {missing}"
 
 
@@ -297,11 +298,9 @@ def _sides(account: PathAccount) -> tuple[str, str]:
             account.sides, key=lambda one: one.variant != account.baseline
         )
     )
-    return (
-        (names[0], names[1])
-        if len(names) == 2 and max(map(len, names)) < SHORT
-        else ("baseline", "variant")
-    )
+    if len(names) == 2 and max(map(len, names)) < SHORT:
+        return names[0], names[1]
+    return "baseline", "variant"
 
 
 def _named(shift: Shift, account: PathAccount) -> str:
@@ -311,36 +310,34 @@ def _named(shift: Shift, account: PathAccount) -> str:
     name = inert(shift.cell) + (f" {shift.kind}" if several else "")
     if account.row:
         return f"{name} [{inert(shift.against)} to {inert(shift.variant)}]"
-    return f"{name} [{inert(shift.variant)}]" if len(account.sides) > 2 else name
+    if len(account.sides) > 2:
+        return f"{name} [{inert(shift.variant)}]"
+    return name
 
 
 def _count(value: float | None) -> str:
-    return (
-        "-"
-        if value is None
-        else f"{value:,.0f}"
-        if value == int(value)
-        else f"{value:,.1f}"
-    )
+    if value is None:
+        return "-"
+    if value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:,.1f}"
 
 
 def _change(shift: Shift) -> str:
-    return (
-        "-"
-        if shift.change is None
-        else f"{shift.change:+,.0f}"
-        if shift.change == int(shift.change)
-        else f"{shift.change:+,.1f}"
-    )
+    if shift.change is None:
+        return "-"
+    if shift.change == int(shift.change):
+        return f"{shift.change:+,.0f}"
+    return f"{shift.change:+,.1f}"
 
 
 def _share(shift: Shift) -> str:
-    return "-" if shift.share is None else f"{100 * shift.share:+.2f} %"
+    if shift.share is None:
+        return "-"
+    return f"{100 * shift.share:+.2f} %"
 
 
 def _layouts(shift: Shift) -> str:
-    return (
-        "-"
-        if shift.low is None or shift.high is None
-        else f"{shift.low:+,.0f} .. {shift.high:+,.0f}"
-    )
+    if shift.low is None or shift.high is None:
+        return "-"
+    return f"{shift.low:+,.0f} .. {shift.high:+,.0f}"

@@ -124,7 +124,8 @@ def _rules(plan: Plan) -> Iterator[Item]:
         f"looks at {looks}; the budget pays for about {rounds(plan)} of every cell",
     )
     yield fact("Reach", f"smallest p {smallest_p(plan):.2g}; {_stalls(plan)}")
-    if carry := carry_over(plan):
+    carry = carry_over(plan)
+    if carry:
         yield fact("Carry", inert(carry))
 
 
@@ -276,11 +277,9 @@ def _target(survey: Survey) -> str:
     )
     if not survey.scratch:
         what += f", {size(survey.size or survey.target.size_bytes)}"
-    return (
-        f"{what} on {survey.target.device}"
-        if survey.target.device and survey.target.kind != "block"
-        else what
-    )
+    if survey.target.device and survey.target.kind != "block":
+        return f"{what} on {survey.target.device}"
+    return what
 
 
 def _writes(survey: Survey, refused: str, experiment: Experiment) -> str:
@@ -288,11 +287,9 @@ def _writes(survey: Survey, refused: str, experiment: Experiment) -> str:
         return f"refused: {inert(refused)}"
     if experiment.of_command and not survey.writes:
         own = "; iodelta itself only the scratch file" if survey.scratch else ""
-        return (
-            f"nothing, says the file (only_reads){own}"
-            if only_reads(experiment)
-            else f"what the commands write{own}"
-        )
+        if only_reads(experiment):
+            return f"nothing, says the file (only_reads){own}"
+        return f"what the commands write{own}"
     if not survey.writes:
         return "nothing is written" + (
             " but the scratch file" if survey.scratch else ""
@@ -305,9 +302,13 @@ def _writes(survey: Survey, refused: str, experiment: Experiment) -> str:
 
 
 def _variant(name: str, baseline: str) -> str:
-    return f"{name} (baseline)" if name == baseline else name
+    if name != baseline:
+        return name
+    return f"{name} (baseline)"
 
 
 def _some(names: list[str]) -> str:
     shown = ", ".join(map(inert, names[:SHOWN]))
-    return shown if len(names) <= SHOWN else f"{shown}, and {len(names) - SHOWN} more"
+    if len(names) <= SHOWN:
+        return shown
+    return f"{shown}, and {len(names) - SHOWN} more"

@@ -272,7 +272,9 @@ def _shares(parts: Sequence[float]) -> str:
 
 def _short(path: str) -> str:
     plain = inert(path)
-    return plain if len(plain) < NAME else "..." + plain[3 - NAME :]
+    if len(plain) < NAME:
+        return plain
+    return "..." + plain[3 - NAME :]
 
 
 def _time(ns: float) -> str:

@@ -220,11 +220,9 @@ def _unknown(disk: DiskAccount, kind: str) -> str:
     """That steps were killed, or still run: they did something, and nobody knows how much."""
     count = disk.unfinished.get(kind, 0)
     steps = plural(count, STEPS[kind])
-    return (
-        f"; not known: what {steps} without an end did (killed, or still running)"
-        if count
-        else ""
-    )
+    if not count:
+        return ""
+    return f"; not known: what {steps} without an end did (killed, or still running)"
 
 
 def _moment(at: float) -> str:

@@ -66,9 +66,9 @@ def headline(reproduced: Reproduced) -> str:
 
 def _unanswered(reproduced: Reproduced) -> str:
     count = len(reproduced.unanswered)
-    return (
-        f" Nothing here answers {plural(count, 'change')} shown there." if count else ""
-    )
+    if not count:
+        return ""
+    return f" Nothing here answers {plural(count, 'change')} shown there."
 
 
 def _words(words: dict[str, int]) -> str:
@@ -93,11 +93,9 @@ def _tables(reproduced: Reproduced) -> tuple[Table, ...]:
     rows = tuple(
         row_of(match, reproduced.there.baseline) for match in reproduced.matched
     )
-    return (
-        (Table("Changes", "metric", ("there", "here", "reproduced?"), rows),)
-        if rows
-        else ()
-    )
+    if not rows:
+        return ()
+    return (Table("Changes", "metric", ("there", "here", "reproduced?"), rows),)
 
 
 def row_of(match: Matched, baseline: str) -> Row:

@@ -247,17 +247,15 @@ def _columns(bars: Sequence[Bar], last: int) -> list[float]:
 
 
 def _shade(share: float) -> str:
-    return (
-        "#"
-        if share > 0.5
-        else "="
-        if share > 0.1
-        else "-"
-        if share > 0.01
-        else "."
-        if share > 0.001
-        else " "
-    )
+    if share > 0.5:
+        return "#"
+    if share > 0.1:
+        return "="
+    if share > 0.01:
+        return "-"
+    if share > 0.001:
+        return "."
+    return " "
 
 
 def _levels(account: SearchAccount) -> Iterator[Table]:
@@ -340,7 +338,9 @@ def _skipped(account: SearchAccount) -> Iterator[str]:
 
 
 def _brief(title: str) -> str:
-    return title if len(title) <= LONG else f"{title[: LONG - 1]}~"
+    if len(title) <= LONG:
+        return title
+    return f"{title[: LONG - 1]}~"
 
 
 def _method(account: SearchAccount) -> Iterator[str]:
@@ -426,8 +426,6 @@ def _change(change: Changed | None) -> str:
 
 
 def _between(first: str, last: str) -> str:
-    return (
-        inert(first[:12])
-        if first == last
-        else f"{inert(first[:12])} .. {inert(last[:12])}"
-    )
+    if first == last:
+        return inert(first[:12])
+    return f"{inert(first[:12])} .. {inert(last[:12])}"

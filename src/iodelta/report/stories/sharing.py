@@ -115,7 +115,9 @@ def _name(line: SharedLine) -> str:
 def _named(functions: tuple[str, ...]) -> str:
     more = len(functions) - FUNCTIONS
     names = ", ".join(map(inert, functions[:FUNCTIONS]))
-    return f"{names} and {more} more" if more > 0 else names
+    if more > 0:
+        return f"{names} and {more} more"
+    return names
 
 
 def sentences(account: PathAccount) -> Iterator[str]:

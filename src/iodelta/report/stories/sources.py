@@ -133,8 +133,7 @@ def brief(system: Sequence[tuple[str, str]], room: int = LINE) -> str:
         lines = (f"{line}, {name} {text}".removeprefix(", ").rstrip() for text in texts)
         fitting = next((more for more in lines if len(more) <= room), None)
         if fitting is None:
-            left_out.add(
-                kind
-            )  # a member is not named in the place of the device that was measured
+            # A member is not named in the place of the device that was measured.
+            left_out.add(kind)
         line = fitting or line
     return line

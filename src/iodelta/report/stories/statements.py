@@ -65,11 +65,9 @@ def not_measured(account: Account) -> Iterator[str]:
 def recommendation(account: Account) -> str:
     """The one sentence about which variant to choose; empty where there is nothing to choose."""
     advice = account.views.recommendation
-    return (
-        f"All cells together (exploratory): {inert(advice.sentence)}"
-        if advice is not None
-        else ""
-    )
+    if advice is None:
+        return ""
+    return f"All cells together (exploratory): {inert(advice.sentence)}"
 
 
 def beyond(account: Account) -> Iterator[str]:
@@ -245,7 +243,9 @@ def _knee(move: KneeMove) -> Iterator[str]:
 
 
 def _grown(end: float | None) -> float | None:
-    return None if end is None else math.expm1(end)
+    if end is None:
+        return None
+    return math.expm1(end)
 
 
 def _costs(account: Account) -> Iterator[str]:
@@ -316,7 +316,8 @@ def _costs_of(own: Sequence[Verdict], account: Account) -> list[str]:
 def _cost(verdict: Verdict, account: Account) -> str:
     """What one open comparison still needs."""
     text, each = metric_name(verdict.metric, with_kind=False), account.block_seconds
-    if first := _first_look(verdict, account):
+    first = _first_look(verdict, account)
+    if first:
         return f"{text} {first}"
     needed = verdict.needed
     if needed is not None and needed.high is None:
@@ -355,19 +356,21 @@ def margin_of(value: float) -> str:
 def more_blocks(verdict: Verdict) -> int:
     """Blocks to go; before the first look those up to it, since nothing else is known."""
     if verdict.look is None:
-        return max(0, verdict.next_look - verdict.blocks) if verdict.next_look else 0
-    return (
-        max(0, (verdict.needed.blocks or 0) - verdict.blocks) if verdict.needed else 0
-    )
+        if not verdict.next_look:
+            return 0
+        return max(0, verdict.next_look - verdict.blocks)
+    if not verdict.needed:
+        return 0
+    return max(0, (verdict.needed.blocks or 0) - verdict.blocks)
 
 
 def _hosts(account: Account) -> str:
     names = account.plan.experiment.machines
-    return (
-        f" on {plural(len(names), 'host')} in turn, whose own effects are averaged"
-        if len(names) > 1
-        else ""
-    )
+    if len(names) > 1:
+        return (
+            f" on {plural(len(names), 'host')} in turn, whose own effects are averaged"
+        )
+    return ""
 
 
 def _length(account: Account) -> str:
@@ -392,9 +395,11 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
         f"looks at {looks}."
     )
     yield "Order and rules were fixed before the first trial."
-    if carry := CARRY.get(rules.carry):
+    carry = CARRY.get(rules.carry)
+    if carry:
         yield carry
-    if carry := carry_over(account.plan):
+    carry = carry_over(account.plan)
+    if carry:
         yield f"Carry-over: {inert(carry)}."
     yield from (
         f"{inert(note[:1].upper() + note[1:])}."
@@ -402,15 +407,15 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
     )
     if account.repeated:
         yield f"{plural(account.repeated, 'trial')} failed or ended early; the block was repeated each time."
-    if seen := visible(intervals(account)):
+    seen = visible(intervals(account))
+    if seen:
         yield f"Smallest change this could have seen: {seen}."
     for calibration in account.calibrations[:QUOTED]:
         yield quoted(calibration)
     if not account.calibrations:
         yield "Not calibrated here for these workloads: `iodelta calibrate` says what this machine can see."
-    if (
-        account.state != "complete" and not account.broken
-    ):  # to a changed folder nothing is added
+    # To a changed folder nothing is added.
+    if account.state != "complete" and not account.broken:
         yield {
             "running": f"It is still running, or was killed: `iodelta run {folder}` continues it.",
             "budget": f"The budget ended it: `iodelta run {folder} --budget TIME` extends it once.",
@@ -422,7 +427,8 @@ def intervals(account: Account) -> Iterator[Interval]:
     """The changes of all verdicts that have one."""
     several = len({verdict.metric.kind for verdict in account.judgement.verdicts}) > 1
     for verdict in account.judgement.verdicts:
-        if (change := verdict.change) is not None:
+        change = verdict.change
+        if change is not None:
             name = inert(metric_name(verdict.metric, with_kind=several))
             yield Interval(
                 name, verdict.metric.better, change.value, change.low, change.high

@@ -160,7 +160,9 @@ def section(
     entries = tuple(
         Item(item) if isinstance(item, str) else item for item in items if item
     )
-    return (Section(title, entries, commands, drawing, brief),) if entries else ()
+    if not entries:
+        return ()
+    return (Section(title, entries, commands, drawing, brief),)
 
 
 def notes(rows: Iterable[Row]) -> dict[str, int]:

@@ -27,9 +27,8 @@ def ahead(plan: Plan, judgement: Judgement, spent: float, left: float) -> str:
 def beyond_budget(plan: Plan, judgement: Judgement, spent: float) -> str:
     """That the budget ends before the first look at the pace that was measured; empty where it does not."""
     nearest, budget = _before_first_look(judgement), plan.experiment.design.budget
-    if (
-        nearest is None or nearest.next_look is None or spent > budget
-    ):  # one that was extended
+    # One that was extended.
+    if nearest is None or nearest.next_look is None or spent > budget:
         return ""
     each = _block_seconds(plan, judgement, spent)
     needed = spent + each * sum(
@@ -61,9 +60,8 @@ def _names(plan: Plan) -> list[str]:
 def _block_seconds(plan: Plan, judgement: Judgement, spent: float) -> float:
     """Seconds of a block of one cell: as measured, once one was."""
     blocks: dict[str, int] = {}
-    for verdict in (
-        judgement.verdicts
-    ):  # a metric may lack values that another one of the cell has
+    # A metric may lack values that another one of the cell has.
+    for verdict in judgement.verdicts:
         blocks[verdict.cell] = max(verdict.blocks, blocks.get(verdict.cell, 0))
     done = sum(blocks.values())
     return spent / done if done else plan.trial_seconds * plan.per_block

@@ -63,7 +63,8 @@ def visible(intervals: Iterable[Interval]) -> str:
     worse``. Empty where no interval could show any."""
     by_metric: dict[str, list[Smallest]] = {}
     for interval in intervals:
-        if (least := smallest(interval)) is not None:
+        least = smallest(interval)
+        if least is not None:
             by_metric.setdefault(interval.metric, []).append(least)
     return "; ".join(_of_metric(name, least) for name, least in by_metric.items())
 

@@ -119,6 +119,6 @@ def _figure(
 def _said(values: list[float], by_rate: bool) -> str:
     if not values:
         return ""
-    return (
-        quantity(median(values), "B/s") if by_rate else f"{100 * median(values):.0f} %"
-    )
+    if by_rate:
+        return quantity(median(values), "B/s")
+    return f"{100 * median(values):.0f} %"

@@ -111,7 +111,9 @@ def logarithmic(log: bool) -> Encoding:
 
 def _ticks(log: bool) -> Encoding:
     """On a logarithmic axis of many decades only these have a number."""
-    return {"tickCount": 5, **logarithmic(log)} if log else {}
+    if not log:
+        return {}
+    return {"tickCount": 5, **logarithmic(log)}
 
 
 def _scale(zero: bool, log: bool, framed: bool) -> alt.Scale:

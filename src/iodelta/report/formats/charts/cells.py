@@ -49,7 +49,9 @@ def metric_title(metric: str, kind: Kind, kinds: Sequence[Kind]) -> str:
     if metric == "cpu":
         return "CPU time of fio's jobs"
     name = NAMES.get(metric, f"{metric} latency")
-    return f"{kind} {name}" if len(kinds) > 1 else name
+    if len(kinds) > 1:
+        return f"{kind} {name}"
+    return name
 
 
 def sheets(values: Values, held: Iterable[str]) -> Iterator[Sheet]:
@@ -144,12 +146,16 @@ def coordinate(place: Place, among: Sequence[Place]) -> str:
 def titled(name: str, panel: str) -> str:
     """A chart's title, with what all its cells do; a percentile keeps its small p."""
     begun = name if re.match(r"p\d", name) else f"{name[:1].upper()}{name[1:]}"
-    return f"{begun}: {label(panel)}" if panel else begun
+    if not panel:
+        return begun
+    return f"{begun}: {label(panel)}"
 
 
 def numbered(name: str, place: int, of: int) -> str:
     """The name of a figure, with its place where there are several."""
-    return f"{name}-{place}" if of > 1 else name
+    if of > 1:
+        return f"{name}-{place}"
+    return name
 
 
 def spans(value: Value) -> str:
@@ -202,7 +208,9 @@ def wide_apart(values: Iterable[Value]) -> bool:
 
 def axis_title(name: str, unit: str) -> str:
     """A name and its unit, said once."""
-    return name if unit == "IOPS" else f"{name}, {unit}"
+    if unit == "IOPS":
+        return name
+    return f"{name}, {unit}"
 
 
 def tick_format(unit: str, *, log: bool) -> str:
@@ -220,11 +228,9 @@ def rate_of(values: Values, kind: Kind) -> str:
         for arm in rates
         if arm in bandwidths and rates[arm].value > 0
     ]
-    return (
-        "bandwidth"
-        if bandwidths and (not rates or (sizes and median(sizes) >= LARGE_BLOCK))
-        else "iops"
-    )
+    if bandwidths and (not rates or (sizes and median(sizes) >= LARGE_BLOCK)):
+        return "bandwidth"
+    return "iops"
 
 
 def colored(names: Sequence[str]) -> list[str]:

@@ -142,11 +142,9 @@ def _named(
         else f"iodepth {held}"
     )
     if others > 1 and where:
-        return (
-            f"{names[variant]}, {where}"
-            if len(variants) > 1 or len(names) > 1
-            else where
-        )
+        if len(variants) > 1 or len(names) > 1:
+            return f"{names[variant]}, {where}"
+        return where
     return names[variant]
 
 
@@ -161,9 +159,8 @@ def _figures(
 ) -> Iterator[Figure]:
     for kind in values.kinds():
         rate = rate_of(values, kind)
-        crossed = (
-            axis == "jobs" and len({curve.held for curve in curves}) > 1
-        )  # over iodepth it was drawn
+        # Over iodepth it was drawn.
+        crossed = axis == "jobs" and len({curve.held for curve in curves}) > 1
         for metric in (rate,) if crossed else (rate, *LATENCIES):
             swept = (
                 bool(source.sweeps) and axis == "depth" and metric in ("iops", "mean")

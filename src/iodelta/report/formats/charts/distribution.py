@@ -84,9 +84,8 @@ def histogram(trials: Sequence[Trial], kind: Kind, variant: str) -> Histogram | 
                 parts.append(own)
     if not parts:
         return None
-    counts = np.zeros(
-        BINS, dtype=np.int64
-    )  # a merge one by one takes a third of a report's time
+    # A merge one by one takes a third of a report's time.
+    counts = np.zeros(BINS, dtype=np.int64)
     for part in parts:
         counts[list(part.indexes)] += np.asarray(part.counts, dtype=np.int64)
     (held,) = counts.nonzero()
@@ -111,9 +110,8 @@ def _figure(
     for variant, own in known.items():
         points += [(variant, at, share) for at, share in _steps(own)]
     ends = [at for _, at, _ in points]
-    size, unit = scale(
-        "ns", math.sqrt(min(ends) * max(ends))
-    )  # the middle of a logarithmic axis
+    # The middle of a logarithmic axis.
+    size, unit = scale("ns", math.sqrt(min(ends) * max(ends)))
     directions = chain.from_iterable(trial.directions for trial in trials)
     several = len({direction.kind for direction in directions}) > 1
     rows = [
@@ -161,7 +159,9 @@ def _points(own: Histogram) -> Iterator[str]:
 
 def place(source: Source, cell: str) -> str:
     """A cell's number, for the names of files: its own name may be anything."""
-    return f"{source.cells.index(cell) + 1:03d}" if cell in source.cells else "000"
+    if cell not in source.cells:
+        return "000"
+    return f"{source.cells.index(cell) + 1:03d}"
 
 
 def _steps(own: Histogram) -> Iterator[tuple[float, float]]:

@@ -34,7 +34,9 @@ def charts_of_fleet(
 ) -> tuple[tuple[str, tuple[Figure, ...]], ...]:
     """A chart for each comparison that some host has a change of."""
     made = tuple(_figures(account))
-    return ((TITLE, made),) if made else ()
+    if not made:
+        return ()
+    return ((TITLE, made),)
 
 
 def _figures(account: FleetAccount) -> Iterator[Figure]:
@@ -65,11 +67,9 @@ def _figures(account: FleetAccount) -> Iterator[Figure]:
 
 
 def _left_out(row: FleetRow) -> str:
-    return (
-        f" Shown are the first {MOST} of {len(row.hosts)} hosts."
-        if len(row.hosts) > MOST
-        else ""
-    )
+    if len(row.hosts) > MOST:
+        return f" Shown are the first {MOST} of {len(row.hosts)} hosts."
+    return ""
 
 
 def _effects(row: FleetRow) -> Iterator[Effect]:

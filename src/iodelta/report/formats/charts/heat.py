@@ -256,4 +256,6 @@ def _short(value: float) -> str:
 def _digits(value: float) -> str:
     """Three significant digits, without an exponent where it is short enough."""
     text = f"{value:.3g}"
-    return f"{value:.0f}" if "e+" in text else text
+    if "e+" not in text:
+        return text
+    return f"{value:.0f}"

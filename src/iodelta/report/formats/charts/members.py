@@ -82,7 +82,9 @@ def _shares(source: Source, trials: Sequence[Trial], variant: str) -> list[float
             for at, name in enumerate(source.members):
                 reads[at] += trial.counters.get(f"disk.{name}.read_ios", 0.0)
     total = sum(reads)
-    return [count / total for count in reads] if total else []
+    if not total:
+        return []
+    return [count / total for count in reads]
 
 
 def _percent(share: float) -> str:

@@ -58,11 +58,9 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def half(self) -> float | None:
         """Half the interval; None where there is none."""
-        return (
-            None
-            if self.low is None or self.high is None
-            else (self.high - self.low) / 2
-        )
+        if self.low is None or self.high is None:
+            return None
+        return (self.high - self.low) / 2
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +177,9 @@ def number(value: float | None, digits: int = 6) -> float | None:
 
 def percent_of(value: float | None) -> float | None:
     """A share as percent for an axis."""
-    return None if value is None else number(100 * value)
+    if value is None:
+        return None
+    return number(100 * value)
 
 
 def time_step(end: float) -> tuple[float, str]:
@@ -198,7 +198,9 @@ def label(name: str, limit: int = 72) -> str:
     """A name for an axis: inert, and cut where it is absurdly long; names differ at their ends rather than before."""
     text = inert(name)
     tail = 2 * limit // 3
-    return text if len(text) <= limit else f"{text[: limit - tail - 2]}..{text[-tail:]}"
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit - tail - 2]}..{text[-tail:]}"
 
 
 def labels(names: Sequence[str]) -> list[str]:
@@ -229,4 +231,6 @@ def some(what: str, shown: int, total: int, *, compared: bool = True) -> str:
     which = (
         "those with the clearest changes" if compared else "from the first to the last"
     )
-    return "" if shown >= total else f"Shown: {shown} of {total} {what}, {which}."
+    if shown >= total:
+        return ""
+    return f"Shown: {shown} of {total} {what}, {which}."

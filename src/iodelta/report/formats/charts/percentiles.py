@@ -216,8 +216,12 @@ def _seen(drawn: list[tuple[str, Value]]) -> str:
             parts.append(
                 f"{point} {low}" if low == high else f"{point} {low} to {high}"
             )
-    return f"{'; '.join(parts)}." if parts else "Every latency is zero."
+    if not parts:
+        return "Every latency is zero."
+    return f"{'; '.join(parts)}."
 
 
 def _said(value: Value | None) -> str:
-    return "-" if value is None else quantity(value.value, value.unit)
+    if value is None:
+        return "-"
+    return quantity(value.value, value.unit)

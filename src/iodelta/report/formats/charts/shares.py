@@ -83,11 +83,9 @@ def _row(shares: Shares, name: str, bound: float, percent: float) -> dict[str, A
 
 
 def _bucket(bound: float) -> str:
-    return (
-        f"above {quantity(BOUNDS[-2], 'ns')}"
-        if math.isinf(bound)
-        else f"to {quantity(bound, 'ns')}"
-    )
+    if math.isinf(bound):
+        return f"above {quantity(BOUNDS[-2], 'ns')}"
+    return f"to {quantity(bound, 'ns')}"
 
 
 def _seen(shares: Shares) -> str:

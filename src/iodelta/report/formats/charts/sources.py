@@ -105,9 +105,13 @@ def members_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
     # What lies under the files of loop devices is shared by all of them.
     names = [name for name in names if name.startswith("loop")] or names
     if target.get("fstype") == "btrfs":
-        return tuple(names) if len(names) > 1 else ()
+        if len(names) > 1:
+            return tuple(names)
+        return ()
     below = tuple(name for name in names if name != target.get("device"))
-    return below if len(below) > 1 else ()
+    if len(below) > 1:
+        return below
+    return ()
 
 
 def of_comparison(
@@ -216,9 +220,8 @@ def _compared(comparison: Comparison) -> Iterable[Effect]:
         several = len({row.metric.partition(".")[0] for row in own}) > 1
         for row in own:
             change = row.change
-            spanned = (
-                change if row.basis != "single runs" else None
-            )  # what digits leave open is no interval
+            # What digits leave open is no interval.
+            spanned = change if row.basis != "single runs" else None
             counted = (
                 "one run each"
                 if row.runs == (1, 1)

@@ -192,7 +192,9 @@ def _role(metric: str) -> str:
     if what in ("iops", "bandwidth"):
         return RATE
     family, _, point = what.partition(".")
-    return f"{point} latency" if family in ("lat", "clat", "slat") else what
+    if family not in ("lat", "clat", "slat"):
+        return what
+    return f"{point} latency"
 
 
 def _counts(effects: Sequence[Effect]) -> Iterator[tuple[Mark, int]]:

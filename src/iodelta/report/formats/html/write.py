@@ -43,11 +43,9 @@ def report(page: Page) -> bytes:
 def scripts_of(page: Page) -> tuple[str, ...]:
     """Names of the scripts that a page needs."""
     charts = ("vega.js", "report.js") if _is_drawn(page) else ()
-    return (
-        (*charts, "copy.js")
-        if any(section.commands for section in page.sections)
-        else charts
-    )
+    if not any(section.commands for section in page.sections):
+        return charts
+    return (*charts, "copy.js")
 
 
 def parts(page: Page) -> dict[str, Any]:
@@ -102,7 +100,9 @@ def _tint(box: Box) -> str:
 def _fitting(name: str, width: float) -> str:
     """As much of a name as a box is wide."""
     room = int((width - 4) / LETTER)
-    return name if len(name) <= room else f"{name[: max(room - 1, 1)]}…"
+    if len(name) <= room:
+        return name
+    return f"{name[: max(room - 1, 1)]}…"
 
 
 @lru_cache(maxsize=1)
