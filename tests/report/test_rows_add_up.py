@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from test_console import account, experiment, text, trial
 
 from iodelta.lab.plan import make_plan
-from iodelta.report.formats import sheet
+from iodelta.report.formats import verdict_sheet
 from iodelta.report.formats.html.result import html_of
 from iodelta.report.formats.mail import mail
 from iodelta.report.formats.markdown import markdown
@@ -84,7 +84,7 @@ def test_rows_of_every_format_add_up(shown: Account) -> None:
         if "change" in heads and heads[0] == "n":
             rows += [tuple(cell.text for cell in row.cells[1:4]) for row in table.rows]  # type: ignore[misc]
     assert [row for row in rows if contradiction(*row)] == []
-    for line in csv.DictReader(io.StringIO(sheet.of_account(shown))):
+    for line in csv.DictReader(io.StringIO(verdict_sheet.of_account(shown))):
         if line["change"] and line["baseline_median"]:
             ratio = float(line["variant_median"]) / float(line["baseline_median"]) - 1
             assert ratio == pytest.approx(float(line["change"]), abs=1e-9)
@@ -195,7 +195,7 @@ def test_no_word_contradicts_its_change_or_interval_in_any_format(seed: int) -> 
         if bounds != "too few blocks":
             wrong += [("not in a format", bounds)] * sum(bounds not in page for page in plain)
     assert wrong == []
-    lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(sheet.of_account(shown))))
+    lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(verdict_sheet.of_account(shown))))
     for line in (*lines, *map(_flat, msgspec.to_builtins(shown.judgement)["verdicts"])):
         if line["low"] in ("", None) or line["high"] in ("", None):
             continue

@@ -12,33 +12,12 @@ if TYPE_CHECKING:
     from iodelta.study.fleet import FleetAccount, FleetRow, Together
     from iodelta.verdict import Change
 
-COLUMNS = (
-    *(
-        "cell",
-        "variant",
-        "metric",
-        "unit",
-        "better",
-        "baseline",
-        "host",
-        "word",
-        "says",
-        "blocks",
-        "averaged",
-    ),
-    *(
-        "change",
-        "low",
-        "high",
-        "level",
-        "next",
-        "next_low",
-        "next_high",
-        "spread",
-        "between_hosts",
-        "basis",
-    ),
-    *("drained", "cpu", "disk", "kernel", "margin", "repeat", "schema"),
+COLUMNS = tuple(
+    """
+    cell variant metric unit better baseline host word says blocks averaged change
+    low high level next next_low next_high spread between_hosts basis drained cpu
+    disk kernel margin repeat schema
+    """.split()
 )
 """Shares are fractions; the row without a host is that of all hosts, and its next is what the next host will show."""
 

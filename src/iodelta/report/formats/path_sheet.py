@@ -14,18 +14,11 @@ from iodelta.path.tallies import change
 from iodelta.report.formats import sharing_sheet
 from iodelta.report.formats.spreadsheet import csv_text
 
-COUNTED = (
-    *(
-        "cell",
-        "direction",
-        "unit",
-        "baseline",
-        "variant",
-        "path",
-        "baseline_count",
-        "variant_count",
-    ),
-    *("change", "low", "high", "bar", "reason", "not_seen", "where"),
+COUNTED = tuple(
+    """
+    cell direction unit baseline variant path baseline_count variant_count change
+    low high bar reason not_seen where
+    """.split()
 )
 """Of counted instructions. Where: the calls of a branch, separated by spaces, or the functions of a charge."""
 

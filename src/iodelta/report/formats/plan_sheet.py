@@ -96,20 +96,11 @@ def of_search_plan(answer: SearchPlanAnswer) -> str:
     )
 
 
-NOISE = (
-    *(
-        "metric",
-        "unit",
-        "within",
-        "between",
-        "drift",
-        "pairing",
-        "ten_minutes",
-        "hour",
-        "night",
-        "comparisons",
-    ),
-    *("alarms", "bound", "trials", "stalled", "workload", "disk", "schema"),
+NOISE = tuple(
+    """
+    metric unit within between drift pairing ten_minutes hour night comparisons
+    alarms bound trials stalled workload disk schema
+    """.split()
 )
 """Of a calibration of a machine. Noise and changes are fractions."""
 

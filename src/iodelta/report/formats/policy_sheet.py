@@ -39,14 +39,10 @@ def of_policies(answer: PolicyListAnswer) -> str:
     return csv_text(POLICIES, rows)
 
 
-EXPLAINED = (
-    "policy",
-    "mechanism",
-    "prediction",
-    "confirm",
-    "numbers",
-    "repeat",
-    "schema",
+EXPLAINED = tuple(
+    """
+    policy mechanism prediction confirm numbers repeat schema
+    """.split()
 )
 """Of explanations of policies."""
 
@@ -73,20 +69,11 @@ def of_explanations(answer: ExplainAnswer) -> str:
     return csv_text(EXPLAINED, rows)
 
 
-PREDICTED = (
-    *(
-        "policy",
-        "iodepth",
-        "rate",
-        "iops",
-        "least",
-        "most",
-        "worlds",
-        "mean_ns",
-        "p99_ns",
-        "reads_by_member",
-    ),
-    *("overloaded", "unfinished", "repeat", "schema"),
+PREDICTED = tuple(
+    """
+    policy iodepth rate iops least most worlds mean_ns p99_ns reads_by_member
+    overloaded unfinished repeat schema
+    """.split()
 )
 """Of a simulation."""
 
@@ -120,19 +107,11 @@ def of_simulation(answer: SimulationAnswer) -> str:
     return csv_text(PREDICTED, rows)
 
 
-MIRRORED = (
-    *(
-        "policy",
-        "iodepth",
-        "iops",
-        "read_iops",
-        "write_iops",
-        "mean_ns",
-        "p50_ns",
-        "p99_ns",
-        "p999_ns",
-    ),
-    *("reads_by_member", "rules", "repeat", "schema"),
+MIRRORED = tuple(
+    """
+    policy iodepth iops read_iops write_iops mean_ns p50_ns p99_ns p999_ns
+    reads_by_member rules repeat schema
+    """.split()
 )
 """Of runs of the mirror."""
 

@@ -7,20 +7,11 @@ from collections.abc import Iterator
 from iodelta.report.formats.spreadsheet import csv_text
 from iodelta.study.preparation import PrepareAnswer
 
-COLUMNS = (
-    *(
-        "disk",
-        "round",
-        "started",
-        "seconds",
-        "iops",
-        "written_bytes",
-        "range",
-        "slope",
-        "steady_window",
-        "after_rest",
-    ),
-    *("state", "size_bytes", "filled_bytes", "purged", "schema"),
+COLUMNS = tuple(
+    """
+    disk round started seconds iops written_bytes range slope steady_window
+    after_rest state size_bytes filled_bytes purged schema
+    """.split()
 )
 """Shares are fractions; range and slope are of the five rounds that end with this one."""
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from iodelta.path.judge import PathAccount
 from iodelta.path.sharing import SharedCell, SharingShift
 
-HEADS = (
-    *("cell", "variant", "line", "offset", "born", "moved", "invalidated"),
-    *("false_share", "share_of_ios", "readers", "writers", "median", "mean"),
-    *("baseline", "change", "low", "high", "word", "reason", "not_seen"),
+HEADS = tuple(
+    """
+    cell variant line offset born moved invalidated false_share share_of_ios readers
+    writers median mean baseline change low high word reason not_seen
+    """.split()
 )
 """``moved`` and ``invalidated`` are per I/O. A row without a line is of all lines: ``median`` and what follows it."""
 

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from iodelta.study.words import inert
 
@@ -22,6 +22,14 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     for row in rows:
         writer.writerow([defused(value) for value in row])
     return buffer.getvalue()
+
+
+def records_text(
+    columns: Sequence[str], records: Iterable[Mapping[str, object]]
+) -> str:
+    """As ``csv_text``, of rows that name their values. Raises KeyError where one lacks a column."""
+    rows = ([record[column] for column in columns] for record in records)
+    return csv_text(columns, rows)
 
 
 def defused(value: object) -> object:
