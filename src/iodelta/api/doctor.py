@@ -125,17 +125,17 @@ def doctor() -> DoctorAnswer:
 
 def components() -> tuple[Component, ...]:
     """iodelta and what it stands on, with versions; what is not here is left out."""
-    versions = {
+    versions: dict[str, str | None] = {
         "iodelta": __version__,
         "Python": platform.python_version(),
         "kernel": platform.release(),
-        "fio": _fio() or "",
-        **{
-            what: _version(what) or ""
-            for what in ("polars", "numpy", *(extra[0] for extra in EXTRAS))
-        },
+        "fio": _fio(),
     }
-    return tuple(Component(name, own) for name, own in versions.items() if own)
+    for package in ("polars", "numpy", *(extra[0] for extra in EXTRAS)):
+        versions[package] = _version(package)
+    return tuple(
+        Component(name, version) for name, version in versions.items() if version
+    )
 
 
 def _path() -> str:

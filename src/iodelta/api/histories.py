@@ -138,12 +138,11 @@ class StoredHistory:
 
 def chosen(lines: Iterable[Line], wanted: Mapping[str, str]) -> list[Series]:
     """The series whose machine, cell, variant and metric are these words."""
-    every = map(Series, lines)
-    return [
-        one
-        for one in every
-        if all(getattr(one, name) == word for name, word in wanted.items())
-    ]
+
+    def is_wanted(series: Series) -> bool:
+        return all(getattr(series, name) == word for name, word in wanted.items())
+
+    return list(filter(is_wanted, map(Series, lines)))
 
 
 def opened(place: str, log: Path | None = None, token: str = "") -> History:

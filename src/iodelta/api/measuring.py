@@ -46,16 +46,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def anew(self) -> bool:
         """Whether an option is given that only a new experiment can have."""
-        tables = (
-            {**self.top, **self.target, **self.design}.items(),
-            (("machine", self.machines),),
-        )
-        given = {
-            name
-            for table in tables
-            for name, value in table
-            if value not in (None, "", ())
-        }
+        options = {**self.top, **self.target, **self.design, "machine": self.machines}
+        given = {name for name, value in options.items() if value not in (None, "", ())}
         return bool(given - {"budget"}) or self.leave_out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,7 +174,7 @@ class Experiment(Told):
                 strict=True,
             )
         )
-        rows = [row for trial in self._trials() for row in _bins(trial)]
+        rows = list(chain.from_iterable(map(_bins, self._trials())))
         return polars.DataFrame(rows, schema=schema, orient="row")
 
     def _trials(self) -> list[Trial]:

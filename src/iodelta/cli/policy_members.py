@@ -243,10 +243,8 @@ def mirror(
     )
     runs = tuple(_mirror_each(first, list(product(depths, chosen)), destroy))
     deliver(MirrorAnswer(runs, findings, members, typed()), tuple, format_)
-    severities = {
-        finding.severity
-        for finding in chain.from_iterable(run.findings for run in runs)
-    }
+    seen = chain.from_iterable(run.findings for run in runs)
+    severities = {finding.severity for finding in seen}
     sys.exit(4 if "hard" in severities else 0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path, PurePath
 from typing import Any, NoReturn, Protocol
 
@@ -90,7 +90,8 @@ def measured_by(experiment: Experiment) -> tuple[Measure, ...]:
 
 def gaps(words: Iterable[str]) -> set[str]:
     """The names that stand in braces in ``words``; ``{{name}}`` is the text ``{name}``."""
-    return {name for word in words for _, name in _GAP.findall(word) if name}
+    pairs = chain.from_iterable(map(_GAP.findall, words))
+    return {name for _, name in pairs if name}
 
 
 def filled(words: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:

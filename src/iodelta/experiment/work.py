@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from types import MappingProxyType
 
 from iodelta.experiment.model import Option, Variant
@@ -21,7 +22,8 @@ def kind_and_size(
 ) -> tuple[str, str]:
     """``randread`` and ``4k``, or ``bsrange=4k-64k``; each empty where it is not known or differs between variants."""
     given = {**defaults, **{canonical(name): value for name, value in options if value}}
-    varied = {canonical(name) for variant in variants for name, _ in variant.options}
+    differing = chain.from_iterable(variant.options for variant in variants)
+    varied = {canonical(name) for name, _ in differing}
     kind = "" if "rw" in varied else given.get("rw", "")
     name = next((name for name in SIZES if name in given), "")
     if varied.intersection(SIZES) or not name:

@@ -17,7 +17,7 @@ from iodelta.machine import Machine, reach
 from iodelta.probe.environment import environment
 from iodelta.probe.sysfs import attribute, boot_id
 from iodelta.probe.topology import Target, resolve, resolve_tree
-from iodelta.study.confounders import differences, line_of
+from iodelta.study.confounders import Differing, differences, line_of
 
 MATTERS = (
     "fio",
@@ -131,8 +131,10 @@ def _differs(
         for difference in differences(recorded, now)
         if difference.group in groups
     ]
-    return tuple(
-        line_of(difference)
-        for difference in changed
-        if not any(part in difference.what for part in MOVES)
-    )
+    lasting = (difference for difference in changed if not _moves(difference))
+    return tuple(map(line_of, lasting))
+
+
+def _moves(difference: Differing) -> bool:
+    """Whether it is of what changes by itself."""
+    return any(part in difference.what for part in MOVES)

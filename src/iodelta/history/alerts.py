@@ -72,10 +72,8 @@ def history(lines: Iterable[Line], entries: Sequence[Entry]) -> History:
     """All alerts, and which of them the log is to hold."""
     lines = list(lines)
     order = Order(entries)
-    seen = {
-        point.experiment: point
-        for point in chain.from_iterable(line.points for line in lines)
-    }
+    points = chain.from_iterable(line.points for line in lines)
+    seen = {point.experiment: point for point in points}
     scan = scanned(lines, order)
     known = [entry for entry in entries if isinstance(entry, Opened)]
     matched, unknown = _matched(grouped(scan.found), known, seen, order)

@@ -230,9 +230,8 @@ class Store:
             if not is_whole and len(points) <= NAMED:
                 described = described.where(SERIES.c.id.in_(points))
             rows = connection.execute(described).all()
-        places = {
-            cell: place for place, cell in enumerate(in_order(row.cell for row in rows))
-        }
+        cells = in_order(row.cell for row in rows)
+        places = {cell: place for place, cell in enumerate(cells)}
         rows = sorted(rows, key=lambda row: places[row.cell])
         return [
             _line(row, points.get(row.id, []))

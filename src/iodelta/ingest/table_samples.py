@@ -53,10 +53,13 @@ def series(headings: Sequence[Heading], rows: Sequence[Row]) -> Series | None:
             each
         )
     title = headings[at].title
-    spread = table_clock.spread(
-        title, [[cells[at] for _, cells, _ in group] for group in groups.values()]
-    )
+    clocks = [_column(group, at) for group in groups.values()]
+    spread = table_clock.spread(title, clocks)
     return Series(at, clean(title), spread, list(groups.values()))
+
+
+def _column(rows: Sequence[Row], at: int) -> list[str]:
+    return [cells[at] for _, cells, _ in rows]
 
 
 def _names_rows(h: Heading) -> bool:
@@ -81,11 +84,10 @@ def merged(samples: Sequence[Run], title: str) -> Run:
     lacks is unknown: a stall may be what is missing.
     """
     first = samples[0]
-    labels = {
-        key: text
-        for key, text in first.labels.items()
-        if all(run.labels.get(key) == text for run in samples)
-    }
+    shared = set(first.labels.items()).intersection(
+        *(run.labels.items() for run in samples)
+    )
+    labels = {key: text for key, text in first.labels.items() if (key, text) in shared}
     directions = tuple(
         _direction(list(parts), len(samples)) for parts in _by_kind(samples).values()
     )

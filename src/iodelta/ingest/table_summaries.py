@@ -41,8 +41,9 @@ def without_index(grid: Grid) -> Grid:
     """``grid`` without a first column that only counts its rows, as pandas and R print it, where others name them."""
     counted = [cells[0].strip("\"' ") for _, cells, _ in grid.rows]
     is_index = _INDEX.fullmatch(grid.titles[0].strip()) and len(counted) > 1
-    starts = ([str(at + first) for at in range(len(counted))] for first in (0, 1))
-    if not is_index or counted not in starts:
+    from_zero = list(map(str, range(len(counted))))
+    from_one = [*from_zero[1:], str(len(counted))]
+    if not is_index or counted not in (from_zero, from_one):
         return grid
     others = [at for at, title in enumerate(grid.titles) if at and names_rows(title)]
     if not any(None in map(cell, _column(grid, at)) for at in others):

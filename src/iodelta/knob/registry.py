@@ -94,10 +94,10 @@ def unusable(name: str, made: object) -> str:
         return "it is not a class that derives from iodelta.knob.base.Knob"
     if made.__abstractmethods__:
         return f"it lacks {', '.join(sorted(made.__abstractmethods__))}"
-    taken = [own for own in made.names if any(kind.matches(own) for kind in FAMILIES)]
-    if not taken:
-        return ""
-    return f"{taken[0]} is a knob of iodelta"
+    for name_of_knob in made.names:
+        if any(kind.matches(name_of_knob) for kind in FAMILIES):
+            return f"{name_of_knob} is a knob of iodelta"
+    return ""
 
 
 def _guarded(plugin: plugins.Plugin) -> type[Knob]:

@@ -127,7 +127,7 @@ def aftermath_of(
         level = (-1.0 if higher else 1.0) * np.log(values[:, usable]).mean(axis=0)
         places = np.array([series.baseline_at, series.variant_at])[:, usable]
         exposed = np.array(
-            [[after[at] for at in row] for row in places.astype(int).tolist()]
+            [list(map(after.__getitem__, row)) for row in places.astype(int).tolist()]
         ).transpose(2, 0, 1)
         contrast = exposed[:, 1] - exposed[:, 0]
         levels = Levels(level, exposed.mean(axis=1), places.mean(axis=0))

@@ -450,12 +450,8 @@ def seconds_left(
     """Expected seconds until the end: what open cells need by their own estimate, but no less than to their next
     look, within plan and budget."""
     blocks, most = 0, rules.max_blocks
-    done = Counter(
-        cell
-        for cell, _ in state.complete(
-            [variant.name for variant in plan.experiment.variants]
-        )
-    )
+    variants = [variant.name for variant in plan.experiment.variants]
+    done = Counter(cell for cell, _ in state.complete(variants))
     for cell in open_cells(plan, state, judgement):
         verdicts = judgement.of(cell)
         needed = max(

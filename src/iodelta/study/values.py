@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from statistics import median
 
 import msgspec
@@ -245,9 +246,8 @@ def cell_places(experiment: Experiment) -> list[Place]:
 
 def _count(experiment: Experiment, cell: Cell, option: str) -> int | None:
     """The value of an option that all variants have in a cell; None where they differ in it."""
-    if any(
-        name == option for variant in experiment.variants for name, _ in variant.options
-    ):
+    differing = chain.from_iterable(variant.options for variant in experiment.variants)
+    if option in dict(differing):
         return None
     text = cell.option(option) or "1"
     if not text.isdigit():

@@ -223,9 +223,7 @@ def parameters(kind: str, options: Mapping[str, str]) -> dict[str, str]:
 def boot_parameters(kind: str, options: Mapping[str, str]) -> str:
     """The same for a kernel that has the module built in: without them its null_blk has made ``nullb0`` already, and
     makes none of that name by configfs."""
-    words = [
-        f"{module}.{word}"
-        for module, given in parameters(kind, options).items()
-        for word in given.split()
-    ]
+    words: list[str] = []
+    for module, given in parameters(kind, options).items():
+        words += (f"{module}.{word}" for word in given.split())
     return " ".join(words)

@@ -63,9 +63,8 @@ def _joint(row: FleetRow) -> tuple[object, ...]:
 
 def _without(account: FleetAccount) -> Iterator[tuple[object, ...]]:
     """Hosts that no comparison has."""
-    seen = {
-        host.host for host in chain.from_iterable(row.hosts for row in account.rows)
-    }
+    hosts = chain.from_iterable(row.hosts for row in account.rows)
+    seen = {host.host for host in hosts}
     for member in account.hosts:
         if member.name not in seen:
             unknown = (

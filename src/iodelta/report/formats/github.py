@@ -31,9 +31,11 @@ def commands(checks: Iterable[Check]) -> str:
     for check in checks:
         if check.word in LEVELS:
             levels[LEVELS[check.word]].append(check)
-    return "".join(
-        _command(level, *line) for level, own in levels.items() for line in _few(own)
-    )
+    text = ""
+    for level, of_level in levels.items():
+        for title, message in _few(of_level):
+            text += _command(level, title, message)
+    return text
 
 
 def _few(checks: Sequence[Check]) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from iodelta.path.bill import Bill, Charge
 from iodelta.path.judge import PathAccount, Shift
@@ -213,7 +214,8 @@ def _about_bills(account: PathAccount) -> list[str]:
         return [
             "No bill: an iodelta that knew no classes of instructions counted this folder."
         ]
-    exact = any(charge.exact for one in account.bills for charge in one.charges)
+    charges = chain.from_iterable(bill.charges for bill in account.bills)
+    exact = any(charge.exact for charge in charges)
     return [
         *([_EXACT, LIMITS] if exact else [_MEANS]),
         "Locked: a LOCK prefix, or an exchange with memory; these boots keep the prefixes that Linux removes on one "

@@ -118,7 +118,8 @@ class Story(msgspec.Struct, frozen=True):
     def marks(self) -> bool:
         """Whether any value is called best."""
         rows = chain.from_iterable(table.rows for table in self.tables)
-        return any(cell.best for cell in chain.from_iterable(row.cells for row in rows))
+        cells = chain.from_iterable(row.cells for row in rows)
+        return any(cell.best for cell in cells)
 
 
 class Detail(msgspec.Struct, frozen=True):

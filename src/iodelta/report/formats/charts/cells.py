@@ -71,11 +71,12 @@ def sheets(values: Values, held: Iterable[str]) -> Iterator[Sheet]:
 
 def _by_panel(values: Values, cells: set[str]) -> list[list[Place]]:
     """The places of ``cells``, panel by panel."""
-    panels = (
-        [place for place in places if place.cell in cells]
-        for places in values.panels().values()
-    )
-    return [places for places in panels if places]
+    panels = []
+    for places in values.panels().values():
+        wanted = [place for place in places if place.cell in cells]
+        if wanted:
+            panels.append(wanted)
+    return panels
 
 
 def _small_together(panels: Iterable[list[Place]]) -> Iterator[list[Place]]:
@@ -121,10 +122,11 @@ def _sheet(
 
 def _which(places: Sequence[Place], group: Sequence[Place]) -> Iterator[str]:
     """``4 jobs``, ``iodepth 8 to 32``: on which part of an axis ``places`` lie, where ``group`` covers more of it."""
-    depths, jobs = [p.depth or 0 for p in places], [p.jobs or 0 for p in places]
-    if set(depths) < {p.depth or 0 for p in group}:
+    depths = [place.depth or 0 for place in places]
+    jobs = [place.jobs or 0 for place in places]
+    if set(depths) < {place.depth or 0 for place in group}:
         yield f"iodepth {_range(depths)}"
-    if set(jobs) < {p.jobs or 0 for p in group}:
+    if set(jobs) < {place.jobs or 0 for place in group}:
         yield f"{_range(jobs)} {'job' if max(jobs) == 1 else 'jobs'}"
 
 
@@ -193,10 +195,8 @@ NO_ZEROS = "A logarithmic axis cannot show zeros: they are in the table."
 def above_zero(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows that a logarithmic axis can show; an interval that begins at zero begins at its smallest number."""
     shown = [row for row in rows if row["value"]]
-    least = min(
-        (end for row in shown for end in (row["low"], row["value"]) if end > 0),
-        default=1.0,
-    )
+    ends = chain.from_iterable((row["low"], row["value"]) for row in shown)
+    least = min((end for end in ends if end > 0), default=1.0)
     return [{**row, "low": row["low"] or least} for row in shown]
 
 
@@ -228,7 +228,10 @@ def rate_of(values: Values, kind: Kind) -> str:
         for arm in rates
         if arm in bandwidths and rates[arm].value > 0
     ]
-    if bandwidths and (not rates or (sizes and median(sizes) >= LARGE_BLOCK)):
+    if not bandwidths:
+        return "iops"
+    are_large = bool(sizes) and median(sizes) >= LARGE_BLOCK
+    if are_large or not rates:
         return "bandwidth"
     return "iops"
 

@@ -178,16 +178,12 @@ def _cut(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     lowest, highest = scale_of([row["value"] for row in rows])
     room = statistics.median(row["high"] - row["low"] for row in rows)
     low, high = number(lowest - room), number(highest + room)
-    return [
-        {
-            **row,
-            **{
-                name: min(max(row[name], low), high)
-                for name in ("value", "low", "high")
-            },
-        }
-        for row in rows
-    ]
+
+    def inside(row: dict[str, Any]) -> dict[str, Any]:
+        ends = {name: row[name] for name in ("value", "low", "high")}
+        return row | {name: min(max(end, low), high) for name, end in ends.items()}
+
+    return list(map(inside, rows))
 
 
 def _beyond(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -263,7 +263,8 @@ def _inside(
     lines: Sequence[tuple[str, Sequence[Second]]],
 ) -> Figure:
     every = chain.from_iterable(seconds for _, seconds in lines)
-    positive = [end for second in every for end in (second.low, second.mean) if end > 0]
+    ends = chain.from_iterable((second.low, second.mean) for second in every)
+    positive = [end for end in ends if end > 0]
     floor = min(positive) if source.logarithmic(False, positive) else None
     rows = list(
         chain.from_iterable(

@@ -141,12 +141,12 @@ def _colors(colors: dict[str, Any]) -> list[tuple[str, str]]:
 def _named(rows: Iterable[Sequence[str]], heads: Sequence[str]) -> set[int]:
     """The columns that hold names, not numbers: those of variants, and those whose every text begins with a letter."""
     columns = enumerate(zip(*rows, strict=False))
-    worded = {
-        at
-        for at, texts in columns
-        if all(re.match(r"(?!x\d)[^\W\d_]|$", text) for text in texts)
-    }
+    worded = {at for at, texts in columns if all(map(_WORDED.match, texts))}
     return worded | {at for at, head in enumerate(heads) if head == "variant"}
+
+
+_WORDED = re.compile(r"(?!x\d)[^\W\d_]|$")
+"""A text that begins with a letter, or none; ``x3`` is a number."""
 
 
 def _tied(text: str) -> str:
