@@ -1,0 +1,296 @@
+"""What the numbers of a table mean that is taken apart: its runs, or why they are doubtful.
+
+A table has a line of titles that name its measures (``table_rows``), a measure in each row (``table_metrics``), or one
+measure in its corner or its title (here). A number is read only where its own title names its measure.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+import msgspec
+
+from iodelta.ingest import table_data, table_samples, table_spaces, table_summaries
+from iodelta.ingest.cleaning import Line
+from iodelta.ingest.model import Run
+from iodelta.ingest.table_cells import cell, decimal_comma, plain
+from iodelta.ingest.table_clock import Spread
+from iodelta.ingest.table_directions import directed
+from iodelta.ingest.table_grids import RULE, Grid
+from iodelta.ingest.table_headings import (
+    COMPARES,
+    Heading,
+    column,
+    heading,
+    is_statistic,
+    names_percentiles,
+    of_names,
+    several,
+)
+from iodelta.ingest.table_levels import Row, between, foreign_sections, of_section
+from iodelta.ingest.table_metrics import is_doubled, metric_rows
+from iodelta.ingest.table_rows import row
+from iodelta.ingest.table_titles import is_certain
+from iodelta.ingest.wording import clean
+from iodelta.trial import Direction, Place
+
+TITLE = 100
+"""Characters of a title that is looked for, or quoted."""
+_BACK = 6
+"""Lines above a table among which its title is looked for."""
+_EMPTY_CELLS = re.compile(r"(?:\s*[,;|]){2,}$")
+OF_ANOTHER = (
+    "not read, because a title must name one measure and its unit once, without words that change the measure; "
+    "a name of a variant is understood if every measure has a column for each of several variants"
+)
+_BETWEEN = "not read, because names of other measures stand between its rows"
+_DOUBLED = (
+    "a table that names a measure twice without saying how the two differ: not read"
+)
+
+
+class Meaning:
+    """What tables mean whose titles stand at ``index``, however they are taken apart."""
+
+    def __init__(
+        self, lines: Sequence[Line], used: bytearray, index: int, file: str
+    ) -> None:
+        self._lines = lines
+        self._used = used
+        self._index = index
+        self._file = file
+        self.doubted = ""
+        """Why the table is not read."""
+
+    def place(self, index: int) -> Place:
+        """Where the line with this index stands."""
+        return Place(self._file, self._lines[index].number)
+
+    def places(self, grid: Grid) -> dict[int, Place]:
+        """Where the titles and the rows stand, by the index of their line."""
+        indexes = [grid.first, *(index for index, _, _ in grid.rows)]
+        return {index: self.place(index) for index in indexes}
+
+    def runs(self, grid: Grid) -> list[Run]:
+        """The runs of a table; none where it is none, or doubted."""
+        title = self._title(grid.first)
+        grid = table_summaries.without_index(directed(grid))
+        if not grid.mark and table_data.ends_in_number(grid) and self._continues():
+            return []  # a row of something else
+        runs = metric_rows(grid, self.places(grid), title)
+        if not runs and not table_data.is_data(grid):
+            runs = self._pivot(grid, title) or self._rows(grid, title)
+        if not runs and is_doubled(grid):
+            self.doubted = _DOUBLED
+        return list(map(_without_idle, runs))
+
+    def _rows(self, grid: Grid, title: str) -> list[Run]:
+        """A table with a line of titles that name measures: a run per row."""
+        headings = table_data.headings(grid)
+        if _is_of_corner(grid, headings):
+            return []
+        summed = table_summaries.summaries(grid, headings)
+        doubt = _doubt(grid, headings, summed)
+        if doubt:
+            self.doubted = doubt
+            return []
+        runs = self._in_time(headings, _measured(grid, headings, summed), title)
+        is_doubtful = any(has_finding(run, "read.comma") for run in runs)
+        if is_doubtful or any(run.directions for run in runs):
+            return runs
+        return []
+
+    def _in_time(
+        self, headings: list[Heading], rows: Sequence[Row], title: str
+    ) -> list[Run]:
+        """The runs of rows: one each, or one of all that are samples by their clock."""
+        series = table_samples.series(headings, rows)
+        if series is None or series.spread is Spread.RUNS:
+            return self._each(headings, rows, title)
+        if series.spread is Spread.UNCLEAR:
+            self.doubted = (
+                f"rows that may be the samples of one run or a run each, by their times in {series.title!r}: not read; "
+                "call this column 'run' if each row is a run, or give even seconds since the start if they are samples"
+            )
+            return []
+        runs: list[Run] = []
+        others = [h for at, h in enumerate(headings) if at != series.at]
+        for group in series.groups:
+            samples = []
+            for each in group:
+                timeless = table_samples.without(series.at, each)
+                samples.append(self._row(others, timeless, title))
+            for parts in zip(*samples, strict=True):
+                runs.append(table_samples.merged(parts, series.title))
+        return runs
+
+    def _each(
+        self, headings: Sequence[Heading], rows: Iterable[Row], title: str
+    ) -> list[Run]:
+        """The runs of every row by itself."""
+        runs: list[Run] = []
+        for each in rows:
+            runs += self._row(headings, each, title)
+        return runs
+
+    def _row(self, headings: Sequence[Heading], each: Row, title: str) -> list[Run]:
+        index, cells, section = each
+        return row(headings, cells, self.place(index), title, section)
+
+    def _pivot(self, grid: Grid, title: str) -> list[Run]:
+        """A table of one measure, named in its corner or in the line above: a run per number."""
+        corner = column(grid.titles[0]) is not None
+        named = grid.titles[0] if corner else self._title(grid.first, nearest=True)
+        measure = _measure_of_all(grid, named)
+        if not _is_of_one_measure(grid, measure):
+            return []
+        foreign = between([plain(cells[0]) for _, cells, _ in grid.rows])
+        if foreign:
+            self.doubted = f"a table of {clean(named)!r}: {_BETWEEN}: {quoted(foreign)}"
+            return []
+        first = Heading(table_spaces.UNNAMED if corner else grid.titles[0], None)
+        runs = self._numbers(grid, measure, first, title)
+        if len(runs) < 2:
+            return []
+        if not is_certain(named):
+            self.doubted = f"the table of {clean(named)!r}: {OF_ANOTHER}"
+            return []
+        return runs
+
+    def _numbers(
+        self, grid: Grid, measure: Heading, first: Heading, title: str
+    ) -> list[Run]:
+        """A run for each number of a table of one measure; ``first`` is the heading of the names of its rows."""
+        names = [plain(cells[0]) for _, cells, _ in grid.rows]
+        runs: list[Run] = []
+        for index, cells, section in grid.rows:
+            if table_summaries.is_derived(plain(cells[0]), names):
+                continue
+            of_row = of_section(measure, section)
+            for name, text, of_number in _numbers_of(of_row, grid.titles, cells):
+                headings = [first, Heading("column", None), of_number]
+                texts = [cells[0], name, text]
+                runs += row(headings, texts, self.place(index), title, section)
+        return runs
+
+    def _continues(self) -> bool:
+        """Whether the line above belongs to the same paragraph and is not its title."""
+        above = self._lines[self._index - 1].text.strip() if self._index else ""
+        if above.endswith(":") or RULE.fullmatch(above):
+            return False
+        return len(above.split()) > 1
+
+    def _title(self, first: int, *, nearest: bool = False) -> str:
+        """The nearest short line above that is not a sentence and not part of another table; ``nearest``: only a line
+        with only blank lines between it and the table."""
+        for at in range(first - 1, max(first - 1 - _BACK, -1), -1):
+            if self._used[at]:
+                break
+            text = self._lines[at].text.strip().strip("#*`= ").strip()
+            text = _EMPTY_CELLS.sub("", text)
+            if not text or RULE.fullmatch(text) or text.startswith("\\"):
+                continue
+            if len(text) <= TITLE and not text.endswith((".", ",", ";")):
+                return clean(text.rstrip(":"))
+            if nearest:
+                break
+        return ""
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Each name once, in quotes."""
+    return ", ".join(repr(clean(name)[:TITLE]) for name in dict.fromkeys(names))
+
+
+def has_finding(run: Run, rule: str) -> bool:
+    """Whether reading a run has found what this rule says."""
+    return any(finding.rule == rule for finding in run.findings)
+
+
+def _is_of_corner(grid: Grid, headings: Sequence[Heading]) -> bool:
+    """Whether the corner names the measure of every number, and rows or columns its percentiles."""
+    measures = [h.column for h in headings if h.column is not None]
+    is_alone = len(measures) == 1 and measures[0] == headings[0].column
+    return is_alone and _has_bare_percentiles(grid)
+
+
+def _doubt(grid: Grid, headings: Sequence[Heading], summed: dict[int, str]) -> str:
+    """Why the rows of a table may not be what its titles say; empty where they are."""
+    measured = [h.title for h in headings if h.column is not None]
+    foreign = foreign_sections(grid.rows, headings) if measured else []
+    if foreign:
+        return f"a table of {quoted(measured)}: {_BETWEEN}: {quoted(foreign)}"
+    if len(grid.rows) > 1 and len(summed) == len(grid.rows):
+        rows = quoted(summed.values())
+        return (
+            f"the rows {rows}: not read, because they summarise rows that are not here"
+        )
+    return ""
+
+
+def _measured(
+    grid: Grid, headings: Sequence[Heading], summed: dict[int, str]
+) -> list[Row]:
+    """The rows that hold what was measured: those that are worked out of others are left out."""
+    names = table_summaries.names(grid, headings)
+    rows = []
+    for each, name in zip(grid.rows, names, strict=True):
+        if each[0] not in summed and not table_summaries.is_derived(name, names):
+            rows.append(each)
+    return rows
+
+
+def _measure_of_all(grid: Grid, named: str) -> Heading:
+    """What every number is in a table whose one measure is ``named``."""
+    cells = list(chain.from_iterable(cells[1:] for _, cells, _ in grid.rows))
+    commas = decimal_comma(cells)
+    measure = heading(named, cells, commas=commas)
+    if not commas and table_data.in_doubt(measure, cells, cells, grid.mark):
+        return table_data.without_marks(measure)
+    return measure
+
+
+def _is_of_one_measure(grid: Grid, measure: Heading) -> bool:
+    """Whether all numbers of a table can be of ``measure``: no other title names one, and no percentile is unnamed."""
+    if measure.column is None or is_statistic(grid.titles[0]):
+        return False
+    if any(column(title) or several(title) for title in grid.titles[1:]):
+        return False
+    return measure.column.of == "rate" or not _has_bare_percentiles(grid)
+
+
+def _numbers_of(
+    measure: Heading, titles: Sequence[str], cells: Sequence[str]
+) -> Iterator[tuple[str, str, Heading]]:
+    """The title, the text and the heading of every number of ``measure`` in a row, whose name comes first."""
+    for name, text in zip(titles[1:], cells[1:], strict=False):
+        of_number = of_names(measure, cells[0], name)
+        if of_number.column is None or cell(text) is None:
+            continue
+        if not COMPARES.search(name):
+            yield name, text, of_number
+
+
+def _has_bare_percentiles(grid: Grid) -> bool:
+    """Whether the rows or columns may be percentiles whose names say only 50, 99 and 99.9."""
+    names = [cells[0] for _, cells, _ in grid.rows]
+    if names_percentiles(grid.titles[0], names):
+        return True
+    return names_percentiles("", grid.titles[1:])
+
+
+def _without_idle(run: Run) -> Run:
+    """Without the directions whose rate is given as zero, where another's is not."""
+    busy = tuple(d for d in run.directions if not _is_idle(d))
+    if not busy:
+        return run
+    return msgspec.structs.replace(run, directions=busy)
+
+
+def _is_idle(direction: Direction) -> bool:
+    rates = [direction.iops.value, direction.bandwidth.value]
+    known = [rate for rate in rates if not math.isnan(rate)]
+    return bool(known) and not any(known)
