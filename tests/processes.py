@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -20,3 +22,13 @@ def alive(file: str = "cmdline") -> Iterator[tuple[int, list[bytes]]]:
         except OSError:
             continue
         yield int(name), content.split(b"\0")
+
+
+@contextmanager
+def paused(pid: int) -> Iterator[None]:
+    """A process stands still inside this: what is to be seen before it goes on can be waited for, however long."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)

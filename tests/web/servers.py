@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from browsers import PATIENCE
-from playwright.sync_api import Dialog, Page
+from playwright.sync_api import Dialog, Locator, Page
 
 SELECT_BROKEN = """
 async () => {
@@ -70,12 +70,20 @@ class Server:
         return answer.json
 
 
+def uploads_of(cwd: Path) -> Path:
+    """Where a server that was started in ``cwd`` keeps what it is sent: outside of what it serves."""
+    return cwd.with_name(f"{cwd.name}-temporary")
+
+
 @contextlib.contextmanager
 def serving(*words: str, cwd: Path) -> Iterator[Server]:
     """``iodelta serve`` on a free port."""
     code = "from iodelta.cli.main import main; main()"
     command = [sys.executable, "-c", code, "serve", "--port", "0", *words]
-    env = {**os.environ, "IODELTA_STATE": str(cwd / "state")}
+    # Uploads of servers in one directory would be counted, and swept away, by the tests of another process.
+    temporary = uploads_of(cwd)
+    temporary.mkdir(exist_ok=True)
+    env = {**os.environ, "IODELTA_STATE": str(cwd / "state"), "TMPDIR": str(temporary)}
     process = subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -117,10 +125,34 @@ class Visit:
             self.wrong.append(f"outside: {url}")
 
 
+def followed(page: Page, link: Locator) -> None:
+    """Click on what leads to another page, and wait until that is there: until then the old one answers."""
+    with page.expect_navigation(timeout=PATIENCE):
+        link.click()
+
+
+WIDTHS = (320, 390, 1440)
+"""Pixels of a small telephone, of a telephone, and of a desk."""
+
+
+def check_for_all(visit: Visit, path: str, *, axe: bool = True) -> None:
+    """A page at every width, light and dark: it fits, and axe has nothing to say of it."""
+    page = visit.open(path)
+    page.wait_for_load_state("networkidle")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, scheme, width)
+            if axe:
+                assert violations(page) == [], (path, scheme, width)
+
+
 def violations(page: Page) -> list[str]:
     """What axe says of the page as it is. Its script is put in by the browser, past the policy of the page."""
     from importlib.resources import files
 
-    page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
+    if not page.evaluate("'axe' in window"):
+        page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
     found: list[str] = page.evaluate(SELECT_BROKEN)
     return found

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import PATIENCE
 from nights import night
 from playwright.sync_api import Browser
 
 from iodelta.history.log import Log
 from iodelta.history.store import Store, url_of
 
-from .servers import Server, Visit, serving, violations
+from .servers import Server, Visit, check_for_all, followed, serving
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -55,7 +56,7 @@ def board(server: Server) -> Any:
 
 def test_from_the_matrix_to_a_series_and_its_step(visit: Visit, server: Server) -> None:
     page = visit.open("/matrix")
-    page.locator("td.regression a").click()
+    followed(page, page.locator("td.regression a"))
     page.wait_for_selector("html[data-courses=drawn]")
     assert page.locator(".course canvas").count() == page.locator(".course").count() == 2
     assert "-3" in page.locator("main").inner_text()
@@ -91,7 +92,7 @@ def test_two_nights_are_not_interleaved_and_the_page_says_what_would_measure_the
     (line,) = board(server)["series"]
     page = visit.open(f"/series/{line['id']}")
     page.get_by_role("radio", name=re.compile("^a: 2023-12-1")).first.check()
-    page.get_by_role("button", name="Compare a and b").click()
+    followed(page, page.get_by_role("button", name="Compare a and b"))
     assert "Not interleaved" in page.locator("h1").inner_text()
     assert "not a verdict" in page.locator("h1").inner_text()
     alert = server.json("/triage")["alerts"][0]["id"]
@@ -115,8 +116,8 @@ def test_an_alert_is_decided_by_keyboard_and_the_log_keeps_who_and_when(
         if entry.__class__.__name__ == "Decided"
     ]
     assert [(entry.word, entry.why) for entry in decided] == [("expected", "<b>meant</b> & known")]  # type: ignore[union-attr]
-    page.locator("#others + ul a").click()
-    page.get_by_role("button", name="new").click()
+    followed(page, page.locator("#others + ul a"))
+    followed(page, page.get_by_role("button", name="new"))
     page.goto(f"{visit.url}/triage")
     assert "1 alert waits for you" in page.locator("h1").inner_text()
 
@@ -126,7 +127,7 @@ def test_a_note_stands_in_the_course(visit: Visit, server: Server) -> None:
     page = visit.open(f"/series/{line['id']}")
     page.get_by_label("What happened").fill("new firmware </script><script>alert(1)</script>")
     page.get_by_label("When, in UTC").fill("2023-12-01T00:00")
-    page.get_by_role("button", name="Note it").click()
+    followed(page, page.get_by_role("button", name="Note it"))
     page.get_by_text("note 1, 2023-12-01 00:00: new firmware </script>").wait_for()
     assert server.json(f"/series/{line['id']}")["notes"][0]["text"].startswith("new firmware")
 
@@ -166,20 +167,13 @@ def test_what_is_not_there_is_said_to_be_not_there(server: Server, path: str) ->
     assert server.ask(path).status == 404
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (1280, "dark")])
-def test_the_pages_of_a_history_fit_and_can_be_read_by_all(
-    browser: Browser, server: Server, width: int, scheme: str
-) -> None:
-    colors: Any = scheme
-    visit = Visit(browser.new_page(viewport={"width": width, "height": 900}, color_scheme=colors), server.url)
+def test_the_pages_of_a_history_fit_and_can_be_read_by_all(browser: Browser, server: Server) -> None:
+    visit = Visit(browser.new_page(), server.url)
     (line,) = board(server)["series"]
     alert = server.json("/triage")["alerts"][0]["id"]
     two = "&".join(f"{side}={line['id']}-experiment-{at}" for side, at in (("a", 1), ("b", 50)))
     for path in ("/matrix", f"/series/{line['id']}", "/triage", f"/alert/{alert}", f"/compare?{two}"):
-        page = visit.open(path)
-        page.wait_for_load_state("networkidle")
-        assert violations(page) == [], path
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        check_for_all(visit, path)
     assert visit.wrong == []
     visit.page.close()
 
@@ -187,6 +181,7 @@ def test_the_pages_of_a_history_fit_and_can_be_read_by_all(
 def test_without_javascript_the_server_draws(browser: Browser, server: Server) -> None:
     (line,) = board(server)["series"]
     context = browser.new_context(java_script_enabled=False)
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.goto(f"{server.url}series/{line['id']}")
     page.wait_for_load_state("load")

@@ -21,7 +21,7 @@ from iodelta.history.schema import EXPERIMENTS, POINTS
 from iodelta.history.store import Store, _experiment, _point, url_of
 from iodelta.lab.folder import now
 
-from .servers import Server, Visit, serving, violations
+from .servers import Server, Visit, followed, serving, violations
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -109,7 +109,7 @@ def test_a_fleet_shows_every_host_and_what_they_say_together(visit: Visit, serve
     assert "everywhere" in text
     assert all(name in page.locator("#hosts").inner_text() for name in (*HOSTS, "lost"))
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.get_by_role("link", name="stor2").first.click()
+    followed(page, page.get_by_role("link", name="stor2").first)
     page.wait_for_selector("html[data-charts=drawn]")
     assert page.locator(".path").inner_text() == "rack/hosts/stor2"
 

@@ -11,14 +11,16 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import PATIENCE
 from carried import QUESTION, carried
 from playwright.sync_api import Browser, Page
+from processes import paused
+from waiting import until
 
 from iodelta.lab.folder import Abandoned, Failed, Folder, Started
 from iodelta.lab.runner import judge_folder, load_trials
@@ -26,7 +28,7 @@ from iodelta.lab.session import rules_of
 from iodelta.web.folders import Folders
 from iodelta.web.live import Following, Tail, round_ends
 
-from .servers import Server, Visit, serving, violations
+from .servers import Server, Visit, followed, serving, violations
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -206,13 +208,6 @@ def running(place: Path, name: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate(timeout=240)
 
 
-def until(condition: Any, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
 def opened(browser: Browser, server: Server, path: str, width: int, scheme: Any) -> Visit:
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page.add_init_script(HEAR)
@@ -233,22 +228,27 @@ def test_a_run_is_watched_from_its_start_to_its_verdict_though_the_server_is_kil
     journal = tmp_path / "runs" / "x" / "journal.jsonl"
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(running(tmp_path, "x"))
-        server = stack.enter_context(serving("--folders", "runs", cwd=tmp_path))
-        until(lambda: journal.exists() and b'"started"' in journal.read_bytes())
-        visits = [opened(browser, server, "/", 1280, "light"), opened(browser, server, "/", 390, "dark")]
-        for visit in visits:
-            visit.page.locator(".running a").click()
-            visit.page.get_by_text("not yet looked").wait_for()
-            assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        assert violations(visits[0].page) == []
-        plain = browser.new_page(java_script_enabled=False)
-        plain.goto(visits[0].page.url)
-        assert "not yet looked" in plain.locator("main").inner_text()
-        plain.close()
-        until(lambda: len(heard(visits[1].page)) >= 3)
-        server.process.kill()
-        server.process.wait()
-        lines = len(written(journal))
+        until(lambda: journal.exists() and journal.read_bytes().count(b'"finished"') >= 3)  # a round, and half of one
+        with paused(run.pid):  # else it may be over before two browsers and a server are there
+            server = stack.enter_context(serving("--folders", "runs", cwd=tmp_path))
+            visits = [opened(browser, server, "/", 1280, "light"), opened(browser, server, "/", 390, "dark")]
+            for visit in visits:
+                followed(visit.page, visit.page.locator(".running a"))
+                visit.page.get_by_text("not yet looked").wait_for()
+                assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert violations(visits[0].page) == []
+            plain = browser.new_page(java_script_enabled=False)
+            plain.set_default_timeout(PATIENCE)
+            plain.goto(visits[0].page.url)
+            assert "not yet looked" in plain.locator("main").inner_text()
+            plain.close()
+            lines = len(written(journal))
+        until(lambda: len(written(journal)) > lines + 2)
+        with paused(run.pid):
+            until(lambda: len(heard(visits[1].page)) >= 3)
+            server.process.kill()
+            server.process.wait()
+            lines = len(written(journal))
         until(lambda: len(written(journal)) > lines + 2)
         again = stack.enter_context(serving("--folders", "runs", "--port", str(server.port), cwd=tmp_path))
         for visit in visits:

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browsers import PATIENCE
 from playwright.sync_api import Browser
 
-from .servers import Server, Visit, serving
+from .servers import Server, Visit, followed, serving
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -118,6 +119,7 @@ def test_a_program_shows_its_token(guarded: Server) -> None:
 
 def test_a_person_logs_in_once_and_follows_links_from_a_mail(browser: Browser, guarded: Server) -> None:
     context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
     visit = Visit(context.new_page(), guarded.url)
     page = visit.open("/")
     assert page.url.endswith("/bench/iodelta/login")
@@ -132,7 +134,7 @@ def test_a_person_logs_in_once_and_follows_links_from_a_mail(browser: Browser, g
     assert READ not in cookie["value"]
     mail = context.new_page()
     mail.set_content(f"<a href='{guarded.url}'>alert</a>")
-    mail.get_by_role("link").click()
+    followed(mail, mail.get_by_role("link"))
     mail.get_by_text("ada (read)").wait_for()
     wrong = [said for said in visit.wrong if "401" not in said]
     assert wrong == []

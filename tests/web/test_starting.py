@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,17 +14,20 @@ from urllib.parse import urlencode
 
 import msgspec
 import pytest
+from browsers import PATIENCE
 from carried import carried
 from nights import night
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
+from processes import paused
 from waiting import journals, until
 
 from iodelta.history.log import Confirmed, Confirming, Log
 from iodelta.history.store import Store, url_of
+from iodelta.web.launching import writer_of
 from iodelta.web.offers import Place
 from iodelta.web.peers import owners_of
 
-from .servers import Answer, Server, Visit, serving, violations
+from .servers import Answer, Server, Visit, check_for_all, followed, serving, violations
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -266,19 +270,20 @@ def test_without_scripts_an_experiment_is_composed_planned_started_and_ended(bro
     """The server is killed meanwhile, and another one ends what the first one started."""
     (tmp_path / "runs").mkdir()
     context = browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 900})
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     with serving("--folders", "runs", "--write", cwd=tmp_path) as server:
         page.goto(server.url)
-        page.get_by_role("link", name="Measure").click()
+        followed(page, page.get_by_role("link", name="Measure"))
         filled(page, size="4m", depth="", setting="block.nope", a="1", budget="soon", trial="250ms", ramp="0")
-        page.get_by_role("button", name="Show the plan").click()
+        followed(page, page.get_by_role("button", name="Show the plan"))
         assert page.get_by_role("alert").inner_text().startswith("2 things are wrong")
         assert page.locator("[aria-invalid]").count() == 2
         assert "500ms, 5s, 30m" in page.locator("#wrong-budget").inner_text()
         filled(page, setting="fio.rate_iops", a="500", b="400", budget="10m")
         page.get_by_label("Name of condition 1").fill("busy")
         page.get_by_label("Load of condition 1").fill("rw=read bs=64k rate=1m")
-        page.get_by_role("button", name="Show the plan").click()
+        followed(page, page.get_by_role("button", name="Show the plan"))
         plan = page.locator("main").inner_text().replace("\u00a0", " ")
         assert "1 cell, 2 variants, at most" in plan
         assert "Nothing was measured or changed." in plan
@@ -286,25 +291,28 @@ def test_without_scripts_an_experiment_is_composed_planned_started_and_ended(bro
         assert "fio rate_iops = 400" in plan
         assert "busy: in the background fio --rw=read --bs=64k --rate=1m" in plan
         assert not (tmp_path / "runs" / "started").exists()
-        page.get_by_role("link", name="Change it").click()
+        followed(page, page.get_by_role("link", name="Change it"))
         assert page.get_by_label("Setting 1 of variant 2", exact=True).input_value() == "400"
-        page.get_by_role("button", name="Show the plan").click()
-        planned = page.url
-        page.get_by_role("button", name="Start measuring").click()
+        followed(page, page.get_by_role("button", name="Show the plan"))
+        followed(page, page.get_by_role("button", name="Start measuring"))
         until(lambda: journals(tmp_path / "runs" / "started"))
         (journal,) = journals(tmp_path / "runs" / "started")
         until(lambda: b'"finished"' in journal.read_bytes())
-        page.goto(planned)
-        assert "/experiment/" in page.url
-        server.process.kill()
-        server.process.wait()
-    lines = journal.read_bytes().count(b"\n")
+        run = writer_of(journal)
+        assert run is not None
+        with paused(run):  # else it may be over before the page shows it
+            page.wait_for_url("**/experiment/*", timeout=PATIENCE)
+            server.process.kill()
+            server.process.wait()
+            lines = journal.read_bytes().count(b"\n")
     until(lambda: journal.read_bytes().count(b"\n") > lines + 1)
-    with serving("--folders", "runs", "--write", cwd=tmp_path) as again:
+    with paused(run), serving("--folders", "runs", "--write", cwd=tmp_path) as again:
         (one,) = again.json("/")["results"]
         assert one["state"] == "running"
+        page = context.new_page()  # the other one still loads itself again
         page.goto(f"{again.url}experiment/{one['id']}")
         page.get_by_role("button", name="End it now").click()
+        os.kill(run, signal.SIGCONT)
         until(lambda: b'"interrupted"' in journal.read_bytes())
         token = token_of(again.ask("/measure").text)
         until(lambda: post(again, f"/experiment/{one['id']}/cancel", {"csrf": token}).status == 409)
@@ -339,22 +347,58 @@ def test_a_plan_is_its_owners_starts_once_and_says_why_it_could_not(server: Serv
     assert f"seed = {seed}" in file.read_text()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (1920, "dark")])
-def test_the_form_fits_and_can_be_filled_in_by_all(browser: Browser, server: Server, width: int, scheme: str) -> None:
-    colors: Any = scheme
-    visit = Visit(browser.new_page(viewport={"width": width, "height": 900}, color_scheme=colors), server.url)
-    page = visit.open("/measure")
-    page.locator("details summary").click()
-    assert page.get_by_text("fio.NAME").is_visible()
-    assert violations(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.get_by_label("Time in all").fill("soon")
-    page.keyboard.press("Enter")
-    page.get_by_role("alert").wait_for()
-    assert violations(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert [one for one in visit.wrong if "422" not in one] == []
-    page.close()
+WAITS = """
+import pathlib, sys, time
+if "run" in sys.orig_argv:
+    while not pathlib.Path({go!r}).exists():
+        time.sleep(0.05)
+    raise SystemExit("told to end")
+"""
+"""Loaded by every Python that the server starts: a run waits before its first line, then ends."""
+
+
+@pytest.mark.fio
+@pytest.mark.beside
+def test_the_form_its_plan_and_its_start_fit_and_can_be_read_by_all(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = tmp_path / "go"
+    (tmp_path / "sitecustomize.py").write_text(WAITS.format(go=str(go)))
+    (tmp_path / "runs").mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with serving("--folders", "runs", "--write", cwd=tmp_path) as server:
+        visit = Visit(browser.new_page(), server.url)
+        page = visit.page
+        # A page that loads itself again every second would be gone under the eyes of axe.
+        still = re.compile(r'<meta http-equiv="refresh"[^>]*>')
+
+        def answered(route: Route) -> None:
+            response = route.fetch()
+            route.fulfill(response=response, body=still.sub("", response.text()))
+
+        page.route("**/measure/*", answered)
+        check_for_all(visit, "/measure")
+        page.locator("details summary").click()
+        assert page.get_by_text("fio.NAME").is_visible()
+        assert violations(page) == []
+        planned = proposed(server, tmp_path, {"load-2": "rw=read rate=1m"}).headers["location"]
+        check_for_all(visit, planned)
+        assert visit.wrong == []
+        assert post(server, planned, {"csrf": token_of(server.ask(planned).text)}).status == 303
+        check_for_all(visit, planned)
+        assert page.locator(".kicker").text_content() == "Starting"
+        go.touch()
+        until(lambda: not server.json(planned)["running"])
+        check_for_all(visit, planned)
+        assert page.locator(".kicker").text_content() == "Not started"
+        assert "told to end" in page.locator("main").inner_text()
+        visit.open("/measure")
+        page.get_by_label("Time in all").fill("soon")
+        page.keyboard.press("Enter")
+        page.get_by_role("alert").wait_for()
+        assert violations(page) == []
+        assert [said for said in visit.wrong if "422" not in said] == []
+        page.close()
 
 
 NIGHTLY = """
@@ -406,22 +450,30 @@ def test_an_alert_is_confirmed_and_two_nights_are_measured_from_their_pages(brow
         visit = Visit(browser.new_page(color_scheme="dark"), server.url)
         (alert,) = server.json("/triage")["alerts"]
         page = visit.open(f"/alert/{alert['id']}")
-        page.get_by_role("button", name="Plan the confirmation").click()
+        followed(page, page.get_by_role("button", name="Plan the confirmation"))
         assert f"Alert {alert['id']}" in page.locator("h1").inner_text()
         assert "good (baseline), bad" in page.locator("main").inner_text()
         assert violations(page) == []
-        page.get_by_role("button", name="Start measuring").click()
-        page.get_by_role("button", name="End it now").wait_for()
+        followed(page, page.get_by_role("button", name="Start measuring"))
         folder = nights / "history" / "confirmations" / f"{alert['id']}-1"
-        until(lambda: b'"finished"' in (folder / "journal.jsonl").read_bytes())
-        page.get_by_role("button", name="End it now").click()
-        until(lambda: b'"interrupted"' in (folder / "journal.jsonl").read_bytes())
-        written = Log(nights / "history" / "decisions.jsonl").entries()[0]
-        assert [one.folder for one in written if isinstance(one, Confirming)] == [str(folder)]
-        assert not [one for one in written if isinstance(one, Confirmed)]
+        journal = folder / "journal.jsonl"
+        until(lambda: journal.exists() and b'"finished"' in journal.read_bytes())
+        run = writer_of(journal)
+        assert run is not None
+        with paused(run):  # else it may be over before the page shows it
+            page.get_by_role("button", name="End it now").wait_for()
+        log = Log(nights / "history" / "decisions.jsonl")
+        until(lambda: any(isinstance(entry, Confirmed) for entry in log.entries()[0]))
+        page.wait_for_selector("html[data-charts=drawn]")  # the report, at the same address
+        written = log.entries()[0]
+        assert [entry.folder for entry in written if isinstance(entry, Confirming)] == [str(folder)]
+        (confirmed,) = (entry for entry in written if isinstance(entry, Confirmed))
+        assert confirmed.word in page.locator("main").inner_text()
+        told = visit.open(f"/alert/{alert['id']}").locator("main").inner_text()
+        assert f"{confirmed.word}: {folder}" in told
         (line,) = server.json("/matrix")["series"]
         page = visit.open(f"/compare?a={line['id']}-experiment-19&b={line['id']}-experiment-20")
-        page.get_by_role("button", name="Measure these two").click()
+        followed(page, page.get_by_role("button", name="Measure these two"))
         assert "another with b than with a?" in page.locator("h1").inner_text()
         assert "a (baseline), b" in page.locator("main").inner_text()
         assert visit.wrong == []

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from browsers import PATIENCE
 from playwright.sync_api import Browser
 
-from .servers import Answer, Server, Visit, serving, violations
+from .servers import Answer, Server, Visit, followed, serving, uploads_of, violations
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -54,18 +55,18 @@ def sent(server: Server, *files: tuple[str, bytes], **fields: str) -> str:
     return answer.headers["location"]
 
 
-def kept() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob("iodelta-uploads-*"))
+def kept(cwd: Path) -> set[Path]:
+    return set(uploads_of(cwd).glob("iodelta-uploads-*"))
 
 
-def test_two_files_are_compared_and_more_can_be_added(server: Server) -> None:
+def test_two_files_are_compared_and_more_can_be_added(server: Server, runs: Path) -> None:
     place = sent(server, ("old.json", result(5000)), ("new.json", result(4000)))
     assert server.ask(place).headers["location"] == f"{place}/compare"
     found = server.json(f"{place}/compare")
     assert found["schema"].startswith("iodelta.compare/")
     text = server.ask(f"{place}/compare").text
     assert "-20" in text
-    assert tempfile.gettempdir() + "/iodelta" not in text
+    assert str(uploads_of(runs.parent)) not in text
     assert server.json(f"{place}/audit")["schema"].startswith("iodelta.audit")
     more = sent(server, ("third.json", result(4500)), **{"with": place.rpartition("/")[2]})
     assert len(server.json(f"{more}/show")["rows"]) == 3
@@ -83,7 +84,7 @@ def test_a_bundle_and_an_experiment_folder_give_their_report(server: Server, run
     assert server.json(f"{place}/audit")["schema"].startswith("iodelta.audit")
 
 
-def test_hostile_names_lead_nowhere(server: Server) -> None:
+def test_hostile_names_lead_nowhere(server: Server, runs: Path) -> None:
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w") as archive:
         for name in ("../../escaped.json", "/tmp/escaped.json"):
@@ -104,7 +105,9 @@ def test_hostile_names_lead_nowhere(server: Server) -> None:
     own = [("x/experiment.toml", b""), ("x/journal.jsonl", b""), ("x/raw", b""), ("x/raw/../../../escaped", b"")]
     assert server.ask(sent(server, *own) + "/report").status == 422
     assert not list(Path(tempfile.gettempdir()).glob("escaped*"))
-    assert not [path for root in kept() for path in root.rglob("*escaped*") if path.suffix not in (".json", "")]
+    assert not list(uploads_of(runs.parent).glob("escaped*"))
+    lying = [path for root in kept(runs.parent) for path in root.rglob("*escaped*")]
+    assert not [path for path in lying if path.suffix not in (".json", "")]
 
 
 def test_what_is_too_much_not_asked_for_or_anothers_is_refused(server: Server) -> None:
@@ -123,19 +126,17 @@ def test_what_is_too_much_not_asked_for_or_anothers_is_refused(server: Server) -
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    before = kept()
     with serving(cwd=tmp_path) as own:
         sent(own, ("a.json", result(5000)))
-        (root,) = kept() - before
+        (root,) = kept(tmp_path)
         assert root.stat().st_mode & 0o077 == 0
     assert not root.exists()
 
 
 def test_a_server_removes_what_a_killed_one_left_and_nothing_of_one_that_runs(tmp_path: Path) -> None:
-    before = kept()
     with serving(cwd=tmp_path) as killed:
         place = sent(killed, ("a.json", result(5000)))
-        (left,) = kept() - before
+        (left,) = kept(tmp_path)
         with serving(cwd=tmp_path) as other:
             sent(other, ("b.json", result(5000)))
             assert left.exists()
@@ -154,10 +155,11 @@ def test_a_person_chooses_files_with_and_without_scripts_and_drops_them(
     for name, rate in (("old.json", 5000), ("new.json", 4000)):
         (tmp_path / name).write_bytes(result(rate))
     context = browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 900})
+    context.set_default_timeout(PATIENCE)
     plain = context.new_page()
     plain.goto(server.url)
     plain.get_by_label("Files").set_input_files([tmp_path / "old.json", tmp_path / "new.json"])
-    plain.get_by_role("button", name="Look").click()
+    followed(plain, plain.get_by_role("button", name="Look"))
     assert plain.url.endswith("/compare")
     assert "-20" in plain.locator("main").inner_text()
     context.close()
