@@ -11,6 +11,7 @@ import click
 from iodelta.cli.awaiting import awaited
 from iodelta.cli.delivery import FORMATS, deliver, printed
 from iodelta.cli.files import check_free, write
+from iodelta.cli.shared_options import in_formats, names_files
 from iodelta.errors import RequestError
 from iodelta.plural import plural
 from iodelta.report.stories.story import Detail
@@ -48,17 +49,8 @@ Examples:
     "--all", "whole", is_flag=True, help="List every place, not only examples."
 )
 @click.option("--rules", is_flag=True, help="List the rules and exit.")
-@click.option(
-    "--name-pattern",
-    help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.",
-)
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="console",
-    show_default=True,
-)
+@names_files
+@in_formats(FORMATS)
 def command(
     paths: tuple[str, ...],
     claims: str,

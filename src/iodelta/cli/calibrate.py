@@ -10,6 +10,7 @@ import click
 from iodelta.cli.contact import on_machine
 from iodelta.cli.delivery import FORMATS, printed
 from iodelta.cli.own_command import allow_commands, workload
+from iodelta.cli.shared_options import in_formats, may_destroy, sized_target
 from iodelta.cli.turn import waits
 
 EXAMPLES = """
@@ -33,11 +34,7 @@ Examples:
     default="",
     help="Block device, file or directory to measure (default: a scratch file here).",
 )
-@click.option(
-    "--size",
-    default="",
-    help="How much of the target to use, in fio's units: 512m, 100g.",
-)
+@sized_target
 @click.option("--trial", default="2s", show_default=True, help="Duration of one trial.")
 @click.option(
     "--ramp",
@@ -57,12 +54,7 @@ Examples:
     type=int,
     help="Seed of the order and the offsets (default: random; always recorded).",
 )
-@click.option(
-    "--destroy",
-    multiple=True,
-    metavar="DEVICE",
-    help="Allow this device or file to be overwritten.",
-)
+@may_destroy
 @waits
 @click.option(
     "--folder",
@@ -70,13 +62,7 @@ Examples:
     type=click.Path(path_type=Path),
     help="Directory for the experiment folders.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="console",
-    show_default=True,
-)
+@in_formats(FORMATS)
 @printed
 def command(**options: Any) -> None:
     """Compare a workload with itself through the whole pipeline, then with known slow-downs.

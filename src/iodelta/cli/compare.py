@@ -13,6 +13,7 @@ from iodelta.cli.awaiting import awaited
 from iodelta.cli.delivery import VALUE_FORMATS, charts_of, deliver, delivered, scaled
 from iodelta.cli.files import refuse_unread
 from iodelta.cli.gate import Words, exit_code, fails
+from iodelta.cli.shared_options import in_formats, names_files
 from iodelta.errors import MeasureError, RequestError, pasted
 
 if TYPE_CHECKING:
@@ -42,17 +43,8 @@ Examples:
     show_default=True,
     help="The smallest change that matters to you.",
 )
-@click.option(
-    "--name-pattern",
-    help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.",
-)
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(VALUE_FORMATS),
-    default="console",
-    show_default=True,
-)
+@names_files
+@in_formats(VALUE_FORMATS)
 @delivered
 @scaled
 @fails

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodelta.cli.files import print_document
+from iodelta.cli.shared_options import in_console_or_json
 from iodelta.study.words import inert, wrap
 
 if TYPE_CHECKING:
@@ -19,13 +20,7 @@ WIDTH = 80
 @click.command(
     "doctor", epilog="\b\nExamples:\n  iodelta doctor\n  iodelta doctor --format json\n"
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-)
+@in_console_or_json
 def command(format_: str) -> None:
     """List what is missing on this machine, for what, and the packages that bring it. Nothing is changed.
 

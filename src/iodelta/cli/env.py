@@ -12,6 +12,7 @@ import click
 
 from iodelta.cli.contact import contact, on_machine
 from iodelta.cli.files import print_document
+from iodelta.cli.shared_options import in_console_or_json
 from iodelta.errors import RequestError
 
 EXAMPLES = """
@@ -48,13 +49,7 @@ WIDTH = 80
     is_flag=True,
     help="List every difference, even if there are many of one kind.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-)
+@in_console_or_json
 def command(
     folder: Path | None,
     machine: str,

@@ -9,6 +9,7 @@ import click
 from iodelta.cli.files import print_document
 from iodelta.cli.groups import Group
 from iodelta.cli.progress import Progress
+from iodelta.cli.shared_options import in_console_or_json
 from iodelta.study.words import inert
 
 
@@ -29,13 +30,7 @@ def command() -> None:
 @click.option(
     "--again", is_flag=True, help="Build even if the cache has a complete build."
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-)
+@in_console_or_json
 def build(source: Path | None, again: bool, format_: str) -> None:
     """Build a static fio and t/io_uring into the cache, from the distribution's own source of fio.
 

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from iodelta.api.hosts import How, chosen_of
+from iodelta.cli.shared_options import in_console_or_json
 from iodelta.errors import RequestError
 
 if TYPE_CHECKING:
@@ -69,13 +70,7 @@ PATIENCE = click.option(
     metavar="TIME",
     help="How long to wait for a host that does not answer.",
 )
-FORMAT = click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-)
+FORMAT = in_console_or_json
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 
 

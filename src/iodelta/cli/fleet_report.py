@@ -9,6 +9,7 @@ import click
 
 from iodelta.cli.delivery import VERDICT_FORMATS, deliver, delivered
 from iodelta.cli.gate import Words, exit_code, gated
+from iodelta.cli.shared_options import in_formats
 from iodelta.report.stories.story import Detail
 
 EXAMPLES = """
@@ -23,13 +24,7 @@ Examples:
 
 @click.command("report", epilog=EXAMPLES)
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER...")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(VERDICT_FORMATS),
-    default="console",
-    show_default=True,
-)
+@in_formats(VERDICT_FORMATS)
 @delivered
 @click.option("--verbose", is_flag=True, help="Show everything, not one screen.")
 @gated

@@ -13,6 +13,7 @@ import click
 
 from iodelta.api.histories import is_url, log_of, store_class, store_of
 from iodelta.cli.files import print_document
+from iodelta.cli.shared_options import in_console_or_json
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.plural import plural
 
@@ -33,13 +34,7 @@ LOG = click.option(
     type=click.Path(path_type=Path),
     help="The log of added folders (default: decisions.jsonl in the directory; needed with a URL).",
 )
-FORMAT = click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-)
+FORMAT = in_console_or_json
 
 
 def night_said(point: HistoryPoint) -> str:

@@ -22,6 +22,7 @@ from iodelta.cli.histories import (
     readable,
     tell,
 )
+from iodelta.cli.shared_options import in_formats
 from iodelta.errors import MeasureError, RequestError
 from iodelta.plural import plural
 
@@ -109,13 +110,7 @@ def _scan_lake(lake: str, engine: str, format_: str) -> NoReturn:
 @_ALERT
 @HISTORY
 @LOG
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["console", "mail", "markdown", "json"]),
-    default="console",
-    show_default=True,
-)
+@in_formats(["console", "mail", "markdown", "json"])
 def alert(name: str, place: str, log: Path | None, format_: str) -> None:
     """Show an alert in full: its series, commits, measurements and decisions."""
     store, written = opened(place, log)

@@ -15,6 +15,7 @@ from iodelta.cli.files import print_document
 from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, tell
 from iodelta.cli.history_alerts import alert_lines, chosen, recorded
 from iodelta.cli.own_command import allow_commands
+from iodelta.cli.shared_options import may_destroy
 from iodelta.cli.turn import waits
 from iodelta.errors import MeasureError
 
@@ -29,12 +30,7 @@ PUT = click.option(
     metavar="COMMAND",
     help="Command that installs a build, if nights differ by what was installed; may contain {commit} and {built}.",
 )
-DESTROY = click.option(
-    "--destroy",
-    multiple=True,
-    metavar="DEVICE",
-    help="Allow this device or file to be overwritten.",
-)
+DESTROY = may_destroy
 _EXAMPLES = """
 \b
 Examples:

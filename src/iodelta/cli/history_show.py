@@ -13,6 +13,7 @@ from iodelta.cli.delivery import format_of
 from iodelta.cli.files import check_free, write_or_print
 from iodelta.cli.files import force as force_option
 from iodelta.cli.histories import HISTORY, LOG, inert, opened, tell
+from iodelta.cli.shared_options import in_formats
 from iodelta.plural import plural
 
 if TYPE_CHECKING:
@@ -42,13 +43,7 @@ Examples:
     metavar="TEXT",
     help="Only series with TEXT in their machine, cell, variant or metric.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="console",
-    show_default=True,
-)
+@in_formats(FORMATS)
 @click.option(
     "--output",
     "-o",

@@ -10,6 +10,7 @@ import click
 
 from iodelta.cli.contact import contact, on_machine
 from iodelta.cli.files import print_document
+from iodelta.cli.shared_options import in_console_or_json
 from iodelta.study.words import inert
 
 if TYPE_CHECKING:
@@ -29,13 +30,7 @@ WIDTH = 80
     default="",
     help="Block device, file or directory (default: the current directory).",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-)
+@in_console_or_json
 def command(machine: str, target: str, format_: str) -> None:
     """List every knob: its current value and the allowed values, or why it cannot be set on this machine."""
     from iodelta.knob import catalogue

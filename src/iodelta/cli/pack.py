@@ -10,6 +10,7 @@ import click
 
 from iodelta.cli.files import check_free, drafted
 from iodelta.cli.files import force as force_option
+from iodelta.cli.shared_options import in_console_or_json
 from iodelta.errors import MeasureError
 from iodelta.plural import plural
 from iodelta.study.words import inert
@@ -41,13 +42,7 @@ SHOWN = 40
     help="Keep host names, serial numbers and addresses.",
 )
 @force_option
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-)
+@in_console_or_json
 def command(
     folder: Path, output: Path | None, keep_identity: bool, force: bool, format_: str
 ) -> None:

@@ -22,6 +22,7 @@ from iodelta.cli.policy_words import (
     reads_percent,
     size_of,
 )
+from iodelta.cli.shared_options import in_console_or_json
 from iodelta.cli.turn import in_turn, waits
 from iodelta.cli.typed import SHOWING, typed
 from iodelta.errors import RequestError
@@ -277,13 +278,7 @@ def _mirror_each(
     show_default=True,
     help="Size of the file to defragment; needs three times the space.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-)
+@in_console_or_json
 def defrag(directory: Path, size: str, format_: str) -> None:
     """Defragment on a btrfs until stopped: a background load that does the same work in every pass.
 

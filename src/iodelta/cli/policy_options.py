@@ -6,17 +6,12 @@ import click
 
 from iodelta.cli.delivery import FORMATS
 from iodelta.cli.search_options import together
+from iodelta.cli.shared_options import in_formats
 
 FIVE = ("pid", "round-robin", "latency", "latency-rr", "queue")
 """The policies of the original benchmark: the default."""
 
-FORMAT = click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="console",
-    show_default=True,
-)
+FORMAT = in_formats(FORMATS)
 BS = click.option(
     "--bs", default="4k", show_default=True, help="Block size, in fio's units."
 )

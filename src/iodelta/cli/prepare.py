@@ -10,6 +10,7 @@ import click
 from iodelta.cli.complete import files
 from iodelta.cli.contact import on_machine
 from iodelta.cli.delivery import FORMATS, printed
+from iodelta.cli.shared_options import in_formats, may_destroy
 from iodelta.cli.turn import waits
 
 EXAMPLES = """
@@ -51,12 +52,7 @@ Examples:
     default="",
     help="How much of the disk to prepare, in fio's units (default: all of it).",
 )
-@click.option(
-    "--destroy",
-    multiple=True,
-    metavar="DEVICE",
-    help="Allow this device or file to be overwritten.",
-)
+@may_destroy
 @waits
 @click.option(
     "--folder",
@@ -67,13 +63,7 @@ Examples:
 @click.option(
     "--dry-run", is_flag=True, help="Show steps, bytes and time; change nothing."
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="console",
-    show_default=True,
-)
+@in_formats(FORMATS)
 @printed
 def command(what: str, **options: Any) -> None:
     """Bring a disk to a known state: purge it, fill it, then write in rounds until it is steady.

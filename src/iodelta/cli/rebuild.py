@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from iodelta.cli.files import print_document
+from iodelta.cli.shared_options import in_console_or_json
 from iodelta.plural import plural
 
 
@@ -14,13 +15,7 @@ from iodelta.plural import plural
     "rebuild", epilog="\b\nExamples:\n  iodelta rebuild iodelta-20260102-030405\n"
 )
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-)
+@in_console_or_json
 def command(folder: Path, format_: str) -> None:
     """Recreate verdict.json, trials.parquet and report.html of FOLDER from its raw data and plan.
 

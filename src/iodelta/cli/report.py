@@ -22,6 +22,7 @@ from iodelta.cli.delivery import (
 )
 from iodelta.cli.files import write_or_print
 from iodelta.cli.gate import Coded, Words, exit_code, gated
+from iodelta.cli.shared_options import in_formats
 from iodelta.errors import RequestError, pasted
 from iodelta.report.stories.story import Detail
 from iodelta.study.words import inert
@@ -74,13 +75,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command("report", epilog=EXAMPLES)
 @click.argument("path", metavar="FOLDER")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(VALUE_FORMATS),
-    default="console",
-    show_default=True,
-)
+@in_formats(VALUE_FORMATS)
 @click.option(
     "--explain",
     "cell",

@@ -24,6 +24,7 @@ from iodelta.cli.reproducing import (
     refuse_existing,
     show_plan,
 )
+from iodelta.cli.shared_options import in_formats, sized_target
 from iodelta.cli.turn import waits
 from iodelta.errors import RequestError, pasted
 
@@ -74,11 +75,7 @@ WHY_NOT = {
     help="What to measure here in place of the bundle's target: block device, file or directory; with --hosts also "
     "class:NAME of the inventory.",
 )
-@click.option(
-    "--size",
-    default="",
-    help="How much of the target to use, in fio's units: 512m, 100g.",
-)
+@sized_target
 @click.option(
     "--map",
     "given",
@@ -129,13 +126,7 @@ WHY_NOT = {
 @click.option(
     "--dry-run", is_flag=True, help="Show what would be run and set; change nothing."
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="console",
-    show_default=True,
-)
+@in_formats(FORMATS)
 @printed
 def command(
     bundle: str,

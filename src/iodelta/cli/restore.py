@@ -10,6 +10,7 @@ import click
 
 from iodelta.cli.contact import on_machine
 from iodelta.cli.files import print_document
+from iodelta.cli.shared_options import in_console_or_json
 from iodelta.errors import RequestError
 
 if TYPE_CHECKING:
@@ -28,13 +29,7 @@ if TYPE_CHECKING:
     help="Give up settings that cannot be restored; shows what is lost and asks first.",
 )
 @click.option("--yes", is_flag=True, help="With --forget: do not ask.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-)
+@in_console_or_json
 def command(machine: str, forget: bool, yes: bool, format_: str) -> None:
     """Restore every setting that a killed run left changed, and end the processes that it left running.
 

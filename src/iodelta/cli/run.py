@@ -11,6 +11,7 @@ from iodelta.cli.complete import files, settings
 from iodelta.cli.delivery import VALUE_FORMATS, printed
 from iodelta.cli.gate import fails
 from iodelta.cli.own_command import allow_commands
+from iodelta.cli.shared_options import in_formats, may_destroy, sized_target
 from iodelta.cli.turn import waits
 
 EXAMPLES = """
@@ -66,11 +67,7 @@ Examples:
     shell_complete=files,
     help="Block device, file or directory to measure (default: a scratch file here).",
 )
-@click.option(
-    "--size",
-    default="",
-    help="How much of the target to use, in fio's units: 512m, 100g.",
-)
+@sized_target
 @click.option(
     "--variant",
     "variants",
@@ -125,12 +122,7 @@ Examples:
     is_flag=True,
     help="Add a copy of the baseline under another name, which must come out equal.",
 )
-@click.option(
-    "--destroy",
-    multiple=True,
-    metavar="DEVICE",
-    help="Allow this device or file to be overwritten.",
-)
+@may_destroy
 @allow_commands
 @waits
 @click.option(
@@ -154,13 +146,7 @@ Examples:
     is_flag=True,
     help="Show every statement and finding of the result, not one screen.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(VALUE_FORMATS),
-    default="console",
-    show_default=True,
-)
+@in_formats(VALUE_FORMATS)
 @printed
 @fails
 def command(what: str | None, fio: tuple[str, ...], **options: Any) -> None:

@@ -17,6 +17,7 @@ from iodelta.cli.contact import contact, on_machine
 from iodelta.cli.delivery import FORMATS, deliver, delivered
 from iodelta.cli.files import print_document
 from iodelta.cli.groups import Group
+from iodelta.cli.shared_options import in_formats
 from iodelta.cli.turn import in_turn, waits
 from iodelta.study.words import inert
 
@@ -125,13 +126,7 @@ def show(name: str, full: bool, machine: str, format_: str) -> None:
     multiple=True,
     help="Kernel of the guest: 6.12, or a bzImage. Repeatable; each kernel becomes a variant.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="console",
-    show_default=True,
-)
+@in_formats(FORMATS)
 @delivered
 @click.option(
     "--folder",

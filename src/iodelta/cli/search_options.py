@@ -10,6 +10,7 @@ import click
 
 from iodelta.cli.contact import on_machine
 from iodelta.cli.own_command import allow_commands, workload
+from iodelta.cli.shared_options import may_destroy, sized_target
 from iodelta.cli.turn import waits
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -76,11 +77,7 @@ def measuring(builds: str, knob: str) -> Decorator[Any]:
             default="",
             help="What fio measures (default: a scratch file here).",
         ),
-        click.option(
-            "--size",
-            default="",
-            help="How much of the target to use, in fio's units: 512m, 100g.",
-        ),
+        sized_target,
         click.option("--trial", default="", help="Duration of one trial, such as 5s."),
         click.option(
             "--ramp",
@@ -93,12 +90,7 @@ def measuring(builds: str, knob: str) -> Decorator[Any]:
             help="The metric to follow, such as read.iops or read.lat.mean.",
         ),
         click.option("--set", "knobs", multiple=True, metavar="KNOB=VALUE", help=knob),
-        click.option(
-            "--destroy",
-            multiple=True,
-            metavar="DEVICE",
-            help="Allow this device or file to be overwritten.",
-        ),
+        may_destroy,
         waits,
         click.option(
             "--repeat",

@@ -12,6 +12,7 @@ import click
 from iodelta.cli.awaiting import awaited
 from iodelta.cli.delivery import FORMATS, charts_of_runs, deliver, delivered, scaled
 from iodelta.cli.files import refuse_unread
+from iodelta.cli.shared_options import in_formats, names_files
 from iodelta.errors import pasted
 from iodelta.report.stories.story import Detail
 
@@ -37,17 +38,8 @@ Examples:
     is_flag=True,
     help="Show every run (default: medians when there are more than 40 rows).",
 )
-@click.option(
-    "--name-pattern",
-    help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.",
-)
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="console",
-    show_default=True,
-)
+@names_files
+@in_formats(FORMATS)
 @delivered
 @scaled
 @click.option(
