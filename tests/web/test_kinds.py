@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,24 @@ from carried import BY_ID, ENVIRONMENT, QUESTION, carried
 from jsonschema import Draft202012Validator
 from nights import night
 from playwright.sync_api import Browser
+from starlette.applications import Starlette
+from starlette.routing import Route
 
 from iodelta.fleet.events import Joined
 from iodelta.fleet.folder import FleetFolder, question
 from iodelta.fleet.host import FleetHost
+from iodelta.history.log import Log
 from iodelta.history.schema import EXPERIMENTS, POINTS
 from iodelta.history.store import Store, _experiment, _point, url_of
 from iodelta.lab.folder import now
+from iodelta.web.app import make_app
+from iodelta.web.folders import Folders
+from iodelta.web.histories import Histories
+from iodelta.web.openapi import _described
+from iodelta.web.results import Results
+from iodelta.web.security import Guard, rules_of
+from iodelta.web.site import Site
+from iodelta.web.triage import WORDS
 
 from .servers import Server, Visit, followed, serving, violations
 
@@ -141,6 +153,7 @@ def test_every_document_is_as_described(server: Server) -> None:
         "/experiment/{id}": f"/experiment/{experiment}",
         "/experiment/{id}/trials": f"/experiment/{experiment}/trials",
         "/experiment/{id}/trial/{number}": f"/experiment/{experiment}/trial/1",
+        "/pair": f"/pair?a={experiment}&b={listed['rack/hosts/stor2']['id']}",
         "/fleet/{id}": f"/fleet/{rack}",
         "/matrix": "/matrix",
         "/series/{number}": f"/series/{series}",
@@ -150,13 +163,67 @@ def test_every_document_is_as_described(server: Server) -> None:
         "/history/candidates": "/history/candidates",
         "/history/access": "/history/access",
     }
-    assert set(described["paths"]) - set(asked) <= {"/alert/{id}", "/experiment/{id}/now", "/measure/{id}"}  # not here
+    readable = {path for path, methods in described["paths"].items() if "get" in methods}
+    assert readable - set(asked) <= {"/alert/{id}", "/experiment/{id}/now", "/measure/{id}"}  # not here
     for path, address in asked.items():
         answers = described["paths"][path]["get"]["responses"]
         schema = {**answers["200"]["content"]["application/json"]["schema"], "components": described["components"]}
         Draft202012Validator(schema).validate(server.json(address))
     problem = server.ask("/nowhere", Accept="application/json")
     assert (problem.status, problem.json["schema"]) == (404, "iodelta.web-problem/1")
+
+
+UNDESCRIBED = {
+    "/login": "a form for people",
+    "/measure": "a form for people",
+    "/static/{name}": "files of pages",
+    "/favicon.ico": "a picture",
+    "/series/{number}/chart.svg": "a picture",
+    "/experiment/{id}/row": "a part of the first page",
+    "/fleet/{id}/hosts": "a part of the page of a fleet",
+    "/experiment/{id}/cell/{number}": "text for people; the document of the experiment has its numbers",
+    "/experiment/{id}/trial/{number}/output": "what fio printed, byte for byte",
+    "/experiment/{id}/events": "a stream of events, not a document",
+    "/upload/{id}": "leads to one of its pages",
+    "/upload/{id}/{what}": "the document of the command WHAT, which has a schema of its own",
+    "/metrics": "OpenMetrics, which is not JSON",
+    "/openapi.json": "the description itself",
+}
+"""Addresses without a document, and why."""
+
+
+def test_every_address_is_described_or_has_no_document(place: Path) -> None:
+    histories = Histories(Store(url_of(place / "history" / "history.db")), Log(place / "history" / "decisions.jsonl"))
+    rules = rules_of("127.0.0.1", (), (), "", (), "read", write=True, prefix="")
+    made = make_app(Site(Folders((place / "runs",)), Results(), rules, histories))
+    assert isinstance(made.app, Guard)
+    assert isinstance(made.app._app, Starlette)
+    routes = [route for route in made.app._app.routes if isinstance(route, Route)]
+    made.end()
+    answered = {
+        (method.lower(), re.sub(r":\w+\}", "}", route.path))
+        for route in routes
+        for method in (route.methods or set()) - {"HEAD"}
+    }
+    described = {(method, path) for path, methods in _described()["paths"].items() for method in methods}
+    assert described <= answered
+    assert {path for _, path in answered - described} == set(UNDESCRIBED)
+    assert {method for method, _ in answered - described} == {"get"}
+
+
+def test_forms_have_the_fields_that_are_described(server: Server) -> None:
+    described = server.json("/openapi.json")["components"]["schemas"]
+    page = server.ask("/measure").text
+    token = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
+    assert token is not None
+    form = {"Content_Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+    refused = server.ask("/measure", "POST", f"csrf={token[1]}&target=nowhere".encode(), **form)
+    assert refused.status == 422
+    Draft202012Validator(described["FormAnswer"]).validate(refused.json)
+    fields = set(re.findall(r'<(?:input|select|textarea)[^>]* name="([^"]+)"', page))
+    assert set(described["ExperimentForm"]["properties"]) == fields
+    words = {word for word, _, _ in WORDS}
+    assert set(described["DecisionForm"]["properties"]["word"]["enum"]) == words
 
 
 def test_hostile_names_are_text_everywhere(visit: Visit, server: Server) -> None:
