@@ -162,6 +162,15 @@ def test_a_kernel_whose_ios_nothing_counted_is_skipped_and_damage_is_no_value(na
         value_of(metric, Written(printed, b"line\n", b"2 1\n"), "boot")
 
 
+@pytest.mark.parametrize("tags", ["unknown", "shared"])
+def test_lines_that_chance_moves_end_a_search_and_blame_no_commit(tags: str) -> None:
+    metric = path_metric("moved_lines")
+    assert metric
+    printed = TWO_CPUS.replace("apart", tags).encode()
+    with pytest.raises(MeasureError, match="tags of both CPUs"):
+        value_of(metric, Written(printed, MOVED.encode(), b""), "boot")
+
+
 def test_moved_lines_are_followed_of_what_two_cpus_can_do() -> None:
     with pytest.raises(RequestError, match="synchronous I/O only"):
         metric_of(parse(QUESTION.replace("direct = 1", "direct = 1\nioengine = 'libaio'")), "moved_lines")

@@ -107,6 +107,25 @@ def test_one_line_more_for_an_io_is_more_and_as_many_are_the_same(tmp_path: Path
     assert ([one.word for one in same.sharing.shifts], same.exit_code) == (["same"], 0)
 
 
+@pytest.mark.parametrize("tags", ["unknown", "shared"])
+def test_where_chance_moves_lines_there_is_no_verdict_and_no_series(
+    tags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = of_guest
+
+    def drawn(moved: int) -> tuple[bytes, bytes]:
+        out, counts = plain(moved)
+        return out.replace(b"@tags apart", f"@tags {tags}".encode()), counts
+
+    monkeypatch.setitem(globals(), "of_guest", drawn)
+    made = folder(tmp_path / "drawn", baseline=1, variant=4)
+    (shift,) = counted(made).sharing.shifts
+    assert (shift.word, shift.change) == ("no verdict", 3)
+    assert "tags of both CPUs" in shift.reason
+    with pytest.raises(RequestError, match="no count that repeats"):
+        nights_of(made)
+
+
 def test_a_change_that_another_layout_makes_too_is_the_same(tmp_path: Path) -> None:
     (one,) = account(tmp_path / "wide", baseline=1, variant=2, layout=3).sharing.shifts
     assert (one.word, one.low, one.high) == ("same", -1, 2)

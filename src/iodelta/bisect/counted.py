@@ -181,6 +181,12 @@ def _moved(column: str, written: Written, place: str) -> float:
     phase = phases(written.counts, place).get(1)
     if phase is None or not phase.ios:
         raise Unbuildable("no I/O was counted")
+    if made.tags in sharing.BY_CHANCE:
+        raise MeasureError(
+            sharing.BY_CHANCE[made.tags],
+            place=place,
+            remedy="build with CONFIG_DEBUG_FS=y and CONFIG_BLK_DEBUG_FS=y (iodelta kernel build --config FILE)",
+        )
     return max(sharing.median(phase), LEAST)
 
 

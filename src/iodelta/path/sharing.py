@@ -29,6 +29,13 @@ LEAST = 0.01
 CERTAIN = 0.5
 """Lines per I/O by which a median must change: it is a whole number, or between two."""
 
+BY_CHANCE: Mapping[str, str] = {
+    "unknown": "whether the tags of both CPUs come from one word of their bitmap, by chance, is not known: "
+    "this kernel lacks CONFIG_BLK_DEBUG_FS",
+    "shared": "the tags of both CPUs come from one word of their bitmap, by chance",
+}
+"""Why the lines that move under one kernel say nothing about another: kernels of one history moved 1 to 4."""
+
 Word = Literal["more", "fewer", "same", "no verdict"]
 
 
@@ -272,6 +279,12 @@ def _shift(a: SharedCell, b: SharedCell) -> SharingShift:
     change = b.median - a.median
     low, high = b.low - a.high, b.high - a.low
     values = (a.median, b.median, change, low, high)
+    for cell in (a, b):
+        if cell.tags in BY_CHANCE:
+            why = f"{cell.variant}: {BY_CHANCE[cell.tags]}"
+            return SharingShift(
+                a.cell, a.variant, b.variant, *values, "no verdict", why
+            )
     return SharingShift(a.cell, a.variant, b.variant, *values, _word(change, a, b))
 
 

@@ -10,7 +10,7 @@ import msgspec
 from iodelta.path.footprint import Epochs
 from iodelta.path.metrics import METRICS, PathMetric
 from iodelta.path.plan import PathPlan
-from iodelta.path.sharing import Sharing
+from iodelta.path.sharing import BY_CHANCE, Sharing
 
 WHOLE = 0.5
 """By how much a median must change: it is a whole number, or between two."""
@@ -72,6 +72,8 @@ def _tally(
 
 
 def of_sharing(sharing: Sharing) -> Iterator[Tally]:
-    """Lines that move."""
+    """Lines that move, but where chance moves some of them."""
     for cell in sharing.cells:
+        if cell.tags in BY_CHANCE:
+            continue
         yield Tally(cell.cell, cell.variant, "moved_lines", cell.median, cell.layouts)
