@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from iodelta.report.formats.columns import columns, cut
+from iodelta.report.formats.columns import columns
 from iodelta.report.stories.story import (
     BEST,
     Cell,
@@ -89,14 +89,14 @@ def sections_lines(
     """Sections after empty lines; short ones that follow each other share one."""
     short_before = False
     for section in sections:
-        short = _on_one_line(section, width, whole=whole)
-        if short is None:
+        short = _in_short(section, width, whole=whole)
+        if not short:
             yield from section_lines(section, width)
         elif short_before:
-            yield short
+            yield from short
         else:
-            yield from (Text(), short)
-        short_before = short is not None
+            yield from (Text(), *short)
+        short_before = bool(short)
 
 
 def section_lines(section: Section, width: int) -> Iterator[Text]:
@@ -128,24 +128,25 @@ def labelled(items: Iterable[Item], width: int = WIDTH) -> Iterator[str]:
             yield from wrap(f"{indent}{text}", width, indent, whole=True)
 
 
-def _on_one_line(section: Section, width: int, *, whole: bool) -> Text | None:
-    """The section behind its title where one line holds it; None of a longer one."""
+def _in_short(section: Section, width: int, *, whole: bool) -> list[Text]:
+    """The section behind its title, where it has a short form or one line holds it; else empty."""
     title = f"{section.title}: "
-    line = Text(title, style="bold")
     if section.brief and not whole:
-        text = (
-            section.brief
-            if section.commands
-            else cut(section.brief, width - cell_len(title))
-        )
-        return line.append(text, style="default")
+        text = f"{title}{section.brief}"
+        short = [text] if section.commands else wrap(text, width, INDENT)
+        return [_titled(short[0], title), *map(Text, short[1:])]
     first = section.items[0]
     alone = len(section.items) == 1 and not (
         first.below or first.label or section.drawing
     )
     if not alone or cell_len(title) + cell_len(first.text) > width:
-        return None
-    return line.append(first.text, style=GRADED.get(first.grade, "default"))
+        return []
+    return [_titled(f"{title}{first.text}", title, GRADED.get(first.grade, "default"))]
+
+
+def _titled(line: str, title: str, style: str = "default") -> Text:
+    """A line that begins with a title."""
+    return Text(title, style="bold").append(line[len(title) :], style=style)
 
 
 def _tables(tables: Iterable[Table], width: int) -> Iterator[Text]:
