@@ -1156,3 +1156,42 @@ def test_lines_of_a_paragraph_that_is_read_in_part_are_told() -> None:
     found = read_bytes(b"none:\n  iops: 45000\n  lat_us: 710\nbfq:\n  iops: 31000\n  lat_us: 1030\n", "x.yml")
     lines = {run.place.line for run in found.runs} | {refusal.place.line for refusal in found.refusals}
     assert lines == {2, 5}
+
+
+@pytest.mark.parametrize("title", ["max", "min", "p99", "延迟(us)", "svctm [ms]"])
+def test_a_number_of_the_result_that_is_not_read_names_no_row(title: str) -> None:
+    """Two rows that differ in it are variants of one cell, not two cells."""
+    runs = rows_of(f"policy,{title},IOPS\npid,5,1000\nqueue,6,2000\n")
+    assert [cell_of(run) for run in runs] == [(), ()]
+    assert [variant(run) for run in runs] == ["pid", "queue"]
+
+
+@pytest.mark.parametrize("title", ["delay (ms)", "think time (us)", "clients", "iodepth", "revision"])
+def test_a_number_that_somebody_sets_names_its_row(title: str) -> None:
+    runs = rows_of(f"policy,{title},IOPS\npid,5,1000\nqueue,6,2000\n")
+    assert [cell_of(run) for run in runs] == [("5",), ("6",)]
+
+
+def test_numbers_without_which_rows_cannot_be_told_apart_name_them() -> None:
+    """The least and greatest frequency of a governor, for example: rows of two settings are no replicates."""
+    runs = rows_of("governor,min,max,IOPS\nondemand,800,3000,1000\nondemand,1600,3000,2000\n")
+    assert len({cell_of(run) for run in runs}) == 2
+
+
+def test_a_heading_of_several_lines_in_a_grid_is_one_and_rows_keep_their_names() -> None:
+    text = """\
++--------+---------+-----------+
+|        | random  | random    |
+| policy | read    | read lat  |
+|        | IOPS    | (us)      |
++========+=========+===========+
+| pid    | 1000    | 12        |
++--------+---------+-----------+
+| queue  | 2000    | 13        |
++--------+---------+-----------+
+"""
+    runs = rows_of(text)
+    assert [variant(run) for run in runs] == ["pid", "queue"]
+    assert [run.directions[0].iops.value for run in runs] == [1000, 2000]
+    latencies = [run.directions[0].lat for run in runs]
+    assert [latency.mean.value for latency in latencies if latency is not None] == [12000, 13000]

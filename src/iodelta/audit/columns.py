@@ -15,5 +15,5 @@ def naming(run: Run) -> dict[str, str]:
     return {
         title: text
         for title, text in run.labels.items()
-        if names_rows(title) and not _LONG.fullmatch(text)
+        if title not in run.nameless and names_rows(title) and not _LONG.fullmatch(text)
     }

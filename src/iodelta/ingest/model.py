@@ -198,6 +198,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What a histogram log holds, over time."""
     labels: dict[str, str] = {}
     """The cells of a table's row, keyed by column title, exactly as written."""
+    nameless: tuple[str, ...] = ()
+    """Titles of ``labels`` with a number of the result that is not read here: they name neither cell nor variant."""
     table: str = ""
     """Title of the table the row is in."""
     also: tuple[Format, ...] = ()

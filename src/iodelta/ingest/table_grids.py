@@ -58,6 +58,10 @@ _LATEX_QUANTITY = re.compile(r"\\(?:SI|qty)\{([^{}]{1,40})\}\{([^{}]{1,20})\}")
 _FRAME = str.maketrans(dict.fromkeys("│┃║", "|"))
 
 
+_RST_HEAD = re.compile(r"\+(?:=+\+)+\s*")
+"""What stands below the titles of a grid of reStructuredText."""
+
+
 class Grid(NamedTuple):
     """A table taken apart. ``misfits``: indexes of lines that look like its rows and have more or fewer cells."""
 
@@ -153,6 +157,9 @@ def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
         text = _framed(lines[at].text)
         if not text.strip() or len(rows) >= most:
             break
+        if _RST_HEAD.fullmatch(text) and len(rows) == at - index - 1:
+            titles, rows = _in_one_line(titles, rows), []
+            continue
         if RULE.fullmatch(text) or _LATEX_RULE.fullmatch(text):
             continue
         if text.strip().startswith("|") and text.count("|") == 1:
@@ -170,6 +177,16 @@ def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
             cells[0] = rows[-1][1][0]
         rows.append((at, cells, ""))
     return grid(titles, rows, index, "|", misfits)
+
+
+def _in_one_line(titles: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """The titles of a grid of reStructuredText, whose lines above ``+===+`` are one row, however many they are."""
+    lines = [titles, *(cells for _, cells, _ in rows)]
+    # An empty cell of the first column was taken to mean the one above: once is enough.
+    return [
+        " ".join(dict.fromkeys(filter(None, parts)))
+        for parts in zip(*lines, strict=True)
+    ]
 
 
 def _barred_row(text: str, columns: int) -> list[str]:

@@ -97,7 +97,12 @@ class Meaning:
         if doubt:
             self.doubted = doubt
             return []
-        runs = self._in_time(headings, _measured(grid, headings, summed), title)
+        rows = _measured(grid, headings, summed)
+        unread = table_summaries.nameless(headings, rows)
+        runs = [
+            msgspec.structs.replace(run, nameless=unread)
+            for run in self._in_time(headings, rows, title)
+        ]
         is_doubtful = any(has_finding(run, "read.comma") for run in runs)
         if is_doubtful or any(run.directions for run in runs):
             return runs

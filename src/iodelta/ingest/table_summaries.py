@@ -9,7 +9,9 @@ from operator import not_
 
 from iodelta.ingest.table_cells import cell, plain
 from iodelta.ingest.table_grids import Grid
-from iodelta.ingest.table_headings import Heading, names_rows
+from iodelta.ingest.table_headings import Heading, is_statistic, names_rows
+from iodelta.ingest.table_levels import Row
+from iodelta.ingest.wording import clean
 
 _DERIVED = re.compile(
     r"(?:%\s?)?(?:st[dandr. ]{0,6}(?:dev[a-z.]*|err[a-z.]*)?|sd|sem|var(?:iance)?|cv|rsd|diff\w*|change|delta"
@@ -29,6 +31,13 @@ _SUMMARY = re.compile(
 """The name of a row that sums others up: a statistic of runs is not one of the run's I/O."""
 _QUANTILE = re.compile(r"\d{1,2}(?:\.\d{1,2})? ?%|q[1-4]|p\d{1,2}", re.I)
 """The same, next to such a row: alone it may be how full a disk is."""
+_SHORT_TIME = re.compile(r"[(\[]\s?[mnuµμ]s(?:ec)?\s?[)\]]\s*$", re.I)
+"""The unit of a time that is measured, at the end of a title."""
+_SET_TIME = re.compile(
+    r"delay|think|wait|sleep|interval|timeout|period|window|rtt|slice|limit|target|budget|goal",
+    re.I,
+)
+"""Titles of times that somebody sets."""
 
 
 def names(grid: Grid, headings: Sequence[Heading]) -> list[str]:
@@ -105,3 +114,36 @@ def _first(grid: Grid, columns: Sequence[int]) -> int | None:
 
 def _column(grid: Grid, at: int) -> list[str]:
     return [plain(cells[at]) if at < len(cells) else "" for _, cells, _ in grid.rows]
+
+
+def nameless(headings: Sequence[Heading], rows: Sequence[Row]) -> tuple[str, ...]:
+    """Titles of columns that hold a number of the result which is not read: ``max``, ``延迟(us)``.
+
+    Only where the other names tell the rows apart as well: else ``min`` and ``max`` may be settings.
+    """
+    names = [at for at, h in enumerate(headings) if h.column is None]
+    results = [
+        at
+        for at in names
+        if _may_be_result(headings[at].title)
+        and all(cell(cells[at]) is not None for _, cells, _ in rows if at < len(cells))
+    ]
+    others = [at for at in names if at not in results]
+    if others and _distinct(rows, others) < _distinct(rows, names):
+        return ()
+    return tuple(clean(headings[at].title) for at in results)
+
+
+def _may_be_result(title: str) -> bool:
+    """Whether a title is that of a statistic or of a short time, and not of one that somebody sets."""
+    is_time = _SHORT_TIME.search(title) is not None and not _SET_TIME.search(title)
+    return is_statistic(title) or is_time
+
+
+def _distinct(rows: Sequence[Row], places: Sequence[int]) -> int:
+    return len(
+        {
+            (section, *(cells[at] for at in places if at < len(cells)))
+            for _, cells, section in rows
+        }
+    )
