@@ -8,7 +8,9 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -162,6 +164,104 @@ def test_a_proxy_names_the_user_and_nobody_else_does(runs: Path) -> None:
     words = ("--folders", str(runs), "--trusted-proxy-header", "X-User", "--proxy", "192.0.2.1")
     with serving(*words, cwd=runs.parent) as other:
         assert other.ask("/", Accept="application/json", X_User="grace").status == 401
+
+
+class Hop(BaseHTTPRequestHandler):
+    """A proxy: it passes everything on, with what proxies add. The outer one also says who asks."""
+
+    server: Proxy
+
+    def do_GET(self) -> None:
+        self._pass_on(None)
+
+    def do_POST(self) -> None:
+        self._pass_on(self.rfile.read(int(self.headers["Content-Length"])))
+
+    def _pass_on(self, body: bytes | None) -> None:
+        headers = {name: value for name, value in self.headers.items() if name.lower() != "connection"}
+        before = headers.get("X-Forwarded-For")
+        peer = self.client_address[0]
+        headers["X-Forwarded-For"] = f"{before}, {peer}" if before else peer
+        if self.server.user is not None:
+            headers |= {"X-User": self.server.user, "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/bench"}
+        else:
+            headers["X-Forwarded-Proto"] += ", http"
+        connection = http.client.HTTPConnection(*self.server.following, timeout=120)
+        connection.request(self.command, self.path, body, headers)
+        answer = connection.getresponse()
+        data = answer.read()
+        connection.close()
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            if name.lower() not in ("connection", "transfer-encoding", "content-length"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class Proxy(ThreadingHTTPServer):
+    def __init__(self, following: tuple[str, int], user: str | None) -> None:
+        super().__init__(("127.0.0.1", 0), Hop)
+        self.following, self.user = following, user
+
+
+@contextlib.contextmanager
+def proxy(following: tuple[str, int], user: str | None = None) -> Iterator[tuple[str, int]]:
+    with Proxy(following, user) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        try:
+            yield "127.0.0.1", running.server_address[1]
+        finally:
+            running.shutdown()
+            thread.join()
+
+
+def asked(hop: tuple[str, int], path: str, headers: dict[str, str], body: bytes | None = None) -> tuple[int, str, str]:
+    """Status, cookie and text of an answer at that end of the chain."""
+    connection = http.client.HTTPConnection(*hop, timeout=120)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request("GET" if body is None else "POST", path, body, {"Host": "results.example", **named})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, answer.headers.get("Set-Cookie", ""), text
+
+
+def test_behind_two_proxies_the_last_hop_alone_is_believed(runs: Path, tmp_path: Path) -> None:
+    words = ("--folders", str(runs), "--host", "::1", "--prefix", "/bench", "--name", "results.example")
+    named = ("--trusted-proxy-header", "X-User")
+    forged = {"X_User": "root", "X_Forwarded_For": "::1", "X_Forwarded_Prefix": "//evil.example"}
+    with (
+        serving(*words, *named, "--proxy", "::1", cwd=runs.parent) as server,
+        proxy((server.host, server.port)) as inner,
+        proxy(inner, "grace") as outer,
+    ):
+        status, _, text = asked(outer, "/bench/", forged)
+        assert (status, "grace (read)" in text, "root" in text, "evil" in text) == (200, True, False, False)
+        assert 'href="/bench/static/' in text
+        assert asked(outer, "/bench/", {"Host": "evil.example"})[0] == 421
+        assert asked(outer, "/bench/", {"X_Forwarded_Host": "evil.example", **forged})[0] == 200
+    file = tmp_path / "tokens"
+    file.write_text(f"read ada {READ}\n")
+    file.chmod(0o600)
+    with (
+        serving(*words, *named, "--proxy", "192.0.2.1", "--token-file", str(file), cwd=runs.parent) as server,
+        proxy((server.host, server.port)) as inner,
+        proxy(inner, "grace") as outer,
+    ):
+        far = {**forged, "X_Forwarded_For": "192.0.2.1", "Accept": "application/json"}
+        assert asked(outer, "/bench/", far)[0] == 401  # only the connection says who a proxy is
+        assert asked((server.host, server.port), "/bench/", far)[0] == 401
+        form = {"Content_Type": "application/x-www-form-urlencoded"}
+        status, cookie, _ = asked(outer, "/bench/login", form, f"token={READ}".encode())
+        assert (status, "Secure" in cookie, "Path=/bench/" in cookie) == (303, True, True)
+        status, cookie, _ = asked((server.host, server.port), "/bench/login", form, f"token={READ}".encode())
+        assert (status, "Secure" in cookie) == (303, False)
 
 
 def test_too_much_at_once_is_refused(server: Server) -> None:

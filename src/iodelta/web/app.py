@@ -151,7 +151,9 @@ async def login(request: Request) -> Response:
     if user is None:
         return shown(request, "login.html", status=401, wrong=True)
     response = RedirectResponse(home, 303)
-    is_secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
+    # Behind several proxies the first word is what the browser speaks. It decides about this answer's cookie alone.
+    spoken = request.headers.get("x-forwarded-proto", request.url.scheme)
+    is_secure = spoken.partition(",")[0].strip().lower() == "https"
     response.set_cookie(
         COOKIE,
         guard.cookie(user),
