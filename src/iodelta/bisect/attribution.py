@@ -39,9 +39,11 @@ class PatchStalls(msgspec.Struct, frozen=True):
     runs: int
     """Runs of all combinations in which the patch is on."""
     stalled: int
+    """How many of them stalled."""
     others: int
     """Runs of the other combinations."""
     others_stalled: int
+    """How many of those stalled."""
     not_excluded: float
     """The share of stalls that the runs with the patch do not exclude; 0 where a measure repeats exactly."""
 
