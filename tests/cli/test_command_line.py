@@ -25,10 +25,15 @@ def iodelta(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def modules_of(*words: str, cwd: Path) -> set[str]:
-    """What the command imports."""
+    """What the command imports on a machine without calibrations: a plan quotes them, which takes scipy."""
     code = "from iodelta.cli.main import main; main()"
     ran = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", code, *words], cwd=cwd, capture_output=True, text=True, timeout=120
+        [sys.executable, "-X", "importtime", "-c", code, *words],
+        cwd=cwd,
+        env={**os.environ, "IODELTA_STATE": str(cwd / "state")},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert "import time:" in ran.stderr, ran
     lines = [line for line in ran.stderr.splitlines() if line.startswith("import time:")]
