@@ -385,9 +385,11 @@ def test_the_form_its_plan_and_its_start_fit_and_can_be_read_by_all(
         check_for_all(visit, planned)
         assert visit.wrong == []
         assert post(server, planned, {"csrf": token_of(server.ask(planned).text)}).status == 303
-        check_for_all(visit, planned)
-        assert page.locator(".kicker").text_content() == "Starting"
-        go.touch()
+        try:
+            check_for_all(visit, planned)
+            assert page.locator(".kicker").text_content() == "Starting"
+        finally:
+            go.touch()
         until(lambda: not server.json(planned)["running"])
         check_for_all(visit, planned)
         assert page.locator(".kicker").text_content() == "Not started"
