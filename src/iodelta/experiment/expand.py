@@ -390,7 +390,7 @@ def _lift_option(
     try:
         value = read(given)
     except ValueError as error:
-        refuse(str(error), *place, remedy=remedy)
+        refuse(f"{key}: {error}", *place, remedy=remedy)
     if lifted.setdefault(name, value) != value:
         refuse(f"{key} must be one value for the whole experiment", *place)
 
