@@ -41,9 +41,9 @@ job_file = "job.fio"
 "fio.rate_iops" = 100
 "block.scheduler" = "mq-deadline"
 [design]
-trial = "200ms"
+trial = "500ms"
 ramp = "0s"
-blocks = 6
+blocks = 10
 seed = 1
 metrics = ["read.iops"]
 {more}
@@ -103,7 +103,7 @@ def test_a_bundle_is_reproduced_on_every_host_that_answers_and_put_into_a_histor
     assert fleet.states() == {"a": "done", "b": "done", "gone": "lost"}
     for name, member in fleet.members.items():
         place = fleet.place(name)
-        assert len(finished(place)) == 12, "six blocks, as the original may have"
+        assert len(finished(place)) == 20, "ten blocks, as the original may have"
         assert json.loads((place / "reproduction.json").read_text())["there"]["digest"] == answer["there"]["digest"]
         assert kinds(place, "session")[0]["target"]["path"] == member.node
         assert queue(member.node, "scheduler") == "kyber"
