@@ -102,15 +102,15 @@ def _version_beside(place: Place, versions: dict[str, set[str]]) -> str | None:
     folder = _folder(place)
     while folder not in versions and folder:
         folder = folder.rpartition("/")[0]
-    beside = sorted(versions.get(folder) or set().union(*versions.values()))
+    nearest = sorted(versions.get(folder) or set().union(*versions.values()))
     eras = {
         version >= (2, 99)
-        for text in beside
+        for text in nearest
         if (version := version_of(text)) is not None
     }
     if len(eras) != 1:
         return None
-    return beside[-1]
+    return nearest[-1]
 
 
 def _folder(place: Place) -> str:

@@ -137,6 +137,18 @@ def differ(
     return None
 
 
+def one_lacks(
+    values: ArrayLike, errors: ArrayLike, spare: ArrayLike, margin: float, level: float
+) -> bool:
+    """Whether the change of some host is surely below ``margin`` (log-ratio, positive is worse).
+
+    One-sided t with each error's degrees of freedom ``spare``, Bonferroni over the hosts.
+    """
+    y, error = np.asarray(values, dtype=float), np.asarray(errors, dtype=float)
+    p = stdtr(np.asarray(spare, dtype=float), (y - margin) / error)
+    return bool(p.min() * len(y) <= 1.0 - level)
+
+
 @dataclass(frozen=True)
 class Settling:
     """What would bring the interval of the mean down to a half width: so many hosts in all, or so many blocks on each

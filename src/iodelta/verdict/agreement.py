@@ -9,9 +9,8 @@ from typing import Literal
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
-from iodelta.stats.agreement import FEWEST, Agreement, agree, differ
+from iodelta.stats.agreement import FEWEST, Agreement, agree, differ, one_lacks
 from iodelta.stats.effect import Estimate
 from iodelta.stats.hosts import FEWEST_BLOCKS, kept, trimmed
 from iodelta.stats.total import Arms, log_total
@@ -115,19 +114,17 @@ def joint(changes: Sequence[HostChange], margin: float, *, level: float) -> Join
 def _denied(
     word: JointWord, changes: Sequence[HostChange], margin: float, level: float
 ) -> bool:
-    """A host is sure that it does not have the change which the word says every host has.
+    """Whether a host is sure that it does not have the change which the word says every host has.
 
-    Eight hosts at +22 % and a ninth at 0 have a prediction interval above 0 and a host without the change. One-sided
-    t of a host's own change, Bonferroni over the hosts.
+    Eight hosts at +22 % and a ninth at 0 have a prediction interval above 0 and a host without the change.
     """
     signs = {"regression everywhere": 1.0, "improvement everywhere": -1.0}
     if word not in signs:
         return False
-    values = signs[word] * np.array([change.value for change in changes])
-    errors = np.array([change.error for change in changes])
-    spare = np.array([change.spare for change in changes])
-    p = stdtr(spare, (values - margin) / errors)
-    return bool(p.min() * len(changes) <= 1.0 - level)
+    values = [signs[word] * change.value for change in changes]
+    errors = [change.error for change in changes]
+    spare = [change.spare for change in changes]
+    return one_lacks(values, errors, spare, margin, level)
 
 
 class Agreed(msgspec.Struct, frozen=True):
