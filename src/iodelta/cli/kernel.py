@@ -10,6 +10,7 @@ import click
 
 from iodelta.cli.files import print_document
 from iodelta.cli.groups import Group
+from iodelta.cli.shared_options import with_anatomy
 from iodelta.errors import MeasureError, RequestError
 from iodelta.study.words import inert
 
@@ -166,12 +167,8 @@ def build(tree: Path, config: Path | None, revs: tuple[str, ...], into: Path | N
 @click.option(
     "--target", default="", help="What the guest measures (default: null_blk)."
 )
-@click.option(
-    "--anatomy",
-    is_flag=False,
-    flag_value="path",
-    type=click.Choice(["path", "sharing"]),
-    help="Also count locked instructions, fences and the memory that an I/O touches; sharing: moved cache lines instead.",
+@with_anatomy(
+    "Also count locked instructions, fences and the memory that an I/O touches; sharing: moved cache lines instead."
 )
 @click.option(
     "--folder",

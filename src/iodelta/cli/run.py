@@ -11,7 +11,12 @@ from iodelta.cli.complete import files, settings
 from iodelta.cli.delivery import VALUE_FORMATS, printed
 from iodelta.cli.gate import fails
 from iodelta.cli.own_command import allow_commands
-from iodelta.cli.shared_options import in_formats, may_destroy, sized_target
+from iodelta.cli.shared_options import (
+    in_formats,
+    may_destroy,
+    sized_target,
+    with_anatomy,
+)
 from iodelta.cli.turn import waits
 
 EXAMPLES = """
@@ -49,12 +54,8 @@ Examples:
     type=click.Choice(["wall", "instructions"]),
     help="What to measure: wall time, or instructions executed in the kernel (needs --machine vm; not time).",
 )
-@click.option(
-    "--anatomy",
-    is_flag=False,
-    flag_value="path",
-    type=click.Choice(["path", "sharing"]),
-    help="With --clock instructions, also count calls and memory of an I/O; sharing: which cache lines move instead.",
+@with_anatomy(
+    "With --clock instructions, also count calls and memory of an I/O; sharing: which cache lines move instead."
 )
 @click.option(
     "--cpus",

@@ -21,6 +21,17 @@ def in_formats(choices: Sequence[str]) -> Decorator:
     )
 
 
+def with_anatomy(what: str) -> Decorator:
+    """``--anatomy``, alone the path of an I/O, or ``=sharing`` its moved cache lines; ``what`` is the help."""
+    return click.option(
+        "--anatomy",
+        is_flag=False,
+        flag_value="path",
+        type=click.Choice(["path", "sharing"]),
+        help=what,
+    )
+
+
 in_console_or_json = in_formats(["console", "json"])
 
 names_files = click.option(
