@@ -295,8 +295,11 @@ def test_check_says_of_every_host_what_stands_against_a_run(stand: Stand) -> Non
     done = stand.run("fleet", "check", "question.toml", "--format", "json", "--placebo", "10s", "--folder", "aa")
     assert done.code == 4, done
     hosts = {host["name"]: {step["step"]: step for step in host["steps"]} for host in json.loads(done.out)["hosts"]}
-    assert all(step["ok"] for step in hosts["a"].values()), hosts
-    assert re.fullmatch(r"no alarm in \d+ trials", hosts["a"]["placebo"]["said"])
+    placebo = hosts["a"].pop("placebo")
+    assert all(step["ok"] for step in hosts["a"].values()), hosts["a"]
+    # Up to 5 % of placebos raise an alarm by chance: the step says whichever this one did.
+    said = r"no alarm in \d+ trials" if placebo["ok"] else r"its placebo, .* was called \w+ in .*"
+    assert re.fullmatch(said, placebo["said"]), placebo
     assert hosts["a"]["environment"]["said"].startswith("Linux 6.12.5-test")
     assert not hosts["bare"]["fio"]["ok"]
     assert "cannot start fio" in hosts["bare"]["fio"]["said"]
