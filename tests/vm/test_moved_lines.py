@@ -62,7 +62,7 @@ ffffffff82001000 b end_of_data
 
 def of_guest(moved: int) -> tuple[bytes, bytes]:
     """What a guest and its plugin write of 1000 I/Os, each of which moved ``moved`` lines of one structure."""
-    symbols = base64.b64encode(gzip.compress(SYMBOLS.encode())).decode()
+    symbols = base64.b64encode(gzip.compress(SYMBOLS.encode(), mtime=0)).decode()
     out = "@boot 6.12\n@cell 000\n@tags apart\n@births\nffff888005268d00 240 wbt_init\n"
     counts = f"self 0 0\nself 1 1\nphase 1 1000\nios {moved} 900\nios {moved + 2} 100\n"
     for number in range(moved):
@@ -177,6 +177,74 @@ def test_only_a_panic_before_the_guests_script_is_a_mishap_of_qemu(tmp_path: Pat
     assert not run.mishap(plan, boot.Ended("", 9.0), b"@boot 6.12\n")
 
 
+class Stub:
+    """A guest that has ended already: well, or by a panic before its script began."""
+
+    def __init__(self, moved: int, place: Path, *, panics: bool) -> None:
+        self.console = b"Kernel panic - not syncing: flags\n" if panics else b""
+        self.output, counts = (b"", b"") if panics else of_guest(moved)
+        (place / "counts").write_bytes(counts)
+        self._problem = "the guest's kernel panicked: Kernel panic - not syncing: flags" if panics else ""
+
+    def poll(self) -> boot.Ended:
+        return boot.Ended(self._problem, 1.0, ("Kernel panic - not syncing: flags",) if self._problem else ())
+
+    def stop(self) -> None:
+        """It has ended."""
+
+
+class Unwatched:
+    def begin(self, planned: PathPlan, folder: str, done: int) -> None: ...
+
+    def booted(self, one: BootPlan, event: Booted, done: int) -> None: ...
+
+
+def run_with_panics(place: Path, monkeypatch: pytest.MonkeyPatch, panics: dict[int, int]) -> Folder:
+    """A run, of whose boots the guests panic so many times before they boot well."""
+    plan = folder(place / "planned", baseline=1, variant=2).read_plan(PathPlan)
+    left = dict(panics)
+
+    def started(planned: PathPlan, one: BootPlan, where: Path) -> Stub:
+        left[one.number] = left.get(one.number, 0) - 1
+        return Stub(2 if one.variant == "new" else 1, where, panics=left[one.number] >= 0)
+
+    monkeypatch.setattr(run, "started", started)
+    monkeypatch.setattr(boot, "available", lambda: plan.qemu)
+    made = Folder.begin(place / "made", QUESTION, plan)
+    assert run.go(made, Unwatched(), stop=lambda: False) == run.COMPLETE
+    return Folder.open(made.path)
+
+
+def test_a_boot_that_qemu_let_panic_is_made_again_and_the_report_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = run_with_panics(tmp_path, monkeypatch, {0: 1, 3: 2})
+    assert sorted(event.boot for event in made.events() if isinstance(event, Booted)) == list(range(7))
+    assert made.read_raw(3, "panics").count(b"Kernel panic") == 2
+    result = counted(made)
+    assert ([one.word for one in result.sharing.shifts], result.exit_code) == (["more"], 1)
+    assert result.problems == ()
+    text = " ".join(rendered(result, "mail").decode().split())
+    assert "Boot 0 (old) panicked once before the guest's script began and was made again" in text
+    assert "Boot 3 (old) panicked 2 times" in text
+
+
+def test_a_guest_that_always_panics_is_a_problem_and_all_other_boots_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = run_with_panics(tmp_path, monkeypatch, {2: run.ATTEMPTS})
+    done = {event.boot: event.problem for event in made.events() if isinstance(event, Booted)}
+    assert set(done) >= {0, 1, 2, 3, 5}
+    assert [number for number, problem in done.items() if problem] == [2]
+    result = counted(made)
+    assert [one.variant for one in result.sharing.cells] == ["old"]
+    (shift,) = result.sharing.shifts
+    assert (shift.word, shift.reason) == ("no verdict", "new: did not boot to its end")
+    assert "new: the guest's kernel panicked" in result.problems[0]
+    text = " ".join(rendered(result, "mail").decode().split())
+    assert f"Boot 2 (new) panicked {run.ATTEMPTS} times before the guest's script began" in text
+
+
 def test_lines_are_asked_of_the_folder_that_has_them(tmp_path: Path) -> None:
     made = folder(tmp_path / "moved", baseline=1, variant=0)
     done = CliRunner().invoke(cli, ["report", str(made.path), "--lines"])
@@ -217,6 +285,23 @@ def test_allocations_are_read_and_other_lines_left_out() -> None:
     assert made == [Birth(0xFFFF888005268D00, 240, "wbt_init"), Birth(0xFFFF888005269000, 64, "b")]
 
 
+def test_pages_are_named_by_who_took_them_and_their_objects_by_who_took_those() -> None:
+    lines = ["ffff888005268d00 240 wbt_init", "page 0x5268 1 allocate_slab", "page 0x6b3c 2 blk_mq_alloc_rqs.isra.0"]
+    lines += ["page 6b40 0 some_maker", "page 0x6b41 x some_maker", "page 0x6b41 0"]
+    names = Names(SYMBOLS, births(lines))
+    found = [names.data(0xFFFF888000000000 + address, {}) for address in (0x5268D08, 0x5268E00, 0x6B3F040, 0x6B40FFF)]
+    assert [(name.name, name.offset, name.born) if name else () for name in found] == [
+        ("rq_wb", 8, "wbt_init"),
+        (),
+        ("request", 0x3040, "blk_mq_alloc_rqs"),
+        ("4 KiB of some_maker", 0xFFF, "some_maker"),
+    ]
+    array = Names(SYMBOLS, [Birth(0xFFFF888005268D00, 8, "blk_mq_alloc_map_and_rqs")]).data(0xFFFF888005268D00, {})
+    assert array is not None
+    assert array.name == "8 bytes of blk_mq_alloc_map_and_rqs", "pointers to requests are no request"
+    assert names.data(0xFFFF888006B41000, {}) is None
+
+
 @pytest.mark.parametrize("line", ["self 1 0", "line 12", "place x 0 r 1", "wild words", "ios 1"])
 def test_a_cpu_under_another_number_or_a_wild_line_is_no_count(line: str) -> None:
     with pytest.raises(MeasureError, match="not a line of the plugin"):
@@ -248,6 +333,19 @@ def test_what_the_guests_program_cannot_do_is_refused_before_a_boot() -> None:
     assert "number_ios" in refused('rw = "read"\ndirect = 1\nnumber_ios = 5')
     with pytest.raises(RequestError, match="not on ext4"):
         refuse(parse(QUESTION), Spec(target="ext4"))
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--anatomy=sharing", "--cpus", "4"], "between two CPUs that take turns, not 4"),
+        (["--anatomy", "--cpus", "2"], "--cpus is for guests in which moved cache lines are counted"),
+    ],
+)
+def test_another_number_of_cpus_is_refused_in_a_sentence(words: list[str], why: str) -> None:
+    question = ["--machine", "vm", "--clock", "instructions", "--dry-run", "--variant", "a", "--variant", "b"]
+    done = CliRunner().invoke(cli, ["run", *words, *question, "--", "--rw=randread", "--direct=1"])
+    assert why in str(done.exception)
 
 
 def test_a_cell_is_what_the_guests_program_is_told() -> None:

@@ -59,8 +59,8 @@ Examples:
 )
 @click.option(
     "--cpus",
-    type=click.IntRange(2, 2),
-    help="CPUs of the guest with --anatomy=sharing (default: 2, which is all it can).",
+    type=int,
+    help="CPUs of the guest with --anatomy=sharing: 2, which is the default.",
 )
 @click.option(
     "--target",

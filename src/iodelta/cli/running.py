@@ -172,16 +172,30 @@ def _go_on(path: Path, asked: Asked) -> None:
     _show(folder, asked)
 
 
-def _begin(path: Path | None, asked: Asked) -> None:
-    text, name, base = _question(path, asked)
-    experiment = parse(text, name, base=base, numbered=name == str(path))
-    place = asked.place or _new_name()
-    if asked.cpus is not None and experiment.anatomy != "sharing":
+def _check_cpus(cpus: int, anatomy: str) -> None:
+    """Raises RequestError for CPUs of a guest that has another number of them."""
+    from iodelta.path.sharing_job import CPUS
+
+    if anatomy != "sharing":
         raise RequestError(
             "--cpus is for guests in which moved cache lines are counted",
             place="--cpus",
             remedy="add --anatomy=sharing, or say --machine vm:cpus=2 where time is measured",
         )
+    if cpus != CPUS:
+        raise RequestError(
+            f"moved cache lines are counted between two CPUs that take turns, not {cpus}",
+            place="--cpus",
+            remedy=f"say --cpus {CPUS}, or omit it",
+        )
+
+
+def _begin(path: Path | None, asked: Asked) -> None:
+    text, name, base = _question(path, asked)
+    experiment = parse(text, name, base=base, numbered=name == str(path))
+    place = asked.place or _new_name()
+    if asked.cpus is not None:
+        _check_cpus(asked.cpus, experiment.anatomy)
     if experiment.clock == "instructions":
         from iodelta.cli.counting import begin
 

@@ -319,6 +319,10 @@ class Folder:
                 f"damaged: {error}", place=str(self.path / name), remedy=_DAMAGED
             ) from error
 
+    def has_raw(self, trial: int | str, kind: str) -> bool:
+        """Whether raw bytes of that kind were kept of a trial."""
+        return self.has(_raw_name(trial, kind))
+
     def raw_names(self) -> list[str]:
         """Names of the raw files, ``raw/`` included."""
         with contextlib.suppress(FileNotFoundError):

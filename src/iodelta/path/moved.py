@@ -27,6 +27,14 @@ PER_CPU = ("__per_cpu_start", "__per_cpu_end")
 PAGES = range(0xFFFFEA0000000000, 0xFFFFEB0000000000)
 """Where Linux keeps its ``struct page`` (Documentation/arch/x86/x86_64/mm.rst, nokaslr)."""
 
+MAPPED = 0xFFFF888000000000
+"""Where Linux maps all memory (the same, nokaslr)."""
+
+PAGE_BYTES = 4096
+
+SLABS = ("allocate_slab", "new_slab", "___slab_alloc")
+"""Functions that take pages for objects, whose births say more."""
+
 STRUCTS: Mapping[str, str] = {
     "wbt_init": "rq_wb",
     "blk_alloc_queue": "request_queue",
@@ -48,6 +56,12 @@ STRUCTS: Mapping[str, str] = {
     "alloc_empty_file": "file",
 }
 """Function that allocates -> what it allocates there (Linux 6.12)."""
+
+STRUCTS_IN_PAGES: Mapping[str, str] = {
+    "blk_mq_alloc_rqs": "request",
+    "blk_mq_alloc_map_and_rqs": "request",
+}
+"""The same of functions that take whole pages for many (the second has the first inlined)."""
 
 
 class Toucher(msgspec.Struct, frozen=True):
@@ -175,24 +189,36 @@ def _check_cpu(words: Sequence[str]) -> None:
 
 
 class Birth(msgspec.Struct, frozen=True):
-    """An object of the kernel's slabs."""
+    """An object of the kernel's slabs, or pages."""
 
     address: int
     size: int
     """Bytes."""
     function: str
     """Which asked for it."""
+    pages: bool = False
+    """Whether it was whole pages that were asked for."""
 
 
 def births(lines: Iterable[str]) -> list[Birth]:
     """Allocations from the guest's script, by address; lines of another form are left out."""
     made = []
     for line in lines:
-        match = re.fullmatch(r"([0-9a-f]{16}) (\d+) ([\w.]+)", line)
-        if match:
-            function = re.sub(r"\..*", "", match[3])
-            made.append(Birth(int(match[1], 16), int(match[2]), function))
+        if match := re.fullmatch(r"([0-9a-f]{16}) (\d+) ([\w.]+)", line):
+            made.append(Birth(int(match[1], 16), int(match[2]), _function(match[3])))
+        elif match := re.fullmatch(
+            r"page (?:0x)?([0-9a-f]{1,10}) (\d{1,2}) ([\w.]+)", line
+        ):
+            address = MAPPED + PAGE_BYTES * int(match[1], 16)
+            size = PAGE_BYTES << int(match[2])
+            if _function(match[3]) not in SLABS:
+                made.append(Birth(address, size, _function(match[3]), pages=True))
     return sorted(made, key=lambda birth: birth.address)
+
+
+def _function(symbol: str) -> str:
+    """Without what the compiler made of it, as in `.part.0`."""
+    return re.sub(r"\..*", "", symbol)
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -203,6 +229,21 @@ class Named(msgspec.Struct, frozen=True):
     """Bytes from its beginning."""
     born: str = ""
     """The function that allocated it."""
+
+
+class _Placed:
+    """Allocations by address; none lies in another."""
+
+    def __init__(self, made: Sequence[Birth]) -> None:
+        self._made = made
+        self._begins = [birth.address for birth in made]
+
+    def of(self, address: int) -> Birth | None:
+        """The one that holds an address."""
+        index = bisect.bisect_right(self._begins, address) - 1
+        if index < 0 or address >= self._begins[index] + self._made[index].size:
+            return None
+        return self._made[index]
 
 
 class Names:
@@ -227,8 +268,8 @@ class Names:
         self._own = range(*bounds.values())
         self._addresses = sorted(data)
         self._names = [data[address] for address in self._addresses]
-        self._births = list(made)
-        self._begins = [birth.address for birth in made]
+        self._objects = _Placed([birth for birth in made if not birth.pages])
+        self._pages = _Placed([birth for birth in made if birth.pages])
 
     def function(self, pc: int) -> str:
         """The function that holds an instruction."""
@@ -246,15 +287,13 @@ class Names:
         )
 
     def _born(self, address: int) -> Named | None:
-        index = bisect.bisect_right(self._begins, address) - 1
-        if index < 0:
+        birth = self._objects.of(address) or self._pages.of(address)
+        if birth is None:
             return None
-        birth = self._births[index]
-        offset = address - birth.address
-        if offset >= birth.size:
-            return None
-        name = STRUCTS.get(birth.function, f"{birth.size} bytes of {birth.function}")
-        return Named(name, offset, birth.function)
+        structs = STRUCTS_IN_PAGES if birth.pages else STRUCTS
+        what = f"{birth.size >> 10} KiB" if birth.pages else f"{birth.size} bytes"
+        name = structs.get(birth.function, f"{what} of {birth.function}")
+        return Named(name, address - birth.address, birth.function)
 
     def _of_cpu(self, address: int, bases: Mapping[int, int]) -> Named | None:
         for cpu, base in bases.items():

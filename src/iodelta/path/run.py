@@ -116,6 +116,14 @@ def go(folder: Folder, watcher: Watcher, *, stop: Callable[[], bool]) -> str:
 
 def started(plan: PathPlan, boot_plan: BootPlan, place: Path) -> boot.Guest:
     """One of the plan's guests, running; ``place`` is an empty directory for what it says. Raises MeasureError."""
+    asked, limits = prepared(plan, boot_plan, place)
+    return boot.Guest(asked, str(place), limits)
+
+
+def prepared(
+    plan: PathPlan, boot_plan: BootPlan, place: Path
+) -> tuple[boot.Boot, boot.Limits]:
+    """What qemu is asked for one of the plan's guests, whose initramfs is now in ``place``. Raises MeasureError."""
     arm = plan.arm(boot_plan.variant)
     watched = boot_plan.purpose in PLUGGED
     initrd(plan, arm, place / "initrd", functions=watched)
@@ -143,8 +151,7 @@ def started(plan: PathPlan, boot_plan: BootPlan, place: Path) -> boot.Guest:
     if devices:  # every cell three times over, with the plugin at each block of code
         seconds *= 3 * len(PLUGGED.get(boot_plan.purpose, FLAT))
     silent = SILENT if plan.sharing else 0.0
-    limits = boot.Limits(seconds=WALL * seconds, cpu=seconds, silent=silent)
-    return boot.Guest(asked, str(place), limits)
+    return asked, boot.Limits(seconds=WALL * seconds, cpu=seconds, silent=silent)
 
 
 def _files(plan: PathPlan, one: BootPlan) -> tuple[tuple[str, str], ...]:

@@ -91,6 +91,14 @@ class SharingShift(msgspec.Struct, frozen=True):
     """Why there is no verdict."""
 
 
+class Panics(msgspec.Struct, frozen=True):
+    """A boot that qemu let panic before the guest's script began, and that was therefore made again."""
+
+    boot: int
+    variant: str
+    times: int
+
+
 class Sharing(msgspec.Struct, frozen=True):
     """Everything that boots with two CPUs say."""
 
@@ -99,6 +107,8 @@ class Sharing(msgspec.Struct, frozen=True):
     """Every variant against the baseline; in a row of kernels each against the one before, and last against first."""
     problems: tuple[str, ...] = ()
     """Cells that could not be measured, with reasons."""
+    panics: tuple[Panics, ...] = ()
+    """Boots that qemu let panic before they began."""
 
 
 class CellMade(msgspec.Struct, frozen=True):
@@ -167,7 +177,8 @@ def sharing(folder: Folder, plan: PathPlan, sound: Sequence[BootPlan]) -> Sharin
     boots = [_boot(folder, one) for one in sound if one.purpose != "again"]
     cells = tuple(_cells(plan, boots))
     problems = dict.fromkeys(_problems(plan, boots))
-    return Sharing(cells, tuple(_shifts(plan, cells, boots)), tuple(problems))
+    shifts = tuple(_shifts(plan, cells, boots))
+    return Sharing(cells, shifts, tuple(problems), tuple(_panics(folder, plan)))
 
 
 def _boot(folder: Folder, one: BootPlan) -> _Boot:
@@ -176,6 +187,14 @@ def _boot(folder: Folder, one: BootPlan) -> _Boot:
     counted = phases(folder.read_raw(one.number, "counts"), place)
     by_cell = {number - 1: phase for number, phase in counted.items() if phase.ios}
     return _Boot(one, output, by_cell)
+
+
+def _panics(folder: Folder, plan: PathPlan) -> Iterator[Panics]:
+    for one in plan.boots:
+        if folder.has_raw(one.number, "panics"):
+            consoles = folder.read_raw(one.number, "panics")
+            times = consoles.count(b"Kernel panic - not syncing")
+            yield Panics(one.number, one.variant, times)
 
 
 def _problems(plan: PathPlan, boots: Sequence[_Boot]) -> Iterator[str]:

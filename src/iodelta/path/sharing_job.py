@@ -32,21 +32,34 @@ OPTIONS = frozenset({"rw", "bs", "direct", "number_ios", "ioengine", "iodepth"})
 
 _RUN = r"""
 tracing=/sys/kernel/tracing
-events="kmalloc kmalloc_node kmem_cache_alloc kmem_cache_alloc_node kfree kmem_cache_free"
-trace() {  # trace 0|1: allocations of the slabs; a kernel without their events has lines without a birth
+events="kmalloc kmalloc_node kmem_cache_alloc kmem_cache_alloc_node kfree kmem_cache_free mm_page_alloc mm_page_free"
+trace() {  # trace 0|1: allocations; a kernel without their events has lines without a birth
+    if [ $1 = 1 ]; then stack=stacktrace; else stack='!stacktrace'; fi
+    { echo $stack >$tracing/events/kmem/mm_page_alloc/trigger; } 2>/dev/null  # that event does not say who asks
     for event in $events; do echo $1 >$tracing/events/kmem/$event/enable; done 2>/dev/null
 }
-births() {  # of what is still allocated: address, bytes, the function that asked for it
-    awk '{
-        site = address = bytes = ""
+births() {  # of what is still allocated: address, bytes, the function that asked for it; "page", number, order, function
+    awk '
+    / => / {
+        if (page != "" && $2 !~ /alloc_pages|alloc_frozen|alloc_folio|folio_alloc|free_page|zeroed_page|[kv]malloc|trace_/) {
+            born["page " page] = order " " $2; page = ""
+        }
+        next
+    }
+    /<stack trace>/ { next }
+    {
+        site = address = bytes = page = order = ""
         for (i = 5; i <= NF; i++) {
             if ($i ~ /^call_site=/) site = substr($i, 11)
             if ($i ~ /^ptr=/) address = substr($i, 5)
             if ($i ~ /^bytes_req=/) bytes = substr($i, 11)
+            if ($i ~ /^pfn=/) page = substr($i, 5)
+            if ($i ~ /^order=/) order = substr($i, 7)
         }
         sub(/\+.*/, "", site)
         if (bytes != "") born[address] = bytes " " site
         else if (address != "") delete born[address]
+        else if (/ mm_page_free: /) { delete born["page " page]; page = "" }
     }
     END { for (address in born) print address, born[address] }' $tracing/trace 2>/dev/null | sort
 }

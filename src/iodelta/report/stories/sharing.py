@@ -139,6 +139,13 @@ def rests_on(account: PathAccount) -> Iterator[str]:
         f"{duration(account.seconds)}, {inert(account.state)}. A change counts beyond what the address layout alone "
         f"does to either side ({plural(layouts, 'more boot')} of each)."
     )
+    for one in account.sharing.panics:
+        times = "once" if one.times == 1 else f"{one.times} times"
+        yield (
+            f"Boot {one.boot} ({inert(one.variant)}) panicked {times} before the guest's script began and was made "
+            f"again: under qemu's instruction clock a guest of two CPUs sometimes does. raw/{one.boot:06d}.panics.zst "
+            "has the consoles."
+        )
     yield (
         "Instruction clock (icount shift 0), two CPUs that do synchronous I/O in turn. A line of 64 bytes moves when a "
         "CPU touches it after the other wrote to it; a CPU's write invalidates the other's copy. False share: moves "
