@@ -97,6 +97,16 @@ def test_nothing_at_the_path_is_said_so(path: str) -> None:
         resolve(HERE, path)
 
 
+def test_a_lone_dash_is_a_file_of_that_name_and_never_the_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RequestError, match="there is nothing at this path"):
+        resolve(HERE, "-")
+    Path("-").write_bytes(b"data")
+    assert (resolve(HERE, "-").size_bytes, resolve(HERE, "-").real_path) == (4, str(tmp_path / "-"))
+
+
 @pytest.mark.root
 def test_the_same_number_after_reattaching_is_another_device(workshop: Workshop) -> None:
     images = workshop.file(8), workshop.file(8)

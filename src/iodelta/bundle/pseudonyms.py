@@ -55,8 +55,10 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
     ("secret", r"\bssh-(?:rsa|dss|ed25519) (?P<id>AAAA[\w+/=]+)", "ssh-"),
     (
         "secret",
-        r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[pousr]_\w{20,}|\bglpat-[\w-]{20,}|\bxox[abpr]-[\w-]{10,}",
-        "akia asia gh glpat xox",
+        r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[pousr]_\w{20,}|\bglpat-[\w-]{20,}|\bxox[abpr]-[\w-]{10,}|"
+        r"\bgithub_pat_\w{20,}|\bAIza[\w-]{35}|\b[sr]k[_-](?:live|test)[_-][\w-]{10,}|\bsk-[\w-]{20,}|"
+        r"\bhf_[A-Za-z0-9]{20,}|\bnpm_[A-Za-z0-9]{30,}|\bhvs\.[\w-]{20,}",
+        "akia asia gh glpat xox github_pat aiza sk rk_ rk- hf_ npm_ hvs.",
     ),
     ("secret", r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", "eyj"),
     ("secret", r"\b(?:Bearer|Basic) (?P<id>[\w+/.=~-]{8,})", "bearer basic"),
@@ -111,7 +113,11 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
         "id_",
     ),
     ("serial", rf"(?i)\bserial (?:number|no\.?){_TO}{_VALUE}", "serial "),
-    ("serial", r"\b(?:SN|S/N)\s?[:=]\s*(?P<id>[A-Z0-9][A-Z0-9-]{5,})", "sn s/n"),
+    (
+        "serial",
+        r"\b(?:(?:SN|S/N)\s?[:=]\s*|S/N\s(?=[A-Z-]*\d))(?P<id>[A-Z0-9][A-Z0-9-]{5,})",
+        "sn s/n",
+    ),
     ("serial", rf"(?<=scsi-)3?[{_HEX}]{{16}}\b", "scsi-"),
     ("host name", r"(?<=\bhostname=)[\w.-]+", "hostname="),
     ("host name", r"\"hostname\\*\" ?: ?\\*\"(?P<id>[^\"\\]+)", "hostname"),

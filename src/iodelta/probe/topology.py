@@ -76,6 +76,8 @@ class Target(msgspec.Struct, frozen=True):
 
 def resolve(machine: Machine, path: str) -> Target:
     """Look up a block device node, any link to one, a file or a directory. Raises RequestError, MachineError."""
+    # stat(1) and fio take a lone "-" for their standard input, which is not what the user named.
+    path = "./-" if path == "-" else path
     real, found = _real_path(machine, path), status(machine, path)
     if found is None or not real:
         raise RequestError(

@@ -27,6 +27,9 @@ Whole = NDArray[np.int64]
 WALKS = (0.0, 0.003, 0.02, 0.1)
 """Variance of the random walk's step between two runs, as a share of a run's own variance; equally likely."""
 
+SURE = 0.95
+"""Probability from which on a drift is said to be there."""
+
 GRID = 64
 """Points at which the density of a run's value is taken to find its expected information."""
 
@@ -65,11 +68,13 @@ class Posterior(msgspec.Struct, frozen=True):
     error: Floats
     freedom: int
     walk: int
+    drift: float = 0.0
+    """Probability that the machine's level walks at all."""
 
     @property
     def drifts(self) -> bool:
-        """Whether the machine's level is more probably walking than not."""
-        return self.walk > 0
+        """Whether the machine's level drifts beyond doubt; the likeliest walk is one in a third of steady series."""
+        return self.drift >= SURE
 
     def at_or_below(self, position: Whole, prior: Floats) -> Floats:
         """Probability that the change lies at or below each position; ``prior`` as given to ``Evidence``."""
@@ -162,9 +167,16 @@ class Evidence:
         weight = np.where(known, weight, -np.inf)
         joint = np.exp(weight - weight.max())
         joint /= joint.sum()
-        walk = int(np.argmax(joint.sum(axis=1)))
+        walks = joint.sum(axis=1)
+        walk = int(np.argmax(walks))
         return Posterior(
-            self._edges, joint.sum(axis=0), size[walk], error[walk], freedom, walk
+            self._edges,
+            joint.sum(axis=0),
+            size[walk],
+            error[walk],
+            freedom,
+            walk,
+            float(walks[1:].sum()),
         )
 
     def step(self, posterior: Posterior, position: int) -> Step:
