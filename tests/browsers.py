@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,17 @@ PATIENCE = 120_000
 """Milliseconds: only a browser that hangs takes so long, whatever else the machine does."""
 
 
+def _patient(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes pages, or contexts and so their pages, that wait so long: by themselves they give up after 30 s."""
+
+    def made(**options: Any) -> Any:
+        page = make(**options)
+        page.set_default_timeout(PATIENCE)
+        return page
+
+    return made
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Chromium, started once."""
@@ -30,5 +41,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("there is no Chromium here: scripts/setup test installs it")
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS, timeout=PATIENCE)
+        for name in ("new_page", "new_context"):
+            setattr(opened, name, _patient(getattr(opened, name)))
         yield opened
         opened.close()

@@ -128,7 +128,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the stand is taken down
     with Stand(place) as stand:
         fleet = Fleet(stand, HOSTS)
-        offset = with_own_clock(fleet.members["clock"], "clock-jumps")
+        set_off = with_own_clock(fleet.members["clock"], "clock-jumps")
         fleet.extra["clock"] = 'ssh = "clock-jumps"'
         filling = full_disk(stand, fleet)
         fleet.inventory()
@@ -139,7 +139,7 @@ def main() -> int:
             "short": lambda: pulled(fleet, "short", 30),
             "long": lambda: pulled(fleet, "long", long),
             "ever": lambda: fleet.members["ever"].host.cable("down"),
-            "clock": lambda: offset.write_text("7200"),
+            "clock": lambda: set_off(7200),
             "full": lambda: fill(filling),
             "sshd": lambda: kill_sshd(fleet),
         }

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +56,9 @@ class Member:
 
     def reboot(self, kernel: str = "") -> None:
         """Another boot ID, perhaps another kernel."""
-        self.boot.write_text(f"{uuid.uuid4()}\n")
+        _overwrite(self.boot, f"{uuid.uuid4()}\n")
         if kernel:
-            self.kernel.write_text(f"{kernel}\n")
+            _overwrite(self.kernel, f"{kernel}\n")
 
     def serve(self, *options: str, port: int = PORT, name: str = "", alias: tuple[str, ...] = ()) -> int:
         """An sshd whose users see its boot ID and kernel, and an alias for it; returns its process."""
@@ -67,6 +67,13 @@ class Member:
         daemon = self.host.serve(port, *(options or (state,)), mounts=mounts)
         self.host.alias(name or self.name, *alias, port=port)
         return daemon
+
+
+def _overwrite(path: Path, text: str) -> None:
+    """A file that is mounted over another one, so it stays the same; who reads meanwhile never reads nothing."""
+    with open(path, "rb+" if path.exists() else "wb", buffering=0) as file:
+        file.write(text.encode())
+        file.truncate()
 
 
 class Fleet:
@@ -138,17 +145,22 @@ def measured(place: Path) -> set[int]:
     return {block for (block, _), variants in pairs.items() if variants == 2}
 
 
-def with_own_clock(member: Member, alias: str) -> Path:
-    """A second sshd of a host, whose users have a clock that is off by the seconds in this file."""
+def with_own_clock(member: Member, alias: str) -> Callable[[int], object]:
+    """A second sshd of a host, whose users have a clock of their own; what is returned sets it so many seconds off."""
     programs = member.place / "own-bin"
     programs.mkdir()
     offset = programs / "offset"
-    offset.write_text("0")
+
+    def put(seconds: int) -> None:
+        (programs / "next").write_text(f"{seconds}")
+        (programs / "next").rename(offset)
+
+    put(0)
     (programs / "date").write_text(f'#!/bin/sh\nexec /bin/date -d "now + $(cat {offset}) seconds" "$@"\n')
     (programs / "date").chmod(0o755)
     state = f"SetEnv IODELTA_STATE={member.host.state} PATH={programs}:{os.environ['PATH']}"
     member.serve(state, port=2301, name=alias)
-    return offset
+    return put
 
 
 class Witness:

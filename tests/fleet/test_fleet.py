@@ -7,15 +7,14 @@ import json
 import re
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from acceptance.stand import GOOD, Running, Stand, finished, kinds, queue, set_queue, shell
+from daskers import dask_cluster
 from ssh.host import COREUTILS
 from waiting import until
 from workshop import unmount
@@ -177,7 +176,7 @@ def test_a_host_that_stays_away_is_lost_and_one_that_is_cut_off_is_waited_for_wh
 def test_reboots_another_kernel_a_clock_that_jumps_and_a_slow_host_are_named(stand: Stand) -> None:
     """A is rebooted; b reads ten times slower and comes back with another kernel; the clock of c jumps."""
     fleet = Fleet(stand, "a b c")
-    offset = with_own_clock(fleet.members["c"], "jumps")
+    set_off = with_own_clock(fleet.members["c"], "jumps")
     _slowed(stand, fleet.members["b"], "slow")
     fleet.inventory()
     file = stand.place / "fleet.toml"
@@ -193,7 +192,7 @@ def test_reboots_another_kernel_a_clock_that_jumps_and_a_slow_host_are_named(sta
     troubles: dict[str, Callable[[], object]] = {
         "a": lambda: rebooted("a"),
         "b": lambda: rebooted("b", "6.18.1-test"),
-        "c": lambda: offset.write_text("7200"),
+        "c": lambda: set_off(7200),
     }
 
     def all_in_trouble() -> bool:
@@ -209,8 +208,11 @@ def test_reboots_another_kernel_a_clock_that_jumps_and_a_slow_host_are_named(sta
     assert {name: host["state"] for name, host in found.items()} == {"a": "done", "b": "drained", "c": "done"}
     assert "kernel.release: 6.12.5-test | 6.18.1-test" in found["b"]["reason"]
     assert found["a"]["notes"] == ["rebooted 1 time since its experiment began"]
-    assert found["c"]["notes"] == ["its clock moved by +7200 s against this machine's"]
-    assert all(one["seconds"] < 60 for one in kinds(fleet.place("c"), "finished"))
+    (note,) = found["c"]["notes"]
+    moved = re.fullmatch(r"its clock moved by \+(\d+) s against this machine's", note)
+    assert moved is not None, note
+    assert abs(int(moved[1]) - 7200) < 600  # by half of what the question and its answer took
+    assert all(one["seconds"] < 3600 for one in kinds(fleet.place("c"), "finished"))
     fleet.members["b"].reboot("6.12.5-test")
     assert fleet.run().code == 0
     found = fleet.status()
@@ -260,7 +262,7 @@ def test_a_host_in_use_is_waited_for_or_skipped_with_his_name_and_one_outside_it
 
 def test_cancel_ends_the_runs_and_the_same_command_continues(stand: Stand) -> None:
     fleet = Fleet(stand, "a b")
-    fleet.ask(trial="1s", blocks=6)
+    fleet.ask(trial="1s", blocks=100)  # it is never measured to its end
     for member in fleet.members.values():
         set_queue(member.node, "scheduler", "kyber")
     running = fleet.start()
@@ -279,7 +281,7 @@ def test_cancel_ends_the_runs_and_the_same_command_continues(stand: Stand) -> No
     assert min(kept.values()) >= 1
     said = stand.run("fleet", "cancel", "fleet")
     assert "nothing to cancel" in said.err
-    fleet.ask(trial="1s", blocks=7)
+    fleet.ask(trial="1s", blocks=101)
     said = fleet.run()
     assert said.code == 2, said
     assert "about another question" in said.err
@@ -318,31 +320,15 @@ def test_check_says_of_every_host_what_stands_against_a_run(stand: Stand) -> Non
 def test_workers_of_an_own_scheduler_measure_and_one_that_is_killed_costs_no_host(stand: Stand) -> None:
     fleet = Fleet(stand, "a")
     fleet.ask(trial="700ms", blocks=2)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-    port = address.rpartition(":")[2]
-    words = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port]
-    worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1"]
-
-    def started(words: list[str]) -> subprocess.Popen[bytes]:
-        quiet = subprocess.DEVNULL
-        return subprocess.Popen([*words, "--no-dashboard"], stdout=quiet, stderr=quiet, cwd=stand.place, env=stand.env)
-
-    made = [started(words)]
-    try:
-        made += [started(worker) for _ in range(2)]
+    with dask_cluster(stand.place, 2, stand.env) as (address, workers):
         running = fleet.start("--scheduler", address)
+        until(lambda: any(_measures(one.pid) for one in workers))
+        (busy,) = [one for one in workers if _measures(one.pid)]
         begun(fleet, "a", 1)
-        (busy,) = [one for one in made[1:] if _measures(one.pid)]
         busy.kill()
         done = running.wait()
         assert done.code == 0, done
         assert fleet.states() == {"a": "done"}
-    finally:
-        for one in reversed(made):
-            one.kill()
-            one.wait(60)
 
 
 def _measures(worker: int) -> bool:

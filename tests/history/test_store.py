@@ -17,7 +17,7 @@ import nights
 import pytest
 import sqlalchemy as sa
 from nights import NOBODY, key, night
-from waiting import until
+from waiting import LIMIT, until
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.history.alert_tables import keep
@@ -64,7 +64,7 @@ def server() -> Iterator[str]:
             yield url
         finally:
             running.terminate()
-            running.wait(60)
+            running.wait(LIMIT)
 
 
 def _answers(url: str, running: subprocess.Popen[bytes]) -> bool:
@@ -179,7 +179,7 @@ def test_alerts_are_exactly_those_of_the_last_scan(store: Store, url: str) -> No
 
 def test_writers_take_turns_and_all_is_there(store: Store, url: str) -> None:
     others = [writer(url, 100 * number, 100 * number + 15) for number in range(3)]
-    assert [other.wait(120) for other in others] == [0, 0, 0]
+    assert [other.wait(LIMIT) for other in others] == [0, 0, 0]
     for other in others:
         assert other.stdout is not None
         other.stdout.close()
@@ -197,7 +197,7 @@ def test_a_killed_writer_leaves_whole_nights(url: str) -> None:
         time.sleep(0.02 * kill)
         os.kill(other.pid, signal.SIGKILL)
         seen += [int(line) for line in other.stdout]
-        other.wait(60)
+        other.wait(LIMIT)
         other.stdout.close()
         store = Store(url)
         assert store.damage() == ""

@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Dialog, Page, Request
 from test_charts import source
 from test_console import account, experiment
 from test_inert import ATTACKS, hostile_account, hostile_runs
+from waiting import until
 
 from iodelta.report.cache import Charts
 from iodelta.report.formats.charts import figures
@@ -339,11 +340,13 @@ def test_the_policy_allows_our_scripts_and_nothing_else(browser: Browser, file: 
         " document.body.append(one); const two = document.createElement('img'); two.src = 'http://evil.example/x';"
         " document.body.append(two); }"
     )
-    for _ in range(200):
-        refused = [said for said in watched.wrong if "Content Security Policy" in said]
-        if len(refused) >= 2:
-            break
-        page.wait_for_timeout(50)
+
+    def both_refused() -> bool:
+        page.wait_for_timeout(50)  # in which the browser says what it has to say
+        return sum("Content Security Policy" in said for said in watched.wrong) >= 2
+
+    until(both_refused)
+    refused = [said for said in watched.wrong if "Content Security Policy" in said]
     assert page.title() != "owned"
     assert any("script-src" in said for said in refused)
     assert any("img-src" in said for said in refused)

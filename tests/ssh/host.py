@@ -7,6 +7,7 @@ shares this machine's kernel and devices, so what iodelta does there can be look
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import os
 import random
@@ -21,13 +22,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from acceptance.stand import shell
-from waiting import until
+from waiting import LIMIT, until
 
 COREUTILS = (
     "base64 basename cat chmod cut date dd df dirname echo env expr head id ln ls mkdir mktemp mv nproc od printf pwd "
     "readlink rm rmdir sleep sort stat sync tail tee test timeout touch tr true uname wc"
 )
 """Programs of coreutils; some of a shell's own besides."""
+
+NETS = "/tmp/iodelta-test-nets.lock"
+"""Locked by the process that takes a network, among all that run tests here."""
 
 
 def _pam() -> str:
@@ -59,15 +63,19 @@ class Host:
         self.place = place
         self.state = place / "remote-state"
         self.name = f"iod{uuid.uuid4().hex[:6]}"
-        net = _free_net()
-        self.near, self.far = f"{net}.1", f"{net}.2"
+        self.near = self.far = ""
+        """Addresses of this machine and of the host, at the ends of the cable that ``open`` lays."""
         self._daemons: list[subprocess.Popen[bytes]] = []
 
     def open(self) -> None:
         veth = (f"{self.name}a", f"{self.name}b")
         shell("ip", "netns", "add", self.name)
         shell("ip", "link", "add", veth[0], "type", "veth", "peer", "name", veth[1], "netns", self.name)
-        shell("ip", "address", "add", f"{self.near}/24", "dev", veth[0])
+        with open(NETS, "w") as taking:  # or two tests see that a network is free, and both take it
+            fcntl.flock(taking, fcntl.LOCK_EX)
+            net = _free_net()
+            self.near, self.far = f"{net}.1", f"{net}.2"
+            shell("ip", "address", "add", f"{self.near}/24", "dev", veth[0])
         shell("ip", "link", "set", veth[0], "up")
         shell("ip", "-n", self.name, "address", "add", f"{self.far}/24", "dev", veth[1])
         shell("ip", "-n", self.name, "link", "set", veth[1], "up")
@@ -87,7 +95,7 @@ class Host:
     def close(self) -> None:
         for daemon in self._daemons:
             daemon.terminate()
-            daemon.wait(10)
+            daemon.wait(LIMIT)
         subprocess.run(["ip", "link", "delete", f"{self.name}a"], capture_output=True, check=False)
         subprocess.run(["ip", "netns", "delete", self.name], capture_output=True, check=False)
 

@@ -15,17 +15,18 @@ READ = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodept
 
 
 def test_a_search_sets_and_measures_on_the_host_and_tells_the_author_of_its_system(stand: Stand, host: Host) -> None:
-    """Limits of 2000, 2001 and 500 reads/s: the third is the culprit, and a throttle repeats exactly enough."""
+    """Limits of 400, 401 and 40 reads/s: the third is the culprit, and a throttle repeats exactly enough: to be taken
+    for it, the second would have to stand still for three quarters of its trial."""
     node = stand.loop()
     set_queue(node, "scheduler", "kyber")
-    limits = ("--item", "2000", "--item", "2001", "--item", "500", "--set", "cgroup.io_max=riops={item}")
-    how = ("--exact", "20%", "--margin", "50%", "--first", "--seed", "1", "--trial", "300ms", "--set")
+    limits = ("--item", "400", "--item", "401", "--item", "40", "--set", "cgroup.io_max=riops={item}")
+    how = ("--exact", "90%", "--margin", "50%", "--first", "--seed", "1", "--trial", "1s", "--set")
     done = stand.run(
         *("bisect", *limits, *how, "block.scheduler=none", "--machine", "ssh:there", "--target", node),
         *("--folder", "search", "--", *READ),
     )
     assert done.code == 1, done
-    assert "One culprit of 2 candidates: 500: read.iops" in done.out
+    assert "One culprit of 2 candidates: 40: read.iops" in done.out
     [session] = kinds(stand.place / "search/trials", "session")
     assert session["machine"] == "ssh:there"
     assert queue(node, "scheduler") == "kyber"

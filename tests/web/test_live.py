@@ -20,7 +20,7 @@ from browsers import PATIENCE
 from carried import QUESTION, carried
 from playwright.sync_api import Browser, Page
 from processes import paused
-from waiting import until
+from waiting import LIMIT, until
 
 from iodelta.lab.folder import Abandoned, Failed, Folder, Started
 from iodelta.lab.runner import judge_folder, load_trials
@@ -45,7 +45,7 @@ ioengine = "psync"
 [variant.fast]
 "fio.rate_iops" = 2000
 [variant.slow]
-"fio.rate_iops" = 1000
+"fio.rate_iops" = 400
 [design]
 trial = "250ms"
 ramp = 0
@@ -263,7 +263,7 @@ def test_a_run_is_watched_from_its_start_to_its_verdict_though_the_server_is_kil
             outside = [one for one in visit.wrong if "ERR_CONNECTION_REFUSED" not in one]
             assert [one for one in outside if "ERR_" not in one] == []
             visit.page.close()
-        assert run.wait(60) == 1
+        assert run.wait(LIMIT) == 1
         stream = again.ask(f"{again.address('x')}/events", Last_Event_ID="3").text
         assert re.findall(r"^id: (\d+)$", stream, re.MULTILINE) == [str(n) for n in range(4, len(written(journal)) + 1)]
         assert stream.rstrip().splitlines()[-2] == "event: end"
