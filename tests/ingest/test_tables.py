@@ -1195,3 +1195,43 @@ def test_a_heading_of_several_lines_in_a_grid_is_one_and_rows_keep_their_names()
     assert [run.directions[0].iops.value for run in runs] == [1000, 2000]
     latencies = [run.directions[0].lat for run in runs]
     assert [latency.mean.value for latency in latencies if latency is not None] == [12000, 13000]
+
+
+@pytest.mark.parametrize("rule", ["+===========+=========+======+", "+-----------+---------+------+"])
+def test_a_row_of_several_lines_in_a_grid_is_one_and_its_name_is_whole(rule: str) -> None:
+    text = f"""\
++-----------+---------+------+
+| policy    | IOPS    | lat  |
+{rule}
+| round     | 1000    | 12us |
+| robin     |         |      |
++-----------+---------+------+
+| mq-       | 2000    | 13us |
+| deadline  |         |      |
++-----------+---------+------+
+"""
+    runs = rows_of(text)
+    assert [variant(run) for run in runs] == ["round robin", "mq-deadline"]
+    assert [run.directions[0].iops.value for run in runs] == [1000, 2000]
+
+
+def test_a_grid_of_one_row_has_one_run() -> None:
+    runs = rows_of("+-----+------+\n| job | IOPS |\n+=====+======+\n| my  | 10   |\n| one |      |\n+-----+------+\n")
+    assert [variant(run) for run in runs] == ["my one"]
+
+
+def test_rows_between_borders_that_have_numbers_of_their_own_are_a_group_and_not_one_row() -> None:
+    text = """\
++------+------+
+| job  | IOPS |
++------+------+
+| a    | 100  |
+| b    | 200  |
++------+------+
+| c    | 300  |
+|      | 310  |
++------+------+
+"""
+    runs = rows_of(text)
+    assert [variant(run) for run in runs] == ["a", "b", "c", "c"]
+    assert [run.directions[0].iops.value for run in runs] == [100, 200, 300, 310]

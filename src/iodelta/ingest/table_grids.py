@@ -61,6 +61,9 @@ _FRAME = str.maketrans(dict.fromkeys("│┃║", "|"))
 _RST_HEAD = re.compile(r"\+(?:=+\+)+\s*")
 """What stands below the titles of a grid of reStructuredText."""
 
+_BORDER = re.compile(r"\+(?:-+\+)+\s*")
+"""What stands between two rows of such a grid, whose cells may have several lines."""
+
 
 class Grid(NamedTuple):
     """A table taken apart. ``misfits``: indexes of lines that look like its rows and have more or fewer cells."""
@@ -153,12 +156,17 @@ def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
     titles = _bars(text)
     rows: list[Row] = []
     misfits: list[int] = []
+    borders: list[int] = []
+    is_grid = False
     for at in range(index + 1, len(lines)):
         text = _framed(lines[at].text)
         if not text.strip() or len(rows) >= most:
             break
+        if _BORDER.fullmatch(text):
+            borders.append(at)
         if _RST_HEAD.fullmatch(text) and len(rows) == at - index - 1:
-            titles, rows = _in_one_line(titles, rows), []
+            titles, rows = _in_one_line(titles, [cells for _, cells, _ in rows]), []
+            is_grid = True
             continue
         if RULE.fullmatch(text) or _LATEX_RULE.fullmatch(text):
             continue
@@ -173,20 +181,50 @@ def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
                 break
             misfits.append(at)
             continue
-        if rows and not cells[0] and any(cells[1:]):  # left empty to mean the one above
-            cells[0] = rows[-1][1][0]
         rows.append((at, cells, ""))
+    rows = _with_names(_whole_rows(rows, borders, is_grid=is_grid))
     return grid(titles, rows, index, "|", misfits)
 
 
-def _in_one_line(titles: Sequence[str], rows: Sequence[Row]) -> list[str]:
-    """The titles of a grid of reStructuredText, whose lines above ``+===+`` are one row, however many they are."""
-    lines = [titles, *(cells for _, cells, _ in rows)]
-    # An empty cell of the first column was taken to mean the one above: once is enough.
-    return [
-        " ".join(dict.fromkeys(filter(None, parts)))
-        for parts in zip(*lines, strict=True)
-    ]
+def _with_names(rows: Sequence[Row]) -> list[Row]:
+    """Rows whose first cell was left empty to mean the one above have its name."""
+    named: list[Row] = []
+    for at, cells, section in rows:
+        if named and not cells[0] and any(cells[1:]):
+            cells = [named[-1][1][0], *cells[1:]]
+        named.append((at, cells, section))
+    return named
+
+
+def _whole_rows(
+    rows: Sequence[Row], borders: Sequence[int], *, is_grid: bool
+) -> list[Row]:
+    """Lines between two borders are one row where there are borders between rows and no line has numbers again."""
+    blocks: dict[int, list[Row]] = {}
+    for row in rows:
+        blocks.setdefault(sum(border < row[0] for border in borders), []).append(row)
+    if len(blocks) < 2 and not is_grid:
+        return list(rows)
+    return list(chain.from_iterable(map(_whole_row, blocks.values())))
+
+
+def _whole_row(block: Sequence[Row]) -> Sequence[Row]:
+    columns = zip(*(cells[1:] for _, cells, _ in block), strict=True)
+    if any(sum(cell(text) is not None for text in texts) > 1 for texts in columns):
+        return block  # a group of rows
+    first, cells, section = block[0]
+    return [(first, _in_one_line(cells, [below for _, below, _ in block[1:]]), section)]
+
+
+def _in_one_line(first: Sequence[str], below: Sequence[Sequence[str]]) -> list[str]:
+    """The cells of a row of a grid, which has several lines: ``mq-`` above ``deadline`` is ``mq-deadline``."""
+    columns = zip(first, *below, strict=True)
+    return [_joined(list(filter(None, texts))) for texts in columns]
+
+
+def _joined(texts: Sequence[str]) -> str:
+    ends = ["" if text.endswith("-") else " " for text in texts]
+    return "".join(chain.from_iterable(zip(texts, ends, strict=True))).strip()
 
 
 def _barred_row(text: str, columns: int) -> list[str]:
