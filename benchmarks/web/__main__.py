@@ -55,12 +55,28 @@ def make_history(place: Path) -> None:
     store.close()
 
 
+class NoRunError(Exception):
+    """There is no run that goes on, which is what the figures are about."""
+
+
+def finished_trials(journal: Path) -> int:
+    """How many trials a run has made."""
+    return journal.read_bytes().count(b'"finished"') if journal.exists() else 0
+
+
+def check_run(run: subprocess.Popen[str], log: Path) -> None:
+    """Raises NoRunError where the run has ended, with the last line that it printed."""
+    if run.poll() is not None:
+        said = [line for line in log.read_text().splitlines() if line.strip()]
+        last = said[-1].strip() if said else f"exit code {run.returncode}"
+        raise NoRunError(f"nothing was measured, because the run that people should look at has ended: {last}")
+
+
 @contextmanager
 def started(*words: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
-    """A command of iodelta, ended afterwards."""
-    process = subprocess.Popen(
-        [*IODELTA, *words], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    """A command of iodelta, ended afterwards. What it says goes to a file: a pipe that nobody reads fills up."""
+    with open(cwd / f"{words[0]}.log", "w") as log:
+        process = subprocess.Popen([*IODELTA, *words], cwd=cwd, stdout=subprocess.PIPE, stderr=log, text=True)
     try:
         yield process
     finally:
@@ -125,33 +141,37 @@ def measure(place: Path, clients: int, seconds: float) -> None:
     """Print what was seen."""
     (place / "runs").mkdir()
     make_history(place / "history")
-    variants = ("--variant", "a:fio.iodepth=1", "--variant", "b:fio.iodepth=2")
+    # Two names for the same thing and a margin that nothing reaches: a run that were decided would end too early.
+    variants = ("--variant", "a:fio.description=a", "--variant", "b:fio.description=b")
+    endless = ("--margin", "0.001%", "--blocks", "2000")
     load = ("--rw=randread", "--bs=4k", "--ioengine=null")
-    run = ("run", "--folder", "runs/live", "--size", "1m", "--trial", "500ms", "--ramp", "0", *variants)
+    words = ("run", "--folder", "runs/live", "--size", "1m", "--trial", "500ms", "--ramp", "0", *variants, *endless)
     with (
-        started(*run, "--budget", f"{int(seconds) + 120}s", "--", *load, cwd=place),
+        started(*words, "--budget", f"{int(seconds) + 120}s", "--", *load, cwd=place) as run,
         started("serve", "--port", "0", "--folders", "runs", "--history", "history", cwd=place) as server,
     ):
         assert server.stdout is not None
         address = urlsplit(server.stdout.readline().split()[0]).netloc
-        until = time.monotonic() + 60
-        while not (place / "runs/live/journal.jsonl").exists() and time.monotonic() < until:
+        journal, log = place / "runs/live/journal.jsonl", place / "run.log"
+        while not finished_trials(journal):
+            check_run(run, log)
             time.sleep(0.2)
         pages = pages_of(address)
         until = time.monotonic() + seconds
         people = [Client(address, pages, until, seed) for seed in range(clients)]
-        threads = [threading.Thread(target=person.look) for person in people]
+        threads = [threading.Thread(target=person.look, daemon=True) for person in people]
         memory = [resident(server.pid)]
         for thread in threads:
             thread.start()
         for tenth in range(9, -1, -1):
             time.sleep(max(0.0, until - tenth * seconds / 10 - time.monotonic()))
+            check_run(run, log)
             memory.append(resident(server.pid))
         for thread in threads:
             thread.join()
+        check_run(run, log)
         show(people, memory)
-    finished = (place / "runs/live/journal.jsonl").read_bytes().count(b'"finished"')
-    print(f"trials of the run: {finished}; load of the machine: {os.getloadavg()[1]:.1f}")
+    print(f"trials of the run: {finished_trials(journal)}; load of the machine: {os.getloadavg()[1]:.1f}")
 
 
 def show(people: list[Client], memory: list[float]) -> None:
@@ -175,7 +195,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600.0)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        measure(Path(place), given.clients, given.seconds)
+        try:
+            measure(Path(place), given.clients, given.seconds)
+        except NoRunError as error:
+            parser.exit(2, f"{error}\n")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from browsers import PATIENCE
+from jsonschema import Draft202012Validator
 from playwright.sync_api import Dialog, Locator, Page
 
 SELECT_BROKEN = """
@@ -95,6 +96,23 @@ def serving(*words: str, cwd: Path) -> Iterator[Server]:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=240)
         assert "Traceback" not in said, said
+
+
+def check_described(described: Any, method: str, path: str, answer: Answer) -> None:
+    """The answer of an address is what ``/openapi.json`` says of it: status, media type, and the document."""
+    responses = described["paths"][path][method.lower()]["responses"]
+    said = responses.get(str(answer.status), responses["default"])
+    if answer.status < 400:
+        assert str(answer.status) in responses, (method, path, answer.status)
+    if answer.status in (303, 307):
+        assert answer.headers["location"], (method, path)
+        return
+    ((media, content),) = said["content"].items()
+    sent = answer.headers["content-type"]
+    assert media == "*/*" or sent.partition(";")[0] == media.partition(";")[0], (method, path, sent)
+    if "schema" in content:
+        schema = {**content["schema"], "components": described["components"]}
+        Draft202012Validator(schema).validate(answer.json)
 
 
 class Visit:

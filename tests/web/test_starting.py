@@ -27,7 +27,7 @@ from iodelta.web.launching import writer_of
 from iodelta.web.offers import Place
 from iodelta.web.peers import owners_of
 
-from .servers import Answer, Server, Visit, check_for_all, followed, serving, violations
+from .servers import Answer, Server, Visit, check_described, check_for_all, followed, serving, violations
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -63,6 +63,18 @@ DANGEROUS = [
     ({"options": "command=rm -rf /"}, "options"),
     ({"options": "mem=mmap:/etc/passwd"}, "options"),
     ({"options": "filename=/dev/vda"}, "options"),
+    ({"options": "filesize=900g"}, "options"),
+    ({"options": "include=/etc/shadow"}, "options"),
+    ({"options": "include /etc/shadow"}, "options"),
+    ({"options": "rw=randwrite"}, "options"),
+    ({"options": "readwrite=randwrite"}, "options"),
+    ({"options": "exec_prer=touch /tmp/x"}, "options"),
+    ({"options": "opendir=/etc"}, "options"),
+    ({"options": "read_iolog=/tmp/x"}, "options"),
+    ({"options": "allow_mounted_write=1"}, "options"),
+    ({"options": "unlink=1"}, "options"),
+    ({"setting-1": "fio.filesize", "value-1-1": "900g"}, "setting-1"),
+    ({"setting-1": "fio.rate_iops", "value-1-1": "500\n[x]\nfilename=/etc/x\nrw=write"}, "form"),
     ({"options": "write_bw_log=/etc/x"}, "options"),
     ({"ioengine": "external:/tmp/x.so"}, "ioengine"),
     ({"target": "/etc/shadow"}, "target"),
@@ -326,6 +338,9 @@ def test_a_plan_is_its_owners_starts_once_and_says_why_it_could_not(server: Serv
     answer = proposed(server, place, {"question": "<script>alert(1)</script>"})
     assert answer.status == 303
     path = answer.headers["location"]
+    described = server.json("/openapi.json")
+    check_described(described, "POST", "/measure", answer)
+    check_described(described, "GET", "/measure/{id}", server.ask(path, Accept="application/json"))
     plan = server.json(path)
     assert plan["plan"]["experiment"]["variants"][1]["options"] == [["rate_iops", "400"]]
     page = server.ask(path).text
@@ -336,6 +351,7 @@ def test_a_plan_is_its_owners_starts_once_and_says_why_it_could_not(server: Serv
         assert post(server, path, token).status == 303
         assert post(server, path, token).status == 303
         until(lambda: not server.json(path)["running"])
+        check_described(described, "GET", "/measure/{id}", server.ask(path, Accept="application/json"))
     finally:
         (place / "runs" / "iodelta-scratch").unlink()
     failed = server.ask(path)

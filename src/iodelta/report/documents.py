@@ -14,6 +14,7 @@ import itertools
 import re
 import sys
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -281,21 +282,28 @@ def schema(name: str) -> dict[str, Any]:
     """
     module, struct, printed_by = PLACES[name]
     kind = getattr(importlib.import_module(module), struct)
-    (top,), components = msgspec.json.schema_components(
-        [kind], ref_template="#/$defs/{name}"
-    )
-    structs = _structs(kind)
-    for part, described in components.items():
-        _describe(described, structs.get(part))
-    document = {
+    (top,), components = described([kind], "#/$defs/{name}")
+    return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": name,
         "description": f"Printed by {printed_by}. Numbers that are not known, or infinite, are null.",
         **top,
         "$defs": components,
     }
-    _nullable(document)
-    return document
+
+
+def described(
+    kinds: Sequence[Any], place: str
+) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    """A schema for each of ``kinds``, and the parts that they share, which stand at ``place`` (``{name}``: which)."""
+    tops, components = msgspec.json.schema_components(kinds, ref_template=place)
+    structs: dict[str, type] = {}
+    for kind in kinds:
+        structs |= _structs(kind)
+    for part, made in components.items():
+        _describe(made, structs.get(part))
+    _nullable([tops, components])
+    return tops, components
 
 
 def _describe(described: dict[str, Any], kind: type | None) -> None:
@@ -335,7 +343,11 @@ def field_docs(kind: type) -> dict[str, str]:
     """Field -> the text that stands below it in the class's source; for undocumented ones nothing."""
     if kind.__module__ not in sys.modules:
         return {}
-    tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    try:
+        source = inspect.getsource(kind)
+    except OSError:  # made by a call, not by a class statement
+        return {}
+    tree = ast.parse(textwrap.dedent(source))
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
     docs = {}
     for field, after in itertools.pairwise(body):
@@ -361,6 +373,6 @@ def _nullable(node: Any) -> None:
             node["type"] = ["number", "null"]
         for inner in node.values():
             _nullable(inner)
-    elif isinstance(node, list):
+    elif isinstance(node, list | tuple):
         for inner in node:
             _nullable(inner)

@@ -25,6 +25,7 @@ from iodelta.web import (
     watching,
 )
 from iodelta.web.drafts import Drafts
+from iodelta.web.fields import LoginForm, parsed
 from iodelta.web.launching import Launches
 from iodelta.web.layout import shown, static_file
 from iodelta.web.negotiation import document, prefers_json
@@ -146,8 +147,10 @@ async def login(request: Request) -> Response:
     if request.method == "GET":
         return shown(request, "login.html", wrong=False)
     async with request.form(max_files=0, max_fields=4) as form:
-        secret = str(form.get("token", "")).strip()
+        secret = parsed(dict(form), LoginForm).token.strip()
     user = guard.login(secret, request.client.host if request.client else "")
+    if user is None and prefers_json(request):
+        raise DeniedError(401, "nobody has this token")
     if user is None:
         return shown(request, "login.html", status=401, wrong=True)
     response = RedirectResponse(home, 303)

@@ -187,6 +187,8 @@ def _why_not_allowed(name: str, value: str) -> str:
             if value in ENGINES
             else "not an engine that only reads and writes the target"
         )
+    if first == "filesize":
+        return "how much of the place is used has a field of its own"
     if first == "mem":
         return "" if value in MEMORY else "not known as memory without a file"
     if first in SHAPES:

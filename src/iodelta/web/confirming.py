@@ -15,6 +15,7 @@ from iodelta.history.answers import Alert
 from iodelta.history.confirm import measured_in, pair_question, question
 from iodelta.web.comparing import side_of
 from iodelta.web.drafts import Draft, Drafts
+from iodelta.web.fields import PairForm, Signed
 from iodelta.web.forms import posted
 from iodelta.web.histories import Histories
 from iodelta.web.launching import Launches
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 async def confirm(request: Request) -> Response:
     """Plan the confirmation of an alert."""
-    await posted(request, "run")
+    await posted(request, "run", Signed)
     draft = await run_in_threadpool(_planned, request)
     prefix = request.app.state.site.rules.prefix
     return RedirectResponse(f"{prefix}/measure/{draft.id}", 303)
@@ -77,15 +78,15 @@ def start_confirmation(request: Request, draft: Draft, launches: Launches) -> st
 
 async def measure_two(request: Request) -> Response:
     """Plan an experiment that measures the variants of two nights in the same blocks."""
-    fields = await posted(request, "run")
-    draft = await run_in_threadpool(_planned_pair, request, fields)
+    form = await posted(request, "run", PairForm)
+    draft = await run_in_threadpool(_planned_pair, request, form)
     prefix = request.app.state.site.rules.prefix
     return RedirectResponse(f"{prefix}/measure/{draft.id}", 303)
 
 
-def _planned_pair(request: Request, fields: dict[str, str]) -> Draft:
+def _planned_pair(request: Request, form: PairForm) -> Draft:
     history = history_of(request)
-    a, b = (side_of(history, fields.get(name, "")) for name in ("a", "b"))
+    a, b = (side_of(history, name) for name in (form.a, form.b))
     if (a.machine, a.cell, a.metric) != (b.machine, b.cell, b.metric):
         raise RequestError("these two differ in more than what was changed")
     first, second = (measured_in(one.folder, one.variant) for one in (a, b))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from starlette.requests import Request
 
+from iodelta.web.fields import Signed, parsed
 from iodelta.web.peers import is_same_user
 from iodelta.web.security import DeniedError, Role, User, check_form
+
+S = TypeVar("S", bound=Signed)
 
 LONGEST = 2000
 """Characters of a text."""
@@ -15,8 +20,8 @@ FIELDS = 20
 """In a form; the one of an experiment has more."""
 
 
-async def posted(request: Request, role: Role, most: int = FIELDS) -> dict[str, str]:
-    """The fields of a form that this user may send. Raises DeniedError."""
+async def posted(request: Request, role: Role, kind: type[S], most: int = FIELDS) -> S:
+    """A form that this user may send. Raises DeniedError."""
     check_change(request, role)
     user: User = request.scope["user"]
     async with request.form(max_files=0, max_fields=most) as form:
@@ -24,7 +29,7 @@ async def posted(request: Request, role: Role, most: int = FIELDS) -> dict[str, 
     check_form(user, request.headers, fields.get("csrf", ""))
     if any(len(value) > LONGEST for value in fields.values()):
         raise DeniedError(413, f"a text has at most {LONGEST} characters")
-    return fields
+    return parsed(fields, kind)
 
 
 def check_change(request: Request, role: Role) -> None:

@@ -18,6 +18,7 @@ from iodelta.machine import LocalMachine
 from iodelta.report.formats.html.result import page_of
 from iodelta.web.asked import COLUMNS, DEFAULTS, MODES, ROWS, composed
 from iodelta.web.drafts import Draft, Drafts
+from iodelta.web.fields import ExperimentForm, Signed, given
 from iodelta.web.folders import place_of
 from iodelta.web.forms import posted
 from iodelta.web.held import ROWS as CONDITIONS
@@ -75,9 +76,11 @@ def form(request: Request) -> Response:
 
 async def propose(request: Request) -> Response:
     """Make a plan of the form, or say at each field what is wrong with it."""
-    fields = await posted(request, "run", FIELDS)
-    if "look" in fields:  # the settings of another place are asked for
-        return await run_in_threadpool(_form, request, fields, {})
+    asked = await posted(request, "run", ExperimentForm, FIELDS)
+    fields = given(asked)
+    if asked.look:
+        shown_again = {**fields, "look": "1"}
+        return await run_in_threadpool(_form, request, shown_again, {})
     return await run_in_threadpool(_proposed, request, fields)
 
 
@@ -188,7 +191,7 @@ def _begun(request: Request, draft: Draft) -> Response:
 
 async def start(request: Request) -> Response:
     """Start what was planned."""
-    await posted(request, "run")
+    await posted(request, "run", Signed)
     draft = await run_in_threadpool(_start, request)
     return _to(request, f"/measure/{draft.id}")
 
@@ -214,7 +217,7 @@ def _start(request: Request) -> Draft:
 
 async def cancel(request: Request) -> Response:
     """End a run that the site started, as Ctrl-C does: what was measured is kept, the machine is put back."""
-    await posted(request, "run")
+    await posted(request, "run", Signed)
     place = await run_in_threadpool(place_of, request)
     if not await run_in_threadpool(_launches(request).cancel, place.path):
         raise DeniedError(409, "this page did not start it, or it has ended")

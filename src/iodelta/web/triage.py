@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -17,6 +16,7 @@ from iodelta.history.log import Annotated, Decided
 from iodelta.report.alerts import told
 from iodelta.report.formats.html.page import page
 from iodelta.report.stories.alert import of_alert
+from iodelta.web.fields import DecisionForm, NoteForm
 from iodelta.web.forms import posted
 from iodelta.web.layout import shown, shown_report
 from iodelta.web.negotiation import document, prefers_json
@@ -81,41 +81,36 @@ def alert(request: Request) -> Response:
 
 async def decide(request: Request) -> Response:
     """Record what somebody decided."""
-    fields = await posted(request, "triage")
+    form = await posted(request, "triage", DecisionForm)
     alert_here = await run_in_threadpool(alert_of, request)
-    word = fields.get("word", "")
-    if word not in {known for known, _, _ in WORDS}:
-        raise DeniedError(400, "not a decision")
     entry = Decided(
         time.time(),
         alert_here.id,
-        word,
-        fields.get("why", "").strip(),
+        form.word,
+        form.why.strip(),
         request.scope["user"].name,
     )
     await run_in_threadpool(history_of(request).write, entry)
     if prefers_json(request):
         return document(await run_in_threadpool(alert_of, request))
     return RedirectResponse(
-        f"{request.app.state.site.rules.prefix}{_back(fields)}", 303
+        f"{request.app.state.site.rules.prefix}{_back(form.back)}", 303
     )
 
 
 async def annotate(request: Request) -> Response:
     """Record a note."""
-    fields = await posted(request, "triage")
-    entry = _note(fields, request.scope["user"].name)
+    form = await posted(request, "triage", NoteForm)
+    entry = _note(form, request.scope["user"].name)
     await run_in_threadpool(history_of(request).write, entry)
     return RedirectResponse(
-        f"{request.app.state.site.rules.prefix}{_back(fields)}", 303
+        f"{request.app.state.site.rules.prefix}{_back(form.back)}", 303
     )
 
 
-def _note(fields: Mapping[str, str], who: str) -> Annotated:
+def _note(form: NoteForm, who: str) -> Annotated:
     """Raises DeniedError."""
-    text, commit, at = (
-        fields.get(name, "").strip() for name in ("text", "commit", "at")
-    )
+    text, commit, at = (part.strip() for part in (form.text, form.commit, form.at))
     if not text:
         raise DeniedError(400, "a note without text")
     if commit and not re.fullmatch(r"[0-9a-f]{7,64}", commit):
@@ -138,9 +133,8 @@ def _moment(text: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _back(fields: Mapping[str, str]) -> str:
+def _back(back: str) -> str:
     """Where the form was, as far as it is one of our pages."""
-    back = fields.get("back", "")
     return (
         back
         if re.fullmatch(r"/(triage|series/-?\d{1,20}|alert/[0-9a-f]{1,64})", back)

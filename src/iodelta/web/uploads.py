@@ -22,6 +22,7 @@ from iodelta.report.formats.render import rendered
 from iodelta.report.stories.story import Detail
 from iodelta.study.paths import own_systems, read_all
 from iodelta.study.runs import shown as shown_runs
+from iodelta.web.fields import UploadForm, parsed
 from iodelta.web.layout import shown_report
 from iodelta.web.negotiation import JSON, prefers_json
 from iodelta.web.security import DeniedError, User, check_form
@@ -58,7 +59,8 @@ async def take(request: Request) -> Response:
     shelf.arriving += 1
     try:
         async with request.form(max_files=FILES, max_fields=5) as form:
-            check_form(user, request.headers, str(form.get("csrf", "")))
+            texts = {name: one for name, one in form.items() if isinstance(one, str)}
+            check_form(user, request.headers, texts.get("csrf", ""))
             sent = [
                 item
                 for item in form.getlist("files")
@@ -67,7 +69,9 @@ async def take(request: Request) -> Response:
             files = [
                 Sent(item.filename or "", item.size or 0, item.file) for item in sent
             ]
-            earlier = shelf.get(str(form.get("with", "")), user.name)
+            names = [file.name for file in files]
+            known = parsed({**texts, "files": names}, UploadForm)
+            earlier = shelf.get(known.with_, user.name)
             made = await run_in_threadpool(shelf.keep, files, user.name, earlier)
     finally:
         shelf.arriving -= 1

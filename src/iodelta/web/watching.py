@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from iodelta.errors import MeasureError
 from iodelta.web.folders import Place, place_of
 from iodelta.web.layout import shown
 from iodelta.web.live import Live, Underway, course_of, progress
@@ -40,7 +41,9 @@ def now(request: Request) -> Response:
     """The part of the page that changes."""
     place = place_of(request)
     known = _live(request).underway(place, folder_of(place), wait=FIRST)
-    if prefers_json(request) and known is not None:
+    if prefers_json(request):
+        if known is None:
+            raise MeasureError("nothing is known of this experiment yet")
         return document(known)
     return _shown(request, "now.html", place, known)
 

@@ -1,0 +1,125 @@
+"""The fields of every form: each request is read into one of these structs, and ``/openapi.json`` is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from iodelta.web.asked import COLUMNS
+from iodelta.web.asked import ROWS as SETTINGS
+from iodelta.web.held import ROWS as CONDITIONS
+from iodelta.web.security import DeniedError
+
+File = Annotated[str, msgspec.Meta(extra_json_schema={"format": "binary"})]
+
+F = TypeVar("F")
+
+
+class Signed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Nothing but a sign."""
+
+    csrf: str = ""
+    """The sign of a page. ``/history/access`` gives it; with ``Authorization`` none is needed."""
+
+
+class LoginForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who asks."""
+
+    token: str
+
+
+class DecisionForm(Signed, frozen=True, kw_only=True):
+    """What is to become of an alert."""
+
+    word: Literal[
+        "investigating", "expected", "fixed", "wontfix", "noise", "ignored", "new"
+    ]
+    why: str = ""
+    """The reason, for the log."""
+    back: str = ""
+    """The page to return to."""
+
+
+class NoteForm(Signed, frozen=True, kw_only=True):
+    """Something that happened, at a time or at a commit."""
+
+    text: str
+    at: str = ""
+    """ISO 8601 in UTC; empty for now."""
+    commit: str = ""
+    """Its hash."""
+    back: str = ""
+    """The page to return to."""
+
+
+class PairForm(Signed, frozen=True, kw_only=True):
+    """Two points of a history."""
+
+    a: str
+    """SERIES-EXPERIMENT."""
+    b: str
+
+
+class UploadForm(Signed, frozen=True, kw_only=True):
+    """Results to look at."""
+
+    files: list[File]
+    """The files, with their names."""
+    with_: str = msgspec.field(default="", name="with")
+    """An earlier upload that they are compared with."""
+
+
+class Composing(Signed, frozen=True, kw_only=True):
+    """What every form of an experiment has beside its fields."""
+
+    look: Literal["", "1"] = ""
+    """``1``: nothing is planned, the form is shown again with the settings of its place."""
+
+
+def _fields() -> list[tuple[str, type, object]]:
+    """The fields of an experiment: all are text, all but the place may be empty."""
+    plain = (
+        "question size rw bs iodepth numjobs ioengine direct options "
+        "margin trial ramp budget blocks"
+    ).split()
+    names = [f"name-{column}" for column in range(1, COLUMNS + 1)]
+    for row in range(1, SETTINGS + 1):
+        names.append(f"setting-{row}")
+        names += [f"value-{row}-{column}" for column in range(1, COLUMNS + 1)]
+    for row in range(1, CONDITIONS + 1):
+        names += [f"condition-{row}", f"load-{row}", f"held-{row}"]
+    optional = [
+        (name.replace("-", "_"), str, msgspec.field(default="", name=name))
+        for name in (*plain, *names)
+    ]
+    return [("target", str, msgspec.field()), *optional]
+
+
+ExperimentForm: type[Composing] = msgspec.defstruct(
+    "ExperimentForm",
+    _fields(),
+    bases=(Composing,),
+    namespace={"__doc__": "An experiment, as the form of ``/measure`` has it."},
+    frozen=True,
+    kw_only=True,
+)  # type: ignore[assignment]
+
+
+def parsed(fields: Mapping[str, Any], kind: type[F]) -> F:
+    """The fields as that form has them. Raises DeniedError for one that is missing, unknown or has another value."""
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        raise DeniedError(400, f"not a form of this address: {error}") from None
+
+
+def given(form: object) -> dict[str, str]:
+    """The fields of an experiment that hold something, but for the signs of the request."""
+    fields: dict[str, str] = msgspec.to_builtins(form)
+    return {
+        name: value
+        for name, value in fields.items()
+        if value and name not in ("csrf", "look")
+    }
