@@ -147,7 +147,7 @@ def measure(place: Path, clients: int, seconds: float) -> None:
     load = ("--rw=randread", "--bs=4k", "--ioengine=null")
     words = ("run", "--folder", "runs/live", "--size", "1m", "--trial", "500ms", "--ramp", "0", *variants, *endless)
     with (
-        started(*words, "--budget", f"{int(seconds) + 120}s", "--", *load, cwd=place) as run,
+        started(*words, "--budget", f"{int(2 * seconds) + 600}s", "--", *load, cwd=place) as run,
         started("serve", "--port", "0", "--folders", "runs", "--history", "history", cwd=place) as server,
     ):
         assert server.stdout is not None
