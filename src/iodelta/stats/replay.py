@@ -9,12 +9,14 @@ that metrics which move together are tested once, not once each (min-P, Westfall
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Signs = NDArray[np.int8]
 
 EXACT_COINS = 12
 """Up to so many draws all patterns are replayed."""
@@ -28,29 +30,51 @@ def smallest_share(draws: int) -> float:
     return 0.5**draws if draws <= EXACT_COINS else 1.0 / (DRAWS + 1)
 
 
+KEPT_BLOCKS = 400
+"""Patterns of more blocks are drawn anew each time: 1.6 MB of each are kept at most, and there may be one a block."""
+
+
 @lru_cache(maxsize=16)
-def _coins(count: int, seed: int) -> Floats:
+def _coins(count: int, seed: int) -> Signs:
     """Rows of +-1, shape (patterns, count), read-only; row i and row -1 - i are mirror images."""
+    return _drawn_coins(count, seed)
+
+
+def _drawn_coins(count: int, seed: int) -> Signs:
     if count <= EXACT_COINS:
         bits = (np.arange(1 << count)[:, None] >> np.arange(count)) & 1
     else:
         half = np.random.default_rng(seed).integers(0, 2, size=(DRAWS // 2, count))
         bits = np.concatenate([half, 1 - half[::-1]])
-    signs = np.asarray(1.0 - 2.0 * bits, dtype=np.float64)
+    signs = np.asarray(1 - 2 * bits, dtype=np.int8)
     signs.setflags(write=False)
     return signs
 
 
-@lru_cache(maxsize=32)
 def patterns(coins: tuple[int, ...], seed: int) -> Floats:
     """The sign of every block under each replay of the randomiser, shape (patterns, blocks), read-only.
 
     ``coins`` gives each block the number of the draw that ordered it. Row i and row -1 - i are mirror images.
     """
-    names, index = np.unique(np.asarray(coins), return_inverse=True)
-    signs = np.ascontiguousarray(_coins(len(names), seed)[:, index])
+    if len(coins) > KEPT_BLOCKS:
+        signs = _replayed(coins, seed, _drawn_coins).astype(np.float64)
+    else:
+        signs = _known(coins, seed).astype(np.float64)
     signs.setflags(write=False)
     return signs
+
+
+@lru_cache(maxsize=32)
+def _known(coins: tuple[int, ...], seed: int) -> Signs:
+    """Kept as bytes: a run that is followed asks for other coins after every block."""
+    return _replayed(coins, seed, _coins)
+
+
+def _replayed(
+    coins: tuple[int, ...], seed: int, drawn: Callable[[int, int], Signs]
+) -> Signs:
+    names, index = np.unique(np.asarray(coins), return_inverse=True)
+    return np.ascontiguousarray(drawn(len(names), seed)[:, index])
 
 
 def shares(replayed: Floats, tolerance: float = 1e-9) -> Floats:
