@@ -9,7 +9,7 @@ import msgspec
 
 from iodelta.errors import RefusedError
 from iodelta.lab.diskstate import findings
-from iodelta.lab.plan import Plan, warnings
+from iodelta.lab.plan import Plan, boot_seconds, warnings
 from iodelta.lab.setup import Survey
 from iodelta.trial import Finding
 
@@ -101,7 +101,9 @@ def rounds(plan: Plan) -> int:
 
 
 def at_most(plan: Plan) -> float:
-    """Seconds of wall time that it takes at most."""
+    """Seconds of wall time that it takes at most: what a boot takes is only assumed, so there it is the budget."""
+    if boot_seconds(plan.experiment):
+        return plan.experiment.design.budget
     return min(
         plan.experiment.design.budget,
         plan.rules.max_blocks * plan.per_round * plan.trial_seconds,
