@@ -295,3 +295,5 @@ def test_knobs_of_a_guest_are_sorted_by_when_they_act_and_others_are_refused() -
 def test_instructions_are_counted_in_a_virtual_machine_only() -> None:
     with pytest.raises(RequestError, match="in a virtual machine only"):
         parse(QUESTION.replace('machine = "vm"', ""))
+    with pytest.raises(RequestError, match="every guest is the same"):
+        parse(QUESTION.replace('machine = "vm"', 'machine = "vm:cpus=2"'))

@@ -118,6 +118,12 @@ def _clock(source: Source, clock: Any, machines: tuple[str, ...]) -> Any:
     if clock not in ("wall", "instructions"):
         source.refuse('clock must be "wall" or "instructions"', "clock")
     if clock == "instructions" and machines != ("vm",):
+        if any(machine.startswith("vm:") for machine in machines):
+            source.refuse(
+                "with the instruction clock every guest is the same but for its variants",
+                "machine",
+                remedy='say machine = "vm" (--machine vm); set a kernel as a variant: kernel = "6.12"',
+            )
         source.refuse(
             "instructions are counted in a virtual machine only",
             "clock",
