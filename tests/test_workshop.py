@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from waiting import until
-from workshop import Workshop, loops_in
+from workshop import Workshop, attach, loops_in, no_other_takes_loops
 
 pytestmark = [pytest.mark.root, pytest.mark.beside]
 
@@ -33,9 +33,10 @@ def test_a_device_that_another_test_took_over_stays_attached(tmp_path: Path) -> 
     theirs.mkdir()
     first, second = Workshop(mine), Workshop(theirs)
     node = first.loop(8)
-    first.run("losetup", "--detach", node)
     image = second.file(8)
-    first.run("losetup", node, image)
+    with no_other_takes_loops():
+        first.run("losetup", "--detach", node)
+        attach(node, image)
     first.close()
     assert loops_in(theirs) == [node]
     first.run("losetup", "--detach", node)

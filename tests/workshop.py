@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +27,27 @@ def loops_in(place: Path) -> list[str]:
     return [node for node, released, file in found if released == "0" and Path(file).is_relative_to(place)]
 
 
+def backing_files() -> Iterator[tuple[str, str]]:
+    """Names of the attached loop devices and their files, without those that are detached meanwhile."""
+    for path in Path("/sys/block").glob("loop*"):
+        with contextlib.suppress(OSError):
+            yield path.name, (path / "loop/backing_file").read_text().strip()
+
+
+@contextlib.contextmanager
+def _loops(how: int) -> Iterator[None]:
+    with open(Path(tempfile.gettempdir(), f"iodelta-tests-loops-{os.getuid()}"), "a") as file:
+        fcntl.flock(file, how)
+        yield
+
+
+@contextlib.contextmanager
+def no_other_takes_loops() -> Iterator[None]:
+    """In this block a device that was detached stays free: no test beside attaches another file to it."""
+    with _loops(fcntl.LOCK_EX):
+        yield
+
+
 @dataclass(frozen=True)
 class Attached:
     """A loop device over a file of ours; the kernel counts what it attaches, so ``sequence`` is never another's."""
@@ -35,7 +58,8 @@ class Attached:
     @classmethod
     def to(cls, image: str | Path, *options: str) -> Attached:
         words = ["losetup", "--find", "--show", *options, os.fspath(image)]
-        node = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+        with _loops(fcntl.LOCK_SH):
+            node = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
         return cls(node, _sequence(node))
 
     def release(self) -> None:
@@ -47,6 +71,15 @@ class Attached:
         """Give the device back, and wait until it is detached."""
         self.release()
         until(lambda: _sequence(self.node) != self.sequence)
+
+
+def attach(device: str, image: str | Path) -> None:
+    """A file to this very device, as soon as nobody looks at what was attached there."""
+
+    def is_attached() -> bool:
+        return subprocess.run(["losetup", device, image], capture_output=True, check=False).returncode == 0
+
+    until(is_attached)
 
 
 def remove_partitions(node: str) -> None:

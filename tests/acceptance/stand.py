@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from typing import Any, Self, TypeVar
 
 import pytest
 from processes import alive
+from waiting import LIMIT as PATIENCE
+from waiting import until
 from workshop import Attached
 
 from iodelta.lab.account import Account
@@ -39,6 +42,20 @@ LIMIT = """\
 if [ -e "$2/io.max" ]; then echo "$3 riops=$1" >"$2/io.max"
 else echo "$3 $1" >"$2/blkio.throttle.read_iops_device"; fi
 """
+
+GATE = """\
+#!/bin/sh
+# fio as it is, but for trial number TRIAL.
+here=$(dirname "$0")
+held() { touch "$here/waits"; while [ ! -e "$here/go" ]; do sleep 0.02; done; }
+killed() { FIO "$@" & sleep 0.1; kill -KILL $!; kill -KILL $$; }
+case "$*" in */fio.json*)
+    echo begun >>"$here/begun"
+    [ "$(wc -l <"$here/begun")" -ne TRIAL ] || THEN "$@" ;;
+esac
+exec FIO "$@"
+"""
+"""A test that acts between two trials is too late on a machine that gives it no CPU in time: the trial waits for it."""
 
 GOOD = (0, 1, 3)
 """Exit codes of an experiment that was measured."""
@@ -114,6 +131,10 @@ class Stand:
 
     # ------------------------------------------------------------------------------------------------- iodelta
 
+    def gate(self, trial: int, then: str = "held") -> Gate:
+        """A fio that does something else in trial number ``trial``."""
+        return Gate(self.place / "gate", trial, then)
+
     def quick(self, node: str, *options: str, folder: str = "folder", blocks: int = 3) -> tuple[str, ...]:
         """The arguments of a short experiment on ``node`` that changes its scheduler; further options of iodelta."""
         words = ("--folder", folder, "--trial", "200ms", "--ramp", "0", "--blocks", str(blocks), "--seed", "1")
@@ -131,7 +152,7 @@ class Stand:
         """iodelta to its end."""
         return self.start(*args, cwd=cwd, env=env).wait()
 
-    def run_in(self, group: Path, *args: str, timeout: float = 240) -> Done:
+    def run_in(self, group: Path, *args: str, timeout: float = PATIENCE) -> Done:
         """iodelta to its end, in a control group."""
         return Running(args, self.env, self.place, program=(*JOIN, str(group), IODELTA)).wait(timeout)
 
@@ -143,6 +164,29 @@ class Stand:
     def pending(self) -> list[Path]:
         """Undo logs of runs that have not put everything back."""
         return sorted((self.state / "pending").glob("*.jsonl"))
+
+
+class Gate:
+    """A fio whose trial number ``trial`` is ``held`` until the gate opens, or ``killed`` in its course; ``env`` puts
+    it before the real one."""
+
+    def __init__(self, place: Path, trial: int, then: str = "held") -> None:
+        place.mkdir(exist_ok=True)
+        self._place, self.program = place, place / "fio"
+        real = shutil.which("fio")
+        assert real is not None
+        self.program.unlink(missing_ok=True)
+        text = GATE.replace("TRIAL", str(trial)).replace("THEN", then)
+        self.program.write_text(text.replace("FIO", os.path.realpath(real)))
+        self.program.chmod(0o755)
+        self.env = {"PATH": f"{place}:{os.environ['PATH']}"}
+
+    def wait(self) -> None:
+        """Until the trial waits."""
+        until((self._place / "waits").exists)
+
+    def open(self) -> None:
+        (self._place / "go").touch()
 
 
 class Running:
@@ -177,7 +221,7 @@ class Running:
         assert self._process.stderr is not None
         assert any(text in line for line in self._process.stderr), f"it ended without saying {text}"
 
-    def wait(self, timeout: float = 240) -> Done:
+    def wait(self, timeout: float = PATIENCE) -> Done:
         try:
             out, err = self._process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -189,7 +233,7 @@ class Running:
         """What a killed process has said and nobody has read goes to the output of the test: where one waited in vain,
         it says why."""
         if self._process.stdout is not None and not self._process.stdout.closed:
-            out, err = self._process.communicate(timeout=240)
+            out, err = self._process.communicate(timeout=PATIENCE)
             sys.stdout.write(f"iodelta {' '.join(self.args)}\n{out}\n{err}\n")
 
 

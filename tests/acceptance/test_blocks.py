@@ -178,11 +178,11 @@ def test_when_the_budget_ends_it_says_what_an_answer_needs_and_one_extension_goe
         assert len(kinds(folder, "session")) == 1
         before, first = finished(folder), (folder / "verdict.json").read_bytes()
         if kill:
-            running = stand.start("run", "folder", "--budget", "5s")
+            running = stand.start("run", "folder", "--budget", "12s")
             until(lambda: len(finished(folder)) > len(before))
             running.signal(signal.SIGKILL)
             running.wait()
-        done = stand.run("run", "folder", "--budget", "5s")
+        done = stand.run("run", "folder", "--budget", "12s")
         assert done.code in GOOD, done
         assert len(kinds(folder, "extended")) == 1
         after = finished(folder)

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from waiting import LIMIT
 
 from .stand import IODELTA, Stand, finished, shell, verdict
 
@@ -123,7 +124,7 @@ def at_the_question(stand: Stand, args: tuple[str, ...], answer: bytes | signal.
         ["setsid", "--ctty", IODELTA, *args], env=stand.env, cwd=stand.place, stdin=theirs, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
-    said, answered, end = b"", False, time.monotonic() + 120
+    said, answered, end = b"", False, time.monotonic() + LIMIT
     try:
         while (part := _read(ours)) != b"":
             assert time.monotonic() < end, "it says and does no more"

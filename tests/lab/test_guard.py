@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from waiting import until
-from workshop import Workshop, unmount
+from workshop import Workshop, attach, no_other_takes_loops, unmount
 
 from iodelta.errors import IodeltaError, MachineError, RefusedError, RequestError
 from iodelta.lab.guard import check_write, is_scratch, make_scratch, refuse_reasons
@@ -474,8 +474,9 @@ def test_a_device_number_given_to_another_disk_does_not_redirect_writes(workshop
     attached = workshop.attach(mine)
     node = attached.node
     with check_write(Elsewhere(), resolve(HERE, node), [node]) as permit:
-        attached.detach()
-        workshop.run("losetup", node, other)
+        with no_other_takes_loops():
+            attached.detach()
+            attach(node, other)
         workshop.undo(lambda: workshop.run("losetup", "--detach", node))
         with pytest.raises(RefusedError, match="another device"):
             permit.recheck()
