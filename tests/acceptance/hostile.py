@@ -63,7 +63,14 @@ if before == "new":
 
 
 def throttled(
-    stand: Stand, rates: tuple[int, int], *, seed: int, trial: str, budget: str, stalls: str | None = None
+    stand: Stand,
+    rates: tuple[int, int],
+    *,
+    seed: int,
+    trial: str,
+    budget: str,
+    stalls: str | None = None,
+    level: str = "95%",
 ) -> dict[str, Any]:
     """The verdict on reads at one rate against another; ``stalls``: the variant's limit is lowered in every tenth
     trial, for so many seconds or (empty) as long as the trial."""
@@ -86,12 +93,14 @@ def throttled(
         budget=budget,
         metric="read.iops",
         seed=seed,
-        design="",
+        design=f'level = "{level}"',
     )
     return _run(stand, text, group)
 
 
-def leaving(stand: Stand, *, seed: int, trial: str, budget: str, carry_over: str, pages: int) -> dict[str, Any]:
+def leaving(
+    stand: Stand, *, seed: int, trial: str, budget: str, carry_over: str, pages: int, level: str = "95%"
+) -> dict[str, Any]:
     """The verdict on direct writes to a filesystem of 8 MB/s, where one variant differs in nothing but the dirty pages
     that it leaves to the next trial."""
     place = stand.filesystem(128)
@@ -110,7 +119,7 @@ def leaving(stand: Stand, *, seed: int, trial: str, budget: str, carry_over: str
         budget=budget,
         metric="write.iops",
         seed=seed,
-        design=f'carry-over = "{carry_over}"',
+        design=f'carry-over = "{carry_over}"\nlevel = "{level}"',
     )
     return _run(stand, text, limit)
 

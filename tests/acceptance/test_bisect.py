@@ -80,7 +80,7 @@ def search(stand: Stand, _: int) -> None:
     index = (path / ".git" / "index").read_bytes()
     options = (
         *("--repo", str(path), "--good", made[0], "--bad", made[-1], "--folder", "folder", "--margin", "20%"),
-        *("--build", "sh ./build.sh", "--build-timeout", "5s", "--artifact", "rate"),
+        *("--build", "sh ./build.sh", "--build-timeout", "20s", "--artifact", "rate"),
         *("--put", f"sh {put} {{built}}/rate {group} {number}", "--seed", "1"),
         *("--target", device, "--trial", "300ms", "--ramp", "50ms", "--metric", "read.iops"),
     )

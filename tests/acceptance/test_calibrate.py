@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from .stand import GOOD, Stand, kinds
+from .stand import GOOD, Done, Stand, kinds
 
 pytestmark = pytest.mark.root
 
@@ -15,10 +16,21 @@ FIO = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth
 SHORT = ("--trial", "200ms", "--ramp", "0", "--seed", "1")
 
 
+def calibrated(stand: Stand, *words: str) -> Done:
+    """A calibration in ``folder`` that reached the first look of both comparisons: a busy machine needs more time."""
+    for budget in ("45s", "2m", "6m"):
+        shutil.rmtree(stand.place / "folder", ignore_errors=True)
+        done = stand.run("calibrate", *words, "--budget", budget, *SHORT, "--folder", "folder", "--", *FIO)
+        assert done.code in (0, 4), done
+        if done.code == 0:
+            break
+    assert done.code == 0, done
+    return done
+
+
 def test_a_calibration_bounds_false_alarms_names_the_noise_and_is_quoted_by_the_next_report(stand: Stand) -> None:
     node = stand.loop()
-    done = stand.run("calibrate", "--target", node, "--budget", "45s", *SHORT, "--folder", "cal", "--", *FIO)
-    assert done.code == 0, done
+    done = calibrated(stand, "--target", node)
     said = " ".join(done.out.split())
     assert "comparisons of a variant with itself" in said
     assert "smallest change seen in that time (90 % power, in %)" in said
@@ -27,12 +39,12 @@ def test_a_calibration_bounds_false_alarms_names_the_noise_and_is_quoted_by_the_
     (known,) = json.loads((stand.state / "calibration.json").read_text()).values()
     assert known["comparisons"] >= 2
     assert {one["change"] for one in known["injections"]} == {-0.01, -0.02, -0.035}
-    assert kinds(stand.place / "cal" / "a-against-a", "ended"), "the folders stay, to be looked at"
+    assert kinds(stand.place / "folder" / "a-against-a", "ended"), "the folders stay, to be looked at"
 
-    how = ("--blocks", "1", "--variant", "a", "--variant", "b:fio.nice=1", "--folder", "folder")
+    how = ("--blocks", "1", "--variant", "a", "--variant", "b:fio.nice=1", "--folder", "quoting")
     done = stand.run("run", "--target", node, *SHORT, *how, "--", *FIO)
     assert done.code in GOOD, done
-    report = stand.run("report", "folder", "--verbose").out
+    report = stand.run("report", "quoting", "--verbose").out
     for said in (done.out, report):
         words = " ".join(said.split())
         assert f"false alarms in {known['comparisons']} A/A comparisons" in words
@@ -43,9 +55,7 @@ def test_a_target_that_may_not_be_written_to_costs_the_carry_over_alone(stand: S
     """--destroy names another device: what reads show is measured and kept, and nothing is written."""
     node, other = stand.loop(), stand.loop()
     before = Path(node).read_bytes()
-    how = ("--target", node, "--destroy", other, "--budget", "45s", *SHORT)
-    done = stand.run("calibrate", *how, "--folder", "folder", "--", *FIO)
-    assert done.code == 0, done
+    done = calibrated(stand, "--target", node, "--destroy", other)
     assert f"Carry-over Not measured: {node}: " in " ".join(done.out.split())
     assert not (stand.place / "folder" / "aftermath").exists()
     assert Path(node).read_bytes() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -42,29 +43,42 @@ def measure(place: Path, rate: int, seed: int, budget: str) -> tuple[int, dict[s
     with Stand(place) as stand:
         text = EXPERIMENT.format(node=stand.loop(), rate=rate, seed=seed, budget=budget)
         (place / "throttle.toml").write_text(text)
-        done = stand.start("run", "throttle.toml", "--folder", "folder").wait(300)  # on a busy machine all its budget
+        done = stand.start("run", "throttle.toml", "--folder", "folder").wait(600)  # on a busy machine all its budget
         assert done.code in (0, 1, 3), done
         verdicts = verdict(place / "folder")["account"]["judgement"]["verdicts"]
         return done.code, next(one for one in verdicts if one["metric"]["name"] == "read.iops")
 
 
 def test_two_percent_less_is_called_a_regression_of_two_percent_and_nothing_less_is_not(tmp_path: Path) -> None:
-    """Side by side, since a throttled device leaves the CPUs idle: 4900 against 5000, and 5000 against itself."""
+    """Side by side, since a throttled device leaves the CPUs idle: 4900 against 5000, and 5000 against itself.
+
+    At 95 % one A/A comparison in forty is called a regression by one of its metrics, and one interval in twenty misses
+    the truth; a machine that others keep busy may not serve 5000 reads a second. None of it three times running.
+    """
     with ThreadPoolExecutor() as pool:
-        slower = pool.submit(measure, tmp_path / "slower", 4900, 1, "150s")
-        same = [pool.submit(measure, tmp_path / f"same{seed}", 5000, seed, "40s") for seed in (2, 3, 4)]
+        slower = pool.submit(repeated, tmp_path / "slower", 4900, "150s", is_two_percent_slower)
+        same = [pool.submit(repeated, tmp_path / f"same{n}", 5000, "40s", is_no_regression) for n in (1, 2, 3)]
         for one in same:
-            code, found = one.result()
-            if found["word"] == "regression":
-                # At 95 % one A/A comparison in forty is called one; not the same twice running.
-                code, found = measure(tmp_path / "once-more", 5000, 6, "40s")
-            assert code in (0, 3)
-            assert found["word"] != "regression", found["rule"]
-        code, found = slower.result()
-    assert code == 1, found["rule"]
-    assert found["word"] == "regression", found["rule"]
-    if not found["change"]["low"] <= -0.02 <= found["change"]["high"]:
-        # An interval at 95 % misses the truth once in twenty times; not twice running.
-        code, found = measure(tmp_path / "again", 4900, 5, "150s")
-        assert found["word"] == "regression", found["rule"]
-        assert found["change"]["low"] <= -0.02 <= found["change"]["high"], found["rule"]
+            assert is_no_regression(*one.result()), one.result()
+    assert is_two_percent_slower(*slower.result()), slower.result()
+
+
+def repeated(
+    place: Path, rate: int, budget: str, holds: Callable[[int, dict[str, Any]], bool]
+) -> tuple[int, dict[str, Any]]:
+    """What is measured of a rate: again with other seeds, twice at most, where that does not hold."""
+    place.mkdir()
+    for seed in (1, 2, 3):
+        code, found = measure(place / f"seed{seed}", rate, seed, budget)
+        if holds(code, found):
+            break
+    return code, found
+
+
+def is_no_regression(code: int, found: dict[str, Any]) -> bool:
+    return code in (0, 3) and found["word"] != "regression"
+
+
+def is_two_percent_slower(code: int, found: dict[str, Any]) -> bool:
+    holds: bool = found["change"] is not None and found["change"]["low"] <= -0.02 <= found["change"]["high"]
+    return holds and code == 1 and found["word"] == "regression"
