@@ -24,6 +24,15 @@ def alive(file: str = "cmdline") -> Iterator[tuple[int, list[bytes]]]:
         yield int(name), content.split(b"\0")
 
 
+def descriptors(pid: int) -> set[str]:
+    """What a process has open: paths, and names of what has none. A descriptor that is closed meanwhile is left out."""
+    opened = set()
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(OSError):
+            opened.add(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return opened
+
+
 @contextmanager
 def paused(pid: int) -> Iterator[None]:
     """A process stands still inside this: what is to be seen before it goes on can be waited for, however long."""

@@ -92,26 +92,33 @@ def test_the_words_of_the_load_are_data(limit: knob.Knob, machine: LocalMachine,
 
 
 @pytest.mark.root
-def test_the_group_is_removed_once_the_last_process_is_gone(limit: knob.Knob, machine: LocalMachine) -> None:
+def test_the_group_is_removed_once_the_last_process_is_gone(
+    limit: knob.Knob, machine: LocalMachine, tmp_path: Path
+) -> None:
     saved = limit.save()
     limit.apply(LIMIT)
-    load = machine.start([*limit.launcher(LIMIT), "sleep", "0.3"])
+    held = tmp_path / "held"
+    held.touch()
+    ending = ["sh", "-c", 'while test -e "$0"; do sleep 0.05; done', str(held)]
+    load = machine.start([*limit.launcher(LIMIT), *ending])
     until(lambda: (group_of(limit) / "cgroup.procs").read_text())
+    held.unlink()
     assert "removed" in knob.restore(machine, saved)
     assert not group_of(limit).exists()
-    assert load.wait(10) == 0, "a load that ends by itself is waited for"
+    assert load.wait() == 0, "a load that ends by itself is waited for"
     assert knob.restore(machine, saved) == "the group is gone already"
 
 
 @pytest.mark.root
-def test_a_load_that_outlived_its_trial_is_ended(limit: knob.Knob, machine: LocalMachine) -> None:
+def test_a_load_that_outlived_its_trial_is_ended(limit: knob.Knob, machine: LocalMachine, tmp_path: Path) -> None:
     saved = limit.save()
     limit.apply(LIMIT)
-    load = machine.start([*limit.launcher(LIMIT), "sh", "-c", 'trap "" TERM; while :; do sleep 5; done'])
-    until(lambda: (group_of(limit) / "cgroup.procs").read_text())
+    stubborn = ["sh", "-c", 'trap "" TERM; touch "$0"; while :; do sleep 5; done', str(tmp_path / "begun")]
+    load = machine.start([*limit.launcher(LIMIT), *stubborn])
+    until((tmp_path / "begun").exists)
     knob.restore(machine, saved)
     assert not group_of(limit).exists()
-    assert load.wait(10) == -9
+    assert load.wait() == -9
 
 
 @pytest.mark.parametrize(

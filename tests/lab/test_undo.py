@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -30,7 +29,7 @@ from iodelta.lab import workdir as workdir_module
 from iodelta.lab.undo import UndoLog, give_up, lost, restore_pending, undo_log
 from iodelta.lab.workdir import sweep, workdir
 from iodelta.machine import LocalMachine
-from iodelta.workload.leftovers import marked
+from iodelta.workload.leftovers import MARKER, carrying, marked
 
 RATIO, SWAP = "/proc/sys/vm/dirty_expire_centisecs", "/proc/sys/vm/swappiness"
 
@@ -504,15 +503,17 @@ def test_what_a_killed_run_left_running_is_ended_and_what_it_left_lying_is_swept
     with subprocess.Popen(program, env={**os.environ, **marked("abc")}) as left:
         (outcome,) = restore_pending(LocalMachine())
         assert outcome.ended == (left.pid,)
-        assert left.wait(10) < 0
+        assert left.wait() < 0
     assert not list((state / "pending").iterdir())
 
 
 def test_a_setting_that_was_being_made_by_a_killed_run_is_not_made_after_the_restore(
     state: Path, tmp_path: Path
 ) -> None:
-    begun, file = tmp_path / "begun", tmp_path / "file"
-    apply = ["sh", "-c", 'touch "$0"; sleep 3; touch "$1"', str(begun), str(file)]
+    begun, held, file = tmp_path / "begun", tmp_path / "held", tmp_path / "file"
+    held.touch()
+    script = 'touch "$0"; while test -e "$1"; do sleep 0.05; done; touch "$2"'
+    apply = ["sh", "-c", script, str(begun), str(held), str(file)]
     code = (
         "import sys; from pathlib import Path; from iodelta.knob import knob; from iodelta.lab.undo import undo_log;"
         "from iodelta.machine import LocalMachine; from iodelta.probe.topology import resolve;"
@@ -528,7 +529,8 @@ def test_a_setting_that_was_being_made_by_a_killed_run_is_not_made_after_the_res
     (outcome,) = restore_pending(LocalMachine())
     assert outcome.done
     assert outcome.ended
-    time.sleep(3.5)
+    held.unlink()
+    until(lambda: not carrying(LocalMachine(), MARKER, "abc"))
     assert not file.exists()
 
 

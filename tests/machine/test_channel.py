@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from waiting import LIMIT
 
 from iodelta.errors import LostError, MachineError
 from iodelta.machine import channel as channels
@@ -24,7 +25,7 @@ def test_a_far_end_that_is_killed_before_it_has_read_all_is_lost() -> None:
         channel.send("true")
         there.close()  # with data unread: the kernel resets the line
         with pytest.raises(LostError):
-            channel.receive(10.0)
+            channel.receive(LIMIT)
         channel.close()
 
 
@@ -38,7 +39,7 @@ def begun() -> Iterator[Channel]:
         assert shell.stderr
         made = Channel((shell.stdin, shell.stdout, shell.stderr), LostError)
         made.begin(":")
-        assert made.greeted(10.0)
+        assert made.greeted(LIMIT)
         yield made
         made.close()
 
@@ -101,7 +102,7 @@ def test_a_mark_is_found_wherever_a_read_ends_and_what_was_searched_is_not_searc
         error.send(b"said to")
         assert channel.receive(0) is None
         error.send(b"ken\ntoken\n")
-        first, second = channel.receive(10), channel.receive(10)
+        first, second = channel.receive(LIMIT), channel.receive(LIMIT)
         assert first is not None
         assert second is not None
         assert (first.word, first.stdout, first.stderr) == ("0", b"one ", b"said ")

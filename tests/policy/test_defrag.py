@@ -84,7 +84,7 @@ def test_what_a_killed_one_left_is_removed_by_the_next_and_a_live_one_s_is_not(p
     with workplace(pool, MIB) as second:
         assert sorted(left(pool)) == sorted((first, second))
     process.send_signal(signal.SIGKILL)
-    process.wait(30)
+    process.wait()
     assert left(pool) == [first]
     with workplace(pool, MIB) as third:
         assert left(pool) == [third]

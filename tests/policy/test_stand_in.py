@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -13,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from waiting import until
+from processes import descriptors
+from waiting import LIMIT, until
 from workshop import Workshop
 
 from iodelta import knob
@@ -64,11 +64,12 @@ def test_what_it_leaves_is_read_as_a_fio_run_with_histogram_and_members(tmp_path
     assert read.lat is not None
     assert read.lat.histogram is not None
     assert read.lat.histogram.total == read.ios
-    assert abs(read.iops.value * read.lat.mean.value / 1e9 / 8 - 1) < 0.25, "Little's law"
+    ends = 2 * read.lat.max.value / 1e6 / read.runtime_ms  # of what was in flight at the begin and at the end
+    assert abs(read.iops.value * read.lat.mean.value / 1e9 / 8 - 1) < 0.25 + ends, "Little's law"
     assert abs(read.lat.histogram.mean() / read.lat.mean.value - 1) < 0.02
     assert sum(found.counters[f"mirror.member{number}.reads"] for number in (0, 1)) == read.ios
     assert len(found.series["read.iops"]) == 2
-    assert abs(sum(found.series["read.iops"]) / read.ios - 1) < 0.05
+    assert abs(sum(found.series["read.iops"]) - read.ios) <= 0.05 * read.ios + 8
     assert found.window is not None
     assert found.usr_cpu + found.sys_cpu > 0
     in_flight = json.loads(done.output)["mirror"]["trace"]
@@ -102,7 +103,8 @@ def test_a_mix_of_reads_and_writes_is_done_only_on_members_that_iodelta_made_or_
     assert read_run(trial(tmp_path, theirs, *mix)).usable
     assert found.usable, found.findings
     read, write = found.directions
-    assert abs(read.ios / (read.ios + write.ios) - 0.7) < 0.05
+    total = read.ios + write.ios
+    assert abs(read.ios / total - 0.7) < 0.05 + 4 * (0.7 * 0.3 / total) ** 0.5
 
 
 @pytest.mark.parametrize(
@@ -138,18 +140,9 @@ def test_it_ends_soon_when_it_is_told_to(tmp_path: Path) -> None:
     process = subprocess.Popen([*words, *options], stderr=subprocess.PIPE)
     until(lambda: members[1] in descriptors(process.pid))
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=240)
+    _, said = process.communicate(timeout=LIMIT)
     assert process.returncode != 0
     assert b"terminating on signal" in said
-
-
-def descriptors(pid: int) -> set[str]:
-    """Paths that a process has open."""
-    found = set()
-    for path in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(OSError):
-            found.add(os.readlink(path))
-    return found
 
 
 def test_what_is_measured_is_a_member_or_lies_on_the_disks_of_the_members(tmp_path: Path) -> None:
