@@ -7,6 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from waiting import LIMIT
+
 from iodelta.experiment import parse
 from iodelta.lab.folder import Started
 from iodelta.lab.plan import Plan, make_plan
@@ -45,4 +47,6 @@ def run(path: Path, *words: str, programs: Path | None = None) -> subprocess.Com
     env = dict(os.environ)
     if programs is not None:
         env["PATH"] = f"{programs}:{env['PATH']}"
-    return subprocess.run([SHELL, path, *words], cwd=path.parent, env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [SHELL, path, *words], cwd=path.parent, env=env, capture_output=True, text=True, timeout=LIMIT
+    )

@@ -22,6 +22,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from fio_files import write
+from waiting import LIMIT
 from workshop import Workshop, loops_in
 
 from iodelta.audit import RULES
@@ -159,7 +160,7 @@ def run(command: str, place: Path, disk: str) -> int:
         shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
     command, _, into = DISK.sub(disk, shortened(command)).partition(" > ")
     if "|" in command or not command.startswith("iodelta "):
-        return subprocess.run(command, shell=True, cwd=place, capture_output=True, timeout=120).returncode  # noqa: S602
+        return subprocess.run(command, shell=True, cwd=place, capture_output=True, timeout=LIMIT).returncode  # noqa: S602
     done = CliRunner().invoke(cli, shlex.split(command)[1:], prog_name="iodelta")
     if into:
         (place / into).write_bytes(done.stdout_bytes)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-import time
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from iodelta.cli import awaiting
 
@@ -30,9 +30,8 @@ def waited(folder: Path, stderr: io.StringIO, monkeypatch: pytest.MonkeyPatch, *
     with awaiting.awaited(paths or [str(folder)]):
         for number in range(2):
             (folder / f"{number}.log").read_bytes()
-        until = time.monotonic() + 20
-        while stderr.isatty() and "2 of 3 MB" not in stderr.getvalue() and not paths and time.monotonic() < until:
-            time.sleep(0.01)
+        if stderr.isatty() and not paths:
+            until(lambda: "2 of 3 MB" in stderr.getvalue())
     return stderr.getvalue()
 
 

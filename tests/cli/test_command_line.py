@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from waiting import LIMIT
 
 from iodelta.cli.main import COMMANDS, cli
 from iodelta.knob.memory import COUNTERS
@@ -21,7 +22,7 @@ READS = ("--", "--rw=randread", "--bs=4k", "--iodepth=1,2")
 
 
 def iodelta(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([IODELTA, *words], cwd=cwd, capture_output=True, text=True, timeout=120)
+    return subprocess.run([IODELTA, *words], cwd=cwd, capture_output=True, text=True, timeout=LIMIT)
 
 
 def modules_of(*words: str, cwd: Path) -> set[str]:
@@ -33,7 +34,7 @@ def modules_of(*words: str, cwd: Path) -> set[str]:
         env={**os.environ, "IODELTA_STATE": str(cwd / "state")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LIMIT,
     )
     assert "import time:" in ran.stderr, ran
     lines = [line for line in ran.stderr.splitlines() if line.startswith("import time:")]
@@ -306,7 +307,7 @@ def test_the_list_of_commands_says_whole_sentences(name: str, tmp_path: Path) ->
 def completed(line: str, cwd: Path) -> list[str]:
     """What bash offers for the last word of ``line``, with colons and equals signs left whole."""
     words = {"_IODELTA_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
-    ran = subprocess.run([IODELTA], cwd=cwd, env={**os.environ, **words}, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([IODELTA], cwd=cwd, env={**os.environ, **words}, capture_output=True, text=True, timeout=LIMIT)
     assert ran.stderr == ""
     return [offered.partition(",")[2] for offered in ran.stdout.splitlines() if offered]
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import LIMIT
 
 from iodelta.ingest import Imported, read
 from iodelta.ingest.reading import read_bytes
@@ -165,7 +166,7 @@ def test_the_logs_of_a_run_here_make_what_its_json_says(tmp_path: Path) -> None:
         "fio --name=j --size=1m --bs=4k --rw=randrw --ioengine=psync --time_based --runtime=3 --rate_iops=12,9".split()
     )
     logs = ["--write_bw_log=x", "--write_iops_log=x", "--output-format=json", "--output=report.json"]
-    subprocess.run([*command, *logs], cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    subprocess.run([*command, *logs], cwd=tmp_path, check=True, capture_output=True, timeout=LIMIT)
     document = json.loads(re.sub(r"^[^{]*", "", (tmp_path / "report.json").read_text()))
     found = read(sorted(tmp_path.glob("*.log")))
     for kind in ("read", "write"):

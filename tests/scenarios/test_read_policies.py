@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from policy.members import loops
+from waiting import LIMIT
+from workshop import backing_files
 
 from iodelta.cli.main import cli
 from iodelta.experiment import parse
@@ -47,7 +49,7 @@ with staged(LocalMachine(), PlainWatcher(print), full=False, target=None, home=h
 
 def disks_below(home: Path) -> set[str]:
     """Numbers of the loop devices over files there, and of those over these."""
-    backing = {path.parts[3]: path.read_text().strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")}
+    backing = dict(backing_files())
     own = {name for name, file in backing.items() if file.startswith(str(home))}
     own |= {name for name, file in backing.items() if file.removeprefix("/dev/") in own}
     return {Path(f"/sys/block/{name}/dev").read_text().strip() for name in own}
@@ -73,7 +75,7 @@ def test_a_killed_scenario_leaves_no_disk_no_filesystem_and_no_limit(tmp_path: P
         assert len(disks) == count
     finally:
         held.send_signal(signal.SIGKILL)
-        held.wait(60)
+        held.wait()
         held.stdin.close()
         held.stdout.close()
     assert [outcome.done for outcome in restore_pending(LocalMachine())] == [True]
@@ -88,7 +90,7 @@ def test_a_slowed_disk_is_as_slow_as_it_was_told_to_be_and_free_again_afterwards
         disk = stage.disk("one", 64 * MIB)
         slow(stage, {disk: Pace(100, MIB << 10)})
         words = ["dd", f"if={disk}", "of=/dev/null", "bs=4k", "count=150", "iflag=direct"]
-        said = stage.machine.run(words, timeout=60, env={"LC_ALL": "C"}).stderr.decode()
+        said = stage.machine.run(words, timeout=LIMIT, env={"LC_ALL": "C"}).stderr.decode()
         took = re.search(r"copied, ([\d.]+) s", said)
         assert took is not None
         assert float(took[1]) > 1.0, "150 reads at 100 a second"
@@ -100,18 +102,18 @@ def test_under_the_unified_hierarchy_all_that_moved_into_the_group_moves_back_an
     if not points:
         pytest.skip("no cgroup2 is mounted")
     group = Path(points[0], f"iodelta-scenario-test-{os.getpid()}")
-    process = subprocess.Popen(["sleep", "60"])
+    process = subprocess.Popen(["sleep", "600"])
     try:
         home = unified_group(process.pid)
-        subprocess.run(["sh", "-c", JOIN, group, str(process.pid)], check=True, timeout=60)
+        subprocess.run(["sh", "-c", JOIN, group, str(process.pid)], check=True)
         assert unified_group(process.pid) == f"/{group.name}"
         for _ in range(2):
-            subprocess.run(["sh", "-c", LEAVE, group, f"{points[0]}{home}".rstrip("/")], check=True, timeout=60)
+            subprocess.run(["sh", "-c", LEAVE, group, f"{points[0]}{home}".rstrip("/")], check=True)
             assert unified_group(process.pid) == home
             assert not group.exists()
     finally:
         process.kill()
-        process.wait(60)
+        process.wait()
 
 
 def unified_group(pid: int) -> str:
@@ -178,8 +180,9 @@ def test_an_ended_folder_goes_on_with_the_rates_of_its_text_on_disks_of_other_nu
     monkeypatch.setattr(read_policy_order, "warming", lambda *given: {1: (next(rates),) * 5, 32: (next(rates),) * 5})
     monkeypatch.setattr(read_policy_order, "POLICIES", ("round-robin", "queue"))
     one = read_policy_order.SCENARIO
-    brief = {**one.small, "trial": "200ms", "budget": "4s"}
-    small = dataclasses.replace(one, template=one.template.replace("[1, 32]", "1"), small=brief)
+    brief = {**one.small, "trial": "200ms", "budget": "10m"}
+    template = one.template.replace("[1, 32]", "1").replace("[design]", "[design]\nblocks = 2")
+    small = dataclasses.replace(one, template=template, small=brief)
     monkeypatch.setattr(catalogue, "SCENARIOS", (small,))
     done = CliRunner().invoke(cli, ["scenario", "run", one.name, "--folder", "made"])
     assert done.exit_code in (0, 1, 3), done.output

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 from processes import alive
-from waiting import until
+from waiting import LIMIT, until
 
 from iodelta.errors import LostError, MachineError
 from iodelta.knob import knob
@@ -26,7 +26,7 @@ from iodelta.vm import guest as guest_programs
 from .conftest import KERNEL, NEEDS_GUEST
 
 pytestmark = NEEDS_GUEST
-PATIENCE = 120.0
+PATIENCE = LIMIT
 
 
 def guests(pid: int) -> Iterator[int]:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from browsers import PATIENCE
 from playwright.sync_api import Browser
+from waiting import LIMIT
 
 from .servers import Server, Visit, followed, serving
 
@@ -186,7 +187,7 @@ class Hop(BaseHTTPRequestHandler):
             headers |= {"X-User": self.server.user, "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/bench"}
         else:
             headers["X-Forwarded-Proto"] += ", http"
-        connection = http.client.HTTPConnection(*self.server.following, timeout=120)
+        connection = http.client.HTTPConnection(*self.server.following, timeout=LIMIT)
         connection.request(self.command, self.path, body, headers)
         answer = connection.getresponse()
         data = answer.read()
@@ -223,7 +224,7 @@ def proxy(following: tuple[str, int], user: str | None = None) -> Iterator[tuple
 
 def asked(hop: tuple[str, int], path: str, headers: dict[str, str], body: bytes | None = None) -> tuple[int, str, str]:
     """Status, cookie and text of an answer at that end of the chain."""
-    connection = http.client.HTTPConnection(*hop, timeout=120)
+    connection = http.client.HTTPConnection(*hop, timeout=LIMIT)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request("GET" if body is None else "POST", path, body, {"Host": "results.example", **named})
     answer = connection.getresponse()
