@@ -91,6 +91,8 @@ def test_lines_that_move_are_counted_as_the_programs_and_disks_of_one_boot_move_
     one_tag = medians.pop("one-tag")
     assert medians == {"one-disk": 1, "two-disks": 0, "without-wbt": 0, "one-tag-each": 0}
     assert one_tag >= 3
+    assert {cell.tags for cell in cells.values()} == {"apart"}
+    assert sum(moved.name == "request" for moved in cells["one-tag"].lines) >= 3, "pages of requests have a name"
     (moved,) = [moved for moved in cells["one-disk"].lines if moved.ios > 0.9]
     assert (moved.name, moved.born) == ("rq_wb", "wbt_init")
     assert {"wbt_issue", "wbt_done"} <= set(moved.writers)

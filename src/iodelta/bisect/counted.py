@@ -185,7 +185,7 @@ def _moved(column: str, written: Written, place: str) -> float:
         raise MeasureError(
             sharing.BY_CHANCE[made.tags],
             place=place,
-            remedy="build with CONFIG_DEBUG_FS=y and CONFIG_BLK_DEBUG_FS=y (iodelta kernel build --config FILE)",
+            remedy="add --set null_blk.submit_queues=2, or build with CONFIG_DEBUG_FS=y and CONFIG_BLK_DEBUG_FS=y",
         )
     return max(sharing.median(phase), LEAST)
 

@@ -31,7 +31,7 @@ CERTAIN = 0.5
 
 BY_CHANCE: Mapping[str, str] = {
     "unknown": "whether the tags of both CPUs come from one word of their bitmap, by chance, is not known: "
-    "this kernel lacks CONFIG_BLK_DEBUG_FS",
+    "this kernel lacks CONFIG_BLK_DEBUG_FS (with null_blk.submit_queues=2 each CPU has a bitmap of its own)",
     "shared": "the tags of both CPUs come from one word of their bitmap, by chance",
 }
 """Why the lines that move under one kernel say nothing about another: kernels of one history moved 1 to 4."""

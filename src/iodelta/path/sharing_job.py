@@ -73,6 +73,12 @@ apart() {  # whether the CPUs have words of their own in every bitmap of tags, a
         }
         END { exit same }'
 }
+own_queues() {  # whether each CPU has a queue, and so a bitmap of tags, of its own on every null_blk; later ones poll
+    cat /sys/kernel/config/nullb/*/shared_tag_bitmap 2>/dev/null | grep -q 1 && return 1
+    for queues in /sys/block/nullb*/mq; do
+        [ "$(echo $(cat $queues/0/cpu_list $queues/1/cpu_list 2>/dev/null))" = "0 1" ] || return 1
+    done
+}
 ready() {  # the target of a cell and its settings: the devices of both CPUs, or a reason
     reason=""; others=""
     echo 2>/dev/null >$tracing/trace
@@ -100,7 +106,7 @@ for cell in /job/cells/*; do
     if [ -s $cell/reason ]; then reason=$(cat $cell/reason); else
         ready; tries=1
         # Where a CPU's tags begin is drawn when the target is made: one in eight draws of a null_blk gives both one word.
-        until [ -n "$reason" ] || apart || [ $tries -ge 30 ]; do
+        until [ -n "$reason" ] || own_queues || apart || [ $tries -ge 30 ]; do
             unmake >/dev/null 2>&1
             ready; tries=$((tries + 1))
         done
@@ -110,7 +116,8 @@ for cell in /job/cells/*; do
             alternate $number $(cat $cell/load) $made $each || reason="the I/O program failed with code $?"
         fi
         if [ -n "$reason" ]; then dmesg | tail -n 20 >/dev/console; else
-            if [ ! -e $(set -- /sys/kernel/debug/block/*/hctx*/tags; echo $1) ]; then tags=unknown
+            if own_queues; then tags=apart
+            elif [ ! -e $(set -- /sys/kernel/debug/block/*/hctx*/tags; echo $1) ]; then tags=unknown
             elif apart; then tags=apart; else tags=shared; fi
             echo "@tags $tags"
             echo "@births"
