@@ -2,7 +2,7 @@
 adds a locked instruction to every I/O, and another one moves a counter of each CPU into one cache line.
 
 Neither makes the path noticeably longer: a search by instructions finds neither, one by ``locks`` the first, and one by
-``moved_lines`` the second.
+``moved_lines`` (with ``null_blk.submit_queues=2``) the second.
 """
 
 from __future__ import annotations
