@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from processes import alive
-from waiting import until
+from waiting import LIMIT, until
 
 from iodelta.errors import MachineError, RequestError
 from iodelta.machine import LocalMachine, reach
@@ -147,16 +147,17 @@ def test_a_command_over_its_time_is_ended_with_its_children(machine: SshMachine,
     mark = f"{time.time_ns() % 10**9 + 10**9}"
     done = machine.run(["sh", "-c", f"sleep {mark} & sleep {mark}"], timeout=0.3)
     assert done.timed_out
-    assert not _sleeping(mark)
+    until(lambda: not _sleeping(mark))
 
 
 def test_a_started_process_is_one_session_and_stops_as_a_whole(machine: SshMachine, tmp_path: Path) -> None:
     mark = f"{time.time_ns() % 10**9 + 10**9}"
     process = machine.start(["sh", "-c", f"echo begun; sleep {mark} & sleep {mark}"], stdout=str(tmp_path / "out"))
+    until(lambda: len(_sleeping(mark)) == 2)
     assert process.poll() is None
     assert process.wait(0.01) is None
     assert os.getsid(process.pid) == process.pid
-    assert process.stop(5) == -signal.SIGTERM
+    assert process.stop(LIMIT) == -signal.SIGTERM
     assert process.poll() == -signal.SIGTERM
     assert (tmp_path / "out").read_text() == "begun\n"
     until(lambda: not _sleeping(mark))

@@ -20,7 +20,7 @@ SCENARIO = next(one for one in scenarios() if one.key == QUICK)
 
 
 def order(file: Path, *, reps: int, workers: int = 1) -> hostile.Order:
-    return hostile.Order(seed=1, reps=reps, minutes=5, workers=workers, file=file)
+    return hostile.Order(seed=1, reps=reps, minutes=60, workers=workers, file=file)
 
 
 def counted(results: list[Results]) -> Tally:
