@@ -16,6 +16,8 @@ RACES = {
     r"""["']losetup["'], node\b""": "another test's file may be attached to it meanwhile: workshop.attach",
     r"assert .*\.wait\((?:\d{1,2}|1\d\d|2[0-3]\d)\)": "a loaded machine takes longer: no limit but that of pytest",
     r"\btimeout=(?:[1-9]\d|1\d\d|2[0-3]\d)\b": "a loaded machine takes longer: waiting.LIMIT",
+    r"mark\.timeout\(\d{1,2}\)": "a loaded machine takes longer: no limit but that of pytest",
+    r"""\.bind\(\(["'][\d.]+["'], 0\)\)""": "a port that is given back is taken by others: let who listens choose it",
 }
 
 
@@ -37,6 +39,8 @@ def test_no_test_walks_what_changes_meanwhile(race: str) -> None:
         "assert load.wait(10) == 0",
         "subprocess.run(words, timeout=120)",
         "    timeout=60,",
+        "@pytest.mark.timeout(60)",
+        'taken.bind(("127.0.0.1", 0))',
     ],
 )
 def test_the_races_that_failed_are_seen(line: str) -> None:
@@ -50,6 +54,7 @@ def test_the_races_that_failed_are_seen(line: str) -> None:
         "assert load.wait() == 0",
         "assert process.wait(timeout=LIMIT)",
         "process.communicate(timeout=240)",
+        "pytest.mark.timeout(3000)",
         'HERE.run(["sleep", "97"], timeout=0.2)',
     ],
 )

@@ -72,7 +72,7 @@ class Repository(msgspec.Struct):
         return subprocess.run(words, cwd=self.path, env=whole, capture_output=True, text=True, timeout=300)
 
 
-@pytest.fixture(params=[(1, 3), (3, 10)], ids=["undecided", "slower"])
+@pytest.fixture(params=[(1, 3), (8, 10)], ids=["undecided", "slower"])
 def repository(request: pytest.FixtureRequest, tmp_path: Path) -> Repository:
     """Two commits: the second needs as many times the CPU time of the first. Three blocks can decide nothing."""
     times, blocks = request.param
