@@ -140,10 +140,12 @@ def test_a_calibration_says_what_the_numbers_of_a_command_can_show(tmp_path: Pat
     (tmp_path / "speed").write_text("1")
     file = _file(tmp_path)
     file.write_text(file.read_text().replace("/opt/old", "{here}/speed"))
-    place = tmp_path / "calibration"
-    done = run(
-        calibrate_command, "--workload", file, "--budget", "60s", "--seed", "3", "--folder", place, "--format", "json"
-    )
+    for budget in ("60s", "5m", "10m"):  # a busy machine needs more time for the first look of two comparisons
+        how = ("--budget", budget, "--seed", "3", "--folder", tmp_path / budget, "--format", "json")
+        done = run(calibrate_command, "--workload", file, *how)
+        assert done.code in (0, 4), (done.err, done.error)
+        if done.code == 0:
+            break
     assert done.code == 0, (done.err, done.error)
     calibration = done.json["calibration"]
     assert [one["metric"]["name"] for one in calibration["metrics"]] == ["command.rate"]
