@@ -11,7 +11,8 @@ from simulate import series
 
 from iodelta.stats.effect import Estimate
 from iodelta.stats.stalls import excluded
-from iodelta.verdict import Rules, Series, judge_series, metric
+from iodelta.verdict import Change, Rules, Series, Word, judge_series, metric
+from iodelta.verdict.explain import by_total
 from iodelta.verdict.judge import judge
 from iodelta.verdict.reproduction import Measured, reproduced
 
@@ -189,3 +190,18 @@ def test_a_typical_regression_stands_where_the_baseline_stalled() -> None:
     rules = Rules(metrics=RULES.metrics, margin=0.01, looks=(20,), comparisons=1)
     found = judge(faster(baseline=(7,), change=-0.03), rules)
     assert (found.word, found.basis) == ("regression", "typical")
+
+
+@pytest.mark.parametrize(
+    ("word", "is_rate", "said"),
+    [
+        ("regression", True, "new did less in total"),
+        ("improvement", True, "new did more in total"),
+        ("regression", False, "new was worse in total"),
+        ("improvement", False, "new was better in total"),
+    ],
+)
+def test_more_is_done_of_a_rate_only(word: Word, is_rate: bool, said: str) -> None:
+    """Of a p99 that had doubled it was said: b did less in total, +127.5 %."""
+    change = Change(0.5, 0.4, 0.6, 0.95)
+    assert by_total(word, change, change, None, "new", 9, is_rate=is_rate).startswith(f"{said}: +50")

@@ -21,7 +21,7 @@ from iodelta.lab.progress import Watcher
 from iodelta.lab.schedule import Slot
 from iodelta.plural import plural
 from iodelta.report.stories.underway import SETTLED, ahead, beyond_budget, so_far, state
-from iodelta.study.planned import at_most
+from iodelta.study.planned import longest
 from iodelta.study.words import duration, inert, metric_name, wrap
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, next_step
@@ -79,7 +79,7 @@ class PlainWatcher:
         again = f", {plural(done, 'trial')} already there" if done else ""
         self._say(
             f"measuring: {_cells(len(plan.experiment.cells))}, {plural(len(plan.experiment.variants), 'variant')}, "
-            f"at most {duration(at_most(plan))}{again}; folder {inert(pasted(folder))}"
+            f"{longest(plan)}{again}; folder {inert(pasted(folder))}"
         )
 
     def note(self, text: str) -> None:

@@ -11,6 +11,7 @@ from iodelta.errors import RefusedError
 from iodelta.lab.diskstate import findings
 from iodelta.lab.plan import Plan, boot_seconds, warnings
 from iodelta.lab.setup import Survey
+from iodelta.study.words import duration
 from iodelta.trial import Finding
 
 
@@ -108,3 +109,10 @@ def at_most(plan: Plan) -> float:
         plan.experiment.design.budget,
         plan.rules.max_blocks * plan.per_round * plan.trial_seconds,
     )
+
+
+def longest(plan: Plan) -> str:
+    """The same in words: only the budget is a limit; what trials take is known when some were made."""
+    seconds = at_most(plan)
+    about = "" if seconds == plan.experiment.design.budget else "about "
+    return f"at most {about}{duration(seconds)}"

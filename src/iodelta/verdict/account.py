@@ -362,7 +362,13 @@ def _phrase(
         stalls = _stalls(unit, used)
         typical = _change(numbers.typical, unit)
         return explain.by_total(
-            word, typical, _change(numbers.total, unit), stalls, unit.variant, used
+            word,
+            typical,
+            _change(numbers.total, unit),
+            stalls,
+            unit.variant,
+            used,
+            is_rate=unit.higher_is_better,
         )
     return explain.phrase_of(word, numbers.typical.low, numbers.typical.high, margin)
 

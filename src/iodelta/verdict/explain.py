@@ -133,6 +133,12 @@ def more_conditioning(conditioning: int) -> str:
     return f"[design] conditioning = {2 * conditioning + 1}"
 
 
+_DID: dict[bool, dict[str, str]] = {
+    True: {"regression": "did less", "improvement": "did more"},
+    False: {"regression": "was worse", "improvement": "was better"},
+}
+
+
 def by_total(
     word: Word,
     typical: Change,
@@ -140,11 +146,13 @@ def by_total(
     stalls: Stalls | None,
     variant: str,
     trials: int,
+    *,
+    is_rate: bool,
 ) -> str:
-    """A word that rests on all work done, where a typical trial does not show it."""
-    did = {"regression": "less", "improvement": "more"}.get(word, "")
+    """A word that rests on all work done, where a typical trial does not show it. Of a rate, more is better."""
+    did = _DID[is_rate].get(word)
     what = (
-        f"{variant} did {did} in total: {percent(total.value)}"
+        f"{variant} {did} in total: {percent(total.value)}"
         if did
         else f"in total {percent(total.value)}"
     )

@@ -23,7 +23,7 @@ from iodelta.plural import plural
 from iodelta.report.stories.disk_plan import cost_fact, holding
 from iodelta.report.stories.story import PLAIN, Detail, Item, Section, Story, section
 from iodelta.stats.stalls import trials_needed
-from iodelta.study.planned import FromBundle, PlanAnswer, at_most, rounds
+from iodelta.study.planned import FromBundle, PlanAnswer, longest, rounds
 from iodelta.study.words import duration, inert, setting, size
 from iodelta.trial import Finding
 
@@ -85,7 +85,7 @@ def planned(plan: Plan) -> str:
     cells, variants = plan.experiment.cells, plan.experiment.variants
     return (
         f"Plan: {plural(len(cells), 'cell')}, {plural(len(variants), 'variant')}, "
-        f"at most {duration(at_most(plan))}. {UNTOUCHED}"
+        f"{longest(plan)}. {UNTOUCHED}"
     )
 
 
@@ -136,11 +136,11 @@ def _stalls(plan: Plan) -> str:
 
 
 def _time(plan: Plan) -> Item:
-    each, longest = duration(plan.trial_seconds), duration(at_most(plan))
+    each = duration(plan.trial_seconds)
     boot = _boot(plan.experiment)
     return fact(
         "Time",
-        f"{each} a trial{boot}, {plural(plan.per_round, 'trial')} a round, at most {longest}",
+        f"{each} a trial{boot}, {plural(plan.per_round, 'trial')} a round, {longest(plan)}",
     )
 
 
