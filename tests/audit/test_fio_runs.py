@@ -161,6 +161,9 @@ def test_large_ios_beside_small_ones_are_split_on_their_way_down() -> None:
 def test_the_ramp_is_in_the_device_counters_but_not_in_fios() -> None:
     ramped = run(disks=(disk(reads=150_000),), options={"ramp_time": "5s"})
     assert rules(ramped) == []
+    starved = run(disks=(disk(reads=700_000),), options={"ramp_time": "10s"})
+    assert rules(starved) == [], "without a CPU while fio counted: the ramp was six times as fast"
+    assert rules(run(disks=(disk(reads=2_000_000),), options={"ramp_time": "10s"})) == ["device.other-io"]
     longer = run(disks=(disk(reads=30_000_000),), options={"ramp_time": "11s"})
     assert rules(longer) == [], "it lasted longer than what was counted: its rate is anybody's guess"
 

@@ -57,6 +57,9 @@ def test_lock_in_lasts_10000_decisions_whatever_time_that_is() -> None:
     slow = one("latency:age_limit=500", Array(iops=100.0), "latency lock-in")
     assert slow.numbers["seconds"] == 5
     assert "never" in one("latency", Array(), "latency lock-in").prediction
+    assert "does 300 to 900/s" in found.prediction
+    equal = one("latency", Array(rates=(900.0, 900.0)), "latency lock-in")
+    assert "does 900/s" in equal.prediction
 
 
 def test_the_convoy_is_bound_by_twice_the_slowest() -> None:

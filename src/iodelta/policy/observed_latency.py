@@ -72,7 +72,9 @@ def _locked(array: Array) -> dict[str, float]:
 
 
 def _locked_in(array: Array) -> str:
-    return f"Locked in it does {min(array.rates):.0f} to {max(array.rates):.0f}/s, where {together(array)}"
+    least, most = f"{min(array.rates):.0f}", f"{max(array.rates):.0f}"
+    rate = most if least == most else f"{least} to {most}"
+    return f"Locked in it does {rate}/s, where {together(array)}"
 
 
 def either(given: str, array: Array) -> Explanation | None:
