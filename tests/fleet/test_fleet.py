@@ -295,7 +295,7 @@ def test_check_says_of_every_host_what_stands_against_a_run(stand: Stand) -> Non
     fleet.members["a"].host.alias("closed", port=2399)
     nodes = {"bare": stand.loop(), "closed": stand.loop()}
     fleet.inventory("".join(f'[host.{name}]\ntargets = {{ disk = "{node}" }}\n' for name, node in nodes.items()))
-    done = stand.run("fleet", "check", "question.toml", "--format", "json", "--placebo", "10s", "--folder", "aa")
+    done = stand.run("fleet", "check", "question.toml", "--format", "json", "--placebo", "20s", "--folder", "aa")
     assert done.code == 4, done
     hosts = {host["name"]: {step["step"]: step for step in host["steps"]} for host in json.loads(done.out)["hosts"]}
     placebo = hosts["a"].pop("placebo")
