@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -25,6 +27,8 @@ from iodelta.study.words import duration, inert, interval, percent
 HERE = Path(__file__).parent
 
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+DATE = re.compile(r"\b\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\b")
+
 SHARED = ("vega.js", "report.js", "copy.js")
 """Scripts of the HTML report."""
 
@@ -39,12 +43,20 @@ def templates() -> Any:
         "static": static_path,
         "glyphs": GLYPHS,
         "css": CLASSES,
-        "when": when,
+        "when": lambda moment: dated(when(moment)),
         "percent": percent,
         "interval": interval,
     }
+    tied = made.filters["tied"]
     made.filters |= {"percent": percent, "duration": duration}
+    made.filters["tied"] = lambda text: dated(tied(text))
     return made
+
+
+def dated(text: str) -> Markup:
+    """The text with its dates on one line each: a browser may break them at their hyphens."""
+    safe = str(escape(inert(text)))
+    return Markup(DATE.sub(r'<span class="when">\g<0></span>', safe))
 
 
 def when(moment: float) -> str:

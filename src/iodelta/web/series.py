@@ -15,6 +15,7 @@ from starlette.responses import Response
 from iodelta.history.answers import Candidate, HistorySeries, Note
 from iodelta.history.courses import Course
 from iodelta.history.newest import OPENMETRICS
+from iodelta.history.placebo import against
 from iodelta.report.formats.charts.course import charts_of
 from iodelta.report.formats.charts.model import Figure
 from iodelta.report.formats.html.write import safe_json
@@ -99,6 +100,7 @@ def matrix(request: Request) -> Response:
         rows=rows,
         only=words,
         spark=spark,
+        against=against,
     )
 
 

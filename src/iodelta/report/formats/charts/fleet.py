@@ -13,7 +13,7 @@ from iodelta.study.fleet import FleetAccount, FleetRow
 from iodelta.study.words import inert, metric_name
 from iodelta.verdict import Change
 
-TITLE = "Hosts"
+TITLE = "Change on each host"
 
 MOST = forest.MOST - 2
 """Hosts of one chart; the others are in the table of the report."""
