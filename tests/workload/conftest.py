@@ -26,6 +26,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs root for a loop device or a mount"))
 
 
+@pytest.fixture(autouse=True)
+def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks of devices of its own: no other run on this machine is in the way."""
+    monkeypatch.setenv("IODELTA_STATE", str(tmp_path_factory.mktemp("state")))
+
+
 @pytest.fixture(scope="session")
 def machine() -> Machine:
     return LocalMachine()
