@@ -35,7 +35,7 @@ def test_a_calibration_bounds_false_alarms_names_the_noise_and_is_quoted_by_the_
     assert "comparisons of a variant with itself" in said
     assert "smallest change seen in that time (90 % power, in %)" in said
     assert " A slow-down of 3.5 % was called" in said, "the kernel's throttle gives the truth"
-    assert f"Carry-over Not measured: it takes trials that write; --destroy {node} allows them" in said
+    assert f"Carry-over Not measured: it needs trials that write; --destroy {node} allows them" in said
     (known,) = json.loads((stand.state / "calibration.json").read_text()).values()
     assert known["comparisons"] >= 2
     assert {one["change"] for one in known["injections"]} == {-0.01, -0.02, -0.035}

@@ -291,7 +291,7 @@ def test_a_disk_that_is_prepared_is_measured_by_nobody_else(stand: Stand) -> Non
     until(lambda: kinds(stand.place / "one", "step-done"))
     refused = stand.run("prepare", node, "--destroy", node, "--folder", "two")
     assert refused.code == 2, refused
-    assert f"{stand.place}/one: this run measures on" in refused.err
+    assert f"{stand.place}/one: this run is measuring on" in refused.err
     assert not (stand.place / "two").exists()
     running.signal(signal.SIGINT)
     assert running.wait().code == 3, "stopped before it was steady"

@@ -104,7 +104,7 @@ def test_two_runs_do_not_measure_one_device_at_a_time(stand: Stand) -> None:
     until(lambda: kinds(stand.place / "first", "started"))
     refused = stand.run(*short(node, "second"))
     assert refused.code == 2, refused
-    assert f"{stand.place}/first: this run measures on" in refused.err
+    assert f"{stand.place}/first: this run is measuring on" in refused.err
     assert f"(process {first.pid}, since 20" in refused.err
     assert "--wait" in refused.err
     assert not (stand.place / "second").exists()
@@ -140,7 +140,7 @@ def test_no_command_measures_a_device_that_another_run_has(stand: Stand, monkeyp
         for words in commands:
             done = stand.run(*words)
             assert done.code == 2, done
-            assert "/runs/first: this run measures on" in done.err, done
+            assert "/runs/first: this run is measuring on" in done.err, done
             assert f"process {os.getpid()}" in done.err
             shutil.rmtree(stand.place / "new", ignore_errors=True)
         waiting = stand.start(*commands[2][: -len(READ) - 1], "--wait", "--", *READ)

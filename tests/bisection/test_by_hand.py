@@ -150,7 +150,7 @@ def test_the_terminal_takes_answers_back_and_asks_again_after_one_that_is_none(
     assert done.returncode == 3
     assert b"not an answer: 'ugly'" in done.stderr
     assert b"there are 0 answers to undo" in done.stderr
-    assert done.stderr.count(b"taken back:") == 1
+    assert done.stderr.count(b"undone:") == 1
     answers = [line["answer"]["word"] for line in log(out) if line["type"] == "answered"]
     assert answers == ["bad", "good"]
     first, second = asked(out)
@@ -197,7 +197,7 @@ def test_an_answer_is_taken_back_and_asked_again(repo: Toy, history: list[str], 
     assert proposed(out, history) != first
     done = bisect(out, "undo")
     assert done.code == 0
-    assert f"taken back: {history[first][:12]}" in done.err
+    assert f"undone: {history[first][:12]}" in done.err
     assert proposed(out, history) == first
     with pytest.raises(RequestError, match="0 answers to undo"):
         raise bisect(out, "undo").error or AssertionError

@@ -184,7 +184,7 @@ def test_an_answer_taken_back_is_asked_for_again_and_stays_on_record(repo: Toy, 
     folder = tmp_path / "out"
     bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--folder", folder, "--no-revert", *READ)
     last = asked(folder)[-1]
-    assert f"taken back: {last[:12]}" in bisect(folder, "--undo", 1).err
+    assert f"undone: {last[:12]}" in bisect(folder, "--undo", 1).err
     planned = bisect(folder, "--plan")
     assert planned.code == 0
     assert last[:12] in planned.out

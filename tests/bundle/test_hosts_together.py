@@ -123,7 +123,7 @@ def test_fewer_than_three_hosts_speak_each_for_itself(measured: Path, names: tup
     assert row.word is None
     assert row.typical is None
     assert found.exit_code == code
-    assert "no joint word" in text_of(found)
+    assert "no joint verdict" in text_of(found)
 
 
 def test_hosts_without_a_change_are_equivalent_everywhere_only_once_stalls_are_excluded(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_host_whose_placebo_was_called_a_change_is_drained(tmp_path: Path) -> 
 def test_a_placebo_that_all_hosts_call_a_change_takes_every_word_back(measured: Path) -> None:
     found = msgspec.structs.replace(of(measured, *ALIKE), placebo="slow")
     assert found.exit_code == 3
-    assert "trust no other word" in text_of(found)
+    assert "do not trust the other verdicts" in text_of(found)
 
 
 def test_hosts_that_still_measure_and_cells_that_were_given_up_are_named(measured: Path, tmp_path: Path) -> None:

@@ -350,7 +350,7 @@ def test_many_numbers_are_a_family(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["A"], b"there is one side only"),
+        (["A"], b"there is only one side"),
         (["A", "nowhere"], b"nowhere"),
         (["A", "B", "--baseline", "C"], b"sides are A, B"),
         (["A", "B", "--margin", "much"], b"1% or 0.01"),

@@ -121,7 +121,7 @@ def _called_again(stand: Stand, fleet: Fleet, ask: tuple[str, ...]) -> None:
     other = stand.run(*ask, "--allow-commands", "--budget", "5m", "--yes")
     assert other.code == 2
     assert "about another question" in other.err
-    assert "no joint word" in stand.run("fleet", "report", "fleet").out
+    assert "no joint verdict" in stand.run("fleet", "report", "fleet").out
     assert "nothing to cancel" in stand.run("fleet", "cancel", "fleet").err
     assert stand.run("fleet", "run", "fleet", "--hosts", "a").code == 0
 

@@ -49,7 +49,7 @@ def test_a_prune_that_was_killed_after_its_decision_is_carried_out(opened: tuple
     night = oldest(store)
     log.append(Removed(1.0, night.experiment, night.reason))
     (said,) = finish(store, log)
-    assert said.startswith("finished taking out: ")
+    assert said.startswith("finished removing: ")
     assert [point.experiment for point in store.lines()[0].points].count(night.experiment) == 0
     assert len(store.lines()[0].points) == 4
 

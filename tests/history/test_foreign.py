@@ -72,7 +72,7 @@ def test_nobody_guesses_where_or_when(tmp_path: Path) -> None:
         night_of(result(tmp_path / "one.json"), Given())
     table = tmp_path / "table.txt"
     table.write_text("| scheduler | IOPS |\n|---|---|\n| none | 5000 |\n| bfq | 4000 |\n")
-    with pytest.raises(RequestError, match="do not contain their time"):
+    with pytest.raises(RequestError, match="do not say when they were measured"):
         night_of(table, THERE)
     found = night_of(table, Given("stor3", 1.7e9, "v6.12"))
     assert (found.t, found.subject.describe) == (1.7e9, "v6.12")

@@ -65,7 +65,7 @@ def warned(hosts: int, blocks: int) -> dict[str, Finding]:
 def test_a_plan_whose_hosts_make_too_few_blocks_says_that_no_word_can_be_reached() -> None:
     found = warned(4, 10)["verdict.few-host-blocks"]
     assert found.severity == "hard"
-    assert "10 blocks over 4 hosts give 1 of them as many" in found.explanation
+    assert "10 blocks over 4 hosts let 1 of them count" in found.explanation
     assert "at least 12 blocks" in found.remedy
     assert "verdict.few-host-blocks" not in warned(4, 12)
     assert "verdict.few-host-blocks" in warned(4, 11)

@@ -248,7 +248,7 @@ def test_members_that_another_run_measures_are_left_to_it(tmp_path: Path) -> Non
     with alone(LocalMachine(), [resolve(LocalMachine(), members[1])], Path("/runs/first")):
         for words in (("mirror", *members, "--seconds", "0.1"), ("calibrate", *members, "--output", output)):
             told = refusal(*words)
-            assert "/runs/first: this run measures on" in told
+            assert "/runs/first: this run is measuring on" in told
             assert "--wait" in told
 
 

@@ -385,7 +385,7 @@ def test_words_that_are_none_and_words_given_twice_are_refused(sides: Path) -> N
     assert "give one of both options" in done.error
     done = call("report", "A", "--fail-on", "change", cwd=sides)
     assert done.code == 2
-    assert "these results hold one variant" in done.error
+    assert "these results hold only one variant" in done.error
 
 
 def test_a_plan_has_no_format_for_a_build(sides: Path) -> None:

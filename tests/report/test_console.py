@@ -196,7 +196,7 @@ def test_a_change_on_one_screen_says_how_large_it_is_at_least_and_what_carry_ove
     nearer = [min(abs(v.change.low or 0), abs(v.change.high or 0)) for v in called if v.change]
     said = " ".join(text(shown, verbose=False).split())
     assert f"Each of the {len(called)} changes is at least {100 * min(nearer):.2g} %; a carry-over of up to" in said
-    assert re.search(r"is not excluded, which could be [\d.]+ points of it\.", said)
+    assert re.search(r"is not excluded and could make up [\d.]+ points of it\.", said)
     alone = msgspec.structs.replace(shown.judgement, verdicts=(called[0],))
     said = " ".join(text(msgspec.structs.replace(shown, judgement=alone), verbose=False).split())
     assert f"The regression is at least {100 * nearer[0]:.2g} %;" in said

@@ -34,7 +34,7 @@ def test_the_answer_names_the_window_and_both_limits() -> None:
     [
         (FALLING[:6], "not steady", "Not steady after 6 rounds: the last 5 range over"),
         (FALLING[:3], "running", "Not finished: 3 complete rounds so far."),
-        (FALLING[:3], "not steady", "no 5 in a row without a rest"),
+        (FALLING[:3], "not steady", "no 5 in a row without a pause"),
         ((), "running", "Not finished: 0 complete rounds so far."),
     ],
 )

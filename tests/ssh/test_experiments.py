@@ -211,7 +211,7 @@ def test_a_device_of_the_host_is_measured_by_one_run_at_a_time(stand: Stand, hos
     with alone(machine, [resolve(machine, node)], Path("/runs/first")):
         done = stand.run(*words)
         assert done.code == 2, done
-        assert f"{os.uname().nodename}:/runs/first: this run measures on" in done.err
+        assert f"{os.uname().nodename}:/runs/first: this run is measuring on" in done.err
         assert f"process {os.getpid()}, since" in done.err
     assert list((host.state / "devices").iterdir())
     assert stand.run(*words).code in GOOD

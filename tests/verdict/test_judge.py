@@ -125,7 +125,7 @@ def test_a_stall_that_could_be_more_of_them_is_not_equivalent() -> None:
     verdict = judge(msgspec.structs.replace(one, variant_values=tuple(values)), rules(70, margin=0.03))
     assert verdict.word == "inconclusive"
     assert verdict.phrase.startswith("inside the margin so far; 1 of 70 trials of ")
-    assert verdict.phrase.endswith("% of them are not excluded, and so many would take the total out of it")
+    assert verdict.phrase.endswith("% of them are not excluded, and that many would move the total out of it")
     assert judge(one, rules(70, margin=0.03)).word == "equivalent"
 
 

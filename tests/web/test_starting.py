@@ -492,7 +492,7 @@ def test_an_alert_is_confirmed_and_two_nights_are_measured_from_their_pages(brow
         (line,) = server.json("/matrix")["series"]
         page = visit.open(f"/compare?a={line['id']}-experiment-19&b={line['id']}-experiment-20")
         followed(page, page.get_by_role("button", name="Measure these two"))
-        assert "another with b than with a?" in page.locator("h1").inner_text()
+        assert "differ between a and b?" in page.locator("h1").inner_text()
         assert "a (baseline), b" in page.locator("main").inner_text()
         assert visit.wrong == []
         page.close()

@@ -124,7 +124,7 @@ def searched(
     """A search as far as the answers go. Raises MeasureError, RequestError."""
     if isinstance(question.subject, Patches):
         raise RequestError(
-            "this is an attribution", remedy="give it to `iodelta attribute`"
+            "this is an attribution", remedy="pass it to `iodelta attribute`"
         )
     kind = kind_of(machine, question.subject)
     search = Search(kind.line(), question.rules, kind.inside, kind.reverted)
@@ -144,7 +144,7 @@ def attributed(
 ) -> Attributed:
     """An attribution as far as the answers go. Raises MeasureError, RequestError."""
     if not isinstance(question.subject, Patches):
-        raise RequestError("this is a search", remedy="give it to `iodelta bisect`")
+        raise RequestError("this is a search", remedy="pass it to `iodelta bisect`")
     subject = question.subject
     kind = PatchItems(Repository.open(machine, subject.repo), subject)
     attributing = Attributing(len(subject.names), question.rules, question.blocks)

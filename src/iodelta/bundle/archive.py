@@ -178,7 +178,7 @@ def _bounded(file: BinaryIO, place: str) -> Iterator[tuple[Member, Readable]]:
     for member in tar_members(file):
         name = clean(member.name)
         if member.body is None:
-            raise _refused(place, f"it holds {member.other}, {name!r}")
+            raise _refused(place, f"it contains {member.other}, {name!r}")
         total += member.size
         if member.size > LARGEST or total > WHOLE:
             raise _refused(
@@ -193,7 +193,7 @@ def _check_name(name: str, before: Mapping[str, bytes], place: str) -> None:
     if not NAME.fullmatch(name) or len(before) >= MOST_MEMBERS:
         raise _refused(place, f"{clean(name)!r} is not a file of an experiment")
     if name in before:
-        raise _refused(place, f"it holds {clean(name)!r} twice")
+        raise _refused(place, f"it contains {clean(name)!r} twice")
 
 
 def _all(body: Readable) -> bytes:

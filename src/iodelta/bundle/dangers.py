@@ -119,7 +119,7 @@ def dangers_of_loads(experiment: Experiment) -> Iterator[Danger]:
 
 def _commands(experiment: Experiment) -> Iterator[Danger]:
     """What a workload runs in place of fio, with every value that stands in it."""
-    why = "a workload of its maker's own runs with your rights and may write anywhere"
+    why = "a command chosen by the author of the bundle runs with your rights and may write anywhere"
     for cell, variant in product(experiment.cells, experiment.variants):
         if cell.command is None:
             continue
@@ -185,7 +185,7 @@ def _why(name: str, value: str | None) -> str:
             return ""
         return "not an engine that only reads and writes the target"
     if first == "mem":
-        return "" if value in MEMORY else "not known as memory without a file"
+        return "" if value in MEMORY else "not known to be memory without a file"
     if first in SHAPES:
         return ""
-    return "not known as an option that only says how I/O looks"
+    return "not known to change only how I/O is done"

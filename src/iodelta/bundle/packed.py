@@ -64,7 +64,7 @@ class Packed(Folder):
 
     def _refuse(self) -> NoReturn:
         raise RequestError(
-            "a bundle is only read",
+            "a bundle is read-only",
             place=str(self.path),
             remedy="`iodelta reproduce` measures it again; `tar --zstd -xf` makes a folder of it",
         )

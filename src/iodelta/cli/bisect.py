@@ -71,7 +71,9 @@ Examples:
 )
 @click.option("--settings", nargs=2, type=click.Path(path_type=Path), metavar="GOOD BAD",
               help="Search two files of settings instead: which difference explains the gap?")  # fmt: skip
-@measuring("Builds the item, in its tree.", "A knob to set, {item} in its value.")
+@measuring(
+    "Builds the item, in its tree.", "A knob to set; {item} in its value is replaced."
+)
 @by_hand_options
 @click.option(
     "--margin",
@@ -110,16 +112,16 @@ Examples:
 @click.option("--format", "format_", type=click.Choice((*VERDICT_FORMATS, "git")), default="console",
               help="git: print a `git bisect log`.")  # fmt: skip
 def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
-    """Find the commits that made it slower. WHAT is the folder of an earlier search, which is continued; after the
-    folder of a search by hand comes an answer: good, bad, skip or undo.
+    """Find the commits that made it slower. WHAT is the folder of an earlier search, to continue it; for a search by
+    hand, an answer follows the folder: good, bad, skip or undo.
 
     iodelta first compares the two ends; if they do not differ, the search ends. Then the posterior over all commits
     decides what to measure next. A commit that cannot be built, booted or measured is skipped and never called bad. A
     commit is accused only after fresh pairs of runs against its parent. All work is done in a separate worktree in the
     folder: the checkout and the index of your repository stay as they are.
 
-    Commands are split into words and run in the tree without a shell. {item} (commit or list item), {tree}, {built}
-    (kept artifacts) and {settings} are replaced, and are in the environment as IODELTA_ITEM and so on. For pipes,
+    A visit builds an item, installs it and measures it. Commands are split into words and run in the item's tree
+    without a shell. {item} (commit or list item), {tree}, {built} (kept artifacts) and {settings} are replaced, and are in the environment as IODELTA_ITEM and so on. For pipes,
     write 'sh -c "..."' and use the environment. A command that fails or hangs skips its item.
 
     Exit codes: 0 no slow-down, 1 culprit found, 2 the request is wrong, 3 inconclusive, 4 could not measure.

@@ -132,4 +132,4 @@ def take_back(folder: SearchFolder, say: Callable[[str], None]) -> None:
     except RequestError as error:
         say(error.what)
     else:
-        say(f"taken back: {taken.item[:12]}")
+        say(f"undone: {taken.item[:12]}")

@@ -75,7 +75,7 @@ def scaled(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         if scale != "auto" and format_ != "html" and charts is None:
             raise RequestError(
-                "the scale is that of charts, and none is drawn",
+                "--scale applies to charts, and none is drawn here",
                 place="--scale",
                 remedy="add -o page.html or --charts DIR",
             )

@@ -15,7 +15,7 @@ from iodelta.study.words import inert
 
 @click.group("fio", cls=Group, epilog="\b\nExamples:\n  iodelta fio build\n")
 def command() -> None:
-    """A static fio, for guests, and t/io_uring, which no distribution packages."""
+    """Build a static fio for guests, and fio's t/io_uring, which distributions do not package."""
 
 
 @command.command(

@@ -203,7 +203,7 @@ def cancel(folder: Path, expression: str | None, format_: str) -> None:
         click.echo(f"asked {', '.join(names)} to end", err=True)
     else:
         click.echo(
-            "no `iodelta fleet run` is at work on this folder: nothing to cancel",
+            "no `iodelta fleet run` is running on this folder: nothing to cancel",
             err=True,
         )
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "budget",
     default="",
     metavar="TIME",
-    help="Also compare each host with itself for so long.",
+    help="Also compare each host with itself for this long.",
 )
 @click.option(
     "--folder",

@@ -61,7 +61,7 @@ IN_USE = click.option(
     type=click.Choice(["wait", "skip"]),
     default="wait",
     show_default=True,
-    help="If somebody else measures on a host's device.",
+    help="What to do if somebody else is measuring on a host's device.",
 )
 PATIENCE = click.option(
     "--patience",

@@ -26,7 +26,7 @@ Examples:
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER...")
 @in_formats(VERDICT_FORMATS)
 @delivered
-@click.option("--verbose", is_flag=True, help="Show everything, not one screen.")
+@click.option("--verbose", is_flag=True, help="Show everything, not just one screen.")
 @gated
 def command(
     folders: tuple[str, ...],
@@ -37,11 +37,11 @@ def command(
     verbose: bool,
     fail_on: Words | None,
 ) -> None:
-    """Say what hosts that measured one plan say together: everywhere, on average, or depending on the machine.
+    """Combine the results of hosts that measured the same plan: is a change there everywhere, on average, or only on some machines?
 
     FOLDER is the experiment folder or bundle of one host, or a fleet folder, which holds one for each host. Fewer than
-    three hosts have no joint word: each says its own. A host that sees changes where there are none, or whose folder is
-    not what was measured, is shown and not averaged.
+    three hosts get no joint verdict; each keeps its own. A host that sees changes where there are none, or whose folder
+    is not what was measured, is shown but not averaged.
 
     Exit codes: 0 reported, 2 the request is wrong, 4 there is nothing to report. With --exit-code also 1 a regression
     everywhere, on average, or on some host for sure, and 3 inconclusive.

@@ -82,10 +82,12 @@ for subcommand in (
     "moment",
     default="",
     metavar="TIME",
-    help="For those: when, such as 2026-11-22T02:00Z.",
+    help="For those: when they were measured, such as 2026-11-22T02:00Z.",
 )
-@click.option("--describe", default="", help="For those: the build, such as v6.12.")
-@click.option("--commit", default="", help="For those: its commit.")
+@click.option(
+    "--describe", default="", help="For those: which build was measured, such as v6.12."
+)
+@click.option("--commit", default="", help="For those: the commit of that build.")
 def add(
     paths: tuple[Path, ...],
     place: str,

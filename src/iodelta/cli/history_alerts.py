@@ -142,6 +142,7 @@ def _tell(found: Alert, store: Store, format_: str) -> None:
 @_ALERT
 @click.argument(
     "word",
+    metavar="WORD",
     type=click.Choice(
         ["new", "investigating", "expected", "fixed", "wontfix", "noise", "ignored"]
     ),
@@ -153,7 +154,10 @@ def _tell(found: Alert, store: Store, format_: str) -> None:
 def decide(
     name: str, word: str, why: str, place: str, log: Path | None, format_: str
 ) -> None:
-    """Record your decision on an alert. `new` withdraws an earlier decision."""
+    """Record your decision on an alert.
+
+    WORD is investigating, expected, fixed, wontfix, noise or ignored; new withdraws an earlier decision.
+    """
     store, written = opened(place, log)
     chosen_alert = chosen(recorded(store, written), name)
     from iodelta.history.log import Decided
@@ -371,7 +375,7 @@ def step_said(candidate: Candidate, *, is_confirmed: bool = False) -> str:
 
     by = against(candidate.variant) if candidate.by == "ratio" else "of the level alone"
     doubt = (
-        "; suspected: too few nights without a change say how nights differ"
+        "; suspected: too few nights without a change to tell how much nights differ"
         if candidate.few and not is_confirmed
         else ""
     )

@@ -69,9 +69,9 @@ Examples:
     "moment",
     default="",
     metavar="TIME",
-    help="When, such as 2026-11-22T02:00Z.",
+    help="When it was measured, such as 2026-11-22T02:00Z.",
 )
-@click.option("--describe", default="", help="The build, such as v6.12.")
+@click.option("--describe", default="", help="Which build was measured, such as v6.12.")
 @click.option("--commit", default="", help="Its commit.")
 @click.option(
     "--better",

@@ -34,12 +34,12 @@ Examples:
     "age",
     default="",
     metavar="AGE",
-    help="Nights that began before: 90d, 26w, 2y.",
+    help="Nights that are older than this: 90d, 26w, 2y.",
 )
 @click.option(
     "--keep",
     type=click.IntRange(min=1),
-    help="All but this many newest nights of each machine.",
+    help="All nights except the newest this many of each machine.",
 )
 @click.option("--gone", is_flag=True, help="Nights whose folder no longer exists.")
 @click.option(

@@ -33,7 +33,7 @@ _FORMAT = click.option(
 
 @click.group("kernel", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
-    """Kernels that can be booted as variants in a virtual machine."""
+    """List, fetch and build kernels that a virtual machine can boot as variants, and follow an I/O's path through them."""
 
 
 @command.command("list", epilog="\b\nExamples:\n  iodelta kernel list\n")
@@ -162,7 +162,7 @@ def build(tree: Path, config: Path | None, revs: tuple[str, ...], into: Path | N
     "conditions",
     multiple=True,
     metavar="NAME:KNOB=VALUE,...",
-    help="The same as for iodelta run.",
+    help="A condition kept constant, as in `iodelta run`.",
 )
 @click.option(
     "--target", default="", help="What the guest measures (default: null_blk)."

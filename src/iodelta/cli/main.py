@@ -37,7 +37,7 @@ COMMANDS = {
     "fio": "Build a static fio and t/io_uring from the distribution's source.",
     "scenario": "Replay published regression reports as ready-made experiments.",
     "history": "Follow results over many nights, and find the steps between them.",
-    "fleet": "Measure one experiment on many hosts, each once at a time.",
+    "fleet": "Measure one experiment on many hosts, and say whether they agree.",
     "serve": "Show results in a browser, and as JSON at the same addresses.",
     "rebuild": "Recreate the derived files of a folder from its raw data.",
 }

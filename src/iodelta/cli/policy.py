@@ -69,9 +69,15 @@ def list_(format_: str) -> None:
     help="Instead of --rate: rates from `iodelta policy calibrate` at this depth, for 4k or (from --bs 128k) 1m.",
 )
 @BS
-@click.option("--iodepth", default=1, show_default=True)
+@click.option(
+    "--iodepth", default=1, show_default=True, help="I/Os in flight of each job."
+)
 @JOBS
-@click.option("--raid10", is_flag=True, help="Striped: btrfs cuts reads at 64 KiB.")
+@click.option(
+    "--raid10",
+    is_flag=True,
+    help="The mirror is also striped (RAID10): btrfs splits reads at 64 KiB.",
+)
 @click.option(
     "--iops",
     type=float,
@@ -142,7 +148,7 @@ def explain(
 @click.option(
     "--layout",
     type=click.Choice(["mirror", "raid1", "raid1c3", "raid1c4", "raid10"]),
-    help="mirror, or raid1 for models.",
+    help="Layout of the copies (default: mirror; raid1 for modelled members).",
 )
 @workload
 @click.option(
@@ -166,6 +172,7 @@ def explain(
     type=click.Choice(["none", "array", "members"]),
     default="none",
     show_default=True,
+    help="Where a cache keeps blocks that were read: before the whole array, or before each member.",
 )
 @click.option(
     "--worlds",
@@ -176,7 +183,9 @@ def explain(
 @click.option(
     "--seconds", default=30.0, show_default=True, help="Simulated seconds per layout."
 )
-@click.option("--seed", default=1, show_default=True)
+@click.option(
+    "--seed", default=1, show_default=True, help="Seed of the random numbers."
+)
 @FORMAT
 def simulate(
     members: tuple[str, ...],

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Duration at each depth, in seconds.",
 )
-@click.option("--seed", default=1, show_default=True)
+@click.option("--seed", default=1, show_default=True, help="Seed of the offsets.")
 @click.option(
     "--destroy",
     multiple=True,

@@ -34,6 +34,7 @@ workload = together(
         type=click.Choice(["randread", "read", "randrw", "rw"]),
         default="randread",
         show_default=True,
+        help="Access pattern, with fio's names.",
     ),
     click.option(
         "--read-percent",
@@ -42,7 +43,12 @@ workload = together(
     ),
     BS,
     click.option(
-        "--iodepth", "iodepths", default="1,32", show_default=True, metavar="N,N"
+        "--iodepth",
+        "iodepths",
+        default="1,32",
+        show_default=True,
+        metavar="N,N",
+        help="I/Os in flight of each job; a list measures each depth.",
     ),
     JOBS,
 )

@@ -116,7 +116,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     help="Print a shell script with the same trials that needs only fio.",
 )
 @click.option(
-    "--verbose", is_flag=True, help="Show every statement and finding, not one screen."
+    "--verbose",
+    is_flag=True,
+    help="Show every statement and finding, not just one screen.",
 )
 @gated
 def command(
@@ -336,7 +338,7 @@ def _report_foreign_results(request: Request) -> int:
     _deliver(request, runs, lambda: charts_of_runs(layout, request.scale), detail)
     if request.fail_on is not None and runs.rows:
         raise RequestError(
-            "these results hold one variant, which no verdict is about",
+            "these results hold only one variant, so there is no verdict",
             place=request.path,
             remedy="omit --fail-on and --exit-code; `iodelta compare` takes two sides",
         )

@@ -55,7 +55,7 @@ Examples:
     help="What to measure: wall time, or instructions executed in the kernel (needs --machine vm; not time).",
 )
 @with_anatomy(
-    "With --clock instructions, also count calls and memory of an I/O; sharing: which cache lines move instead."
+    "With --clock instructions: path also counts the calls and memory accesses of an I/O; sharing counts the cache lines that move between CPUs instead."
 )
 @click.option(
     "--cpus",
@@ -145,7 +145,7 @@ Examples:
 @click.option(
     "--verbose",
     is_flag=True,
-    help="Show every statement and finding of the result, not one screen.",
+    help="Show every statement and finding of the result, not just one screen.",
 )
 @in_formats(VALUE_FORMATS)
 @printed

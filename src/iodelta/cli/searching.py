@@ -100,7 +100,7 @@ def open_folder(
         folder.extend(cast(float, options["rest"]))
     if options["undo"]:
         for answered in undo(folder, cast(int, options["undo"])):
-            click.echo(f"taken back: {answered.item[:12]} ({answered.stage})", err=True)
+            click.echo(f"undone: {answered.item[:12]} ({answered.stage})", err=True)
     return folder
 
 

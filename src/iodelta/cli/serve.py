@@ -50,7 +50,7 @@ Examples:
     default=8765,
     show_default=True,
     type=click.IntRange(0, 65535),
-    help="0: any free port.",
+    help="The port to listen on; 0 means any free one.",
 )
 @click.option(
     "--name",
@@ -94,7 +94,7 @@ Examples:
 @click.option(
     "--write",
     is_flag=True,
-    help="Allow changes, as the role of each user permits. Default: read only.",
+    help="Allow changes, as far as the role of each user permits (default: read only).",
 )
 @FORMAT
 def command(

@@ -32,7 +32,7 @@ def chosen(hosts: Sequence[FleetHost], expression: str) -> tuple[FleetHost, ...]
             names -= _named(hosts, term[1:])
     if not names:
         raise RequestError(
-            f"no host is left by {expression!r}", place=_PLACE, remedy="leave fewer out"
+            f"{expression!r} leaves no host", place=_PLACE, remedy="leave fewer out"
         )
     return tuple(host for host in hosts if host.name in names)
 

@@ -140,7 +140,7 @@ class FleetFolder:
             raise self._failed(error) from error
         if strange:
             raise RequestError(
-                f"not a fleet folder: it holds {strange[0]!r}",
+                f"not a fleet folder: it contains {strange[0]!r}",
                 place=str(self.path),
                 remedy="name a new one with --folder",
             )

@@ -110,7 +110,7 @@ def _run(folder: FleetFolder, order: Order) -> End:
         return End(
             "failed",
             f"the run ended without an answer (exit {process.returncode})",
-            f"its last words are in {log}",
+            f"the end of its output is in {log}",
         )
 
 

@@ -103,7 +103,7 @@ def question(
     labels = {f"cell-{number}": cell.name for number, cell in enumerate(cells, 1)}
     labels |= {"alert": alert.id, "metric": step.metric, "way": WAYS[step.size > 0.0]}
     labels |= {GOOD: good_commit, BAD: night.commit}
-    asked = f"Alert {alert.id}: is {step.metric} of {step.cell} another since {since}?"
+    asked = f"Alert {alert.id}: did {step.metric} of {step.cell} change at {since}?"
     replace = msgspec.structs.replace
     pair = (replace(good, name=GOOD, role=""), replace(bad, name=BAD, role=""))
     return _text(night, asked, pair, cells, labels)
@@ -126,7 +126,7 @@ def pair_question(first: Measured, second: Measured, cell: str, metric: str) -> 
         replace(one.variant, name=name, role="")
         for one, name in ((first, "a"), (second, "b"))
     )
-    asked = f"Is {metric} of {cell} another with b than with a?"
+    asked = f"Does {metric} of {cell} differ between a and b?"
     return _text(second, asked, pair, cells, {})
 
 

@@ -22,7 +22,7 @@ def finish(
     known = {row["id"]: row for row in store.experiments()}
     stale = [name for name in known if name in removed]
     store.remove(stale)
-    done = [f"finished taking out: {known[name]['folder']}" for name in stale]
+    done = [f"finished removing: {known[name]['folder']}" for name in stale]
     for name, entry in added.items():
         if name not in known:
             night = read(entry)

@@ -89,7 +89,7 @@ def _time(path: Path, entries: Sequence[Entry], given: Given) -> float:
     times = [time for time in ends if time]
     if given.at is None and not times:
         raise RequestError(
-            "these results do not contain their time",
+            "these results do not say when they were measured",
             place=str(path),
             remedy="give it with --at, such as --at 2026-11-22T02:00Z",
         )

@@ -43,7 +43,7 @@ class Lost(msgspec.Struct, frozen=True):
     @property
     def told(self) -> str:
         """What follows, and what to do."""
-        return "; ".join(filter(None, ("its block counts no more", self.remedy)))
+        return "; ".join(filter(None, ("its block no longer counts", self.remedy)))
 
 
 class Account:

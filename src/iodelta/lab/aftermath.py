@@ -59,7 +59,7 @@ def forbidden(
         return "the target is a directory of files"
     if survey.scratch or survey.writes or made(machine, survey.target) or destroy:
         return ""
-    return f"it takes trials that write; --destroy {survey.target.path} allows them"
+    return f"it needs trials that write; --destroy {survey.target.path} allows them"
 
 
 def aftermath_experiment(

@@ -147,7 +147,7 @@ def _disk(machine: Machine, question: DiskQuestion) -> Disk:
     )
     if target.kind != "directory" and size > target.size_bytes:
         raise RequestError(
-            f"{question.target.size} is asked for, there are {target.size_bytes} bytes",
+            f"{question.target.size} was requested, but there are only {target.size_bytes} bytes",
             place=target.path,
             remedy="give a smaller --size, or none",
         )

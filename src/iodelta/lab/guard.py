@@ -116,7 +116,7 @@ def check_commands(experiment: Experiment, allowed: bool) -> None:
     commands = () if allowed else unseen(experiment)
     if commands:
         raise RefusedError(
-            "this command may write anywhere that you may, and iodelta guards the target alone",
+            "this command may write anywhere you can, and iodelta guards only the target",
             place=commands[-1],
             remedy="if it may run here, say --allow-commands; if it only reads, say only_reads = true in [workload]",
         )

@@ -41,9 +41,9 @@ def reach(experiment: Experiment, rules: Rules, blocks: int) -> Finding | None:
             "verdict.few-host-blocks",
             "hard",
             "machine",
-            f"no word can be reached: a host counts from its {FEWEST_BLOCKS}th block, and "
+            f"no verdict is possible: a host counts from its {FEWEST_BLOCKS}th block, and "
             f"{plural(blocks, 'block')} over "
-            f"{plural(len(experiment.machines), 'host')} give {counted} of them as many; a mean over hosts takes two",
+            f"{plural(len(experiment.machines), 'host')} let {counted} of them count; a mean over hosts needs two",
             f"plan for at least {plural(needed, 'block')} per cell: a larger budget, shorter trials or fewer hosts",
         )
     level = rules.spendable / 2
@@ -56,7 +56,7 @@ def reach(experiment: Experiment, rules: Rules, blocks: int) -> Finding | None:
         "verdict.few-hosts",
         "warning",
         "machine",
-        f"{plural(counted, 'host')} hardly ever give a word: their mean change must be {t:.0f} "
+        f"{plural(counted, 'host')} hardly ever give a verdict: their mean change must be {t:.0f} "
         "standard errors from 0 (on one "
         f"machine {limit:.1f}), so {plural(blocks, 'block')} settle {100 * rules.margin:g} % only where "
         "they spread by less than "

@@ -84,7 +84,7 @@ def look_closer(
             f"instruments: {cell.name}, {variant.name}", number / len(cases)
         )
         if control.stop():
-            missing["all"] = "stopped by the user before every cell was seen"
+            missing["all"] = "stopped by the user before every cell was done"
             break
         try:
             looked.append(look(cell, variant))

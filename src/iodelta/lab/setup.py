@@ -136,7 +136,7 @@ def _size(experiment: Experiment, target: Target, scratch: bool) -> int | None:
     size = size_bytes(experiment.target.size)
     if target.kind == "block" and size > target.size_bytes:
         raise RequestError(
-            f"{experiment.target.size} is asked for, the device has {target.size_bytes} bytes",
+            f"{experiment.target.size} was requested, but the device has only {target.size_bytes} bytes",
             place=target.path,
             remedy="give a smaller [target] size, or none",
         )

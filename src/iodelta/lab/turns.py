@@ -76,9 +76,9 @@ class BusyError(RequestError):
         self, names: str, holder: Holder | None, free: Callable[[], bool]
     ) -> None:
         super().__init__(
-            f"this run measures on {names} now ({holder or 'it has just begun'}): the two would disturb each other",
+            f"this run is measuring on {names} now ({holder or 'it has just begun'}): the two would disturb each other",
             place=(holder.folder if holder else "") or names,
-            remedy="wait for it to end; with --wait this one begins then",
+            remedy="wait until it ends, or add --wait to begin then",
         )
         self.free = free
 

@@ -258,7 +258,7 @@ def lost(outcome: Outcome) -> list[str]:
     """What giving up the rest of a log loses, a sentence each."""
     losses = [_lost(record) for record in outcome.restored if record.error]
     losses += [
-        f"line {number} of {outcome.log}, which cannot be read, and what it kept"
+        f"line {number} of {outcome.log}, which cannot be read, and the settings that it recorded"
         for number in outcome.damaged
     ]
     if outcome.problem and not outcome.damaged:
@@ -302,7 +302,7 @@ def _unreadable(machine: Machine, path: str, damaged: Mapping[int, str]) -> str:
     if not machine.glob(literal(script)):
         return f"{lines}, and the script next to it is missing: the settings on that line are not restored"
     return (
-        f"{lines}: what it kept is not put back. `sh {shlex.quote(script)}`, as root, sets every original of that run; "
+        f"{lines}: the settings that it recorded are not restored. `sh {shlex.quote(script)}`, as root, sets every original of that run; "
         "`iodelta restore --forget` gives the line up afterwards"
     )
 
@@ -355,7 +355,7 @@ def _refuse_shared(records: Sequence[Saved], others: Sequence[UndoFile]) -> None
         for record in records:
             if record.knob == REBOOT:
                 raise RequestError(
-                    "a run that is alive would be ended by the reboots of this one",
+                    "the reboots of this run would end another run, which is still going on",
                     place=head.folder,
                     remedy="wait for it to end",
                 )
@@ -364,7 +364,7 @@ def _refuse_shared(records: Sequence[Saved], others: Sequence[UndoFile]) -> None
                 for other in theirs
             ):
                 raise RequestError(
-                    f"a run that is alive sets {record.knob} of {record.target} too, or what it would change with it",
+                    f"another run, which is still going on, also sets {record.knob} of {record.target}, or something that this changes",
                     place=head.folder,
                     remedy="wait for it to end, or leave the knob out",
                 )

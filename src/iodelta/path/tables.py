@@ -109,7 +109,7 @@ def _negative(rows: list[Function]) -> Iterator[str]:
         named = ", ".join(f"{name} {least[name]:,.1f}" for name in worst[:3])
         more = f" and {len(worst) - 3} more" if len(worst) > 3 else ""
         yield (
-            f"Counts below zero: {named}{more}. Work that is of no I/O fell into one of the two runs that are "
+            f"Counts below zero: {named}{more}. Work that belongs to no I/O fell into one of the two runs that are "
             f"subtracted; rows that changed by less than {-least[worst[0]]:,.0f} say nothing."
         )
 

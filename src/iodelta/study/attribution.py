@@ -130,7 +130,7 @@ def account(
         raise RequestError(
             "this is a search",
             place=str(folder.path),
-            remedy="give it to `iodelta bisect`",
+            remedy="pass it to `iodelta bisect`",
         )
     judged = at.outcome if at.ask is None else at.search.result()
     attribution = judged or TOO_FEW

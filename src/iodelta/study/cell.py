@@ -257,7 +257,7 @@ class Cell(msgspec.Struct, frozen=True):
         if not resolved:
             says = NOT_RESOLVED
         elif change.low <= 0 <= change.high:
-            says = "the same as finely as it is known"
+            says = "the same, as far as the numbers are known"
         else:
             says = "one run on each side: no verdict"
         compared = self._compared(what, [old], [new], "single runs")

@@ -51,7 +51,7 @@ CONFOUNDERS = (
     Confounder(
         "mitigations",
         r"mitigations\..+",
-        "protections against CPU vulnerabilities make every system call and interrupt dearer, most at small I/Os",
+        "protections against CPU vulnerabilities make every system call and interrupt more expensive, most at small I/Os",
     ),
     Confounder(
         "CPU frequency",

@@ -104,6 +104,6 @@ def beyond_typical(ends: Ends) -> str:
     if ends.open or ends.bad_stalled > ends.good_stalled:
         share = max(STALLS, ends.bad_stalled / ends.rounds)
         sentences.append(
-            f"a search that is to follow the total needs visits of several runs: `--repeat {trials_needed(share)}`"
+            f"to follow the total, a search needs several runs per visit: `--repeat {trials_needed(share)}`"
         )
     return "; ".join(sentences)

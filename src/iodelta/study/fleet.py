@@ -335,7 +335,7 @@ class _Joining:
             return Agreed(
                 "inconclusive",
                 "typical",
-                f"no joint word rests on {'; '.join(stopped)}",
+                f"no joint verdict can rest on {'; '.join(stopped)}",
             )
         enough = all(word.stalls_excluded for word in own)
         return agreed(
@@ -403,7 +403,7 @@ class _Joining:
 
 
 def _alone(own: Sequence[HostWord]) -> str:
-    return f"{plural(len(own), 'host')}: {FEWEST} are the fewest that have a joint word, so each says its own"
+    return f"{plural(len(own), 'host')}: a joint verdict needs {FEWEST}, so each keeps its own"
 
 
 def _signed(value: float, metric: Metric) -> float:

@@ -385,7 +385,7 @@ def _changes(
 def _obstacle(verdict: Verdict, typical: HostChange | None, *, idle: bool) -> str:
     """Why a host that has blocks enough forbids a joint word: leaving it out would be a choice by its values."""
     if idle:
-        return "trials there did no I/O, so that its change has no size"
+        return "trials there did no I/O, so its change has no size"
     hard = next(
         (
             finding
@@ -397,7 +397,7 @@ def _obstacle(verdict: Verdict, typical: HostChange | None, *, idle: bool) -> st
     if hard is not None:
         return hard.explanation
     if typical is None:
-        return "its blocks do not vary, so that nothing tells how sure its change is"
+        return "its blocks do not vary, so the uncertainty of its change is unknown"
     if verdict.word == "inconclusive" and " is withheld: " in verdict.phrase:
         return verdict.phrase
     return ""
@@ -427,7 +427,7 @@ def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
     ]
     if still:
         yield (
-            f"Not ended: {', '.join(still)}. Every word may change, and how often somebody looks is not corrected for."
+            f"Not ended: {', '.join(still)}. Every verdict may still change, and repeated looks are not corrected for."
         )
     for host in counting:
         if host.judged is not None:

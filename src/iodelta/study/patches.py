@@ -98,7 +98,7 @@ def model(attribution: Attribution) -> str:
             f"difference between combinations as they were measured; attribute {few} of them to see which"
         )
     return (
-        f"No combination is to spare that could check a model of {kind}, so every figure is a difference between "
+        f"No spare combination can check a model of {kind}, so every figure is a difference between "
         "combinations as they were measured"
     )
 

@@ -84,7 +84,7 @@ def _variants_of(layout: Layout, path: str) -> list[Side]:
     names = layout.variants()
     if len(names) < 2:
         raise RequestError(
-            f"there is one side only{f', {names[0]}' if names else ''}",
+            f"there is only one side{f', {names[0]}' if names else ''}",
             place=path,
             remedy="give a second path, or --name-pattern '{variant}/...' where the variants are in the names",
         )

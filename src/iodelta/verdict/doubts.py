@@ -57,7 +57,7 @@ def _order_fixed(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Findi
             unit.place,
             f"{leader} ran first in all {plural(used, 'block')}: what running first does counts as part of the change "
             f"(of orders drawn block by block, one in {2 ** (used - 1)} is like this)",
-            "run more blocks, each in an order drawn by itself",
+            "run more blocks, each in an independently drawn order",
         )
     ]
 
@@ -200,7 +200,7 @@ def _one_block(unit: Units, used: int) -> list[Finding]:
             "warning",
             unit.place,
             "one block cannot show whether the variants differ or the machine changed between trials",
-            "run more blocks; the plan says how many a word takes",
+            "run more blocks; the plan says how many a verdict needs",
         )
     ]
 

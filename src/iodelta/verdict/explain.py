@@ -102,7 +102,7 @@ def stalls_reach(arm: str, stalled: int, trials: int) -> str:
         f"{stalled} of {plural(trials, 'trial')} of {arm} stalled: stalls in up to {bound:.0f} % "
         "of them are not excluded"
     )
-    return f"{INSIDE}; {seen}, and so many would take the total out of it"
+    return f"{INSIDE}; {seen}, and that many would move the total out of it"
 
 
 def hosts(mean: Mean | None, count: int) -> str:
@@ -123,7 +123,7 @@ def withheld(word: Word, variant: str, conditioning: int = 0) -> str:
             f"measure with {more_conditioning(conditioning)}"
         )
     return (
-        f"{word} is withheld: what a trial of {variant} leaves to the next trial could make it; "
+        f"{word} is withheld: what a trial of {variant} leaves to the next trial could produce it; "
         'measure with [design] carry-over = "superblocks"'
     )
 

@@ -187,7 +187,7 @@ def reproduction(there: Estimate, here: Estimate, margin: float) -> Reproduction
             )
         return made(
             "inconclusive",
-            "here neither the original change nor no change can be ruled out",
+            "here both the original change and no change remain possible",
         )
     if same_direction:
         size = "smaller" if sign * gap.value < 0.0 else "larger"

@@ -190,10 +190,10 @@ def _why_not_allowed(name: str, value: str) -> str:
     if first == "filesize":
         return "how much of the place is used has a field of its own"
     if first == "mem":
-        return "" if value in MEMORY else "not known as memory without a file"
+        return "" if value in MEMORY else "not known to be memory without a file"
     if first in SHAPES:
         return ""
-    return "not known as an option that only says how I/O looks; `iodelta run` takes it"
+    return "not known to change only how I/O is done; `iodelta run` takes it"
 
 
 def _variants(

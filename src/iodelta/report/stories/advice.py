@@ -215,7 +215,7 @@ def _carry_in(called: Sequence[Verdict]) -> str:
     part, most = max(known)
     if most > CANNOT_TELL:
         return "; the data do not show how much of it is carry-over"
-    return f"; a carry-over of up to {share(most)} is not excluded, which could be {two_digits(100 * part)} points of it"
+    return f"; a carry-over of up to {share(most)} is not excluded and could make up {two_digits(100 * part)} points of it"
 
 
 def _limits(account: Account) -> Iterator[str]:

@@ -61,7 +61,7 @@ def _tables(alert: Alert) -> Iterator[Table]:
         Row(
             inert(f"{step.machine}  {step.cell}  {step.variant}  {step.metric}"),
             tuple(map(Cell, (f"{step.z:.1f}", _size(step)))),
-            "suspected: too few nights without a change say how nights differ"
+            "suspected: too few nights without a change to tell how much nights differ"
             if step.few and alert.state != "confirmed"
             else "",
         )

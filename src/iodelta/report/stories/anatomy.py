@@ -96,7 +96,7 @@ def about_footprints(account: PathAccount) -> list[str]:
         if not one.by_ios:
             texts.append(
                 f"{inert(one.cell)}, {inert(one.variant)}: submit_bio was called {one.each[0]:.2f} and "
-                f"{one.each[1]:.2f} times for each I/O; the figures are of one call, not of one I/O."
+                f"{one.each[1]:.2f} times for each I/O; the figures are per call, not per I/O."
             )
     return texts
 
@@ -146,7 +146,7 @@ def about_trees(account: PathAccount) -> list[str]:
     texts = [
         f"Means over I/Os. A dot for each call; branches below {100 * SHOWN:g} % of all whose change is below {ALWAYS:g} "
         "instructions are left out. 'old -> new' is taken for one function that was renamed, 'caller + callee' is inlined on one side. Interrupts are "
-        "apart from the paths that they interrupted.",
+        "listed apart from the paths that they interrupted.",
         LIMITS,
     ]
     for one in account.trees:

@@ -122,7 +122,7 @@ def _method(account: AttributionAccount) -> Iterator[str]:
     )
     if account.model:
         yield f"{account.model}."
-    yield "p is after Holm over all of a table. Shown: beyond doubt, and as large as the margin."
+    yield "p is corrected over the whole table (Holm). Shown are effects that are beyond doubt and as large as the margin."
 
 
 def _row(

@@ -224,7 +224,7 @@ def _of_row(row: FleetRow, *, alarmed: bool) -> Check:
         else ""
     )
     parts = (
-        row.word or "no joint word",
+        row.word or "no joint verdict",
         mean,
         doubt,
         inert(row.says),

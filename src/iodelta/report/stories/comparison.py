@@ -279,14 +279,14 @@ def method(comparison: Comparison) -> Iterator[str]:
     for row in comparison.compared:
         by_basis.setdefault(row.basis, []).append(row)
     yield (
-        f"Margin {100 * comparison.margin:g} %. Nothing was decided in advance by iodelta: these runs were made before the "
-        "question was put to it, and one look was taken at all of them."
+        f"Margin {100 * comparison.margin:g} %. iodelta decided nothing in advance: these runs were made before the "
+        "question was asked, and all of them were looked at once."
     )
     yield from _bases(by_basis, len(comparison.compared))
     seen = visible(_intervals(comparison.compared))
     if seen:
         yield f"Smallest change this could have seen: {seen}."
-    yield "No calibration belongs to these runs: how often this machine raises a false alarm is not known."
+    yield "These runs have no calibration, so the rate of false alarms on this machine is not known."
 
 
 def _intervals(compared: Sequence[Compared]) -> Iterator[Interval]:

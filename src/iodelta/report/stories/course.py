@@ -102,7 +102,7 @@ def said(step: Candidate, standing: Standing) -> str:
     """A step in a sentence: its size, its range, and how sure it is."""
     by = against(step.variant) if step.by == "ratio" else "of the level alone"
     doubt = (
-        "; suspected: so few nights say little of how nights differ"
+        "; suspected: so few nights say little about how much nights differ"
         if step.few and not standing.is_confirmed
         else ""
     )

@@ -215,7 +215,7 @@ def _estimates(verdict: Verdict) -> Iterator[str]:
     for what, change in (("typical", verdict.typical), ("total", verdict.total)):
         if change is not None:
             rests = (
-                "; the word rests on this"
+                "; the verdict rests on this"
                 if verdict.basis == what and verdict.total is not None
                 else ""
             )
@@ -238,7 +238,7 @@ def _stalls(verdict: Verdict) -> Iterator[str]:
     yield (
         f"after {plural(stalls.trials, 'trial')} of {inert(verdict.variant)}{held} stalls are not excluded in up to "
         f"{100 * stalls.not_excluded:.0f} % of its trials, if stalls come singly; "
-        "the total change holds those that were seen"
+        "the total change includes those that were seen"
     )
 
 

@@ -88,7 +88,7 @@ def headline(account: FleetAccount) -> str:
     if account.alarms:
         sentences.insert(
             0,
-            "The hosts call the placebo, the baseline against itself, a change: trust no other word.",
+            "The hosts call the placebo (the baseline against itself) a change, so do not trust the other verdicts.",
         )
     if account.drained:
         sentences.append(
@@ -105,7 +105,7 @@ def _sentence(account: FleetAccount, variant: str) -> str:
     parts = [f"{word}{_share(count, len(rows))}" for word, count in words.items()]
     if alone:
         parts.append(
-            f"no joint word{_share(alone, len(rows))}, for lack of {FEWEST} hosts"
+            f"no joint verdict{_share(alone, len(rows))}, which needs {FEWEST} hosts"
         )
     worse = dict.fromkeys(
         chain.from_iterable(row.surely_worse for row in rows if not _worse(row))
@@ -298,11 +298,11 @@ def _member(member: FleetMember) -> str:
 
 def _method(account: FleetAccount) -> Sequence[str]:
     return (
-        "A host has one value of a comparison, however many blocks it made. Everywhere: the interval of the next host "
+        "Each host contributes one value to a comparison, however many blocks it made. Everywhere: the interval of the next host "
         f"like these lies on one side of no change, or inside the margin of {100 * account.margin:g} %. On average: the "
         "interval of the mean over hosts does. Depends on the machine: two hosts differ by more than the margin, or one "
         "is sure that it lacks the change of all others.",
         f"Joint intervals are at {100 * account.level:.4g} %, corrected for {account.statements} joint statements. Every "
-        "spread (tau) counts by what the hosts say of it, so that few hosts give wide intervals. A host's own interval "
+        "possible spread (tau) counts by how well it fits the hosts, so few hosts give wide intervals. A host's own interval "
         "is that of its own report. I squared is the share of the variance that lies between hosts.",
     )

@@ -113,7 +113,7 @@ def legend(rows: Sequence[Row]) -> Iterator[str]:
         number is not None and number.resolution > COARSE
         for number in (*others, *points)
     ):
-        yield "~ known to 5 % at best, for its source rounds"
+        yield "~ known to within 5 % at best, because its source is rounded"
     if any(point.thin for point in points):
         yield "( ) fewer than 100 I/Os beyond"
     if any(row.spread is not None for row in rows):

@@ -267,9 +267,9 @@ def _relies(account: PathAccount) -> list[str]:
 def _rests_on(account: PathAccount) -> list[str]:
     layouts = max((len(count.layouts) for count in account.counts), default=0)
     check = {
-        "identical": "One boot was made twice and gave the same bytes twice.",
-        "different": "One boot was made twice and the bytes differ.",
-        "not made": "The boot that must be made twice was not made yet.",
+        "identical": "One boot was repeated and gave the same bytes.",
+        "different": "One boot was repeated and the bytes differ.",
+        "not made": "The boot that must be repeated was not repeated yet.",
     }[account.self_check]
     return [
         f"{check} {account.boots} of {plural(account.planned, 'boot')} in {duration(account.seconds)}, "

@@ -64,7 +64,7 @@ def facts(answer: PlanAnswer, *, rules: bool = True) -> Iterator[Item]:
     if unseen(experiment):
         yield fact(
             "Unseen",
-            "the commands may write anywhere that you may; iodelta guards the target alone",
+            "the commands may write anywhere you can; iodelta guards only the target",
         )
     yield from _at_stake(survey, answer.refused)
     yield from _disk(survey, experiment)
@@ -132,7 +132,7 @@ def _rules(plan: Plan) -> Iterator[Item]:
 def _stalls(plan: Plan) -> str:
     """What "equivalent" will exclude of stalls."""
     trials, needed = trials_of_a_variant(plan), trials_needed(plan.rules.stalls)
-    return f'"equivalent" takes {plural(needed, "trial")} of a variant, the budget pays for about {trials}'
+    return f'"equivalent" needs {plural(needed, "trial")} of a variant; the budget pays for about {trials}'
 
 
 def _time(plan: Plan) -> Item:

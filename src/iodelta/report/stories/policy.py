@@ -166,7 +166,7 @@ def trust(closure: float | None, held_out: Iterable[HeldOut]) -> Iterator[str]:
     if closure is None:
         yield MODELS
         return
-    yield f"Closure: the calibrated members give their own curves back within {100 * closure:.1f} %."
+    yield f"Closure: the calibrated members reproduce their own curves within {100 * closure:.1f} %."
     yield from map(_held_out, held_out)
 
 

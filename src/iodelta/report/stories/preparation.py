@@ -71,7 +71,7 @@ def answer(disk: DiskAccount) -> str:
         return f"Not finished: {plural(len(disk.rounds), 'complete round')} so far."
     if disk.window is None:
         return (
-            f"Not steady: {made}, and no {WINDOW} in a row without a rest of the disk."
+            f"Not steady: {made}, and no {WINDOW} in a row without a pause of the disk."
         )
     if disk.window.steady:
         share, least = (

@@ -346,7 +346,7 @@ def _brief(title: str) -> str:
 def _method(account: SearchAccount) -> Iterator[str]:
     totals, rules = account.totals, account.question.rules
     if account.question.by_hand == "words":
-        yield f"{_answered(account)}; beforehand one word in {1 / account.question.wrong:.3g} was expected to be wrong."
+        yield f"{_answered(account)}; one answer in {1 / account.question.wrong:.3g} was expected to be wrong."
         if totals.undone:
             yield f"Taken back: {totals.undone}."
         return
@@ -357,7 +357,7 @@ def _method(account: SearchAccount) -> Iterator[str]:
         f"margin {100 * math.expm1(rules.margin):.3g} %, seed {rules.seed}."
     )
     if totals.undone:
-        yield f"{totals.undone} answers were taken back."
+        yield f"{totals.undone} answers were undone."
     if account.estimate:
         yield f"At the gate: {account.estimate}."
     if account.repeats:
@@ -365,7 +365,7 @@ def _method(account: SearchAccount) -> Iterator[str]:
     if account.blind:
         yield account.blind
     if account.drifts:
-        yield "The machine's level drifted; the drift was estimated and taken out."
+        yield "The machine's level drifted; the drift was estimated and removed."
     if account.state not in ("complete", "running"):
         yield f"It ended early: {inert(account.state)}."
 

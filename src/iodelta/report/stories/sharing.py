@@ -130,9 +130,9 @@ def rests_on(account: PathAccount) -> Iterator[str]:
     """What the counts rest on."""
     layouts = max((len(cell.layouts) for cell in account.sharing.cells), default=0)
     check = {
-        "identical": "One boot was made twice and gave the same bytes twice.",
-        "different": "One boot was made twice and the bytes differ.",
-        "not made": "The boot that must be made twice was not made yet.",
+        "identical": "One boot was repeated and gave the same bytes.",
+        "different": "One boot was repeated and the bytes differ.",
+        "not made": "The boot that must be repeated was not repeated yet.",
     }[account.self_check]
     yield (
         f"{check} {account.boots} of {plural(account.planned, 'boot')} in "

@@ -162,9 +162,9 @@ def _false_equivalents(account: Account) -> Iterator[str]:
     if called > MANY:
         share = account.judgement.rules.alpha / 2
         yield (
-            f"{called} of {plural(len(verdicts), 'comparison')} are called equivalent: were every one "
+            f"{called} of {plural(len(verdicts), 'comparison')} are called equivalent: if each had "
             "changed by exactly the "
-            f"margin, {share * len(verdicts):.1f} of them would be called so in error."
+            f"margin, {share * len(verdicts):.1f} of them would be called so by mistake."
         )
 
 

@@ -60,7 +60,7 @@ def _figures(account: FleetAccount) -> Iterator[Figure]:
                 figure,
                 name=f"hosts-{number}-{row.metric.name}",
                 title=f"{figure.title}, {place}",
-                alt=f"{place}: {row.word or 'no joint word'}; {plural(len(row.hosts), 'host')}. {figure.alt}",
+                alt=f"{place}: {row.word or 'no joint verdict'}; {plural(len(row.hosts), 'host')}. {figure.alt}",
                 about=f"{figure.about} The last two rows are all hosts: their mean, and the interval in which the "
                 f"next host like them will lie.{_left_out(row)}",
             )
