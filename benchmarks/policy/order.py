@@ -16,7 +16,7 @@ import vl_convert
 
 from iodelta.lab.account import Account
 from iodelta.lab.folder import EXPERIMENT, Folder
-from iodelta.lab.runner import usable_trials
+from iodelta.lab.judged import usable_trials
 from iodelta.lab.session import read_plan
 from iodelta.scenarios.read_policy_order import as_made
 

@@ -26,7 +26,7 @@ from workshop import Attached
 
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Folder
-from iodelta.lab.runner import load_trials
+from iodelta.lab.judged import load_trials
 
 IODELTA = str(Path(sys.executable).with_name("iodelta"))
 T = TypeVar("T")

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from iodelta.bundle.dangers import dangers
-from iodelta.bundle.mapping import checked, rendered
+from iodelta.bundle.mapping import checked
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, Prepare, parse
+from iodelta.experiment.written import rendered
 
 TEXT = """
 [target]

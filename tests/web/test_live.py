@@ -23,7 +23,7 @@ from processes import paused
 from waiting import LIMIT, until
 
 from iodelta.lab.folder import Abandoned, Failed, Folder, Started
-from iodelta.lab.runner import judge_folder, load_trials
+from iodelta.lab.judged import judge_folder, load_trials
 from iodelta.lab.session import rules_of
 from iodelta.web.folders import Folders
 from iodelta.web.live import Following, Tail, round_ends

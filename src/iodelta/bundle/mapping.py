@@ -16,12 +16,11 @@ from iodelta.experiment import (
     Condition,
     Experiment,
     Option,
-    Prepare,
     Target,
     parse,
     toml_text,
 )
-from iodelta.experiment.model import PLACEBO
+from iodelta.experiment.written import rendered
 from iodelta.jobfile import canonical
 from iodelta.knob.affinity import DEVICE_QUEUES
 from iodelta.probe.queues import numbers
@@ -161,113 +160,6 @@ def _sizeless(given: tuple[Option, ...]) -> tuple[Option, ...]:
 
 def _filled(given: tuple[Option, ...]) -> tuple[Option, ...]:
     return tuple((name, "1" if value is None else value) for name, value in given)
-
-
-def rendered(experiment: Experiment) -> str:
-    """The text of an experiment file for it, a workload of its own for each cell of the first condition."""
-    design = msgspec.to_builtins(experiment.design)
-    return toml_text(
-        {
-            "question": experiment.question,
-            "baseline": experiment.baseline,
-            "margin": experiment.margin,
-            "target": _target(experiment),
-            "workload": _workloads(experiment),
-            **_measures(experiment),
-            "variant": _variants(experiment),
-            "condition": {
-                condition.name: _condition(condition)
-                for condition in experiment.conditions
-                if condition.name
-            },
-            "design": {
-                key: value for key, value in design.items() if value not in (None, "")
-            },
-            **_preparation(experiment.prepare),
-        }
-    )
-
-
-def _preparation(prepare: Prepare | None) -> dict[str, Any]:
-    if prepare is None:
-        return {}
-    table = {**msgspec.to_builtins(prepare), "workload": _options(prepare.workload)}
-    return {
-        "prepare": table
-        if prepare.workload
-        else {key: table[key] for key in table if key != "workload"}
-    }
-
-
-def _target(experiment: Experiment) -> dict[str, str]:
-    return {
-        key: value
-        for key, value in msgspec.to_builtins(experiment.target).items()
-        if value
-    }
-
-
-def _workloads(experiment: Experiment) -> dict[str, dict[str, Any]]:
-    first = experiment.conditions[0].name
-    cells = [cell for cell in experiment.cells if cell.condition == first]
-    return {f"cell-{number}": _workload(cell) for number, cell in enumerate(cells, 1)}
-
-
-def _workload(cell: Cell) -> dict[str, Any]:
-    if cell.command is None:
-        return _options(cell.options)
-    command = cell.command
-    keys = {
-        "setup": [list(words) for words in command.setup],
-        "reset": [list(words) for words in command.reset],
-    }
-    given: dict[str, Any] = {
-        "command": list(command.words),
-        **{key: words for key, words in keys.items() if words},
-    }
-    return {
-        **given,
-        "timeout": command.timeout,
-        "only_reads": command.only_reads,
-        **_options(cell.options),
-    }
-
-
-def _measures(experiment: Experiment) -> dict[str, Any]:
-    tables = {}
-    for measure in experiment.measures:
-        table = {
-            name: value
-            for name, value in msgspec.to_builtins(measure).items()
-            if value and name != "name"
-        }
-        tables[measure.name] = table
-    if not tables:
-        return {}
-    return {"metric": tables}
-
-
-def _variants(experiment: Experiment) -> dict[str, dict[str, str]]:
-    """The variants, without the placebo that a design adds by itself."""
-    tables: dict[str, dict[str, str]] = {}
-    for variant in experiment.variants:
-        if variant.name != PLACEBO or not experiment.design.placebo:
-            tables[variant.name] = {
-                **variant.knobs,
-                **_options(variant.options, experiment.option_prefix),
-            }
-    return tables
-
-
-def _options(options: tuple[Option, ...], prefix: str = "") -> dict[str, str]:
-    return {
-        f"{prefix}{name}": "1" if value is None else value for name, value in options
-    }
-
-
-def _condition(condition: Condition) -> dict[str, Any]:
-    background: Any = list(condition.background) or _options(condition.background_fio)
-    return {**({"background": background} if background else {}), **condition.knobs}
 
 
 def onto(

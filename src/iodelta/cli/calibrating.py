@@ -39,9 +39,10 @@ from iodelta.lab.calibration import (
     store,
 )
 from iodelta.lab.folder import Folder
+from iodelta.lab.judged import load_trials
 from iodelta.lab.plan import make_plan
 from iodelta.lab.progress import Control
-from iodelta.lab.runner import Outcome, load_trials
+from iodelta.lab.runner import Outcome
 from iodelta.lab.session import go
 from iodelta.lab.setup import survey
 from iodelta.lab.signals import stop_on_signals

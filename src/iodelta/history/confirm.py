@@ -11,11 +11,11 @@ from typing import NoReturn
 
 import msgspec
 
-from iodelta.bundle.mapping import rendered
 from iodelta.bundle.packed import opened
 from iodelta.errors import RequestError
 from iodelta.experiment import Cell, Experiment, Variant, toml_text
 from iodelta.experiment.build import Build, filled, parse_build
+from iodelta.experiment.written import rendered
 from iodelta.history.answers import Alert
 from iodelta.history.points import BUILT
 from iodelta.lab.folder import EXPERIMENT

@@ -21,8 +21,8 @@ from iodelta.jobfile import canonical
 from iodelta.lab.account import Account
 from iodelta.lab.folder import JOURNAL
 from iodelta.lab.integrity import integrity
+from iodelta.lab.judged import counted_trials, usable_trials
 from iodelta.lab.plan import Plan
-from iodelta.lab.runner import counted_trials, usable_trials
 from iodelta.lab.seal import sha256
 from iodelta.lab.session import read_plan
 from iodelta.probe.environment import sound

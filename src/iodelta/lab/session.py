@@ -31,9 +31,10 @@ from iodelta.lab.folder import (
 from iodelta.lab.hosts import host_of
 from iodelta.lab.instrument import look_closer
 from iodelta.lab.integrity import check_uncut
+from iodelta.lab.judged import judge_folder, usable_trials
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Control, Watcher
-from iodelta.lab.runner import Outcome, Runner, judge_folder, usable_trials
+from iodelta.lab.runner import Outcome, Runner
 from iodelta.lab.scratch import remove_scratch
 from iodelta.lab.setup import Survey, check_same_target, ready
 from iodelta.lab.undo import restore_pending

@@ -3,7 +3,7 @@ how much a kernel's address layout moves them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Literal
 
@@ -13,16 +13,17 @@ from iodelta.errors import MeasureError
 from iodelta.experiment import Cell
 from iodelta.lab.folder import Booted, Ended, Folder
 from iodelta.path import sharing
-from iodelta.path.anatomy import Anatomy, anatomy, ios_of
-from iodelta.path.bill import Bill, bill
+from iodelta.path.anatomy import Anatomy, anatomy
+from iodelta.path.bill import Bill
 from iodelta.path.branches import CallTree
+from iodelta.path.costs import bills as bills_of
+from iodelta.path.costs import costed, function_tables
 from iodelta.path.footprint import Footprint
-from iodelta.path.functions import Cost, Symbols, per_io
-from iodelta.path.output import CellOutput, Counts, Output, read
+from iodelta.path.output import Counts, Output, cell_of, read
 from iodelta.path.plan import CERTAIN, Arm, BootPlan, PathPlan
 from iodelta.path.run import REFUSED, alike, booted
 from iodelta.path.sharing import Sharing
-from iodelta.path.tables import FunctionTable, Timed, in_flight, table
+from iodelta.path.tables import FunctionTable
 from iodelta.path.tallies import Tally, of_sharing
 from iodelta.trial import Kind
 
@@ -202,17 +203,13 @@ def judge(folder: Folder) -> PathAccount:
     more = Anatomy()
     if same and not plan.sharing:
         counts = tuple(_counts(plan, outputs))
-        costed = [] if plan.row else list(_costed(folder, plan, outputs))
-        functions = tuple(_functions(plan, outputs, costed))
+        costs = [] if plan.row else list(costed(folder, plan, outputs))
+        functions = tuple(function_tables(plan, outputs, costs))
         more = anatomy(folder, plan, outputs)
-        bills = tuple(_bills(costed, more.footprints))
+        bills = tuple(bills_of(costs, more.footprints))
         shifts = tuple(_shifts(plan, counts, outputs))
-    for (
-        name,
-        why,
-    ) in (
-        folder.altered().items()
-    ):  # files that nothing has read so far, such as consoles
+    # Files that nothing has read so far, such as consoles.
+    for name, why in folder.altered().items():
         raise MeasureError(
             why,
             place=f"{folder.path}/{name}",
@@ -305,19 +302,11 @@ def _problems(
     return list(problems)
 
 
-def _exact(plan: PathPlan, variant: str) -> int:
-    return next(
-        boot.number
-        for boot in plan.boots
-        if boot.variant == variant and boot.purpose == "exact"
-    )
-
-
 def _counts(plan: PathPlan, outputs: Mapping[int, Output]) -> list[Count]:
     found: list[Count] = []
     for number, cell in enumerate(plan.experiment.cells):
         for arm in plan.arms:
-            exact = _cell(outputs, _exact(plan, arm.variant), number)
+            exact = cell_of(outputs, plan.exact(arm.variant), number)
             if exact is None:
                 continue
             reads = exact.reads if len(exact.reads) > 1 else {}
@@ -351,14 +340,10 @@ def _layout_medians(
     return tuple(counts.median for counts in layouts if counts)
 
 
-def _cell(outputs: Mapping[int, Output], boot: int, number: int) -> CellOutput | None:
-    return outputs[boot].cells.get(number) if boot in outputs else None
-
-
 def _latencies(
     outputs: Mapping[int, Output], boot: int, number: int, kind: Kind
 ) -> Counts | None:
-    own = _cell(outputs, boot, number)
+    own = cell_of(outputs, boot, number)
     return own.latencies.get(kind) if own else None
 
 
@@ -391,7 +376,7 @@ def _missing(
     plan: PathPlan, outputs: Mapping[int, Output], number: int, pair: tuple[str, str]
 ) -> str:
     for name in pair:
-        own = _cell(outputs, _exact(plan, name), number)
+        own = cell_of(outputs, plan.exact(name), number)
         if own is None or own.reason:
             return f"{name}: {own.reason if own else 'did not boot to its end'}"
     return ""
@@ -432,94 +417,3 @@ def _word(change: float, bar: float) -> Word:
     if abs(change) <= bar:
         return "same"
     return "longer" if change > 0 else "shorter"
-
-
-class _Costed(msgspec.Struct, frozen=True):
-    """A cell under baseline and variant, in the boots that the plugin counted."""
-
-    number: int
-    cell: str
-    variant: str
-    costs: tuple[Cost, Cost]
-
-
-def _costed(
-    folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]
-) -> Iterator[_Costed]:
-    costs: dict[str, Mapping[int, Cost]] = {}
-    for boot in plan.boots:
-        counted = boot.purpose in ("functions", "anatomy") and not boot.seed
-        if counted and boot.number in outputs:
-            costs[boot.variant] = _costs(folder, boot, outputs[boot.number])
-    for number, cell in enumerate(plan.experiment.cells):
-        for variant in plan.others:
-            before, after = (
-                costs.get(name, {}).get(number)
-                for name in (plan.experiment.baseline, variant)
-            )
-            if before is not None and after is not None:
-                yield _Costed(number, cell.name, variant, (before, after))
-
-
-def _functions(
-    plan: PathPlan, outputs: Mapping[int, Output], costed: Sequence[_Costed]
-) -> Iterator[FunctionTable]:
-    """The tables, each held against the medians of the boots that are judged."""
-    for pair in costed:
-        before, after = pair.costs
-        timed = _both_timed(
-            plan, outputs, (plan.experiment.baseline, pair.variant), pair.number
-        )
-        yield table(
-            pair.cell, pair.variant, (before.instructions, after.instructions), timed
-        )
-
-
-def _bills(
-    costed: Sequence[_Costed], footprints: Sequence[Footprint]
-) -> Iterator[Bill]:
-    """Those of both sides, where the plugin knew the classes of both."""
-    medians = {(pair.cell, pair.variant): pair for pair in footprints if pair.by_ios}
-    for one in costed:
-        before, after = one.costs
-        if before.classes and after.classes:
-            exact = medians.get((one.cell, one.variant))
-            yield bill(one.cell, one.variant, (before, after), exact)
-
-
-def _both_timed(
-    plan: PathPlan, outputs: Mapping[int, Output], pair: tuple[str, str], number: int
-) -> tuple[Timed, Timed] | None:
-    before, after = (_timed(plan, outputs, name, number) for name in pair)
-    return (before, after) if before and after else None
-
-
-def _costs(folder: Folder, boot: BootPlan, output: Output) -> Mapping[int, Cost]:
-    """What an I/O of each cell of a boot costs. Raises MeasureError."""
-    place = f"{folder.path}, boot {boot.number}"
-    counts = folder.read_raw(boot.number, "counts")
-    try:
-        return per_io(counts, Symbols(output.symbols), ios_of(output, place))
-    except ValueError as error:
-        raise MeasureError(
-            f"the counts of boot {boot.number} are damaged: {error}", place=place
-        ) from error
-
-
-def _timed(
-    plan: PathPlan, outputs: Mapping[int, Output], variant: str, number: int
-) -> Timed | None:
-    """The median of a cell; None where its I/Os go in more than one direction, for a table is of all of them."""
-    own = _cell(outputs, _exact(plan, variant), number)
-    depth = in_flight(
-        dict(
-            (
-                *plan.experiment.cells[number].options,
-                *plan.experiment.variant(variant).options,
-            )
-        )
-    )
-    if own is None or len(own.latencies) != 1 or not depth:
-        return None
-    (counts,) = own.latencies.values()
-    return Timed(counts.median, depth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -132,6 +132,11 @@ def read(data: bytes, place: str) -> Output:
             )
         cells[number] = _with(cells[number], word, rest, lines, place)
     return Output(parts[0][0].removeprefix("boot "), cells, symbols)
+
+
+def cell_of(outputs: Mapping[int, Output], boot: int, number: int) -> CellOutput | None:
+    """What a cell of a boot gave; None where the boot or the cell did not come to its end."""
+    return outputs[boot].cells.get(number) if boot in outputs else None
 
 
 def _with(

@@ -92,6 +92,14 @@ class PathPlan(msgspec.Struct, frozen=True):
         """The arm of a variant."""
         return next(arm for arm in self.arms if arm.variant == variant)
 
+    def exact(self, variant: str) -> int:
+        """Number of the boot whose I/Os are timed."""
+        return next(
+            boot.number
+            for boot in self.boots
+            if boot.variant == variant and boot.purpose == "exact"
+        )
+
     @property
     def sharing(self) -> bool:
         """Whether moved cache lines are counted, in place of instructions."""

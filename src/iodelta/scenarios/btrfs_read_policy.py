@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Folder
-from iodelta.lab.runner import counted_trials, usable_trials
+from iodelta.lab.judged import counted_trials, usable_trials
 from iodelta.lab.session import read_plan
 from iodelta.machine import Machine
 from iodelta.policy.gist import POLICIES

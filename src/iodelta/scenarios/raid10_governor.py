@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Folder
-from iodelta.lab.runner import usable_trials
+from iodelta.lab.judged import usable_trials
 from iodelta.machine import Machine, throw_away
 from iodelta.plural import plural
 from iodelta.probe.sysfs import attribute

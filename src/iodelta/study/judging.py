@@ -20,8 +20,8 @@ from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.folder import CALIBRATION, Folder
 from iodelta.lab.instrument import seen
 from iodelta.lab.integrity import integrity, sealed
+from iodelta.lab.judged import counted_trials, judge_folder, usable_trials
 from iodelta.lab.plan import Plan, warnings
-from iodelta.lab.runner import counted_trials, judge_folder, usable_trials
 from iodelta.lab.session import read_plan, rules_of
 from iodelta.probe.environment import sound
 from iodelta.probe.topology import Target

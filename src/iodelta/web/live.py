@@ -19,9 +19,9 @@ from iodelta.lab.account import Account as Journal
 from iodelta.lab.events import Ended, Event, Extended, Session, Started
 from iodelta.lab.folder import JOURNAL, CountFolder, DiskFolder, Folder
 from iodelta.lab.journal import READINGS, whole
+from iodelta.lab.judged import counted_trials, judge_folder, seconds_left
 from iodelta.lab.plan import Plan
 from iodelta.lab.record import read_trial
-from iodelta.lab.runner import counted_trials, judge_folder, seconds_left
 from iodelta.lab.seal import Seal, read_seal
 from iodelta.lab.session import read_plan, rules_of
 from iodelta.plural import plural
