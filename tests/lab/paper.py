@@ -13,6 +13,7 @@ import msgspec
 
 from iodelta.errors import MeasureError
 from iodelta.experiment import Cell, Condition, Variant, parse
+from iodelta.lab import judged as judged_module
 from iodelta.lab import runner as runner_module
 from iodelta.lab.bench import Bench
 from iodelta.lab.folder import Folder, Started
@@ -158,7 +159,7 @@ carry-over = "{carry_over}"
         self.budget = self.plan.experiment.design.budget
         self.clock = 0.0
         self.trials: dict[int, Trial] = {}
-        monkeypatch.setattr(runner_module, "read_trial", lambda folder, identity: self.trials[identity.trial])
+        monkeypatch.setattr(judged_module, "read_trial", lambda folder, identity: self.trials[identity.trial])
         monkeypatch.setattr(runner_module, "time", SimpleNamespace(monotonic=self._tick))
 
     def _tick(self) -> float:

@@ -13,6 +13,7 @@ from paper import Paper, Say, hard, noisy
 
 from iodelta import verdict
 from iodelta.errors import KnobError, MeasureError
+from iodelta.lab import judged as judged_module
 from iodelta.lab import runner as runner_module
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Abandoned, Ended, Failed, Finished, Repeated, Started
@@ -98,7 +99,7 @@ def test_the_data_are_judged_at_every_look_and_seldom_in_between(paper: Make, mo
         seen.append(len(trials) // 2)
         return judge(trials, *args, **named)
 
-    monkeypatch.setattr(runner_module, "judge_all", counting)
+    monkeypatch.setattr(judged_module, "judge_all", counting)
     one.run()
     blocks = len(one.bench.made) // 2
     assert blocks > 500
@@ -351,7 +352,7 @@ def test_a_block_whose_raw_file_is_lost_is_measured_again(paper: Make, monkeypat
             raise MeasureError("damaged", place="raw/000003")
         return one.trials[identity.trial]
 
-    monkeypatch.setattr(runner_module, "read_trial", lossy)
+    monkeypatch.setattr(judged_module, "read_trial", lossy)
     assert one.run().reason == "complete"
     again = one.bench.made[12:]
     assert [(trial.block, trial.attempt) for trial in again] == [(1, 1), (1, 1)]

@@ -72,7 +72,7 @@ def of_rules(answer: RulesAnswer, detail: Detail = PLAIN) -> Story:
 def _described(rule: AuditRule) -> Item:
     return Item(
         f"{rule.id} ({rule.severity})",
-        (f"{_sentence(rule.says)} Needs {rule.needs}. To do: {rule.remedy}.",),
+        (f"{_sentence(rule.says)} Needs {rule.needs}. {_to_do(rule.remedy)}",),
     )
 
 
@@ -123,7 +123,7 @@ def _fired(audited: Audited, hits: Sequence[Hit], common: str, *, whole: bool) -
         )
     mends = sum(len(hit.repairs) for hit in hits)
     tail = f" {plural(mends, 'cell')} can be mended (--repair)." if mends else ""
-    below.append(f"To do: {rule.remedy}.{tail}")
+    below.append(f"{_to_do(rule.remedy)}{tail}")
     return Item(
         f"{hits[0].finding.severity}: {_sentence(rule.says)[:-1]} [{rule.id}]",
         tuple(below),
@@ -132,6 +132,11 @@ def _fired(audited: Audited, hits: Sequence[Hit], common: str, *, whole: bool) -
 
 def _claim(claim: Checked) -> str:
     return f"{CLAIMS[claim.outcome]}claim {inert(claim.sentence)!r}: {claim.outcome}: {inert(claim.explanation)}"
+
+
+def _to_do(remedy: str) -> str:
+    """A remedy as a sentence; some end as questions."""
+    return f"To do: {remedy}" + ("" if remedy.endswith("?") else ".")
 
 
 def _sentence(text: str) -> str:
