@@ -173,9 +173,9 @@ def test_nothing_can_be_written_into_a_bundle(sound: bytes, tmp_path: Path) -> N
     place = tmp_path / "x.iodelta.tar.zst"
     place.write_bytes(sound)
     folder = opened(place)
-    with pytest.raises(RequestError, match="only read"):
+    with pytest.raises(RequestError, match="read-only"):
         folder.write("plan.json", b"")
-    with pytest.raises(RequestError, match="only read"), folder.writing():
+    with pytest.raises(RequestError, match="read-only"), folder.writing():
         pass
     assert place.read_bytes() == sound
 
