@@ -35,7 +35,7 @@ from iodelta.web.security import Guard, rules_of
 from iodelta.web.site import Site
 from iodelta.web.triage import WORDS
 
-from .servers import Server, Visit, check_described, followed, serving, violations
+from .servers import Server, Visit, check_described, check_for_all, followed, serving, violations
 from .test_uploads import result, sent
 from .test_uploads import upload as uploaded
 
@@ -144,6 +144,7 @@ def test_a_search_names_its_culprit(visit: Visit, server: Server) -> None:
     page = visit.open(f"/experiment/{own['id']}")
     assert "change 2: speed 90" in page.locator("main").inner_text()
     assert server.json(f"/experiment/{own['id']}")["schema"] == "iodelta.bisect/2"
+    check_for_all(visit, f"/experiment/{own['id']}", opened=True)
 
 
 WITH_A_PLAN = {"/measure/{id}", "/experiment/{id}/now"}

@@ -28,7 +28,7 @@ from iodelta.lab.session import rules_of
 from iodelta.web.folders import Folders
 from iodelta.web.live import Following, Tail, round_ends
 
-from .servers import Server, Visit, followed, serving, violations
+from .servers import Server, Visit, check_described, followed, serving, violations
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -189,6 +189,10 @@ def test_what_a_journal_says_is_text_and_nothing_else(browser: Browser, tmp_path
         assert "\u202e" not in visit.page.locator("main").inner_text()
         assert visit.wrong == []
         assert server.ask(f"{server.address('x')}/now", Accept="text/html").status == 200
+        described = server.json("/openapi.json")
+        now = server.ask(f"{server.address('x')}/now", Accept="application/json")
+        assert now.status == 200
+        check_described(described, "GET", "/experiment/{id}/now", now)
         visit.page.close()
 
 

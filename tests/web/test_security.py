@@ -16,9 +16,8 @@ from pathlib import Path
 import pytest
 from browsers import PATIENCE
 from playwright.sync_api import Browser
-from waiting import LIMIT
 
-from .servers import Server, Visit, followed, serving
+from .servers import Server, Visit, check_for_all, followed, serving
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -129,6 +128,8 @@ def test_a_person_logs_in_once_and_follows_links_from_a_mail(browser: Browser, g
     page.get_by_label("Token").fill("x" * 24)
     page.keyboard.press("Enter")
     page.get_by_text("Nobody has this token").wait_for()
+    check_for_all(visit, "", opened=True)
+    page.get_by_label("Token").focus()
     page.get_by_label("Token").fill(READ)
     page.keyboard.press("Enter")
     page.get_by_text("ada (read)").wait_for()
@@ -187,7 +188,7 @@ class Hop(BaseHTTPRequestHandler):
             headers |= {"X-User": self.server.user, "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/bench"}
         else:
             headers["X-Forwarded-Proto"] += ", http"
-        connection = http.client.HTTPConnection(*self.server.following, timeout=LIMIT)
+        connection = http.client.HTTPConnection(*self.server.following, timeout=120)
         connection.request(self.command, self.path, body, headers)
         answer = connection.getresponse()
         data = answer.read()
@@ -224,7 +225,7 @@ def proxy(following: tuple[str, int], user: str | None = None) -> Iterator[tuple
 
 def asked(hop: tuple[str, int], path: str, headers: dict[str, str], body: bytes | None = None) -> tuple[int, str, str]:
     """Status, cookie and text of an answer at that end of the chain."""
-    connection = http.client.HTTPConnection(*hop, timeout=LIMIT)
+    connection = http.client.HTTPConnection(*hop, timeout=120)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request("GET" if body is None else "POST", path, body, {"Host": "results.example", **named})
     answer = connection.getresponse()

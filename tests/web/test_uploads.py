@@ -15,7 +15,7 @@ import pytest
 from browsers import PATIENCE
 from playwright.sync_api import Browser
 
-from .servers import Answer, Server, Visit, followed, serving, uploads_of, violations
+from .servers import Answer, Server, Visit, check_for_all, followed, serving, uploads_of, violations
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -179,6 +179,6 @@ def test_a_person_chooses_files_with_and_without_scripts_and_drops_them(
     page.wait_for_url("**/compare", timeout=240_000)
     page.wait_for_selector("html[data-charts=drawn]")
     assert "-20" in page.locator("main").inner_text()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    check_for_all(visit, "", opened=True)
     assert visit.wrong == []
     page.close()
