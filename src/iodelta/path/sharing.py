@@ -97,6 +97,7 @@ class Panics(msgspec.Struct, frozen=True):
     boot: int
     variant: str
     times: int
+    """How often it panicked."""
 
 
 class Sharing(msgspec.Struct, frozen=True):
