@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from browsers import PATIENCE
 from playwright.sync_api import Browser
+from waiting import LIMIT
 
 from .servers import Server, Visit, check_for_all, followed, serving
 
@@ -42,7 +43,7 @@ def refused(*words: str, cwd: Path) -> str:
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=LIMIT,
     )
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False), done
     return done.stderr
@@ -188,7 +189,7 @@ class Hop(BaseHTTPRequestHandler):
             headers |= {"X-User": self.server.user, "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/bench"}
         else:
             headers["X-Forwarded-Proto"] += ", http"
-        connection = http.client.HTTPConnection(*self.server.following, timeout=120)
+        connection = http.client.HTTPConnection(*self.server.following, timeout=LIMIT)
         connection.request(self.command, self.path, body, headers)
         answer = connection.getresponse()
         data = answer.read()
@@ -225,7 +226,7 @@ def proxy(following: tuple[str, int], user: str | None = None) -> Iterator[tuple
 
 def asked(hop: tuple[str, int], path: str, headers: dict[str, str], body: bytes | None = None) -> tuple[int, str, str]:
     """Status, cookie and text of an answer at that end of the chain."""
-    connection = http.client.HTTPConnection(*hop, timeout=120)
+    connection = http.client.HTTPConnection(*hop, timeout=LIMIT)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request("GET" if body is None else "POST", path, body, {"Host": "results.example", **named})
     answer = connection.getresponse()

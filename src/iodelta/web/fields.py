@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
+from iodelta.decoding import converted
 from iodelta.web.asked import COLUMNS
 from iodelta.web.asked import ROWS as SETTINGS
 from iodelta.web.held import ROWS as CONDITIONS
@@ -110,7 +111,7 @@ ExperimentForm: type[Composing] = msgspec.defstruct(
 def parsed(fields: Mapping[str, Any], kind: type[F]) -> F:
     """The fields as that form has them. Raises DeniedError for one that is missing, unknown or has another value."""
     try:
-        return msgspec.convert(fields, kind)
+        return converted(fields, kind)
     except msgspec.ValidationError as error:
         raise DeniedError(400, f"not a form of this address: {error}") from None
 
