@@ -30,8 +30,9 @@ def smallest_share(draws: int) -> float:
     return 0.5**draws if draws <= EXACT_COINS else 1.0 / (DRAWS + 1)
 
 
-KEPT_BLOCKS = 400
-"""Patterns of more blocks are drawn anew each time: 1.6 MB of each are kept at most, and there may be one a block."""
+KEPT_BLOCKS = 100
+"""Patterns of more blocks than looks usually have are drawn anew each time: there may be one for every block of a run
+that is followed, and each kept one takes 4 KiB a block."""
 
 
 @lru_cache(maxsize=16)
