@@ -9,7 +9,6 @@ that metrics which move together are tested once, not once each (min-P, Westfall
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -24,32 +23,32 @@ EXACT_COINS = 12
 DRAWS = 4096
 """Patterns replayed beyond that, drawn from the recorded seed; with each goes its mirror image."""
 
+KEPT_BLOCKS = 100
+"""Patterns of more blocks, which few looks have, are drawn anew each time: a run that is followed asks for others after
+every block, and those that are kept take 4 KiB a block."""
+
 
 def smallest_share(draws: int) -> float:
     """The smallest one-sided p value that a replay of so many draws can give."""
     return 0.5**draws if draws <= EXACT_COINS else 1.0 / (DRAWS + 1)
 
 
-KEPT_BLOCKS = 100
-"""Patterns of more blocks than looks usually have are drawn anew each time: there may be one for every block of a run
-that is followed, and each kept one takes 4 KiB a block."""
-
-
-@lru_cache(maxsize=16)
 def _coins(count: int, seed: int) -> Signs:
-    """Rows of +-1, shape (patterns, count), read-only; row i and row -1 - i are mirror images."""
-    return _drawn_coins(count, seed)
-
-
-def _drawn_coins(count: int, seed: int) -> Signs:
+    """Rows of +-1, shape (patterns, count); row i and row -1 - i are mirror images."""
     if count <= EXACT_COINS:
         bits = (np.arange(1 << count)[:, None] >> np.arange(count)) & 1
     else:
         half = np.random.default_rng(seed).integers(0, 2, size=(DRAWS // 2, count))
         bits = np.concatenate([half, 1 - half[::-1]])
-    signs = np.asarray(1 - 2 * bits, dtype=np.int8)
-    signs.setflags(write=False)
-    return signs
+    return np.asarray(1 - 2 * bits, dtype=np.int8)
+
+
+def _replayed(coins: tuple[int, ...], seed: int) -> Signs:
+    names, index = np.unique(np.asarray(coins), return_inverse=True)
+    return np.ascontiguousarray(_coins(len(names), seed)[:, index])
+
+
+_kept = lru_cache(maxsize=32)(_replayed)
 
 
 def patterns(coins: tuple[int, ...], seed: int) -> Floats:
@@ -57,25 +56,10 @@ def patterns(coins: tuple[int, ...], seed: int) -> Floats:
 
     ``coins`` gives each block the number of the draw that ordered it. Row i and row -1 - i are mirror images.
     """
-    if len(coins) > KEPT_BLOCKS:
-        signs = _replayed(coins, seed, _drawn_coins).astype(np.float64)
-    else:
-        signs = _known(coins, seed).astype(np.float64)
+    replay = _kept if len(coins) <= KEPT_BLOCKS else _replayed
+    signs = replay(coins, seed).astype(np.float64)
     signs.setflags(write=False)
     return signs
-
-
-@lru_cache(maxsize=32)
-def _known(coins: tuple[int, ...], seed: int) -> Signs:
-    """Kept as bytes: a run that is followed asks for other coins after every block."""
-    return _replayed(coins, seed, _coins)
-
-
-def _replayed(
-    coins: tuple[int, ...], seed: int, drawn: Callable[[int, int], Signs]
-) -> Signs:
-    names, index = np.unique(np.asarray(coins), return_inverse=True)
-    return np.ascontiguousarray(drawn(len(names), seed)[:, index])
 
 
 def shares(replayed: Floats, tolerance: float = 1e-9) -> Floats:
