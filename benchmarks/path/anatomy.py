@@ -1,8 +1,9 @@
-"""``python -m benchmarks.path.anatomy repeated|patched KERNEL...``: what an anatomy promises, with real boots.
+"""``python -m benchmarks.path.anatomy repeated|patched KERNEL...``: does an anatomy keep its promises on real boots?
 
-``repeated``: three boots with the plugin, the last of them beside a busy process, must give the same bytes, and one
-without it the same output. ``patched``: without ``noreplace-smp`` Linux patches its LOCK prefixes away, and with
-``mitigations=auto`` it makes no indirect call. Each prints rows for results.md. Kernels: ``iodelta kernel fetch``.
+``repeated``: three boots with the plugin must give the same bytes, although another process keeps a CPU busy during the
+third; a boot without the plugin must give the same output. ``patched``: without ``noreplace-smp`` Linux patches its
+LOCK prefixes away, and with ``mitigations=auto`` it makes no indirect call. Each prints rows for results.md. Kernels:
+``iodelta kernel fetch``.
 """
 
 from __future__ import annotations
@@ -17,38 +18,24 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.path.__main__ import load
-from iodelta.experiment import parse, toml_text
+from benchmarks.path.targets import READ, planned
 from iodelta.path import footprint
 from iodelta.path.anatomy import ios_of
 from iodelta.path.output import read
-from iodelta.path.plan import BootPlan, PathPlan, make_plan
 from iodelta.path.run import LOCKS, prepared
 from iodelta.vm import boot
 
-WORKLOAD = {"rw": "randread", "bs": "4k", "direct": 1, "ioengine": "libaio", "number_ios": 1000}
+WORKLOAD = {**READ, "number_ios": 1000}
 FILES = ("out", "console", "counts", "tree", "epochs")
 ASKED = ("instructions", "locked", "fence", "indirect")
 BUSY = 1
 
 
-def planned(kernel: str) -> tuple[PathPlan, BootPlan]:
-    """A plan with an anatomy of one kernel, and its boot that writes everything."""
-    text = {
-        "machine": "vm",
-        "clock": "instructions",
-        "anatomy": "path",
-        "workload": WORKLOAD,
-        "variant": {"plain": {"kernel": kernel}, "again": {"kernel": kernel}},
-    }
-    plan = make_plan(parse(toml_text(text)))
-    return plan, next(one for one in plan.boots if one.purpose == "anatomy" and not one.seed)
-
-
 def booted(kernel: str, place: Path, *, plugin: bool = True, drop: str = "", add: str = "") -> dict[str, bytes]:
     """What a boot wrote, by file; ``drop`` and ``add`` change its parameters. Raises SystemExit for one that failed."""
-    plan, one = planned(kernel)
+    plan, boot_plan = planned(kernel, "", WORKLOAD)
     place.mkdir(parents=True)
-    asked, limits = prepared(plan, one, place)
+    asked, limits = prepared(plan, boot_plan, place)
     words = [word for word in asked.cmdline.split() if word != drop]
     asked = msgspec.structs.replace(asked, cmdline=" ".join([*words, *add.split()]))
     if not plugin:
@@ -74,7 +61,7 @@ def medians(files: dict[str, bytes]) -> str:
 
 
 def repeated(kernel: str, where: Path) -> None:
-    """Three boots with the plugin, the last beside busy processes, and one without."""
+    """Compare three boots with the plugin, the third under load, and one without it."""
     boots = []
     for number, busy in enumerate((0, 0, BUSY)):
         with load(busy) if busy else nullcontext():

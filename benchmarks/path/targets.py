@@ -1,7 +1,8 @@
-"""``python -m benchmarks.path.targets KERNEL NAME...``: of which I/O paths an anatomy can be counted, with real boots.
+"""``python -m benchmarks.path.targets KERNEL NAME...``: which I/O paths can an anatomy count? Real boots answer.
 
-One boot with the plugin for each name of ``CASES``, of 200 I/Os a cell. Prints a row for each cell: returns of no call,
-how often submit_bio is called for an I/O, and medians of an I/O in the kernel; or why there are none.
+One boot with the plugin for each name of ``CASES``, 200 I/Os a cell. Prints a row for each cell: the share of returns
+that belong to no call, the calls of submit_bio for each I/O, and medians of an I/O in the kernel; or why there are
+none.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from iodelta.path import calls, footprint
 from iodelta.path.anatomy import ios_of
 from iodelta.path.functions import Symbols
 from iodelta.path.output import Output, read
-from iodelta.path.plan import PathPlan, make_plan
+from iodelta.path.plan import BootPlan, PathPlan, make_plan
 from iodelta.path.run import started
 
 READ: Mapping[str, object] = {"rw": "randread", "bs": "4k", "direct": 1, "ioengine": "libaio", "number_ios": 200}
@@ -40,8 +41,9 @@ CASES: Mapping[str, tuple[str, Mapping[str, object]]] = {
 MEASURES = ("instructions", "locked", "data_lines", "code_lines")
 
 
-def planned(kernel: str, target: str, workload: Mapping[str, object]) -> PathPlan:
-    """A plan with an anatomy of one target. Raises IodeltaError for what is refused."""
+def planned(kernel: str, target: str, workload: Mapping[str, object]) -> tuple[PathPlan, BootPlan]:
+    """A plan with an anatomy of one target (empty: the default one), and its boot that counts the baseline. Raises
+    IodeltaError for what is refused."""
     text = {
         "machine": "vm",
         "clock": "instructions",
@@ -51,13 +53,13 @@ def planned(kernel: str, target: str, workload: Mapping[str, object]) -> PathPla
     }
     if target:
         text["target"] = {"path": target}
-    return make_plan(parse(toml_text(text)))
+    plan = make_plan(parse(toml_text(text)))
+    return plan, next(boot for boot in plan.boots if boot.purpose == "anatomy" and not boot.seed)
 
 
-def rows(plan: PathPlan, place: Path) -> Iterator[str]:
+def rows(plan: PathPlan, boot: BootPlan, place: Path) -> Iterator[str]:
     """A boot's cells. Raises IodeltaError for a plugin's file that is damaged."""
-    one = next(one for one in plan.boots if one.purpose == "anatomy" and not one.seed)
-    with started(plan, one, place) as guest:
+    with started(plan, boot, place) as guest:
         ended = guest.wait(1.0)
     if ended.problem:
         yield f"{ended.problem} | {' / '.join(ended.console[-2:])}"
@@ -87,7 +89,7 @@ def main() -> int:
     for name in names or CASES:
         with tempfile.TemporaryDirectory(prefix="iodelta-targets-") as place:
             try:
-                for row in rows(planned(kernel, *CASES[name]), Path(place)):
+                for row in rows(*planned(kernel, *CASES[name]), Path(place)):
                     print(f"| {kernel} | {name} | {row} |", flush=True)
             except IodeltaError as error:
                 print(f"| {kernel} | {name} | refused: {error} |", flush=True)
