@@ -56,7 +56,7 @@ def make_history(place: Path) -> None:
 
 
 class NoRunError(Exception):
-    """There is no run that goes on, which is what the figures are about."""
+    """The run that the clients look at has ended: there is nothing to measure."""
 
 
 def finished_trials(journal: Path) -> int:

@@ -247,9 +247,9 @@ def test_members_that_another_run_measures_are_left_to_it(tmp_path: Path) -> Non
     output = str(tmp_path / "members.json")
     with alone(LocalMachine(), [resolve(LocalMachine(), members[1])], Path("/runs/first")):
         for words in (("mirror", *members, "--seconds", "0.1"), ("calibrate", *members, "--output", output)):
-            told = refusal(*words)
-            assert "/runs/first: this run is measuring on" in told
-            assert "--wait" in told
+            message = refusal(*words)
+            assert "/runs/first: this run is measuring on" in message
+            assert "--wait" in message
 
 
 def test_real_members_have_no_open_load_and_it_says_what_predicts_one(memory: Path) -> None:

@@ -92,7 +92,7 @@ class SharingShift(msgspec.Struct, frozen=True):
 
 
 class Panics(msgspec.Struct, frozen=True):
-    """A boot that qemu let panic before the guest's script began, and that was therefore made again."""
+    """A boot that panicked under qemu before the guest's script began; the run repeated it."""
 
     boot: int
     variant: str
@@ -109,7 +109,7 @@ class Sharing(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
     """Cells that could not be measured, with reasons."""
     panics: tuple[Panics, ...] = ()
-    """Boots that qemu let panic before they began."""
+    """Boots that panicked before the guest's script began."""
 
 
 class CellMade(msgspec.Struct, frozen=True):

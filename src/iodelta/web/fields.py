@@ -19,10 +19,10 @@ F = TypeVar("F")
 
 
 class Signed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Nothing but a sign."""
+    """A form with its CSRF token alone."""
 
     csrf: str = ""
-    """The sign of a page. ``/history/access`` gives it; with ``Authorization`` none is needed."""
+    """The CSRF token of a page, from ``/history/access``; a request with ``Authorization`` needs none."""
 
 
 class LoginForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,7 +73,7 @@ class UploadForm(Signed, frozen=True, kw_only=True):
 
 
 class Composing(Signed, frozen=True, kw_only=True):
-    """What every form of an experiment has beside its fields."""
+    """What a form of an experiment asks of the server."""
 
     look: Literal["", "1"] = ""
     """``1``: nothing is planned, the form is shown again with the settings of its place."""
@@ -117,7 +117,7 @@ def parsed(fields: Mapping[str, Any], kind: type[F]) -> F:
 
 
 def given(form: object) -> dict[str, str]:
-    """The fields of an experiment that hold something, but for the signs of the request."""
+    """The fields of an experiment that hold something, without what it asks of the server."""
     fields: dict[str, str] = msgspec.to_builtins(form)
     return {
         name: value
