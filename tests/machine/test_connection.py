@@ -93,3 +93,42 @@ def test_a_changed_key_is_forgotten_as_ssh_says_whatever_alias_port_and_file_it_
     with pytest.raises(MachineError) as raised:
         client(f"cat {tmp_path}/warning >&2; exit 255").open()
     assert raised.value.remedy.endswith(remedy)
+
+
+REVOKED = """@@@@@ WARNING: REVOKED HOST KEY DETECTED! @@@@@
+The ED25519 host key for [10.0.0.2]:2222 is marked as revoked.
+This could mean that a stolen key is being used to
+impersonate this host.
+ED25519 host key for [10.0.0.2]:2222 was revoked and you have requested strict checking.
+Host key verification failed.
+"""
+UNKNOWN = """No ED25519 host key is known for farm and you have requested strict checking.
+Host key verification failed.
+"""
+OF_ADDRESS = """Warning: the ED25519 host key for 'farm' differs from the key for the IP address '10.0.0.2'
+Offending key for IP in /home/u/known:7
+Matching host key in /home/u/known:3
+Exiting, you have requested strict checking.
+Host key verification failed.
+"""
+NO_TYPE = "Unable to negotiate with 10.0.0.2 port 22: no matching host key type found. Their offer: ssh-ed25519\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        (REVOKED, "the key of [10.0.0.2]:2222 is revoked in your known hosts: do not connect"),
+        (UNKNOWN, "the key of farm is not known: compare it by `ssh -o StrictHostKeyChecking=ask there` once"),
+        (OF_ADDRESS, "another key is known for its address: ask its owner, then remove line 7 of /home/u/known"),
+        (NO_TYPE, "your ssh accepts none of the host's key types"),
+        (WARNING.format(more=""), "the key of [10.0.0.2]:2222 is not the one known"),
+    ],
+    ids=["revoked", "unknown", "another address", "no type in common", "changed"],
+)
+def test_each_trouble_with_a_host_key_has_its_own_remedy_and_names_whose_key_it_is(
+    client: Client, tmp_path: Path, said: str, remedy: str
+) -> None:
+    (tmp_path / "said").write_text(said)
+    with pytest.raises(MachineError) as raised:
+        client(f"cat {tmp_path}/said >&2; exit 255").open()
+    assert raised.value.remedy.startswith(remedy)

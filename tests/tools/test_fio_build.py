@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from iodelta.cli.main import cli
 from iodelta.errors import MeasureError
+from iodelta.tools import fio
 from iodelta.tools.debian import as_sources
 from iodelta.tools.fio import build_fio, built_fio
 
@@ -99,13 +100,19 @@ def test_a_dynamic_program_is_refused(cache: Path, tree: Path) -> None:
         build_fio(source=tree)
 
 
-def test_all_that_is_missing_is_named_at_once(cache: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("compiles", [False, True], ids=["without a compiler", "with one"])
+def test_all_that_is_missing_is_named_at_once(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiles: bool
+) -> None:
+    monkeypatch.setattr(fio, "_is_installed", lambda name: False)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/apt-get").symlink_to("/bin/true")
+    if compiles:
+        (tmp_path / "bin/cc").symlink_to("/bin/false")  # finds no header
     done = CliRunner(env={"PATH": str(tmp_path / "bin"), "IODELTA_CACHE": str(cache)}).invoke(cli, ["fio", "build"])
     assert isinstance(done.exception, MeasureError)
     assert done.exception.exit_code == 4
-    for word in ("gcc", "make", "dpkg-dev"):
+    for word in ("make", "dpkg-dev", "libaio-dev", *(() if compiles else ("gcc",))):
         assert word in done.exception.what
         assert word in done.exception.remedy
 

@@ -7,10 +7,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
+from click.testing import CliRunner
 
+from iodelta.cli.main import cli
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import parse
+from iodelta.lab.guests import look_at_guests
 from iodelta.machine.vm import VmMachine
 from iodelta.path.plan import make_plan
 from iodelta.vm import guest, kernels, modules, packages
@@ -164,8 +168,57 @@ def test_all_that_a_first_guest_lacks_is_named_at_once_with_one_line_that_instal
         'machine = "vm"\nclock = "instructions"\n[workload]\nrw = "read"\n'
         '[variant.a]\nkernel = "6.66"\n[variant.b]\nkernel = "6.67"\n'
     )
-    with pytest.raises(MeasureError, match=r"busybox.*kernel 6\.66, kernel 6\.67"):
+    with pytest.raises(MeasureError, match=r"busybox.*kernel 6\.66, kernel 6\.67") as raised:
         make_plan(of_kernels)
+    assert "`iodelta kernel fetch 6.66 6.67` gets them" in raised.value.remedy
+    assert "gcc (gcc)" not in raised.value.what, "a table that nobody asked for is left out"
+    with pytest.raises(MeasureError, match=r"busybox.*gcc \(gcc\), kernel 6\.66"):
+        make_plan(msgspec.structs.replace(of_kernels, anatomy="path"))
+
+
+BOOTED = """
+machine = "vm:target=md-raid1"
+[workload]
+rw = "randread"
+bs = "4k"
+direct = 1
+hipri = 0
+tool = "t/io_uring"
+[variant.a]
+kernel = "6.66"
+[variant.b]
+kernel = "6.67"
+"""
+
+
+def test_what_guests_of_several_kernels_lack_is_named_once_with_their_tool_and_before_any_boots(
+    monkeypatch: pytest.MonkeyPatch, cached: Path
+) -> None:
+    known = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name, **more: None if name == "mdadm" else known(name, **more))
+    machine = VmMachine("target=md-raid1")
+    with pytest.raises(MeasureError, match=r"mdadm \(mdadm\), t/io_uring, kernel 6\.66, kernel 6\.67\n") as raised:
+        look_at_guests(machine, parse(BOOTED))
+    for how in ("apt-get install mdadm;", "`iodelta fio build`", "`iodelta kernel fetch 6.66 6.67`"):
+        assert raised.value.remedy.count(how) == 1
+
+
+def test_one_kernel_that_is_here_is_enough_to_go_on_with_reasons_for_the_others(
+    monkeypatch: pytest.MonkeyPatch, cached: Path
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name, **more: f"/bin/{name}")
+    monkeypatch.setattr(kernels, "is_absent", lambda name: name == "6.66")
+    guest.check_first(("fio",), ("6.66", "6.67"))
+    with pytest.raises(MeasureError, match=r": kernel 6\.66\n"):
+        guest.check_first(("fio",), ("6.66",))
+
+
+def test_a_sweep_names_programs_and_kernels_at_once(monkeypatch: pytest.MonkeyPatch, cached: Path) -> None:
+    monkeypatch.setattr(kernels, "here", list)
+    monkeypatch.setattr(shutil, "which", lambda name, **more: None)
+    done = CliRunner().invoke(cli, ["kernel", "sweep", "6.66..6.77", "--", "--rw=randread"])
+    for what in ("0 of the kernels 6.66..6.77", "qemu-system-x86_64", "busybox"):
+        assert what in str(done.exception)
 
 
 def test_a_program_that_is_missing_says_its_package(monkeypatch: pytest.MonkeyPatch, cached: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -221,6 +222,10 @@ def test_a_directory_that_holds_something_else_is_not_replaced(
     (tmp_path / "own" / "thesis.tex").write_text("all of it")
     assert build("--into", str(tmp_path / "own")).exit_code == 2
     assert (tmp_path / "own" / "thesis.tex").read_text() == "all of it"
+    tree.commit("slow")
+    done = build("--rev", "HEAD~1..HEAD", "--into", str(tmp_path / "put"))
+    assert (done.exit_code, "--rev names 2 commits, and one kernel goes there" in done.stderr) == (2, True)
+    assert tree.builds == 0, "a build takes half an hour: what cannot be put is refused before"
     for _ in range(2):
         assert build("--into", str(tmp_path / "put")).exit_code == 0
     assert kernels.find(str(tmp_path / "put")).release.startswith("6.12.9-g")
@@ -232,3 +237,16 @@ def test_names_are_also_a_document(tree: Tree, build: Callable[..., Done]) -> No
     listed = json.loads(CliRunner().invoke(cli, ["kernel", "list", "--format", "json"]).stdout)
     assert told["built"] == listed["built"]
     assert len(told["built"]) == 1
+
+
+def test_a_compiler_that_is_missing_is_named_with_everything_else_that_is(
+    tree: Tree, build: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = tree.commit("fast")
+    known = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name, **more: None if name in ("gcc", "make") else known(name, **more))
+    for words in ((), ("--rev", commit)):
+        done = build(*words)
+        assert done.exit_code == 4
+        assert "programs that are missing: make, gcc" in done.stderr
+        assert "apt-get install make gcc" in done.stderr

@@ -63,7 +63,7 @@ class Repository:
             raise RequestError(
                 said(done) or "not a git repository",
                 place=path,
-                remedy="name a repository of git in --repo or [build]",
+                remedy="name a directory in a git repository",
             )
         return cls(machine, done.text.rstrip("\n"))
 

@@ -40,9 +40,12 @@ def kernels_of(
     """Build, print each name as it is known, and end with what did not build. Raises IodeltaError."""
     text = text_of(config, "the kernel configuration") if config else ""
     recipe = Recipe(text, compiler, jobs or len(os.sched_getaffinity(0)))
+    if into is not None:
+        _check_into(into)
     built, failed = [], []
     with Progress(log=True) as progress:
-        for commit, kernel, lacking in _built(tree, revs, recipe, progress.step, again):
+        making = _built(tree, revs, recipe, progress.step, again, one=into is not None)
+        for commit, kernel, lacking in making:
             if isinstance(kernel, BuildError):
                 failed.append(kernel)
                 continue
@@ -59,17 +62,29 @@ def kernels_of(
 
 
 def _built(
-    tree: Path, revs: Sequence[str], recipe: Recipe, on_step: OnStep, again: bool
+    tree: Path,
+    revs: Sequence[str],
+    recipe: Recipe,
+    on_step: OnStep,
+    again: bool,
+    *,
+    one: bool,
 ) -> Iterator[Built]:
+    """Each kernel as it is built. Raises RequestError for several revisions where only ``one`` is wanted."""
     machine = LocalMachine()
     if not revs:
         source = as_it_lies(machine, str(tree))
         yield source.commit, *build_kernel(source, recipe, on_step, again=again)
         return
     repository = Repository.open(machine, str(tree))
-    yield from build_revisions(
-        machine, repository, revisions(repository, revs), recipe, on_step, again
-    )
+    commits = revisions(repository, revs)
+    if one and len(commits) > 1:
+        raise RequestError(
+            f"--rev names {plural(len(commits), 'commit')}, and one kernel goes there",
+            place="--into",
+            remedy="omit --into: kernel= takes the names that are printed",
+        )
+    yield from build_revisions(machine, repository, commits, recipe, on_step, again)
 
 
 def _say(commit: str, kernel: Kernel, lacking: Sequence[str], format_: str) -> None:
@@ -87,17 +102,19 @@ def _say(commit: str, kernel: Kernel, lacking: Sequence[str], format_: str) -> N
         click.echo(inert(kernel.name))
 
 
-def _put(kernels: Sequence[Kernel], into: Path) -> None:
-    """Copy the one kernel that was built. Raises RequestError for more than one, and for a directory in use."""
-    if len(kernels) > 1:
-        raise RequestError(
-            f"{plural(len(kernels), 'kernel')} were built, and one goes there",
-            place="--into",
-        )
+def _check_into(into: Path) -> None:
+    """Raises RequestError for a directory that holds something else than a kernel that was built."""
     if into.exists() and not (into / "built.json").exists():
         raise RequestError(
-            "exists already, and iodelta did not make it", place=str(into)
+            "exists already, and iodelta did not make it",
+            place=str(into),
+            remedy="name a directory that does not exist",
         )
+
+
+def _put(kernels: Sequence[Kernel], into: Path) -> None:
+    """Copy the one kernel that was built. Raises RequestError for a directory in use."""
+    _check_into(into)
     for kernel in kernels:
         shutil.rmtree(into, ignore_errors=True)
         shutil.copytree(Path(kernel.image).parent, into, symlinks=True)

@@ -208,11 +208,7 @@ def sweep(
         and kernels.within(kernels.order(kernel.package), *map(kernels.order, ends))
     ]
     if len(members) < 2:
-        raise MeasureError(
-            f"{len(members)} of the kernels from {ends[0]} to {ends[1]} are here; a sweep needs two",
-            place="iodelta kernel sweep",
-            remedy=f"`iodelta kernel fetch {row}` gets those that the package manager has",
-        )
+        raise _too_few(len(members), row, target, anatomy or "")
     text = shorthand(
         variants=[f"{_short(kernel)}:kernel={kernel.release}" for kernel in members],
         fio=fio,
@@ -227,6 +223,19 @@ def sweep(
     )
     path = place or Path(time.strftime("iodelta-sweep-%Y%m%d-%H%M%S"))
     begin(parse(text, "command line"), text, path, format_, row=True)
+
+
+def _too_few(count: int, row: str, target: str, anatomy: str) -> MeasureError:
+    """What to say where a row of kernels has not two, with all else that its guests lack here."""
+    from iodelta.path.plan import check_programs
+
+    said = f"{count} of the kernels {row} are here; a sweep needs two"
+    remedy = f"`iodelta kernel fetch {row}` gets those that the package manager has"
+    try:
+        check_programs(target, anatomy)
+    except MeasureError as error:
+        said, remedy = f"{said}; {error.what}", f"{remedy}; {error.remedy}"
+    return MeasureError(said, place="iodelta kernel sweep", remedy=remedy)
 
 
 def _ends(text: str) -> tuple[str, str] | None:

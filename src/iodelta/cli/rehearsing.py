@@ -12,12 +12,14 @@ from iodelta.cli.delivery import deliver
 from iodelta.cli.running import looked
 from iodelta.errors import RefusedError
 from iodelta.experiment import parse
+from iodelta.lab.guests import check_here
 from iodelta.lab.plan import make_plan
 from iodelta.machine import Machine, throw_away
 from iodelta.probe.topology import Target
 from iodelta.scenarios.model import Scenario
 from iodelta.study.planned import plan_answer
 from iodelta.study.rehearsed import ScenarioPlanAnswer, rehearsed
+from iodelta.vm.spec import Spec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,11 +41,11 @@ class Rehearsal:
         sys.exit(4 if self.answer.missing else 0)
 
 
-def planned_only(chosen: Scenario, text: str) -> ScenarioPlanAnswer:
-    """Of kernels to be booted: no guest is booted for it."""
-    return rehearsed(
-        chosen, plan_answer(make_plan(parse(text, chosen.name)), ()), (), full=False
-    )
+def planned_only(chosen: Scenario, text: str, spec: Spec) -> ScenarioPlanAnswer:
+    """Of kernels to be booted in guests of a ``spec``: none is booted for it. Raises IodeltaError."""
+    experiment = parse(text, chosen.name)
+    check_here(spec, experiment)
+    return rehearsed(chosen, plan_answer(make_plan(experiment), ()), (), full=False)
 
 
 def planned_here(

@@ -337,16 +337,13 @@ def _rehearse(
 ) -> Rehearsal:
     """What a run would make, ask and take. Raises IodeltaError."""
     from iodelta.cli.rehearsing import Rehearsal, planned_here, planned_only
+    from iodelta.vm.spec import parse
 
     machine = f"machine = {json.dumps(named)}\n" * bool(named)
     if len(kernels) > 1:
-        return Rehearsal(
-            planned_only(
-                chosen,
-                machine
-                + chosen.text(_of_kernels(chosen, kernels, full=full), full=full),
-            )
-        )
+        text = chosen.text(_of_kernels(chosen, kernels, full=full), full=full)
+        spec = parse(named.removeprefix("vm:"))
+        return Rehearsal(planned_only(chosen, machine + text, spec))
     with contact(named) as place:
         own = _own(chosen, place, target)
         text = machine + chosen.text(chosen.foreseen(place, full, own), full=full)

@@ -11,12 +11,13 @@ import msgspec
 
 from iodelta.errors import LostError, MeasureError
 from iodelta.experiment import Experiment, Variant
+from iodelta.experiment.io_uring import TOOL
 from iodelta.lab.boots import Boots, Ready, alone, held, settings_of
 from iodelta.lab.folder import Started
 from iodelta.lab.setup import Survey, ready, survey
 from iodelta.lab.turns import alone as nobody_else
 from iodelta.lab.turns import given
-from iodelta.machine.vm import VmMachine
+from iodelta.machine.vm import VmMachine, check_guests
 from iodelta.trial import Finding, Trial
 from iodelta.vm.spec import Spec, changed
 
@@ -27,6 +28,7 @@ def look_at_guests(machine: VmMachine, experiment: Experiment) -> Survey:
     A variant whose guest does not start, lacks a module or ends is one that cannot run here, with the reason and the
     last lines of its console. Raises RequestError, MeasureError when none can.
     """
+    check_here(machine.spec, experiment)
     unavailable, surveys = dict[str, str](), list[Survey]()
     for variant in experiment.variants:
         try:
@@ -40,6 +42,15 @@ def look_at_guests(machine: VmMachine, experiment: Experiment) -> Survey:
             "no variant can run here", remedy="\n  ".join(unavailable.values())
         )
     return msgspec.structs.replace(surveys[0], unavailable=unavailable)
+
+
+def check_here(spec: Spec, experiment: Experiment) -> None:
+    """Raises MeasureError that names all that this machine lacks to boot a guest of every variant."""
+    specs = [
+        changed(spec, settings_of(experiment, variant))
+        for variant in experiment.variants
+    ]
+    check_guests(specs, tool=experiment.cells[0].option(TOOL) or "")
 
 
 def _survey(guest: VmMachine, experiment: Experiment, variant: Variant) -> Survey:

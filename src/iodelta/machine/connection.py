@@ -65,10 +65,25 @@ exit
 
 REMEDIES = (
     (
-        "IDENTIFICATION HAS CHANGED",
-        "its host key is not the one known: ask its owner, then {forget}",
+        "marked as revoked",
+        "the key of {owner} is revoked in your known hosts: do not connect before its owner has given it another one",
     ),
-    ("ost key", "its host key is not known: compare it by `ssh {host}` once"),
+    (
+        "IDENTIFICATION HAS CHANGED",
+        "the key of {owner} is not the one known: ask its owner, then {forget}",
+    ),
+    (
+        "differs from the key for the IP address",
+        "another key is known for its address: ask its owner, then {forget}",
+    ),
+    (
+        "no matching host key type",
+        "your ssh accepts none of the host's key types (HostKeyAlgorithms in ssh_config)",
+    ),
+    (
+        "ost key",
+        "the key of {owner} is not known: compare it by `ssh -o StrictHostKeyChecking=ask {host}` once",
+    ),
     (
         "Permission denied",
         "ssh must let you in without a question: a key in your agent, or IdentityFile for {host}",
@@ -345,7 +360,11 @@ class Connection:
             raise kind(
                 f"cannot connect: {message or 'ssh says nothing (LogLevel?)'}",
                 place=self._place,
-                remedy=remedy.format(host=self.host, forget=_forget(whole)),
+                remedy=remedy.format(
+                    host=self.host,
+                    owner=_key_owner(whole) or self.host,
+                    forget=_forget(whole),
+                ),
             )
         reason = _plain(heard) or message or "nothing"
         raise MachineError(
@@ -398,10 +417,21 @@ def _forget(message: str) -> str:
     command = re.search(r"remove with:\s*(ssh-keygen [^\r\n]+)", message)
     if command:
         return f"`{_plain(command[1].encode())}`"
-    command = re.search(r"Offending [\w-]+ key in ([^\r\n]+):(\d+)", message)
+    command = re.search(
+        r"Offending (?:[\w-]+ key|key for IP) in ([^\r\n]+):(\d+)", message
+    )
     if command:
         return f"remove line {command[2]} of {_plain(command[1].encode())}"
     return "remove its key from your known_hosts"
+
+
+def _key_owner(message: str) -> str:
+    """Whose key ssh speaks of, by the name it is known by: of a jump host's as of the host's own."""
+    named = re.search(
+        r"(?:Host key for|host key is known for|host key for) (\S+) (?:has changed|and you|was revoked)",
+        message,
+    )
+    return _plain(named[1].encode()) if named else ""
 
 
 def _plain(output: bytes) -> str:

@@ -14,10 +14,12 @@ import socket
 import tempfile
 import threading
 import time
-from itertools import product
+from collections.abc import Sequence
+from itertools import chain, product
 from pathlib import Path
 
 from iodelta.errors import LostError, MachineError, MeasureError
+from iodelta.experiment.io_uring import IO_URING
 from iodelta.machine.channel import Channel
 from iodelta.machine.local import LocalLock, LocalMachine
 from iodelta.machine.shell import ShellMachine
@@ -92,9 +94,7 @@ class GuestLine:
 
     def open(self) -> None:
         """Boot it. Raises RequestError, MeasureError for what is missing, LostError for a guest that does not start."""
-        kind = guest_targets.find(self.spec.target) if self.spec.target else None
-        programs = (*PROGRAMS, *(kind.programs if kind else ()), *self.spec.programs)
-        guest.check_present(programs, (self.spec.kernel,))
+        guest.check_present(_programs(self.spec), (self.spec.kernel,))
         self.kernel = kernel = kernel_of(self.spec)
         _sweep()
         try:
@@ -372,6 +372,21 @@ class VmMachine(ShellMachine):
             )
 
 
+def check_guests(specs: Sequence[Spec], *, tool: str = "") -> None:
+    """Raises MeasureError that names all that guests of these specs lack here, a ``tool`` that runs in them too. A
+    kernel that is missing is no reason where another one is here."""
+    programs = dict.fromkeys(chain.from_iterable(map(_programs, specs)))
+    if tool == IO_URING:
+        programs[tool] = None
+    guest.check_first(tuple(programs), [spec.kernel for spec in specs])
+
+
+def _programs(spec: Spec) -> tuple[str, ...]:
+    """Programs of this machine that a guest has."""
+    kind = guest_targets.find(spec.target) if spec.target else None
+    return (*PROGRAMS, *(kind.programs if kind else ()), *spec.programs)
+
+
 def kernel_of(spec: Spec) -> kernels.Kernel:
     """The kernel that is booted: the named one, or the newest here. Raises MeasureError, RequestError."""
     if spec.kernel:
@@ -428,12 +443,7 @@ def _base(spec: Spec, kernel: kernels.Kernel) -> guest.Base:
         parameters=guest_targets.parameters(spec.target, dict(spec.options))
         if kind
         else {},
-        programs=(
-            *PROGRAMS,
-            *welcome,
-            *(kind.programs if kind else ()),
-            *spec.programs,
-        ),
+        programs=(*_programs(spec), *welcome),
     )
 
 

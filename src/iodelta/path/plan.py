@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
@@ -137,11 +138,10 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
     sharing = experiment.anatomy == "sharing"
     if sharing:
         refuse(experiment, target(experiment))
+    kernels_named = [variant.knobs.get("kernel", "") for variant in experiment.variants]
+    check_programs(experiment.target.path, experiment.anatomy, kernels_named)
+    if sharing:
         sharing_build()
-    programs = ("fio", *targets.find(target(experiment).target).programs)
-    guest.check_present(
-        programs, [variant.knobs.get("kernel", "") for variant in experiment.variants]
-    )
     version = boot.available()
     _check_options(experiment)
     arms = tuple(_arm(experiment, variant) for variant in experiment.variants)
@@ -157,6 +157,16 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
     fio = kernels.digest(guest.find_program("fio"))
     identifier = f"{random.SystemRandom().getrandbits(64):016x}"
     return PathPlan(experiment, arms, boots, version, fio, why, identifier, row)
+
+
+def check_programs(
+    measured: str, anatomy: str, kernels_named: Sequence[str] = ()
+) -> None:
+    """Raises MeasureError that names all that guests with this target lack here. A compiler is asked for where an
+    ``anatomy`` is: without one, a table of functions is left out. Raises RequestError for another target."""
+    compiler = ("gcc",) if anatomy else ()
+    kind = targets.find(_target(measured).target)
+    guest.check_present(("fio", *kind.programs, *compiler), kernels_named)
 
 
 def _refuse_without(why: str, experiment: Experiment) -> None:
@@ -235,9 +245,13 @@ def _check_options(experiment: Experiment) -> None:
 def target(experiment: Experiment) -> spec.Spec:
     """What is measured in the guest, as in ``md-raid10:layout=f2``; default: null_blk. Raises
     RequestError."""
-    made = spec.parse(f"target={experiment.target.path or 'null_blk'}")
+    made = _target(experiment.target.path)
     targets.find(made.target)
     return made
+
+
+def _target(measured: str) -> spec.Spec:
+    return spec.parse(f"target={measured or 'null_blk'}")
 
 
 def _arm(experiment: Experiment, variant: Variant) -> Arm:

@@ -16,7 +16,7 @@ from iodelta.scenarios.stage import Stage
 from iodelta.tools.fio import built_fio
 from iodelta.vm.boot import kvm_works
 from iodelta.vm.guest import has_program
-from iodelta.vm.kernels import find, here
+from iodelta.vm.kernels import find, here, is_absent
 from iodelta.vm.targets import PLACE
 
 TEMPLATE = """
@@ -303,7 +303,8 @@ def of_guest(kernels: Sequence[str]) -> Values:
     """ublk's null device where every kernel has ublk and rublk is here, else null_blk. A kernel gives a device as many
     queues as it has CPUs, and sixteen emulated ones do not come up (they panicked): four then."""
     cpus = 4 if kvm_works() else QUEUES
-    booted = [find(name) for name in kernels] or here()[-1:]
+    known = [find(name) for name in kernels if not is_absent(name)]
+    booted = known or here()[-1:]
     able = has_program("rublk") and not any(
         kernel.loadable().needed(["ublk_drv"]).missing for kernel in booted
     )

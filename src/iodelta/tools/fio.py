@@ -235,13 +235,13 @@ def _check_tools(fetching: bool) -> None:
         for tool, package in wanted.items()
         if shutil.which(tool) is None
     }
-    if "gcc" not in missing:
-        for header, package in (
-            ("libaio.h", "libaio-dev"),
-            ("linux/io_uring.h", "linux-libc-dev"),
-        ):
-            if not _has_header(header):
-                missing[package] = f"{header} ({package})"
+    compiler = "gcc" not in missing
+    for header, package in (
+        ("libaio.h", "libaio-dev"),
+        ("linux/io_uring.h", "linux-libc-dev"),
+    ):
+        if not (_has_header(header) if compiler else _is_installed(header)):
+            missing[package] = f"{header} ({package})"
     if missing:
         raise MeasureError(
             f"to build fio there is missing: {', '.join(missing.values())}",
@@ -256,6 +256,12 @@ def _has_header(name: str) -> bool:
         words, input=f"#include <{name}>\n".encode(), capture_output=True, check=False
     )
     return done.returncode == 0
+
+
+def _is_installed(name: str) -> bool:
+    """Whether a header is where distributions put it: nothing can be compiled without a compiler."""
+    places = (Path("/usr/include"), *Path("/usr/include").glob("*-linux-gnu"))
+    return any((place / name).is_file() for place in places)
 
 
 def _unpacked(tree: Path) -> str:

@@ -8,6 +8,7 @@ of the rest: ``6.12.117-g0123456789ab.4f2a1c``.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -108,6 +109,10 @@ def build(
     What is not committed is given to ``make`` each time. ``reach`` brings the tree to the commit. Raises
     BuildError, RequestError for a tree that cannot be built outside of itself, MeasureError for what is missing here.
     """
+    if shutil.which(recipe.compiler) is None:
+        # Its version is part of the name: with it, all else that is missing is named.
+        reach()
+        _check_tools(Path(source.tree), recipe.compiler)
     own = f"g{source.commit[:12]}" if source.commit else "local"
     suffix = f"-{own}.{recipe.digest('' if source.commit else source.tree)}"
     if source.commit and not again:
@@ -162,9 +167,10 @@ def compiler_version(compiler: str) -> str:
             check=True,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        remedy = "install it (Debian: apt-get install gcc), or name another one by --compiler"
         raise MeasureError(
-            "the compiler does not run", place=compiler, remedy=remedy
+            "the compiler does not run",
+            place=compiler,
+            remedy="install it again, or name another one by --compiler",
         ) from error
     return done.stdout.partition("\n")[0]
 
@@ -343,7 +349,7 @@ def _check_tree(tree: str) -> None:
 
 def _check_tools(tree: Path, compiler: str) -> None:
     """Raises MeasureError that names all that is missing to build this tree."""
-    wanted = {"make": "make", compiler: "gcc"}
+    wanted = {"make": "make", compiler: os.path.basename(compiler)}
     wanted |= {
         program: package
         for path, (program, package) in NEEDS.items()

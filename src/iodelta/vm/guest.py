@@ -17,7 +17,9 @@ from pathlib import Path
 import msgspec
 
 from iodelta.errors import MeasureError
+from iodelta.experiment.io_uring import IO_URING
 from iodelta.tools.cache import cache
+from iodelta.tools.fio import built_fio
 from iodelta.vm import kernels
 from iodelta.vm.cpio import Entry, archive, link, node, program
 from iodelta.vm.modules import unpacked
@@ -118,19 +120,24 @@ def check_present(programs: Sequence[str], named: Sequence[str] = ()) -> None:
         for name in dict.fromkeys(missing)
     ]
     remedies = [_remedy(missing)] if missing else []
-    for name in dict.fromkeys(named):
-        if not name and not kernels.here():
-            lacking.append("a readable kernel")
-            remedies.append("`iodelta kernel fetch 6.12`, or the path of a bzImage")
-        elif name and (why := kernels.absent(name)):
-            lacking.append(f"kernel {name}")
-            remedies.append(why)
+    absent = [name for name in dict.fromkeys(named) if kernels.is_absent(name)]
+    lacking += [f"kernel {name}" if name else "a readable kernel" for name in absent]
+    if absent:
+        remedies.append(kernels.how_to_get([name or "6.12" for name in absent]))
     if lacking:
         raise MeasureError(
             f"a guest needs programs or files that are missing on this machine: {', '.join(lacking)}",
             place='machine = "vm"',
             remedy="; ".join(remedies),
         )
+
+
+def check_first(programs: Sequence[str], named: Sequence[str]) -> None:
+    """``check_present``, unless all programs and one of the ``named`` kernels are here: variants of the other kernels
+    have reasons of their own then. Raises MeasureError, RequestError."""
+    whole = all(map(has_program, (*QEMU, "busybox", *programs)))
+    if not whole or all(map(kernels.is_absent, named)):
+        check_present(programs, named)
 
 
 QEMU = ("qemu-system-x86_64", "setpriv")
@@ -141,6 +148,7 @@ PACKAGES = {
         "setpriv": "util-linux",
         "busybox": "busybox-static",
         "fio": "fio",
+        "gcc": "gcc",
     },
     **{
         "mdadm": "mdadm",
@@ -168,6 +176,9 @@ def _found(name: str) -> str | None:
         )
         if built:
             return str(built[-1])
+    if name == IO_URING:
+        whole = built_fio()
+        return str(whole.io_uring) if whole else None
     places = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"]
     if name == "rublk":
         places = [
@@ -182,13 +193,18 @@ def _remedy(missing: Sequence[str]) -> str:
     """One line that installs all of it, as far as a package has it."""
     known = list(dict.fromkeys(PACKAGES[name] for name in missing if name in PACKAGES))
     remedies = [f"Debian: apt-get install {' '.join(known)}"] if known else []
-    if "fio" in missing:
+    if IO_URING in missing:
+        remedies.append(
+            "`iodelta fio build` (gcc make dpkg-dev libaio-dev) makes t/io_uring and a static fio"
+        )
+    elif "fio" in missing:
         remedies.append(
             "better than the package of fio: `iodelta fio build` (gcc make dpkg-dev libaio-dev), static"
         )
     if "rublk" in missing:
         remedies.append(RUBLK)
-    strange = [name for name in missing if name not in PACKAGES and name != "rublk"]
+    explained = {*PACKAGES, "rublk", IO_URING}
+    strange = [name for name in missing if name not in explained]
     if strange:
         remedies.append(
             f"install {', '.join(dict.fromkeys(strange))}, or give the path"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -97,7 +97,7 @@ def find(name: str) -> Kernel:
         )
         raise MeasureError(
             f"there is no kernel {name!r} on this machine; there are: {known}",
-            remedy=f"`iodelta kernel fetch {name}` gets it from the system's packages; or give the path of a bzImage",
+            remedy=how_to_get([name]),
         )
     return msgspec.structs.replace(
         max(matching, key=lambda kernel: order(kernel.package or kernel.release)),
@@ -105,13 +105,23 @@ def find(name: str) -> Kernel:
     )
 
 
-def absent(name: str) -> str:
-    """How to get a kernel of this name that is not here; empty where it is. Raises RequestError for a path."""
+def how_to_get(names: Sequence[str]) -> str:
+    """One command for all kernels that are not here."""
+    names = list(dict.fromkeys(names))
+    what = "it" if len(names) == 1 else "them"
+    path = "the path of a bzImage" if len(names) == 1 else "paths of bzImages"
+    return f"`iodelta kernel fetch {' '.join(names)}` gets {what} from the system's packages; or give {path}"
+
+
+def is_absent(name: str) -> bool:
+    """Whether no kernel of this name is here; no kernel at all for an empty one. Raises RequestError for a path."""
+    if not name:
+        return not here()
     try:
         find(name)
-    except MeasureError as error:
-        return error.remedy
-    return ""
+    except MeasureError:
+        return True
+    return False
 
 
 def here() -> list[Kernel]:
