@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from click.testing import CliRunner
 from counted_boots import QUESTION, Says, folder, output
 
+from iodelta.cli.counting import _Boots
 from iodelta.cli.main import cli
+from iodelta.cli.progress import Progress
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import parse
-from iodelta.lab.folder import Folder
+from iodelta.lab.folder import Booted, Folder
 from iodelta.lab.session import read_plan
 from iodelta.path.bill import Charge, bill
 from iodelta.path.functions import Cost, Symbols, per_io
@@ -297,3 +300,33 @@ def test_instructions_are_counted_in_a_virtual_machine_only() -> None:
         parse(QUESTION.replace('machine = "vm"', ""))
     with pytest.raises(RequestError, match="every guest is the same"):
         parse(QUESTION.replace('machine = "vm"', 'machine = "vm:cpus=2"'))
+
+
+class Shares:
+    """What a line of progress is told."""
+
+    def __init__(self) -> None:
+        self.shares: list[float] = []
+
+    def note(self, text: str) -> None: ...
+
+    def step(self, text: str, share: float) -> None:
+        self.shares.append(share)
+
+
+def test_the_time_left_counts_that_a_boot_for_functions_takes_longer_than_the_others_together(tmp_path: Path) -> None:
+    seconds = {"functions": 51.8}  # of CPU, measured; the others take 6.7
+    made = folder(tmp_path / "path", shifted(150), counts=lambda variant: "")
+    plan = made.read_plan(PathPlan)
+    took = [seconds.get(boot.purpose, 6.7) for boot in plan.boots]
+    for already in (0, 4):
+        progress = Shares()
+        watcher = _Boots(cast(Progress, progress))
+        watcher.begin(plan, "folder", already)
+        for number, boot in enumerate(plan.boots[already:], already):
+            watcher.booted(boot, Booted(0.0, boot.number, took[number], "", ()), number + 1)
+        assert len(progress.shares) == len(plan.boots) - already + 1
+        for number, share in enumerate(progress.shares[1:-1], already + 1):
+            left = sum(took[:number]) * (1 - share) / share
+            assert 0.7 < left / sum(took[number:]) < 1.4
+        assert progress.shares[-1] == 1.0

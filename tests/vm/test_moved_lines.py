@@ -9,15 +9,22 @@ import io
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from click.testing import CliRunner
 
+from iodelta.bisect import counted as counted_search
+from iodelta.bisect.log import OUTPUT
+from iodelta.bisect.question import Question
+from iodelta.bisect.tree import Unbuildable
 from iodelta.cli.main import cli
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import parse
 from iodelta.history.counts import nights_of
 from iodelta.lab.folder import Booted, Ended, Folder
+from iodelta.machine import LocalMachine
 from iodelta.path import run
 from iodelta.path.judge import PathAccount
 from iodelta.path.moved import Birth, Names, births, phases
@@ -192,6 +199,12 @@ class Stub:
     def stop(self) -> None:
         """It has ended."""
 
+    def __enter__(self) -> Stub:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """It has ended."""
+
 
 class Unwatched:
     def begin(self, planned: PathPlan, folder: str, done: int) -> None: ...
@@ -243,6 +256,31 @@ def test_a_guest_that_always_panics_is_a_problem_and_all_other_boots_are_kept(
     assert "new: the guest's kernel panicked" in result.problems[0]
     text = " ".join(rendered(result, "mail").decode().split())
     assert f"Boot 2 (new) panicked {run.ATTEMPTS} times before the guest's script began" in text
+
+
+@pytest.mark.parametrize("panics", [0, 2, run.ATTEMPTS])
+def test_a_search_says_each_boot_that_it_makes_again_and_how_many_a_skipped_kernel_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, panics: int
+) -> None:
+    plan = folder(tmp_path / "planned", baseline=1, variant=2).read_plan(PathPlan)
+    left, said = [panics], list[str]()
+
+    def started(planned: PathPlan, one: BootPlan, where: Path) -> Stub:
+        left[0] -= 1
+        return Stub(1, where, panics=left[0] >= 0)
+
+    monkeypatch.setattr(counted_search, "started", started)
+    (tmp_path / OUTPUT).mkdir()
+    question = cast(Question, SimpleNamespace(experiment=QUESTION))
+    search = counted_search.Counted(LocalMachine(), question, tmp_path, lambda: False, said.append)
+    if panics < run.ATTEMPTS:
+        assert search._boot(plan, 7, "exact").counts
+    else:
+        with pytest.raises(Unbuildable, match=f"panicked.*in each of {run.ATTEMPTS} boots"):
+            search._boot(plan, 7, "exact")
+    again = [line for line in said if "panicked: Kernel panic - not syncing: flags" in line]
+    assert len(again) == len(said) == min(panics, run.ATTEMPTS - 1)
+    assert all(f"boot {number} of at most {run.ATTEMPTS}" in line for number, line in enumerate(said, 2))
 
 
 def test_lines_are_asked_of_the_folder_that_has_them(tmp_path: Path) -> None:

@@ -59,14 +59,15 @@ class Counted:
     """One boot of the item's kernel for every value."""
 
     def __init__(
-        self, machine: Machine, question: Question, path: Path, stop: Callable[[], bool]
+        self,
+        machine: Machine,
+        question: Question,
+        path: Path,
+        stop: Callable[[], bool],
+        say: Callable[[str], None],
     ) -> None:
-        self._machine, self._question, self._path, self._stop = (
-            machine,
-            question,
-            path,
-            stop,
-        )
+        self._machine, self._question, self._path = machine, question, path
+        self._stop, self._say = stop, say
         self._experiment = cell_experiment(question.experiment)
 
     def read(self, item: str, visit: int, values: Mapping[str, str]) -> Reading:
@@ -88,14 +89,21 @@ class Counted:
         """A guest does not outlive its visit."""
 
     def _boot(self, plan: PathPlan, visit: int, purpose: Purpose) -> Written:
-        """What the guest said, and what the plugin counted; its console is kept beside the outputs of commands."""
+        """What the guest said, and what the plugin counted; its console is kept beside the outputs of commands. A boot
+        that qemu let panic is said, and made again."""
         boot = next(boot for boot in plan.boots if boot.purpose == purpose)
-        for _ in range(ATTEMPTS):
+        for attempt in range(1, ATTEMPTS + 1):
             ended, written = self._once(plan, boot, visit)
             if not mishap(plan, ended, written.printed):
                 break
+            if attempt < ATTEMPTS:
+                self._say(
+                    f"{ended.problem}; before the guest's script began, as qemu lets some guests of two CPUs do: boot "
+                    f"{attempt + 1} of at most {ATTEMPTS}"
+                )
         if ended.problem:
-            raise Unbuildable(ended.problem)
+            times = f" in each of {attempt} boots" if attempt > 1 else ""
+            raise Unbuildable(f"{ended.problem}{times}")
         return written
 
     def _once(

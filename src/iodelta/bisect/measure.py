@@ -159,7 +159,7 @@ class CellMeasure:
         begun = time.monotonic()
         problem = ""
         machine = self._there()
-        for _ in range(TRIES):
+        for left in reversed(range(TRIES)):
             try:
                 trial = self._trial(machine, visit, values)
             except SetupError as error:
@@ -169,6 +169,8 @@ class CellMeasure:
             if not problem and math.isfinite(value) and value > 0:
                 return Reading(value, time.monotonic() - begun, trial.number)
             problem = problem or f"{self._metric.name} has no value in this trial"
+            if left:
+                self._say(f"trial {trial.number}: {problem[:300]}; once more")
         tool = "the command" if self._plan.experiment.of_command else "fio"
         raise Unbuildable(f"{tool}: {problem}"[:300])
 

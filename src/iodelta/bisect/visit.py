@@ -73,7 +73,7 @@ class Site:
         elif cell_experiment(question.experiment).clock == "instructions":
             from iodelta.bisect.counted import Counted
 
-            self._measure = Counted(machine, question, path, stop)
+            self._measure = Counted(machine, question, path, stop, say)
         else:
             self._measure = CellMeasure(
                 machine, question, self._path / TRIALS, stop, say, tick
