@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from iodelta.errors import KnobError, MachineError
-from iodelta.knob.base import EMPTY, Knob, Saved, refuse, whole
-from iodelta.knob.shell import Line, NoScript, Output, Script
-from iodelta.machine import Machine
+from iodelta.knob.base import EMPTY, Transient, refuse, whole
+from iodelta.knob.shell import NoScript, Output, Script
 from iodelta.probe.queues import first_cpus, nodes, numbers, queues, spelled
 
 DEVICE_QUEUES = "device-queues"
 
 
-class Binding(Knob):
+class Binding(Transient):
     """A list of numbers (``0-3,8``) that the load is bound to by ``program``, of ``package``."""
 
     program: ClassVar[str]
@@ -22,6 +21,7 @@ class Binding(Knob):
     offered: ClassVar[str]
     """The line of /proc/PID/status that lists what a process may use."""
     harmless = True
+    nothing_to_restore = "only the load was bound, so there is nothing to restore"
 
     def bound(self, value: str) -> str:
         """The list that a process started behind the launcher's words really has."""
@@ -42,10 +42,7 @@ class Binding(Knob):
         return f"numbers within {self.read()}, as in 0-3,8"
 
     def read(self) -> str:
-        return _line(self.machine.read("/proc/self/status"), self.offered)
-
-    def save(self, values: Sequence[str] = ()) -> Saved:
-        return self.record(())
+        return labelled_value(self.machine.read("/proc/self/status"), self.offered)
 
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         wanted = self.named(value)
@@ -64,19 +61,11 @@ class Binding(Knob):
                 remedy=f"allowed: {self.allowed()}",
             )
 
-    @classmethod
-    def restore(cls, machine: Machine, saved: Saved) -> str:
-        return "only the load was bound, so there is nothing to restore"
-
-    @classmethod
-    def undo_lines(cls, saved: Saved) -> Iterator[Line]:
-        yield from ()
-
     def _run(self, *words: str) -> str:
         done = self.machine.run(words)
         if done.returncode != 0:
             raise KnobError(
-                f"{' '.join(words)} failed: {done.stderr.decode(errors='replace').strip()}",
+                f"{' '.join(words)} failed: {done.error_text}",
                 place=self.name,
                 remedy=f"allowed: {self.allowed()}",
             )
@@ -95,17 +84,17 @@ class Cpus(Binding):
     offered = "Cpus_allowed_list"
 
     def allowed(self) -> str:
-        words = [f"node:{node}" for node in nodes(self.machine)]
-        words += [DEVICE_QUEUES] if self._of_queues() else []
-        return ", or ".join([super().allowed(), *words])
+        choices = [super().allowed()]
+        choices += [f"node:{node}" for node in nodes(self.machine)]
+        if self._of_queues():
+            choices.append(DEVICE_QUEUES)
+        return ", or ".join(choices)
 
     def named(self, value: str) -> frozenset[int]:
         if value == DEVICE_QUEUES:
             return self._of_queues()
         if value.startswith("node:"):
-            return nodes(self.machine).get(
-                int(value[5:]) if whole(value[5:]) else -1, frozenset()
-            )
+            return self._of_node(value[5:])
         return numbers(value)
 
     def launcher(self, value: str) -> tuple[str, ...]:
@@ -120,14 +109,21 @@ class Cpus(Binding):
         launchers = {value: ("taskset", "-c", _script_cpus(value)) for value in values}
         return Script(dict.fromkeys(values, ()), launchers=launchers)
 
+    def _of_node(self, number: str) -> frozenset[int]:
+        """The CPUs of a NUMA node; none if there is no such node."""
+        if not whole(number):
+            return frozenset()
+        return nodes(self.machine).get(int(number), frozenset())
+
     def _of_queues(self) -> frozenset[int]:
-        queue_sets = (queues(self.machine, disk) for disk in self.target.disks)
-        return frozenset().union(
-            *(first_cpus(queue_set.feeding) for queue_set in queue_sets)
-        )
+        """For each hardware queue of the target, the first CPU that feeds it."""
+        cpus: frozenset[int] = frozenset()
+        for disk in self.target.disks:
+            cpus |= first_cpus(queues(self.machine, disk).feeding)
+        return cpus
 
     def bound(self, value: str) -> str:
-        return _line(
+        return labelled_value(
             self._run(*self.launcher(value), "cat", "/proc/self/status"), self.offered
         )
 
@@ -153,7 +149,7 @@ class Numa(Binding):
     def bound(self, value: str) -> str:
         # A memory policy is not shown in /proc; numactl lists it, separated by blanks.
         shown = self._run(*self.launcher(value), "numactl", "--show")
-        return ",".join(_line(shown, "membind").split())
+        return ",".join(labelled_value(shown, "membind").split())
 
 
 def _numactl(nodes: str) -> tuple[str, ...]:
@@ -167,12 +163,9 @@ def _script_cpus(value: str) -> str | Output:
     return value
 
 
-def _line(text: str, name: str) -> str:
-    return next(
-        (
-            line.partition(":")[2].strip()
-            for line in text.splitlines()
-            if line.startswith(f"{name}:")
-        ),
-        "",
-    )
+def labelled_value(text: str, name: str) -> str:
+    """The value in the first line ``name: value``; empty if there is no such line."""
+    for line in text.splitlines():
+        if line.startswith(f"{name}:"):
+            return line.partition(":")[2].strip()
+    return ""

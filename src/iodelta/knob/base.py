@@ -25,6 +25,17 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 
 NOT_ONLY_IO = "not among the settings that can only change how I/O is done"
 
+IDENTITIES = (
+    "wwid",
+    "device/wwid",
+    "serial",
+    "device/serial",
+    "md/uuid",
+    "dm/uuid",
+    "loop/backing_file",
+)
+"""Attributes of a disk that identify it, the most reliable first."""
+
 
 class Saved(msgspec.Struct, frozen=True):
     """The original of one knob: restoring needs this record and the machine, nothing else."""
@@ -67,12 +78,7 @@ class Knob(ABC):
     @classmethod
     def matches(cls, name: str) -> bool:
         """Whether ``name`` is of this family."""
-        return any(
-            name.startswith(pattern[:-1]) and len(name) >= len(pattern)
-            if pattern.endswith("*")
-            else name == pattern
-            for pattern in cls.names
-        )
+        return any(_fits(name, pattern) for pattern in cls.names)
 
     @classmethod
     def catalogue(cls, machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
@@ -86,11 +92,8 @@ class Knob(ABC):
             if reason:
                 return KnobInfo(self.name, "", "", reason)
             return KnobInfo(self.name, self.read(), describe(self.allowed()))
-        except (
-            KnobError,
-            MachineError,
-            RequestError,
-        ) as error:  # one that cannot be read must not hide the others
+        except (KnobError, MachineError, RequestError) as error:
+            # A knob that cannot be read must not hide the others.
             return KnobInfo(self.name, "", "", error.sentence)
 
     @classmethod
@@ -101,7 +104,9 @@ class Knob(ABC):
     @classmethod
     def danger(cls, name: str) -> str:
         """Why its use by a stranger needs separate consent; empty if it can only change how I/O is done."""
-        return "" if cls.harmless else NOT_ONLY_IO
+        if cls.harmless:
+            return ""
+        return NOT_ONLY_IO
 
     @classmethod
     @abstractmethod
@@ -139,7 +144,7 @@ class Knob(ABC):
     def findings(
         self, values: Sequence[str], size: int | None = None
     ) -> Mapping[str, tuple[Finding, ...]]:
-        """What is odd about ``values`` though they can be set. Asked once in a session, before its first trial.
+        """What is suspicious about ``values`` although they can be set. Asked once per session, before its first trial.
 
         May read the first ``size`` bytes of what is measured, all of them with None. Raises RequestError.
         """
@@ -185,8 +190,33 @@ class Knob(ABC):
         """Put the original back, idempotently; says what was done. Raises KnobError."""
 
 
+class Transient(Knob):
+    """A knob that leaves nothing behind on the machine: it acts before a trial, or on the load alone."""
+
+    nothing_to_restore: ClassVar[str]
+    """What ``iodelta restore`` says of its record."""
+
+    def save(self, values: Sequence[str] = ()) -> Saved:
+        return self.record(())
+
+    @classmethod
+    def restore(cls, machine: Machine, saved: Saved) -> str:
+        return cls.nothing_to_restore
+
+    @classmethod
+    def undo_lines(cls, saved: Saved) -> Iterator[Line]:
+        yield from ()
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether ``name`` is of a pattern in ``Knob.names``; ``*`` stands for at least one character."""
+    if not pattern.endswith("*"):
+        return name == pattern
+    return name.startswith(pattern[:-1]) and len(name) >= len(pattern)
+
+
 def attachment(machine: Machine, disk: str) -> str:
-    """What tells, within one boot, the disk now called ``disk`` from another that gets the name later.
+    """What distinguishes, within one boot, the disk now called ``disk`` from another that gets the name later.
 
     The kernel counts every attachment in ``diskseq`` (since 5.15); before that, what the hardware or metadata says.
     """
@@ -194,23 +224,11 @@ def attachment(machine: Machine, disk: str) -> str:
     sequence = attribute(machine, f"{base}/diskseq")
     if sequence:
         return f"attachment {sequence}"
-    names = (
-        "wwid",
-        "device/wwid",
-        "serial",
-        "device/serial",
-        "md/uuid",
-        "dm/uuid",
-        "loop/backing_file",
-    )
-    return next(
-        (
-            f"{name} {text}"
-            for name in names
-            if (text := attribute(machine, f"{base}/{name}"))
-        ),
-        "",
-    )
+    for name in IDENTITIES:
+        text = attribute(machine, f"{base}/{name}")
+        if text:
+            return f"{name} {text}"
+    return ""
 
 
 def check_text(name: str, value: str) -> None:
@@ -225,7 +243,8 @@ def check_text(name: str, value: str) -> None:
 
 def whole(value: str) -> bool:
     """Whether it is a whole number, from 0, that a kernel could hold."""
-    return value.isascii() and value.isdecimal() and len(value) <= 20
+    digits = value.isascii() and value.isdecimal()
+    return digits and len(value) <= 20
 
 
 def refuse(name: str, value: str, allowed: tuple[str, ...] | str) -> RequestError:

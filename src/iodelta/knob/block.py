@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import ClassVar
 
 from iodelta.errors import RequestError
@@ -88,9 +87,11 @@ class ReadAhead(QueueKnob):
     def __init__(self, machine: Machine, target: Target, name: str) -> None:
         super().__init__(machine, target, name)
         self._disks = target.disks
+        self._filesystem: str | None = None
         # Files on btrfs are read ahead by the filesystem's own setting, whatever its members say.
-        files = target.kind != "block" and target.fstype == "btrfs" and target.devices
-        self._filesystem = btrfs_of(machine, target.devices[0]) if files else None
+        on_btrfs = target.kind != "block" and target.fstype == "btrfs"
+        if on_btrfs and target.devices:
+            self._filesystem = btrfs_of(machine, target.devices[0])
 
     def disks(self) -> tuple[str, ...]:
         if self._filesystem:
@@ -145,12 +146,15 @@ class WritebackThrottle(QueueKnob):
 
     def same(self, path: str, wanted: str, present: str) -> bool:
         if wanted == "-1":
-            rotating = (
-                attribute(self.machine, path.replace("wbt_lat_usec", "rotational"))
-                == "1"
-            )
-            wanted = "75000" if rotating else "2000"  # wbt_default_latency_nsec()
-        return wanted == present
+            return present == self._default(path)
+        return present == wanted
+
+    def _default(self, path: str) -> str:
+        """What the kernel shows after -1 was written (``wbt_default_latency_nsec`` in block/blk-wbt.c)."""
+        rotational = path.replace("wbt_lat_usec", "rotational")
+        if attribute(self.machine, rotational) == "1":
+            return "75000"
+        return "2000"
 
 
 class NrRequests(QueueKnob, ResettingKnob):
@@ -211,15 +215,16 @@ class Scheduler(QueueKnob, ResettingKnob):
         return (f"{queue}/nr_requests", *self.machine.glob(f"{queue}/iosched/*"))
 
     def also(self) -> tuple[str, ...]:
-        return (
-            *super().also(),
-            *(f"{queue_of(disk)}/wbt_lat_usec" for disk in self.disks()),
-        )
+        throttles = [f"{queue_of(disk)}/wbt_lat_usec" for disk in self.disks()]
+        return (*super().also(), *throttles)
 
     def allowed(self) -> tuple[str, ...]:
-        return in_all(
-            [choices(text_of(self.machine, path)) or ("none",) for path in self.paths()]
-        )
+        offers: list[tuple[str, ...]] = []
+        for path in self.paths():
+            schedulers = choices(text_of(self.machine, path))
+            # A bio-based device shows `none` without brackets.
+            offers.append(schedulers or ("none",))
+        return in_all(offers)
 
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         check_text(self.name, value)
@@ -239,15 +244,14 @@ class SchedulerTunable(QueueKnob):
 
     @classmethod
     def catalogue(cls, machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
-        disks = queues(machine, target.disks)[:1]
-        paths = chain.from_iterable(
-            machine.glob(f"{queue_of(disk)}/iosched/*") for disk in disks
-        )
-        names = [path.rsplit("/", 1)[1] for path in paths]
-        return tuple(
-            cls(machine, target, f"block.iosched.{name}").info()
-            for name in names or ["*"]
-        )
+        names: list[str] = []
+        for disk in queues(machine, target.disks)[:1]:
+            paths = machine.glob(f"{queue_of(disk)}/iosched/*")
+            names += [path.rsplit("/", 1)[1] for path in paths]
+        tunables = [
+            cls(machine, target, f"block.iosched.{name}") for name in names or ["*"]
+        ]
+        return tuple(tunable.info() for tunable in tunables)
 
     @property
     def tunable(self) -> str:
@@ -255,7 +259,9 @@ class SchedulerTunable(QueueKnob):
 
     @classmethod
     def danger(cls, name: str) -> str:
-        return "" if _is_tunable(name) else NOT_ONLY_IO
+        if _is_tunable(name):
+            return ""
+        return NOT_ONLY_IO
 
     @classmethod
     def script_files(cls, name: str) -> Line | NoScript:
@@ -268,12 +274,17 @@ class SchedulerTunable(QueueKnob):
             return self.absent()
         if self.machine.glob(self.paths()[0]):
             return super().available()
-        if any(self.tunable in names.split() for names in TUNABLES.values()):
+        # A variant may set its scheduler too.
+        all_tunables = " ".join(TUNABLES.values()).split()
+        if self.tunable in all_tunables:
             return None
-        here = " | ".join(self._schedulers())
+        active_one = " | ".join(self._schedulers())
         if self.tunable == "*":
-            return f"the active scheduler {here} has no tunables; others have, for a variant that sets block.scheduler too"
-        return f"no known scheduler has it, nor has the active one, {here}"
+            return (
+                f"the active scheduler {active_one} has no tunables; "
+                "others have, for a variant that sets block.scheduler too"
+            )
+        return f"no known scheduler has it, nor has the active one, {active_one}"
 
     def allowed(self) -> str:
         return "a whole number that the scheduler takes"
@@ -281,37 +292,43 @@ class SchedulerTunable(QueueKnob):
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         if not whole(value):
             raise refuse(self.name, value, self.allowed())
-        for scheduler in (
-            [beside["block.scheduler"]]
-            if "block.scheduler" in beside
-            else self._schedulers()
-        ):
-            names = TUNABLES.get(scheduler, "").split()
-            present = (
-                self.machine.glob(self.paths()[0]) and scheduler in self._schedulers()
-            )
-            if self.tunable not in names and not present:
-                raise RequestError(
-                    f"the scheduler {scheduler} has no such tunable",
-                    place=self.name,
-                    remedy=f"it has {', '.join(names)}"
-                    if names
-                    else "set block.scheduler in the same variant",
-                )
+        schedulers = self._schedulers()
+        if "block.scheduler" in beside:
+            schedulers = (beside["block.scheduler"],)
+        for scheduler in schedulers:
+            self._check_tunable_of(scheduler)
+
+    def _check_tunable_of(self, scheduler: str) -> None:
+        """Raises RequestError if the scheduler lacks the tunable."""
+        tunables = TUNABLES.get(scheduler, "").split()
+        if self.tunable in tunables:
+            return
+        # A scheduler of another kernel version: its files tell, if it is active.
+        if scheduler in self._schedulers() and self.machine.glob(self.paths()[0]):
+            return
+        remedy = "set block.scheduler in the same variant"
+        if tunables:
+            remedy = f"it has {', '.join(tunables)}"
+        raise RequestError(
+            f"the scheduler {scheduler} has no such tunable",
+            place=self.name,
+            remedy=remedy,
+        )
 
     def save(self, values: Sequence[str] = ()) -> Saved:
-        # Without the tunable there is nothing to put back: it comes and goes with its scheduler.
-        saved = (
-            super().save(values) if all(map(self.machine.glob, self.paths())) else None
-        )
-        return saved or self.record(())
+        if all(map(self.machine.glob, self.paths())):
+            return super().save(values)
+        # Without the tunable there is nothing to restore: it comes and goes with its scheduler.
+        return self.record(())
 
     def _schedulers(self) -> tuple[str, ...]:
-        texts = (
-            attribute(self.machine, f"{queue_of(disk)}/scheduler")
-            for disk in self.disks()
-        )
-        return tuple(dict.fromkeys(active(text) for text in texts if text))
+        """The active schedulers of the disks, each once."""
+        schedulers: dict[str, None] = {}
+        for disk in self.disks():
+            text = attribute(self.machine, f"{queue_of(disk)}/scheduler")
+            if text:
+                schedulers[active(text)] = None
+        return tuple(schedulers)
 
 
 def _file_of(name: str) -> str:
@@ -330,16 +347,21 @@ def queue_of(disk: str) -> str:
 
 def queues(machine: Machine, disks: tuple[str, ...]) -> tuple[str, ...]:
     """The disks with a request queue of their own that I/O to ``disks`` reaches first."""
-    found: dict[str, None] = {}
+    with_queue: dict[str, None] = {}
     for disk in disks:
-        # None without brackets: bio-based.
-        own = "[" in (attribute(machine, f"{queue_of(disk)}/scheduler") or "")
-        lower = (
-            ()
-            if own
-            else tuple(
-                device(machine, name).disk for name in device(machine, disk).slaves
-            )
-        )
-        found |= dict.fromkeys(queues(machine, lower) if lower else (disk,))
-    return tuple(found)
+        members = () if _has_queue(machine, disk) else _members(machine, disk)
+        below = queues(machine, members) if members else (disk,)
+        with_queue.update(dict.fromkeys(below))
+    return tuple(with_queue)
+
+
+def _has_queue(machine: Machine, disk: str) -> bool:
+    """Whether it has a request queue: a bio-based device shows ``none`` without brackets."""
+    text = attribute(machine, f"{queue_of(disk)}/scheduler") or ""
+    return "[" in text
+
+
+def _members(machine: Machine, disk: str) -> tuple[str, ...]:
+    """The whole disks directly below a device."""
+    slaves = device(machine, disk).slaves
+    return tuple(device(machine, name).disk for name in slaves)

@@ -25,17 +25,11 @@ class ReadPolicy(FileKnob):
     harmless = True
 
     def paths(self) -> tuple[str, ...]:
-        fsid = next(
-            (
-                found
-                for name in self.target.devices
-                if (found := btrfs_of(self.machine, name))
-            ),
-            None,
-        )
-        if not fsid:
-            return ()
-        return (f"/sys/fs/btrfs/{fsid}/read_policy",)
+        for name in self.target.devices:
+            filesystem = btrfs_of(self.machine, name)
+            if filesystem:
+                return (f"/sys/fs/btrfs/{filesystem}/read_policy",)
+        return ()
 
     @classmethod
     def script_files(cls, name: str) -> Line:
@@ -67,22 +61,22 @@ class ReadPolicy(FileKnob):
         return present.partition(":")[0] == wanted
 
     def save(self, values: Sequence[str] = ()) -> Saved:
-        # Parameters of the policies that are not active would stay changed: they are written first, the active last.
         saved = super().save(values)
         path, present = saved.values[0]
-        others = [
-            choice
-            for choice in choices(text_of(self.machine, path))
-            if ":" in choice and choice != present
-        ]
-        return msgspec.structs.replace(
-            saved, values=(*((path, choice) for choice in others), (path, present))
-        )
+        originals: list[tuple[str, str]] = []
+        # Parameters of the policies that are not active would stay changed: they are written first, the active last.
+        for choice in choices(text_of(self.machine, path)):
+            if ":" in choice and choice != present:
+                originals.append((path, choice))
+        originals.append((path, present))
+        return msgspec.structs.replace(saved, values=tuple(originals))
 
     @classmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:
         path, present = saved.values[-1]
         shown = choices(attribute(machine, path) or "")
-        if all(text in shown for _, text in saved.values):
+        texts = {text for _, text in saved.values}
+        # With every parameter as it was, only the active policy is left to write.
+        if texts.issubset(shown):
             saved = msgspec.structs.replace(saved, values=((path, present),))
         return super().restore(machine, saved)

@@ -64,14 +64,8 @@ class IoMax(Knob):
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         record = [("group", self._group)]
-        if (
-            self._unified
-            and "io"
-            not in text_of(
-                self.machine, f"{self._parent}/cgroup.subtree_control"
-            ).split()
-        ):
-            record.append(("enabled io in", f"{self._parent}/cgroup.subtree_control"))
+        if self._unified and not self._passes_io_on():
+            record.append(("enabled io in", self._control))
         return self.record(tuple(record))
 
     def apply(self, value: str) -> None:
@@ -82,10 +76,8 @@ class IoMax(Knob):
             number = device(self.machine, disk).devno
             if self._unified:
                 self._put("io.max", f"{number} {_spell(limits)}")
-                continue
-            for key, name in V1.items():
-                limit = "0" if limits[key] == "max" else limits[key]
-                self._put(f"blkio.throttle.{name}_device", f"{number} {limit}")
+            else:
+                self._put_v1(number, limits)
 
     def verify(self, value: str) -> None:
         wanted = self._limits(value)
@@ -110,11 +102,14 @@ class IoMax(Knob):
                 place=saved.knob,
             )
         account = "the group is gone already"
+        # A crash may have come before the group was made, or after it was removed.
         if machine.glob(group):
             _remove(machine, group)
             account = f"removed {group}"
         for _, control in saved.values[1:]:
-            if not machine.glob(f"{control.rsplit('/', 1)[0]}/iodelta-*"):
+            # A run beside this one may still need the controller.
+            parent = posixpath.dirname(control)
+            if not machine.glob(f"{parent}/iodelta-*"):
                 account += f"; {_disable(machine, control)}"
         return account
 
@@ -143,20 +138,24 @@ class IoMax(Knob):
                 nobody = (Shell("! ls -d"), groups, Shell(">/dev/null 2>&1 &&"))
                 yield (*nobody, "printf", "%s", "-io", Shell(">"), path)
 
+    @property
+    def _control(self) -> str:
+        """The file that says which controllers the parent's groups have."""
+        return f"{self._parent}/cgroup.subtree_control"
+
+    def _passes_io_on(self) -> bool:
+        """Whether groups of the parent have the io controller already."""
+        controllers = text_of(self.machine, self._control).split()
+        return "io" in controllers
+
     def _make(self) -> None:
-        if self._unified:
-            control = f"{self._parent}/cgroup.subtree_control"
-            if "io" not in text_of(self.machine, control).split():
-                put(
-                    self.machine,
-                    control,
-                    "+io",
-                    "a parent group with processes of its own cannot pass io on",
-                )
+        if self._unified and not self._passes_io_on():
+            remedy = "a parent group with processes of its own cannot pass io on"
+            put(self.machine, self._control, "+io", remedy)
         done = self.machine.run(["mkdir", "--", self._group])
         if done.returncode != 0:
             raise KnobError(
-                f"cannot be made: {done.stderr.decode(errors='replace').strip()}",
+                f"cannot be made: {done.error_text}",
                 place=self._group,
                 remedy="are control groups read-only here (in a container)?",
             )
@@ -164,39 +163,57 @@ class IoMax(Knob):
     def _put(self, file: str, text: str) -> None:
         put(self.machine, f"{self._group}/{file}", text, f"allowed: {self.allowed()}")
 
+    def _put_v1(self, number: str, limits: Mapping[str, str]) -> None:
+        """The limits of one disk in the files of the older throttle, where 0 means none."""
+        for key, name in V1.items():
+            limit = limits[key].replace("max", "0")
+            self._put(f"blkio.throttle.{name}_device", f"{number} {limit}")
+
     def _present(self, number: str) -> dict[str, str]:
+        """The limits that the kernel shows for a disk ``MAJOR:MINOR``; ``max`` where it shows none."""
+        limits = dict.fromkeys(V1, "max")
         if self._unified:
-            lines = (
-                line.split()
-                for line in text_of(self.machine, f"{self._group}/io.max").splitlines()
-            )
-            words = next((words[1:] for words in lines if words[:1] == [number]), [])
-            limits = dict(word.partition("=")[::2] for word in words)
-            return dict.fromkeys(V1, "max") | limits
-        values = {}
+            text = text_of(self.machine, f"{self._group}/io.max")
+            for word in _words_of(text, number):
+                key, _, limit = word.partition("=")
+                limits[key] = limit
+            return limits
         for key, name in V1.items():
             text = text_of(self.machine, f"{self._group}/blkio.throttle.{name}_device")
-            pairs = (line.split() for line in text.splitlines())
-            values[key] = next(
-                (limit for device_number, limit in pairs if device_number == number),
-                "max",
-            )
-        return values
+            words = _words_of(text, number)
+            if words:
+                limits[key] = words[0]
+        return limits
 
     def _limits(self, value: str) -> dict[str, str]:
-        limits = dict.fromkeys(V1, "max")
+        """All four limits of a value, in decimal. Raises RequestError."""
+        limits: dict[str, str] = {}
         for word in value.split():
             key, _, limit = word.partition("=")
-            # The kernel cuts what is larger, down to 0 IOs/s.
-            top = 2**32 - 2 if key.endswith("iops") else 2**64 - 2
-            if key not in V1 or not (
-                limit == "max" or (whole(limit) and 0 < int(limit) <= top)
-            ):
+            if key not in V1 or not _is_limit(key, limit):
                 raise refuse(self.name, value, self.allowed())
-            limits[key] = limit if limit == "max" else str(int(limit))
-        if not value.split():
+            # The kernel shows a number without leading zeros.
+            limits[key] = limit.lstrip("0")
+        if not limits:
             raise refuse(self.name, value, self.allowed())
-        return limits
+        return dict.fromkeys(V1, "max") | limits
+
+
+def _is_limit(key: str, limit: str) -> bool:
+    """Whether the kernel takes a limit as it is: it cuts what is larger, down to 0 IOs/s."""
+    if limit == "max":
+        return True
+    highest = 2**32 - 2 if key.endswith("iops") else 2**64 - 2
+    return whole(limit) and 0 < int(limit) <= highest
+
+
+def _words_of(text: str, number: str) -> list[str]:
+    """The words behind ``MAJOR:MINOR`` in a file with a line for each disk; none if it has no such line."""
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == [number]:
+            return words[1:]
+    return []
 
 
 def hierarchy(machine: Machine) -> tuple[bool, str, str]:
@@ -204,23 +221,24 @@ def hierarchy(machine: Machine) -> tuple[bool, str, str]:
     table = mounts(machine)
     unified = [mount.point for mount in table if mount.fstype == "cgroup2"]
     for point in unified:
-        if "io" in (attribute(machine, f"{point}/cgroup.controllers") or "").split():
+        controllers = attribute(machine, f"{point}/cgroup.controllers") or ""
+        if "io" in controllers.split():
             return True, point, ""
     for mount in table:
         if mount.fstype == "cgroup" and "blkio" in mount.options:
-            if machine.glob(f"{mount.point}/blkio.throttle.read_iops_device"):
-                return False, mount.point, ""
-            return (
-                False,
-                mount.point,
-                f"{mount.point} cannot throttle: the kernel has no CONFIG_BLK_DEV_THROTTLING",
-            )
-    where = f"{unified[0]} has no io controller" if unified else "no cgroup2 is mounted"
-    return (
-        False,
-        "",
-        f"needs control groups that limit I/O: {where}, and no blkio of cgroup v1 is mounted",
-    )
+            return False, mount.point, _no_throttle(machine, mount.point)
+    where = "no cgroup2 is mounted"
+    if unified:
+        where = f"{unified[0]} has no io controller"
+    reason = f"needs control groups that limit I/O: {where}, and no blkio of cgroup v1 is mounted"
+    return False, "", reason
+
+
+def _no_throttle(machine: Machine, point: str) -> str:
+    """Why the blkio controller of cgroup v1 cannot limit I/O; empty if it can."""
+    if machine.glob(f"{point}/blkio.throttle.read_iops_device"):
+        return ""
+    return f"{point} cannot throttle: the kernel has no CONFIG_BLK_DEV_THROTTLING"
 
 
 def _remove(machine: Machine, group: str) -> None:
@@ -232,7 +250,7 @@ def _remove(machine: Machine, group: str) -> None:
         pids = (attribute(machine, f"{group}/cgroup.procs") or "").split()
         if waited > 10:
             raise KnobError(
-                f"cannot be removed: {done.stderr.decode(errors='replace').strip()}",
+                f"cannot be removed: {done.error_text}",
                 place=group,
                 remedy=f"end its processes ({' '.join(pids) or 'none listed'}), then iodelta restore",
             )

@@ -59,18 +59,18 @@ class Command(Knob):
         self._commands(value)
 
     def save(self, values: Sequence[str] = ()) -> Saved:
-        undo = tuple(
-            ("restore", msgspec.json.encode(self._commands(value).restore).decode())
-            for value in values
-        )
-        machine = ("machine", attribute(self.machine, MACHINE_ID) or "")
-        return self.record((machine, *dict.fromkeys(undo)), volatile=False)
+        record = {("machine", attribute(self.machine, MACHINE_ID) or ""): None}
+        for value in values:
+            words = self._commands(value).restore
+            record["restore", msgspec.json.encode(words).decode()] = None
+        return self.record(tuple(record), volatile=False)
 
     def apply(self, value: str) -> None:
         if value == self._present:
             return
         self._undo()
-        self._present = value  # before it runs: half applied needs restoring too
+        # Before it runs: what is half applied needs restoring too.
+        self._present = value
         _run(self.machine, "apply", self._commands(value).apply)
 
     def verify(self, value: str) -> None:
@@ -87,16 +87,16 @@ class Command(Knob):
         if origin != (attribute(machine, MACHINE_ID) or ""):
             return "nothing to do: the commands were run on another machine"
         commands = list(stored_commands(saved))
-        failed = []
-        for words in commands:  # which were applied is unknown: one that cannot be undone does not prevent the others
+        failures: list[str] = []
+        # Which of them were applied is unknown: one that fails must not prevent the others.
+        for words in commands:
             try:
                 _run(machine, "restore", words)
             except (KnobError, MachineError) as error:
-                failed.append(error.what)
-        if failed:
-            raise KnobError(
-                "; ".join(failed), place="command", remedy="run it by hand to see why"
-            )
+                failures.append(error.what)
+        if failures:
+            remedy = "run it by hand to see why"
+            raise KnobError("; ".join(failures), place="command", remedy=remedy)
         return "ran " + "; ".join(map(_short, commands))
 
     @classmethod
@@ -105,18 +105,17 @@ class Command(Knob):
 
     @classmethod
     def script(cls, name: str, values: Sequence[str]) -> Script:
-        numbers = {value: str(number) for number, value in enumerate(values, 1)}
-        commands = {value: _decoded(value) for value in values}
-        return Script(
-            values={value: (("commanded", numbers[value]),) for value in values},
-            release=(("commanded", "0"),),
-            steps={
-                numbers[value]: Steps(
-                    restore=words.restore, apply=words.apply, verify=words.verify
-                )
-                for value, words in commands.items()
-            },
-        )
+        lines: dict[str, tuple[Line, ...]] = {}
+        steps: dict[str, Steps] = {}
+        for number, value in enumerate(values, 1):
+            name = str(number)
+            commands = _decoded(value)
+            lines[value] = (("commanded", name),)
+            steps[name] = Steps(
+                restore=commands.restore, apply=commands.apply, verify=commands.verify
+            )
+        # 0 is the name of no step: none of the commands is in force then.
+        return Script(values=lines, release=(("commanded", "0"),), steps=steps)
 
     @classmethod
     def undo_lines(cls, saved: Saved) -> Iterator[Line]:
@@ -143,11 +142,8 @@ def _decoded(value: str) -> Commands:
             str(error), place="command", remedy=f"allowed: {ALLOWED}"
         ) from error
     words = (*commands.apply, *commands.restore, *commands.verify)
-    if (
-        not commands.apply
-        or not commands.restore
-        or any("\0" in word for word in words)
-    ):
+    has_nul = any("\0" in word for word in words)
+    if has_nul or not commands.apply or not commands.restore:
         raise RequestError(
             "apply and restore must each name a program",
             place="command",
@@ -165,22 +161,21 @@ def stored_commands(saved: Saved) -> Iterator[Words]:
 
 def _short(words: Words) -> str:
     """A command for a reader: only the beginning of a script of several lines."""
-    return " ".join(
-        f"({len(word.splitlines())} lines)" if "\n" in word else word for word in words
-    )
+    texts: list[str] = []
+    for word in words:
+        lines = word.splitlines()
+        texts.append(f"({len(lines)} lines)" if "\n" in word else word)
+    return " ".join(texts)
 
 
 def _run(machine: Machine, step: str, words: Words) -> None:
     done = machine.run(words)
     if done.returncode != 0:
-        last = (
-            (done.stderr or done.stdout)
-            .decode(errors="replace")
-            .strip()
-            .splitlines()[-1:]
-        )
+        output = done.stderr or done.stdout
+        lines = output.decode(errors="replace").strip().splitlines()
+        message = lines[-1] if lines else "it said nothing"
         raise KnobError(
-            f"{step} {' '.join(words)} ended with {done.returncode}: {''.join(last) or 'it said nothing'}",
+            f"{step} {' '.join(words)} ended with {done.returncode}: {message}",
             place="command",
             remedy="run it by hand to see why",
         )

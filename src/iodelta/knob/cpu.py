@@ -30,20 +30,17 @@ class PolicyKnob(FileKnob):
 
     def absent(self) -> str:
         if self.machine.glob(f"{CPUFREQ}/policy*"):
-            driver = (
-                attribute(self.machine, f"{CPUFREQ}/policy0/scaling_driver")
-                or "unknown"
-            )
+            driver = attribute(self.machine, f"{CPUFREQ}/policy0/scaling_driver")
+            driver = driver or "unknown"
             return f"the cpufreq driver ({driver}) has no {self.file}"
         return f"needs cpufreq: no {CPUFREQ}/policy* (a virtual machine, or no driver for this CPU)"
 
     def allowed(self) -> tuple[str, ...]:
-        return in_all(
-            [
-                text_of(self.machine, path.replace(self.file, self.offers)).split()
-                for path in self.paths()
-            ]
-        )
+        offers: list[list[str]] = []
+        for path in self.paths():
+            text = text_of(self.machine, path.replace(self.file, self.offers))
+            offers.append(text.split())
+        return in_all(offers)
 
 
 class Governor(PolicyKnob, ResettingKnob):
@@ -74,17 +71,19 @@ class EnergyPreference(PolicyKnob):
 
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         super().check(value, beside)
-        present = {
-            attribute(self.machine, path)
-            for path in self.machine.glob(f"{CPUFREQ}/policy*/scaling_governor")
-        }
-        governors = {beside["cpu.governor"]} if "cpu.governor" in beside else present
-        if "performance" in governors and value != "performance":
+        if value != "performance" and "performance" in self._governors(beside):
             raise RequestError(
                 f"{value!r} is refused by the kernel (EBUSY) while the governor is performance",
                 place=self.name,
                 remedy="set cpu.governor = powersave in the same variant",
             )
+
+    def _governors(self, beside: Mapping[str, str]) -> set[str | None]:
+        """The governors that will be active: the variant's own, else those of the machine."""
+        if "cpu.governor" in beside:
+            return {beside["cpu.governor"]}
+        paths = self.machine.glob(f"{CPUFREQ}/policy*/scaling_governor")
+        return {attribute(self.machine, path) for path in paths}
 
 
 class Boost(FileKnob):

@@ -91,18 +91,16 @@ class FileKnob(Knob):
         return unusable(self.machine, paths[0], self.absent())
 
     def read(self) -> str:
-        present = dict.fromkeys(
-            self.parse(text_of(self.machine, path)) for path in self.paths()
-        )
-        return " | ".join(present)
+        values = [self._value(path) for path in self.paths()]
+        return " | ".join(dict.fromkeys(values))
 
     def save(self, values: Sequence[str] = ()) -> Saved:
-        found = [
-            (path, self.parse(text_of(self.machine, path))) for path in self.paths()
-        ]
-        beside = [(path, attribute(self.machine, path)) for path in self.also()]
-        found += [(path, self.parse(text)) for path, text in beside if text is not None]
-        saved = self.record(found, disks=self.disks())
+        originals = [(path, self._value(path)) for path in self.paths()]
+        for path in self.also():
+            text = attribute(self.machine, path)
+            if text is not None:
+                originals.append((path, self.parse(text)))
+        saved = self.record(originals, disks=self.disks())
         self._pinned = saved.disks
         return saved
 
@@ -114,19 +112,20 @@ class FileKnob(Knob):
 
     def apply(self, value: str) -> None:
         for path in self.paths():
-            if not self.same(path, value, self.parse(text_of(self.machine, path))):
-                other = _another_disk(self.machine, self._pinned, path)
-                if other:
-                    raise KnobError(
-                        other,
-                        place=path,
-                        remedy="start a new experiment on the disk you mean",
-                    )
-                put(self.machine, path, value, f"allowed: {describe(self.allowed())}")
+            if self.same(path, value, self._value(path)):
+                continue
+            renumbered = _another_disk(self.machine, self._pinned, path)
+            if renumbered:
+                raise KnobError(
+                    renumbered,
+                    place=path,
+                    remedy="start a new experiment on the disk you mean",
+                )
+            put(self.machine, path, value, f"allowed: {describe(self.allowed())}")
 
     def verify(self, value: str) -> None:
         for path in self.paths():
-            present = self.parse(text_of(self.machine, path))
+            present = self._value(path)
             if not self.same(path, value, present):
                 raise KnobError(
                     f"asked for {value!r}, the kernel took the write and shows {present!r}",
@@ -134,12 +133,17 @@ class FileKnob(Knob):
                     remedy=f"allowed: {describe(self.allowed())}",
                 )
 
+    def _value(self, path: str) -> str:
+        """The present value of one file. Raises KnobError."""
+        return self.parse(text_of(self.machine, path))
+
     @classmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:
+        # A dict keeps the order and drops repeats.
         accounts: dict[str, None] = {}
         errors: list[str] = []
         for path, text in saved.values:
-            if not path.startswith(ROOTS) or ".." in path.split("/"):
+            if not is_setting(path):
                 raise KnobError(
                     f"the record names {path!r}, which is not a kernel setting",
                     place=saved.knob,
@@ -154,7 +158,9 @@ class FileKnob(Knob):
                     accounts[f"{path} = {text} again"] = None
             except KnobError as error:
                 errors.append(error.sentence)
-        errors += _differing(cls, machine, saved) if not errors else []
+        # What a failed write left is no second error.
+        if not errors:
+            errors += _differing(cls, machine, saved)
         if errors:
             raise KnobError(
                 "; ".join(errors),
@@ -201,34 +207,43 @@ class ResettingKnob(FileKnob):
     def save(self, values: Sequence[str] = ()) -> Saved:
         saved = super().save(values)
         for path in self.paths():
-            self._states[path, self.parse(text_of(self.machine, path))] = self._state(
-                path
-            )
+            self._states[path, self._value(path)] = self._state(path)
         return saved
 
     def apply(self, value: str) -> None:
         super().apply(value)
         for path in self.paths():
-            for other, text in self._states.setdefault(
-                (path, value), self._state(path)
-            ):
+            present = self._state(path)
+            # The first application of a value decides what the others are under it.
+            wanted = self._states.setdefault((path, value), present)
+            for other, text in wanted:
                 if attribute(self.machine, other) != text:
                     put(self.machine, other, text, f"as it was under {value} before")
 
     def _state(self, path: str) -> tuple[tuple[str, str], ...]:
-        states = (
-            (other, attribute(self.machine, other)) for other in self.resets(path)
-        )
-        return tuple((other, text) for other, text in states if text is not None)
+        """The files that a write to ``path`` resets, each with its present text."""
+        state: list[tuple[str, str]] = []
+        for other in self.resets(path):
+            text = attribute(self.machine, other)
+            if text is not None:
+                state.append((other, text))
+        return tuple(state)
+
+
+def is_setting(path: str) -> bool:
+    """Whether a path in a record names a setting of the kernel: a forged record must not write elsewhere."""
+    return path.startswith(ROOTS) and ".." not in path.split("/")
 
 
 def _differing(family: type[FileKnob], machine: Machine, saved: Saved) -> Iterable[str]:
     """What does not read back as saved, once everything was written."""
+    # A path that is named twice must show the last value written.
     for path, text in dict(saved.values).items():
-        if machine.glob(path) and not _another_disk(machine, saved.disks, path):
-            present = family.parse(text_of(machine, path))
-            if present != text:
-                yield f"{path}: wrote {text!r}, the kernel shows {present!r}"
+        if not machine.glob(path) or _another_disk(machine, saved.disks, path):
+            continue
+        present = family.parse(text_of(machine, path))
+        if present != text:
+            yield f"{path}: wrote {text!r}, the kernel shows {present!r}"
 
 
 def _another_disk(
@@ -236,10 +251,11 @@ def _another_disk(
 ) -> str:
     """A message if ``path`` now belongs to another disk than the one whose setting was saved; else empty."""
     for disk, before in pinned:
-        if f"/{sysfs_name(disk)}/" in path:
-            now = attachment(machine, disk)
-            if now != before and machine.glob(path):
-                return f"{disk} is another disk now ({now or 'nothing attached'}; it was {before})"
+        if f"/{sysfs_name(disk)}/" not in path:
+            continue
+        now = attachment(machine, disk)
+        if now != before and machine.glob(path):
+            return f"{disk} is another disk now ({now or 'nothing attached'}; it was {before})"
     return ""
 
 
@@ -286,7 +302,8 @@ def _no_longer_there(machine: Machine, saved: Saved, path: str) -> str:
 def choices(text: str) -> tuple[str, ...]:
     """``none [mq-deadline]`` -> both; a text without brackets offers no list."""
     words = text.split()
-    if not any(word.startswith("[") for word in words):
+    has_active = any(word.startswith("[") for word in words)
+    if not has_active:
         return ()
     return tuple(word.strip("[]") for word in words)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 
 from iodelta.errors import KnobError
 from iodelta.knob.affinity import Cpus
@@ -30,12 +29,11 @@ class IrqAffinity(FileKnob):
         self._cpus = Cpus(machine, target, "cpus")
 
     def paths(self) -> tuple[str, ...]:
-        found = dict.fromkeys(
-            chain.from_iterable(
-                interrupts(self.machine, disk) for disk in self.target.disks
-            )
-        )
-        return tuple(f"/proc/irq/{number}/smp_affinity_list" for number in found)
+        shared: dict[str, None] = {}
+        # Disks on one controller share its interrupts.
+        for disk in self.target.disks:
+            shared.update(dict.fromkeys(interrupts(self.machine, disk)))
+        return tuple(f"/proc/irq/{number}/smp_affinity_list" for number in shared)
 
     @classmethod
     def script_files(cls, name: str) -> NoScript:

@@ -31,6 +31,13 @@ HEADER = 66048
 """Bytes of a bzImage that contain its version."""
 
 
+KIND_OF_FILESYSTEM = ("stat", "-f", "-c", "%T", "--")
+"""The command that prints it, for the path behind it."""
+
+INITRD_SIZE = slice(0x21C, 0x220)
+"""Where ``ramdisk_size`` is in x86's boot parameters (Documentation/arch/x86/boot.rst)."""
+
+
 class Started(msgspec.Struct, frozen=True):
     """A boot that came up as requested."""
 
@@ -58,7 +65,7 @@ class Kernel(Knob):
     def __init__(self, machine: Machine, target: Target, name: str) -> None:
         super().__init__(machine, target, name)
         self._cmdline = ""
-        self._own: Image | None = None
+        self._original: Image | None = None
 
     def available(self) -> str | None:
         if not isinstance(self.machine, SshMachine):
@@ -96,24 +103,18 @@ class Kernel(Knob):
             )
         for value in values:
             self.image(value)
-        way, own, cmdline = self.way, self.image(""), _cmdline(self.machine)
-        self._own, self._cmdline = own, cmdline
-        return self.record(
-            (
-                ("way", way.name),
-                *msgspec.structs.asdict(own).items(),
-                ("cmdline", cmdline),
-                ("limit", f"{self.limit:g}"),
-                ("machine", attribute(self.machine, "/etc/machine-id") or ""),
-                (
-                    "restore",
-                    msgspec.json.encode(
-                        ["sh", "-c", way.script(own, cmdline)]
-                    ).decode(),
-                ),
-            ),
-            volatile=False,
+        way, original, cmdline = self.way, self.image(""), _cmdline(self.machine)
+        self._original, self._cmdline = original, cmdline
+        undo = ["sh", "-c", way.script(original, cmdline)]
+        record = (
+            ("way", way.name),
+            *msgspec.structs.asdict(original).items(),
+            ("cmdline", cmdline),
+            ("limit", f"{self.limit:g}"),
+            ("machine", attribute(self.machine, "/etc/machine-id") or ""),
+            ("restore", msgspec.json.encode(undo).decode()),
         )
+        return self.record(record, volatile=False)
 
     def apply(self, value: str) -> None:
         self.boot(value)
@@ -143,36 +144,11 @@ class Kernel(Knob):
                 place=f"{self.machine.name}: kernel.cmdline",
                 remedy="install kexec-tools there",
             )
-        if not value and self._own is not None:
-            return self._own
-        if not value:
-            release, build = _uname(self.machine)
-            kept = installed(self.machine).get(release)
-            if kept is None or not (kept.initrd or _began_without_initrd(self.machine)):
-                raise MeasureError(
-                    f"there is no {'initrd' if kept else 'image'} of the running kernel {release}, so it could not be "
-                    "booted again",
-                    place=self.machine.name,
-                    remedy=f"they should be /boot/vmlinuz-{release} and /boot/initrd.img-{release}; a link will do",
-                )
-            return msgspec.structs.replace(kept, build=build)
         if "/" in value:
             return self._at(value)
-        known = installed(self.machine)
-        matching = [release for release in known if kernels.matches(value, release)]
-        if not matching:
-            raise MeasureError(
-                f"there is no kernel {value!r} on {self.machine.name}; there are: {', '.join(known) or 'none'}",
-                remedy="install it there, with its modules; or give the path of its image there, IMAGE:INITRD",
-            )
-        kept = known[max(matching, key=kernels.order)]
-        if not kept.initrd:
-            raise MeasureError(
-                f"kernel {kept.release} has no initrd next to it",
-                place=f"{self.machine.name}: {kept.image}",
-                remedy="make one; for a kernel that needs none give the path of its image as the value",
-            )
-        return kept
+        if value:
+            return self._installed(value)
+        return self._original or self._running()
 
     @classmethod
     def script(cls, name: str, values: Sequence[str]) -> NoScript:
@@ -190,19 +166,58 @@ class Kernel(Knob):
     def _medium(self) -> str:
         """The kind of filesystem that what must outlive a run is kept on; its directory may not be there yet."""
         path = self.machine.state
-        while (
-            done := self.machine.run(["stat", "-f", "-c", "%T", "--", path])
-        ).returncode and path != "/":
+        done = self.machine.run([*KIND_OF_FILESYSTEM, path])
+        while done.returncode and path != "/":
             path = posixpath.dirname(path)
+            done = self.machine.run([*KIND_OF_FILESYSTEM, path])
         return done.text.strip()
 
+    def _running(self) -> Image:
+        """The kernel that runs now. Raises MeasureError if it could not be booted again."""
+        release, build = _uname(self.machine)
+        image = installed(self.machine).get(release)
+        missing = ""
+        if image is None:
+            missing = "image"
+        elif not image.initrd and not _began_without_initrd(self.machine):
+            missing = "initrd"
+        if image is None or missing:
+            raise MeasureError(
+                f"there is no {missing} of the running kernel {release}, so it could not be booted again",
+                place=self.machine.name,
+                remedy=f"they should be /boot/vmlinuz-{release} and /boot/initrd.img-{release}; a link will do",
+            )
+        return msgspec.structs.replace(image, build=build)
+
+    def _installed(self, value: str) -> Image:
+        """The newest installed kernel whose release begins with ``value``. Raises MeasureError."""
+        images = installed(self.machine)
+        matching = [release for release in images if kernels.matches(value, release)]
+        if not matching:
+            raise MeasureError(
+                f"there is no kernel {value!r} on {self.machine.name}; there are: {', '.join(images) or 'none'}",
+                remedy="install it there, with its modules; or give the path of its image there, IMAGE:INITRD",
+            )
+        newest = images[max(matching, key=kernels.order)]
+        if not newest.initrd:
+            raise MeasureError(
+                f"kernel {newest.release} has no initrd next to it",
+                place=f"{self.machine.name}: {newest.image}",
+                remedy="make one; for a kernel that needs none give the path of its image as the value",
+            )
+        return newest
+
+    def _readable(self, file: str) -> bool:
+        """Whether the host has a readable file at this absolute path."""
+        if not file.startswith("/"):
+            return False
+        return self.machine.run(["test", "-r", file]).returncode == 0
+
     def _at(self, value: str) -> Image:
+        """The kernel in the files ``IMAGE[:INITRD]`` of the host. Raises MeasureError."""
         path, _, initrd = value.partition(":")
         for file in (path, initrd or path):
-            if (
-                not file.startswith("/")
-                or self.machine.run(["test", "-r", file]).returncode
-            ):
+            if not self._readable(file):
                 raise MeasureError(
                     f"there is no {file!r}",
                     place=self.machine.name,
@@ -219,48 +234,53 @@ class Kernel(Knob):
         if values["machine"] != (attribute(machine, "/etc/machine-id") or ""):
             return "nothing to do: another machine was rebooted"
         way = next(way for way in WAYS if way.name == values["way"])(machine)
-        own = converted({name: values[name] for name in Image.__struct_fields__}, Image)
+        fields = {name: values[name] for name in Image.__struct_fields__}
+        original = converted(fields, Image)
         way.forget()
-        if _uname(machine) == (own.release, own.build) and _plain(
-            _cmdline(machine)
-        ) == _plain(values["cmdline"]):
-            return f"nothing to do: {own.release} runs"
-        way = next(iter([way] if not way.missing() else ways(machine)[0]), way)
-        _reboot(
-            machine,
-            way,
-            own,
-            values["cmdline"] if way.cmdline else "",
-            float(values["limit"]),
-        )
-        return f"{own.release} was started again by {way.name}"
+        if _runs(machine, original, values["cmdline"]):
+            return f"nothing to do: {original.release} runs"
+        # The way that was used may be closed by now; with no way left it says why itself.
+        if way.missing():
+            open_ways, _ = ways(machine)
+            way = next(iter(open_ways), way)
+        cmdline = values["cmdline"] if way.cmdline else ""
+        _reboot(machine, way, original, cmdline, float(values["limit"]))
+        return f"{original.release} was started again by {way.name}"
 
 
 def installed(machine: Machine) -> dict[str, Image]:
     """The kernels in /boot and in the directories of their modules, by release, in its order."""
+    initrds = set(machine.glob("/boot/init*"))
+    paths: dict[str, str] = {}
+    for path in machine.glob("/lib/modules/*/vmlinuz"):
+        paths[path.split("/")[3]] = path
+    # /boot last: a boot loader has entries for the images there.
+    for path in machine.glob("/boot/vmlinuz-*"):
+        paths[path.removeprefix("/boot/vmlinuz-")] = path
+    # `vmlinuz-linux` and other names of a distribution do not say the release; only the image's header would.
+    releases = [release for release in paths if release[:1].isdigit()]
     images: dict[str, Image] = {}
-    files = set(machine.glob("/boot/init*"))
-    for path in (
-        *machine.glob("/lib/modules/*/vmlinuz"),
-        *machine.glob("/boot/vmlinuz-*"),
-    ):
-        release = (
-            path.split("/")[3]
-            if path.startswith("/lib/")
-            else path.removeprefix("/boot/vmlinuz-")
-        )
-        # A name of the distribution's: what it is, only its header would say.
-        if not release[:1].isdigit():
-            continue
-        names = (
-            f"/boot/initrd.img-{release}",
-            f"/boot/initramfs-{release}.img",
-            f"/boot/initrd-{release}",
-        )
-        images[release] = Image(
-            release, path, next((name for name in names if name in files), "")
-        )
-    return dict(sorted(images.items(), key=lambda item: kernels.order(item[0])))
+    for release in sorted(releases, key=kernels.order):
+        images[release] = Image(release, paths[release], _initrd(release, initrds))
+    return images
+
+
+def _initrd(release: str, files: set[str]) -> str:
+    """The initrd of a release among ``files``, as Debian, Fedora or openSUSE calls it; empty without one."""
+    names = (
+        f"/boot/initrd.img-{release}",
+        f"/boot/initramfs-{release}.img",
+        f"/boot/initrd-{release}",
+    )
+    present = (name for name in names if name in files)
+    return next(present, "")
+
+
+def _runs(machine: Machine, image: Image, cmdline: str) -> bool:
+    """Whether a machine runs this kernel with this command line, whichever boot loader started it."""
+    if _uname(machine) != (image.release, image.build):
+        return False
+    return _plain(_cmdline(machine)) == _plain(cmdline)
 
 
 def _reboot(
@@ -279,13 +299,16 @@ def _reboot(
     except MachineError as error:
         way.forget()
         raise KnobError(error.what, place=error.place, remedy=error.remedy) from error
-    way.forget()  # a boot loader that cannot write could not
+    # A boot loader that cannot write did not forget the choice itself.
+    way.forget()
     _verify(machine, image, cmdline)
 
 
 def _verify(machine: Machine, image: Image, cmdline: str) -> None:
     release, build = _uname(machine)
-    if release != image.release or build not in (image.build or build):
+    # An image whose build was not asked may be any build of its release.
+    right_build = not image.build or build in image.build
+    if release != image.release or not right_build:
         wanted = f"{image.release} {image.build}".strip()
         raise KnobError(
             f"{release} {build} runs, and {wanted} was to be started: it did not come up and a reset (panic, watchdog, "
@@ -305,13 +328,12 @@ def _verify(machine: Machine, image: Image, cmdline: str) -> None:
 
 
 def _began_without_initrd(machine: Machine) -> bool:
-    """Whether the boot loader gave the running kernel none (``ramdisk_size`` of x86's boot parameters)."""
+    """Whether the boot loader gave the running kernel none; False where the kernel does not say."""
     try:
-        return machine.read_bytes("/sys/kernel/boot_params/data")[0x21C:0x220] == bytes(
-            4
-        )
+        parameters = machine.read_bytes("/sys/kernel/boot_params/data")
     except MachineError:
         return False
+    return parameters[INITRD_SIZE] == bytes(4)
 
 
 def _uname(machine: Machine) -> tuple[str, str]:

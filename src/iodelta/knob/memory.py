@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from iodelta.errors import KnobError
-from iodelta.knob.base import EMPTY, Knob, Saved, refuse
+from iodelta.knob.base import EMPTY, Transient, refuse
 from iodelta.knob.files import needs_write, put
-from iodelta.knob.shell import Line, Script, Shell, Word
+from iodelta.knob.shell import Script, Shell, Word
 from iodelta.machine import Machine
 from iodelta.probe.sysfs import attribute
 from iodelta.probe.topology import Target
@@ -20,7 +20,7 @@ COUNTERS = {
 }
 
 
-class DropCaches(Knob):
+class DropCaches(Transient):
     """``memory.drop_caches``: an action before each trial, with nothing to restore.
 
     Only clean pages can be dropped, so the target is written back first. It reaches no cache below the block layer
@@ -29,6 +29,7 @@ class DropCaches(Knob):
 
     names = ("memory.drop_caches",)
     harmless = True
+    nothing_to_restore = "an action, so there is nothing to restore"
 
     def __init__(self, machine: Machine, target: Target, name: str) -> None:
         super().__init__(machine, target, name)
@@ -43,9 +44,6 @@ class DropCaches(Knob):
     def read(self) -> str:
         return ""
 
-    def save(self, values: Sequence[str] = ()) -> Saved:
-        return self.record(())
-
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         if value not in COUNTERS:
             raise refuse(
@@ -54,11 +52,12 @@ class DropCaches(Knob):
 
     def apply(self, value: str) -> None:
         self._before = self._count(value)
+        # Only clean pages can be dropped. -f writes back the whole filesystem, so also its metadata.
         whole = () if self.target.kind == "block" else ("-f",)
         done = self.machine.run(["sync", *whole, "--", self.target.real_path])
         if done.returncode != 0:
             raise KnobError(
-                f"cannot be written back before its cache is dropped: {done.stderr.decode(errors='replace').strip()}",
+                f"cannot be written back before its cache is dropped: {done.error_text}",
                 place=self.target.path,
                 remedy="is the device still there?",
             )
@@ -74,23 +73,18 @@ class DropCaches(Knob):
                 )
 
     @classmethod
-    def restore(cls, machine: Machine, saved: Saved) -> str:
-        return "an action, so there is nothing to restore"
-
-    @classmethod
     def script(cls, name: str, values: Sequence[str]) -> Script:
         drop: Word = Shell(">/proc/sys/vm/drop_caches")
         return Script(
             {value: ((Shell("sync; printf '%s\\n'"), value, drop),) for value in values}
         )
 
-    @classmethod
-    def undo_lines(cls, saved: Saved) -> Iterator[Line]:
-        yield from ()
-
     def _count(self, value: str) -> dict[str, int]:
-        pairs = (
-            line.split()
-            for line in (attribute(self.machine, "/proc/vmstat") or "").splitlines()
-        )
-        return {name: int(count) for name, count in pairs if name in COUNTERS[value]}
+        """How often the kernel has dropped what ``value`` asks for, by the name of the counter in /proc/vmstat."""
+        text = attribute(self.machine, "/proc/vmstat") or ""
+        counts: dict[str, int] = {}
+        for line in text.splitlines():
+            name, count = line.split()
+            if name in COUNTERS[value]:
+                counts[name] = int(count)
+        return counts

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
 
 from iodelta.errors import RequestError
 from iodelta.experiment.values import split_command
 from iodelta.jobfile import canonical
-from iodelta.knob.base import EMPTY, Knob, Saved, refuse
-from iodelta.knob.shell import Line, NoScript
-from iodelta.machine import LocalMachine, Machine
+from iodelta.knob.base import EMPTY, Transient, refuse
+from iodelta.knob.shell import NoScript
+from iodelta.machine import LocalMachine
 from iodelta.probe.members import inspect
 from iodelta.probe.native import INSTALL, installed, native
-from iodelta.probe.topology import resolve
+from iodelta.probe.topology import Target, resolve
 from iodelta.trial import Finding
 
 PROGRAM = "iodelta.policy.stand_in"
@@ -44,12 +43,12 @@ MODES = {
 
 def options_of(words: Sequence[str]) -> dict[str, str]:
     """The options among fio's words, by their first names; a flag is 1."""
-    pairs = (
-        word.removeprefix("--").partition("=")
-        for word in words
-        if word.startswith("--")
-    )
-    return {canonical(name): value if equals else "1" for name, equals, value in pairs}
+    options: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.removeprefix("--").partition("=")
+        if word.startswith("--"):
+            options[canonical(name)] = value if equals else "1"
+    return options
 
 
 def check_options(options: Mapping[str, str]) -> None:
@@ -78,7 +77,7 @@ def check_options(options: Mapping[str, str]) -> None:
 
 def mirrored(knobs: Mapping[str, str]) -> bool:
     """Whether these settings spread the load over members of which the target is only one."""
-    return any(name in knobs for name in MirrorPolicy.names)
+    return not knobs.keys().isdisjoint(MirrorPolicy.names)
 
 
 def _without_sample(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -88,20 +87,21 @@ def _without_sample(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def members_of(knobs: Mapping[str, str]) -> tuple[str, ...]:
     """The members that these settings spread the load over."""
-    values = (knobs[name] for name in MirrorPolicy.names if name in knobs)
-    members = chain.from_iterable(
-        split_command(value, MirrorPolicy.names[0])[1:] for value in values
-    )
+    members: list[str] = []
+    for name in MirrorPolicy.names:
+        if name in knobs:
+            members += split_command(knobs[name], name)[1:]
     return tuple(map(os.path.abspath, members))
 
 
-class MirrorPolicy(Knob):
+class MirrorPolicy(Transient):
     """``mirror.read_policy``: ``POLICY MEMBER MEMBER ...``, the target among the members, or on their disks.
 
     It never gives leave to overwrite: for a workload that writes ``--destroy`` names each member.
     """
 
     names = ("mirror.read_policy",)
+    nothing_to_restore = "nothing was set, so there is nothing to restore"
 
     def available(self) -> str | None:
         if not isinstance(self.machine, LocalMachine):
@@ -116,9 +116,6 @@ class MirrorPolicy(Knob):
     def read(self) -> str:
         return "without a mirror, fio reads the target"
 
-    def save(self, values: Sequence[str] = ()) -> Saved:
-        return self.record(())
-
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         policy, *members = split_command(value, self.name)
         try:
@@ -128,34 +125,37 @@ class MirrorPolicy(Knob):
                 str(error), place=self.name, remedy="iodelta policy list shows them"
             ) from error
         targets = [resolve(self.machine, member) for member in members]
-        among = self.target.real_path in [target.real_path for target in targets]
-        # As a file of a btrfs and members beside it on the same disks: variants of the kernel's policies and of these.
-        disks = set(
-            chain.from_iterable(
-                member.disks for member in targets if member.kind == "block"
-            )
-        )
-        near = bool(self.target.disks) and {*self.target.disks} <= disks
-        if self.target.kind != "directory" and not among and not near:
+        if not self._spreads_over(targets):
             needed = (
                 f"{self.target.path} must be among the members, or lie on their disks"
             )
             raise refuse(self.name, value, f"{self.allowed()}; {needed}")
 
+    def _spreads_over(self, members: Sequence[Target]) -> bool:
+        """Whether a mirror of these members does the I/O of the target."""
+        if self.target.kind == "directory":
+            return True
+        if any(member.real_path == self.target.real_path for member in members):
+            return True
+        # A file on a btrfs whose disks are the members: its variants compare the kernel's policies with the mirror's.
+        member_disks: set[str] = set()
+        for member in members:
+            if member.kind == "block":
+                member_disks.update(member.disks)
+        return bool(self.target.disks) and member_disks.issuperset(self.target.disks)
+
     def findings(
         self, values: Sequence[str], size: int | None = None
     ) -> dict[str, tuple[Finding, ...]]:
-        members = {
-            value: tuple(split_command(value, self.name)[1:]) for value in values
-        }
-        # Once for all policies.
-        by_member = {
-            member: inspect(member, size=size)[1]
-            for member in dict.fromkeys(members.values())
-        }
-        return {
-            value: _without_sample(by_member[own]) for value, own in members.items()
-        }
+        by_members: dict[tuple[str, ...], tuple[Finding, ...]] = {}
+        by_value: dict[str, tuple[Finding, ...]] = {}
+        for value in values:
+            members = tuple(split_command(value, self.name)[1:])
+            # Variants that differ in the policy alone share their members: read them once.
+            if members not in by_members:
+                by_members[members] = inspect(members, size=size)[1]
+            by_value[value] = _without_sample(by_members[members])
+        return by_value
 
     def apply(self, value: str) -> None:
         """Nothing is set on the machine: the launcher reads as this policy says."""
@@ -178,11 +178,3 @@ class MirrorPolicy(Knob):
     @classmethod
     def script(cls, name: str, values: Sequence[str]) -> NoScript:
         return NoScript("the mirror is iodelta's own, and reads in fio's place")
-
-    @classmethod
-    def undo_lines(cls, saved: Saved) -> Iterator[Line]:
-        yield from ()
-
-    @classmethod
-    def restore(cls, machine: Machine, saved: Saved) -> str:
-        return "nothing was set, so there is nothing to restore"

@@ -108,8 +108,9 @@ class MountOptions(Knob):
         return ",".join(self._mount().options)
 
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
-        keys = [_key(self.target.fstype, word) for word in value.split(",")]
-        for key, word in zip(keys, value.split(","), strict=True):
+        words = value.split(",")
+        keys = [_key(self.target.fstype, word) for word in words]
+        for key, word in zip(keys, words, strict=True):
             if key is None:
                 raise RequestError(
                     f"{word!r} cannot be set by a remount that can be undone",
@@ -158,8 +159,9 @@ class MountOptions(Knob):
         _remount(machine, mount, _shown(mount.fstype, options))
         now = _find(machine, mount.point)
         if now is None or set(now.options) != set(options):
+            shown = ",".join(now.options) if now else "nothing"
             raise KnobError(
-                f"remounted, and shows {','.join(now.options) if now else 'nothing'} instead of {record['options']}",
+                f"remounted, and shows {shown} instead of {record['options']}",
                 place=mount.point,
                 remedy=f"by hand: mount -o remount,{record['options']} {mount.source} {mount.point}",
             )
@@ -189,10 +191,11 @@ class MountOptions(Knob):
 
 
 def _find(machine: Machine, point: str) -> Mount | None:
-    """The topmost mount there."""
-    return next(
-        (mount for mount in reversed(mounts(machine)) if mount.point == point), None
-    )
+    """The topmost mount there: a later one hides those below it."""
+    for mount in reversed(mounts(machine)):
+        if mount.point == point:
+            return mount
+    return None
 
 
 def _options(fstype: str) -> dict[str, Option]:
@@ -200,44 +203,51 @@ def _options(fstype: str) -> dict[str, Option]:
 
 
 def _key(fstype: str, word: str) -> str | None:
-    matches = (
-        key
-        for key, option in _options(fstype).items()
-        if re.fullmatch(option.pattern, word, re.ASCII)
-    )
-    return next(matches, None)
+    """The name of the settable option that a word sets, or None."""
+    for key, option in _options(fstype).items():
+        if re.fullmatch(option.pattern, word, re.ASCII):
+            return key
+    return None
 
 
 def _shown(fstype: str, words: Sequence[str]) -> dict[str, str]:
-    """Settable options by key, later words before earlier, those at their default left out."""
-    last = {key: word for word in words if (key := _key(fstype, word))}
-    return {
-        key: word for key, word in last.items() if word != _options(fstype)[key].default
-    }
+    """Settable options by key, without those at their default; of two words for one option the later holds."""
+    options = _options(fstype)
+    latest: dict[str, str] = {}
+    for word in words:
+        key = _key(fstype, word)
+        if key:
+            latest[key] = word
+    return {key: word for key, word in latest.items() if word != options[key].default}
 
 
 def _holds(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """``compress=zstd`` is shown as ``compress=zstd:3``."""
-    return present.keys() == wanted.keys() and all(
-        present[key] == word or present[key].startswith(f"{word}:")
-        for key, word in wanted.items()
-    )
+    """Whether the options shown are those wanted: ``compress=zstd`` is shown as ``compress=zstd:3``."""
+    if present.keys() != wanted.keys():
+        return False
+    for key, word in wanted.items():
+        with_level = present[key].startswith(f"{word}:")
+        if present[key] != word and not with_level:
+            return False
+    return True
 
 
 def _remount(machine: Machine, mount: Mount, wanted: Mapping[str, str]) -> None:
-    present, options = _shown(mount.fstype, mount.options), _options(mount.fstype)
+    """Remount with exactly the ``wanted`` settable options, and the flags that are set now. Raises KnobError."""
+    options = _options(mount.fstype)
+    present = _shown(mount.fstype, mount.options)
     words = [word for word in mount.options if word in VFS]
-    words += [
-        word for key, word in wanted.items() if key in ANY or present.get(key) != word
-    ]
+    for key, word in wanted.items():
+        # A remount clears options of the VFS that it does not name, and keeps the filesystem's own.
+        if key in ANY or present.get(key) != word:
+            words.append(word)
     words += [options[key].default for key in present if key not in wanted]
     # With both source and mount point named, mount(8) does not mix in what fstab says.
-    done = machine.run(
-        ["mount", "-o", ",".join(["remount", *words]), "--", mount.source, mount.point]
-    )
+    remount = ",".join(["remount", *words])
+    done = machine.run(["mount", "-o", remount, "--", mount.source, mount.point])
     if done.returncode != 0:
         raise KnobError(
-            f"cannot be remounted with {','.join(words)}: {done.stderr.decode(errors='replace').strip()}",
+            f"cannot be remounted with {','.join(words)}: {done.error_text}",
             place=mount.point,
             remedy="dmesg may say more",
         )

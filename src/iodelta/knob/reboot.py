@@ -23,6 +23,12 @@ LOADED = "/sys/kernel/kexec_loaded"
 
 GRUB = ("/boot/grub", "/boot/grub2")
 
+MENU = r"(?:submenu|menuentry)\s+(?:'([^']*)'|\"([^\"]*)\"|(\S+))(.*)\{$"
+"""The line of a grub.cfg that opens a menu or an entry: its title in either quotes or none, and the rest."""
+
+IDENTIFIER = r"(?:\$\{?menuentry_id_option\}?|--id)[\s=]+['\"]?([^'\"\s]+)"
+"""Where that rest names the entry."""
+
 SYSTEMD = "if [ -d /run/systemd/system ]; then exec systemctl {verb}; fi"
 
 
@@ -50,7 +56,7 @@ class Way(ABC):
 
     @abstractmethod
     def missing(self) -> str:
-        """Why it cannot be gone here; empty when it can."""
+        """Why it does not work here; empty if it does."""
 
     @abstractmethod
     def choose(self, image: Image, cmdline: str) -> tuple[str, ...]:
@@ -126,35 +132,35 @@ class Grub(_OneShot):
             return "needs grub-reboot (package grub2-common)"
         if "next_entry" not in text:
             return "its grub.cfg does not use next_entry (set GRUB_DEFAULT=saved and regenerate it)"
-        for kind, refused in (("abstraction", "."), ("fs", "btrfs|zfs")):
-            probe = self._program("probe")
-            if probe:
-                message = self.machine.run(
-                    [probe, f"--target={kind}", place]
-                ).text.strip()
-                if re.match(refused, message):
-                    return f"GRUB cannot write on {message}, so the entry would stay"
+        return self._read_only(place)
+
+    def _read_only(self, place: str) -> str:
+        """Why GRUB could not forget an entry when it boots it; empty if it can, or if nothing here can tell."""
+        probe = self._program("probe")
+        if not probe:
+            return ""
+        # GRUB writes on no abstraction (LVM, RAID) and on no copy-on-write filesystem.
+        for target, refused in (("abstraction", "."), ("fs", "btrfs|zfs")):
+            done = self.machine.run([probe, f"--target={target}", place])
+            kind = done.text.strip()
+            if re.match(refused, kind):
+                return f"GRUB cannot write on {kind}, so the entry would stay"
         return ""
 
     def choose(self, image: Image, cmdline: str) -> tuple[str, ...]:
         _, text = self._configuration()
-        entries = [
-            *grub_entries(text),
-            *(_snippets(self.machine) if "blscfg" in text else ()),
-        ]
-        found = next(
-            (entry for entry, path in entries if _same_image(path, image)), None
-        )
-        if found is None:
-            what = f"GRUB has no entry that boots {image.image}"
-            raise KnobError(what, place=self.machine.name, remedy="update-grub")
-        return (self._program("reboot"), found)
+        entries = grub_entries(text)
+        if "blscfg" in text:
+            entries += _snippets(self.machine)
+        for entry, path in entries:
+            if _same_image(path, image):
+                return (self._program("reboot"), entry)
+        what = f"GRUB has no entry that boots {image.image}"
+        raise KnobError(what, place=self.machine.name, remedy="update-grub")
 
     def chosen(self) -> bool:
-        return (
-            re.search("^next_entry=.", self._environment("list"), re.MULTILINE)
-            is not None
-        )
+        environment = self._environment("list")
+        return re.search("^next_entry=.", environment, re.MULTILINE) is not None
 
     def forget(self) -> None:
         if self.chosen():
@@ -164,14 +170,11 @@ class Grub(_OneShot):
         return _run(self.machine, [self._program("editenv"), "-", *words])
 
     def _program(self, what: str) -> str:
-        return next(
-            (
-                name
-                for name in (f"grub-{what}", f"grub2-{what}")
-                if _has(self.machine, name)
-            ),
-            "",
-        )
+        """The name of a program of GRUB: Fedora and openSUSE say grub2; empty where it is not installed."""
+        for name in (f"grub-{what}", f"grub2-{what}"):
+            if _has(self.machine, name):
+                return name
+        return ""
 
     def _configuration(self) -> tuple[str, str]:
         for place in GRUB:
@@ -187,10 +190,9 @@ class SystemdBoot(_OneShot):
     name = "bootctl set-oneshot"
 
     def missing(self) -> str:
-        if (
-            not _has(self.machine, "bootctl")
-            or self.machine.run(["bootctl", "is-installed"]).returncode
-        ):
+        if not _has(self.machine, "bootctl"):
+            return "no systemd-boot there"
+        if self.machine.run(["bootctl", "is-installed"]).returncode:
             return "no systemd-boot there"
         return ""
 
@@ -231,11 +233,12 @@ class _Entry(msgspec.Struct):
 
     def boots(self, image: Image) -> bool:
         path = self.linux or ""
-        return (
-            self.version == image.release
-            or image.release in path.split("/")
-            or _same_image(path, image)
-        )
+        if self.version == image.release:
+            return True
+        # kernel-install puts an image below a directory of its release.
+        if image.release in path.split("/"):
+            return True
+        return _same_image(path, image)
 
 
 WAYS: tuple[type[Way], ...] = (Kexec, Grub, SystemdBoot)
@@ -243,69 +246,65 @@ WAYS: tuple[type[Way], ...] = (Kexec, Grub, SystemdBoot)
 
 
 def ways(machine: Machine) -> tuple[list[Way], list[str]]:
-    """The ways that can be gone there; why the others cannot."""
-    all_ways = [kind(machine) for kind in WAYS]
-    asked = [(way, way.missing()) for way in all_ways]
-    return [way for way, reason in asked if not reason], [
-        f"{way.name}: {reason}" for way, reason in asked if reason
-    ]
+    """The ways that work on a machine, and why the others do not."""
+    open_ways: list[Way] = []
+    reasons: list[str] = []
+    for kind in WAYS:
+        way = kind(machine)
+        missing = way.missing()
+        if missing:
+            reasons.append(f"{way.name}: {missing}")
+        else:
+            open_ways.append(way)
+    return open_ways, reasons
 
 
 def _entry_name(menu: re.Match[str]) -> str:
     """Its identifier, else its title, which is quoted in either way or not at all."""
-    named = re.search(
-        r"(?:\$\{?menuentry_id_option\}?|--id)[\s=]+['\"]?([^'\"\s]+)", menu[4]
-    )
-    return str(named[1] if named else menu[1] or menu[2] or menu[3])
+    single_quoted, double_quoted, plain, rest = menu.groups()
+    identifier = re.search(IDENTIFIER, rest)
+    if identifier:
+        return identifier[1]
+    return str(single_quoted or double_quoted or plain)
 
 
 def grub_entries(text: str) -> list[tuple[str, str]]:
     """What ``grub-reboot`` calls each entry of a grub.cfg, and the image that it boots; in their order."""
     entries: list[tuple[str, str]] = []
-    open_: list[str] = []
+    # The menus that are open at a line, from the outermost; an empty name for a block that is no menu.
+    menus: list[str] = []
     for line in map(str.strip, text.splitlines()):
-        menu = re.match(
-            r"(?:submenu|menuentry)\s+(?:'([^']*)'|\"([^\"]*)\"|(\S+))(.*)\{$", line
-        )
+        menu = re.match(MENU, line)
+        boots = re.match(r"linux(?:16|efi)?\s+(\S+)", line)
         if menu:
-            open_.append(_entry_name(menu))
+            menus.append(_entry_name(menu))
         elif line.endswith("{"):
-            open_.append("")
-        elif line == "}" and open_:
-            open_.pop()
-        elif (
-            (boots := re.match(r"linux(?:16|efi)?\s+(\S+)", line))
-            and open_
-            and all(open_)
-        ):
-            entries.append((">".join(open_), boots[1]))
+            # A function or a condition.
+            menus.append("")
+        elif line == "}" and menus:
+            menus.pop()
+        elif boots and menus and all(menus):
+            entries.append((">".join(menus), boots[1]))
     return entries
 
 
 def _snippets(machine: Machine) -> list[tuple[str, str]]:
     """The same of the files that GRUB's ``blscfg`` reads."""
-    texts = {
-        path: attribute(machine, path) or ""
-        for path in machine.glob("/boot/loader/entries/*.conf")
-    }
-    lines = {
-        path: re.search(r"^linux\s+(\S+)", text, re.MULTILINE)
-        for path, text in texts.items()
-    }
-    return [
-        (os.path.basename(path).removesuffix(".conf"), line[1])
-        for path, line in lines.items()
-        if line
-    ]
+    entries: list[tuple[str, str]] = []
+    for path in machine.glob("/boot/loader/entries/*.conf"):
+        text = attribute(machine, path) or ""
+        image = re.search(r"^linux\s+(\S+)", text, re.MULTILINE)
+        if image:
+            entry = os.path.basename(path).removesuffix(".conf")
+            entries.append((entry, image[1]))
+    return entries
 
 
 def _same_image(path: str, image: Image) -> bool:
     """Whether a boot loader's path is that image; its root may be /boot, or another name for it."""
-    return (
-        bool(path)
-        and os.path.basename(path) == os.path.basename(image.image)
-        and image.image.endswith(path)
-    )
+    if not path or os.path.basename(path) != os.path.basename(image.image):
+        return False
+    return image.image.endswith(path)
 
 
 def _has(machine: Machine, name: str) -> bool:
@@ -319,10 +318,8 @@ def _run(machine: Machine, words: Sequence[str]) -> str:
     except MachineError as error:
         raise KnobError(error.what, place=error.place, remedy=error.remedy) from error
     if done.returncode != 0:
-        message = (
-            " ".join(done.stderr.decode(errors="replace").split())
-            or f"ended with {done.returncode}"
-        )
+        message = " ".join(done.error_text.split())
+        message = message or f"ended with {done.returncode}"
         raise KnobError(
             f"{shlex.join(words)}: {message[-300:]}",
             place=machine.name,

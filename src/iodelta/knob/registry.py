@@ -94,26 +94,22 @@ def unusable(name: str, made: object) -> str:
         return "it is not a class that derives from iodelta.knob.base.Knob"
     if made.__abstractmethods__:
         return f"it lacks {', '.join(sorted(made.__abstractmethods__))}"
-    for name_of_knob in made.names:
-        if any(kind.matches(name_of_knob) for kind in FAMILIES):
-            return f"{name_of_knob} is a knob of iodelta"
+    for knob_name in made.names:
+        if _matching(FAMILIES, knob_name):
+            return f"{knob_name} is a knob of iodelta"
     return ""
 
 
 def _guarded(plugin: plugins.Plugin) -> type[Knob]:
-    """The plugin's class with methods that name it where they fail."""
-    own = {
-        name: plugins.guarded(plugin.title, getattr(plugin.made, name))
-        for name in GUARDED
-    }
-    # Bound to the plugin's class.
-    restoring = plugins.guarded(plugin.title, plugin.made.restore)
-    made: type[Knob] = type(
-        plugin.made.__name__,
-        (plugin.made,),
-        {**own, "restore": staticmethod(restoring)},
-    )
-    return made
+    """A subclass of the plugin's class whose methods name the plugin in every error."""
+    methods: dict[str, object] = {}
+    for name in GUARDED:
+        methods[name] = plugins.guarded(plugin.title, getattr(plugin.made, name))
+    # A class method of the plugin, bound to its class already: hence static here.
+    restore_one = plugins.guarded(plugin.title, plugin.made.restore)
+    methods["restore"] = staticmethod(restore_one)
+    subclass: type[Knob] = type(plugin.made.__name__, (plugin.made,), methods)
+    return subclass
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -162,20 +158,26 @@ def turn(
     Raises KnobError.
     """
     words: tuple[str, ...] = ()
-    owners = [knobs[name] for name in settings]
+    # Knobs that decide their own state, and perhaps that of others.
+    deciding = [knobs[name] for name in settings]
     for name in order(knobs):
-        one = knobs[name]
+        setting = knobs[name]
         if name in settings:
-            one.apply(settings[name])
-            words += one.launcher(settings[name])
-        elif not any(
-            other is not one and other.covers(other.name, name) for other in owners
-        ):
-            one.release(saved[name])
-            owners.append(one)
-    for name in order(settings):  # after all of them, since one may undo another
+            setting.apply(settings[name])
+            words += setting.launcher(settings[name])
+        elif not _covered(setting, name, deciding):
+            setting.release(saved[name])
+            deciding.append(setting)
+    # Only once all are applied, since one may undo another.
+    for name in order(settings):
         knobs[name].verify(settings[name])
     return words
+
+
+def _covered(setting: Knob, name: str, deciding: Iterable[Knob]) -> bool:
+    """Whether another knob already decides the state of this one."""
+    others = [other for other in deciding if other is not setting]
+    return any(other.covers(other.name, name) for other in others)
 
 
 def restore(machine: Machine, saved: Saved) -> str:
@@ -206,35 +208,51 @@ def restore_all(machine: Machine, records: Iterable[Saved]) -> Iterator[Restored
 def latest_first(records: Iterable[Saved]) -> list[Saved]:
     """``records``, as they were saved, in the order in which they must be restored."""
     latest = list(records)[::-1]
-    latest.sort(
-        key=lambda record: _rank(record.knob) if known(record.knob) else len(families())
-    )
+    # The sort is stable: of several records of one knob the latest stays first.
+    latest.sort(key=_restore_rank)
     return latest
 
 
 def known(name: str) -> bool:
     """Whether there is a knob of that name."""
-    return any(kind.matches(name) for kind in FAMILIES) or any(
-        kind.matches(name) for kind in _of_plugins()
-    )
+    return _class_of(name) is not None
 
 
 def family(name: str) -> type[Knob]:
     """The class of the knob of that name. Raises RequestError with near matches for an unknown one."""
-    found = next((kind for kind in FAMILIES if kind.matches(name)), None)
-    found = found or next((kind for kind in _of_plugins() if kind.matches(name)), None)
-    if found is None:
-        names = list(chain.from_iterable(kind.names for kind in families()))
-        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names
-        broken = plugins.troubles("knob", unusable)
-        remedy = f"did you mean {', '.join(near)}?"
-        raise RequestError(
-            "there is no such knob",
-            place=name,
-            remedy=f"{broken}; {remedy}" if broken else remedy,
-        )
-    return found
+    kind = _class_of(name)
+    if kind is None:
+        raise _unknown(name)
+    return kind
+
+
+def _class_of(name: str) -> type[Knob] | None:
+    # Plugins are imported only for a name that no family here has.
+    return _matching(FAMILIES, name) or _matching(_of_plugins(), name)
+
+
+def _matching(kinds: Iterable[type[Knob]], name: str) -> type[Knob] | None:
+    matches = (kind for kind in kinds if kind.matches(name))
+    return next(matches, None)
+
+
+def _unknown(name: str) -> RequestError:
+    """The error for a name that no family has, with those that are spelled like it."""
+    names = list(chain.from_iterable(kind.names for kind in families()))
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    remedy = f"did you mean {', '.join(near or names)}?"
+    broken_plugins = plugins.troubles("knob", unusable)
+    if broken_plugins:
+        remedy = f"{broken_plugins}; {remedy}"
+    return RequestError("there is no such knob", place=name, remedy=remedy)
 
 
 def _rank(name: str) -> int:
     return families().index(family(name))
+
+
+def _restore_rank(record: Saved) -> int:
+    """The place of its knob in the order of restoring; a knob of another version comes last."""
+    if known(record.knob):
+        return _rank(record.knob)
+    return len(families())

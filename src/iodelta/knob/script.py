@@ -26,23 +26,21 @@ def restore_script(records: Sequence[Saved]) -> str:
         conditions = _conditions(record)
         # A record of another version's knob at least says which files held what.
         kind = family(record.knob) if known(record.knob) else FileKnob
-        lines += [
-            " && ".join([*conditions, line_text(line)])
-            for line in kind.undo_lines(record)
-        ]
+        for line in kind.undo_lines(record):
+            lines.append(" && ".join([*conditions, line_text(line)]))
     return HEAD + "".join(f"{line}\n" for line in lines)
 
 
 def _conditions(record: Saved) -> list[str]:
-    """What must still hold for the record to speak of this machine."""
-    tests: list[Line] = (
-        [(Shell('[ "$boot" ='), record.boot, Shell("]"))] if record.volatile else []
-    )
+    """Tests that must succeed before the record is restored: the same boot, and the same disks by their names."""
+    tests: list[Line] = []
+    if record.volatile:
+        tests.append((Shell('[ "$boot" ='), record.boot, Shell("]")))
     for disk, attached in record.disks:
         kind, _, number = attached.partition(" ")
-        if kind == "attachment":  # by now another disk may have its name
+        # Another disk may have its name by now.
+        if kind == "attachment":
             file = f"/sys/block/{sysfs_name(disk)}/diskseq"
-            tests.append(
-                (Shell('[ "$(cat'), file, Shell('2>/dev/null)" ='), number, Shell("]"))
-            )
+            present = (Shell('[ "$(cat'), file, Shell('2>/dev/null)" ='))
+            tests.append((*present, number, Shell("]")))
     return [line_text(test) for test in tests]

@@ -94,7 +94,9 @@ def _text(word: Word) -> str:
     if isinstance(word, Shell):
         return word.text
     if isinstance(word, Pattern):
-        return "*".join(quoted(part) if part else "" for part in word.text.split("*"))
+        parts = word.text.split("*")
+        # An empty part would be quoted as '', which a shell does not expand.
+        return "*".join(part and quoted(part) for part in parts)
     if isinstance(word, Output):
         return f"$({' '.join(map(quoted, word.words))})"
     return quoted(word)

@@ -51,13 +51,15 @@ class Sysctl(FileKnob):
 
     @classmethod
     def covers(cls, name: str, other: str) -> bool:
-        return cls.matches(other) and f"{ROOT}/{_relative(other)}" in _other_spellings(
-            name
-        )
+        if not cls.matches(other):
+            return False
+        return f"{ROOT}/{_relative(other)}" in _other_spellings(name)
 
     @classmethod
     def danger(cls, name: str) -> str:
-        return "" if HARMLESS.fullmatch(name) else NOT_ONLY_IO
+        if HARMLESS.fullmatch(name):
+            return ""
+        return NOT_ONLY_IO
 
     @classmethod
     def script_files(cls, name: str) -> tuple[str, ...]:
@@ -92,25 +94,32 @@ class Sysctl(FileKnob):
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         saved = super().save(values)
-        return msgspec.structs.replace(
-            saved, values=tuple(sorted(saved.values, key=lambda pair: pair[1] == "0"))
-        )
+        # The spelling in force first: 0 says that the other one is, and cannot be written.
+        originals = sorted(saved.values, key=lambda pair: pair[1] == "0")
+        return msgspec.structs.replace(saved, values=tuple(originals))
 
 
 def _other_spellings(name: str) -> tuple[str, ...]:
     """The files that a write to this setting changes."""
     path = _relative(name)
-    pair = next((pair for pair in EITHER if path in pair), ())
-    return tuple(f"{ROOT}/{other}" for other in pair if other != path)
+    for one_spelling, other_spelling in EITHER:
+        if path == one_spelling:
+            return (f"{ROOT}/{other_spelling}",)
+        if path == other_spelling:
+            return (f"{ROOT}/{one_spelling}",)
+    return ()
 
 
 def _relative(name: str) -> str:
     """Dots separate, and a slash means a dot, unless a slash comes first (sysctl(8)). Raises RequestError."""
     text = name.removeprefix("sysctl.")
-    first = next((c for c in text if c in "./"), ".")
-    path = text if first == "/" else text.translate(str.maketrans("./", "/."))
-    parts = path.split("/")
-    if not {"", ".", ".."}.isdisjoint(parts) or not set("*?[]").isdisjoint(path):
+    separator = re.search("[./]", text)
+    path = text
+    if not separator or separator[0] == ".":
+        path = text.translate(str.maketrans("./", "/."))
+    leaves_root = not {"", ".", ".."}.isdisjoint(path.split("/"))
+    is_pattern = not set("*?[]").isdisjoint(path)
+    if leaves_root or is_pattern:
         raise RequestError(
             f"{text!r} is not the name of a setting",
             place=name,

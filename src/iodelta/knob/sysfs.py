@@ -6,7 +6,7 @@ from itertools import chain
 
 from iodelta.errors import RequestError
 from iodelta.knob.base import KnobInfo
-from iodelta.knob.files import ROOTS, FileKnob, choices
+from iodelta.knob.files import ROOTS, FileKnob, choices, is_setting
 from iodelta.knob.shell import Line
 from iodelta.knob.sysctl import EITHER, ROOT
 from iodelta.machine import Machine
@@ -50,33 +50,28 @@ class Sysfs(FileKnob):
     @classmethod
     def script_files(cls, name: str) -> Line:
         path = name.removeprefix("sysfs:")
-        if (
-            not path.startswith(ROOTS)
-            or ".." in path.split("/")
-            or not path.isprintable()
-        ):
+        if not is_setting(path) or not path.isprintable():
             raise _outside(name)
         return (path,)
 
     def disks(self) -> tuple[str, ...]:
+        directories = self.path.split("/")[2:-1]
         return tuple(
-            part
-            for part in self.path.split("/")[2:-1]
-            if self.machine.glob(f"/sys/block/{part}")
+            name for name in directories if self.machine.glob(f"/sys/block/{name}")
         )
 
     def absent(self) -> str:
         return f"there is no {self.path}"
 
     def available(self) -> str | None:
-        if len((attribute(self.machine, self.path) or "").splitlines()) > 1:
+        text = attribute(self.machine, self.path) or ""
+        if len(text.splitlines()) > 1:
             return f"{self.path} has several lines: it is not one setting"
         return super().available()
 
     def allowed(self) -> tuple[str, ...] | str:
-        return (
-            choices(attribute(self.machine, self.path) or "") or "what the kernel takes"
-        )
+        text = attribute(self.machine, self.path) or ""
+        return choices(text) or "what the kernel takes"
 
 
 def _outside(name: str) -> RequestError:
@@ -88,14 +83,14 @@ def _outside(name: str) -> RequestError:
 
 
 def _resolved(machine: Machine, name: str) -> str:
+    """The real path of the file. Raises RequestError for one outside, also behind a link."""
     path = name.removeprefix("sysfs:")
-    real = (
-        machine.run(["readlink", "-f", "--", path]).text.rstrip("\n")
-        if path.startswith(ROOTS)
-        else ""
-    )
-    clean = real.isprintable() and not any(c in real for c in "*?[]")
-    if not clean or not real.startswith(ROOTS) or ".." in path.split("/"):
+    if not is_setting(path):
+        raise _outside(name)
+    real = machine.run(["readlink", "-f", "--", path]).text.rstrip("\n")
+    # A path with wildcards would stand for others where it is looked up as a pattern.
+    plain = real.isprintable() and set("*?[]").isdisjoint(real)
+    if not plain or not real.startswith(ROOTS):
         raise _outside(name)
     for end, better in OWN.items():
         if real.endswith(end):

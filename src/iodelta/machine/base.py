@@ -25,6 +25,11 @@ class Completed(msgspec.Struct, frozen=True):
         """Standard output as text; undecodable bytes are replaced."""
         return self.stdout.decode(errors="replace")
 
+    @property
+    def error_text(self) -> str:
+        """Standard error as text without blanks around it; undecodable bytes are replaced."""
+        return self.stderr.decode(errors="replace").strip()
+
 
 def literal(path: str) -> str:
     """A pattern for ``glob`` that only ``path`` itself matches."""
