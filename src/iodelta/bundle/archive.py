@@ -7,7 +7,6 @@ and owners are zero; the first member lists size and SHA-256 of every other. See
 from __future__ import annotations
 
 import io
-import itertools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -40,7 +39,7 @@ LARGEST = 256 << 20
 WHOLE = 2 << 30
 """Bytes of all members, which are held in memory."""
 DEEPEST = 64
-"""Levels of nesting in a JSON member."""
+"""Levels of nesting in a JSON member: a deeper one would exhaust the stack of whoever walks through it."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -96,24 +95,24 @@ def sha256(data: bytes) -> str:
 
 def packed(manifest: Manifest, members: Mapping[str, bytes]) -> bytes:
     """The archive's bytes: the same for the same members and manifest."""
-    import tarfile  # this and OpenSSL take a while to load, and hardly anybody packs
+    # This and OpenSSL take a while to load, and most commands do not pack.
+    import tarfile
 
-    entries = tuple(
-        Entry(name, len(data), sha256(data)) for name, data in sorted(members.items())
-    )
-    head = msgspec.json.format(
-        msgspec.json.encode(msgspec.structs.replace(manifest, members=entries)),
-        indent=1,
-    )
+    in_order = sorted(members.items())
+    entries = tuple(Entry(name, len(data), sha256(data)) for name, data in in_order)
+    listed = msgspec.structs.replace(manifest, members=entries)
+    head = msgspec.json.format(msgspec.json.encode(listed), indent=1) + b"\n"
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        for name, data in ((MANIFEST, head + b"\n"), *sorted(members.items())):
+        for name, data in ((MANIFEST, head), *in_order):
+            # A new TarInfo has time, owner and group 0, so that equal folders give equal bundles.
             info = tarfile.TarInfo(name)
             info.size, info.mode = len(data), 0o644
             tar.addfile(info, io.BytesIO(data))
-    return zstandard.ZstdCompressor(
+    compressor = zstandard.ZstdCompressor(
         level=10, write_checksum=True, write_content_size=True
-    ).compress(buffer.getvalue())
+    )
+    return compressor.compress(buffer.getvalue())
 
 
 def digest_of(path: Path) -> str:
@@ -137,12 +136,11 @@ def looks_packed(path: Path) -> bool:
         if path.name.endswith(SUFFIX):
             return True
         with path.open("rb") as file:
-            if file.read(4) != MAGIC:
+            if file.read(len(MAGIC)) != MAGIC:
                 return False
             file.seek(0)
-            return next(
-                (member.name == MANIFEST for member in tar_members(file)), False
-            )
+            first_member = next(iter(tar_members(file)), None)
+            return first_member is not None and first_member.name == MANIFEST
     except DAMAGE:
         return False
 
@@ -218,33 +216,40 @@ def _manifest(data: bytes, name: str, place: str) -> Manifest:
             )
         return from_json(data, Manifest)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise _refused(
-            place, f"its list of members is damaged: {clean(str(error))}"
-        ) from error
+        what = f"its list of members is damaged: {clean(str(error))}"
+        raise _refused(place, what) from error
 
 
 def _verify(manifest: Manifest, members: Mapping[str, bytes], place: str) -> None:
-    listed = {entry.name: entry for entry in manifest.members}
-    missing = sorted(listed.keys() ^ members.keys())
-    if missing or len(listed) != len(manifest.members):
-        what = clean(missing[0]) if missing else "a member"
-        raise _refused(place, f"its members are not those it lists ({what!r})")
+    """Raises RequestError if the members are not exactly those that the manifest lists, byte for byte."""
+    entries = {entry.name: entry for entry in manifest.members}
+    not_in_both = sorted(entries.keys() ^ members.keys())
+    if not_in_both:
+        raise _not_as_listed(place, clean(not_in_both[0]))
+    if len(entries) != len(manifest.members):
+        raise _not_as_listed(place, "a member")
     for name, data in members.items():
-        if (len(data), sha256(data)) != (listed[name].size, listed[name].sha256):
+        entry = entries[name]
+        if len(data) != entry.size or sha256(data) != entry.sha256:
             raise _refused(place, f"{name} is not what was packed: its digest differs")
-        if name.endswith((".json", ".jsonl")) and _deep(data):
+        is_json = name.endswith((".json", ".jsonl"))
+        if is_json and _depth(data) > DEEPEST:
             raise _refused(place, f"{name} is nested deeper than any record")
 
 
-def _deep(data: bytes) -> bool:
-    """Whether JSON is nested so deep that going through it would end the program. What is no JSON at all is found out
-    by whoever reads it."""
+def _not_as_listed(place: str, name: str) -> RequestError:
+    return _refused(place, f"its members are not those it lists ({name!r})")
+
+
+def _depth(data: bytes) -> int:
+    """The deepest nesting of JSON. Whoever decodes it finds out whether it is JSON."""
+    # Strings go first: a bracket in them opens nothing.
     brackets = re.sub(rb'"(?:[^"\\]|\\.)*"|[^][{}]+', b"", data, flags=re.DOTALL)
-    steps = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-    return (
-        max(itertools.accumulate(steps[letter] for letter in brackets), default=0)
-        > DEEPEST
-    )
+    depth = deepest = 0
+    for bracket in brackets:
+        depth += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _refused(place: str, what: str) -> RequestError:

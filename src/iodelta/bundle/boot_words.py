@@ -48,13 +48,14 @@ def reduced(line: str) -> str:
     """A command line as it travels; one that was reduced before is the same again."""
     before = _COUNT.search(line)
     words = _ONE.findall(_COUNT.sub("", line))
-    kept = [word for word in words if _travels(word)]
-    count = len(words) - len(kept) + (int(before[1]) if before else 0)
-    if not count:
-        return " ".join(kept)
-    return " ".join(
-        [*kept, f"({count} further {'word' if count == 1 else 'words'} left out)"]
-    )
+    travelling = [word for word in words if _travels(word)]
+    left_out = len(words) - len(travelling)
+    if before:
+        left_out += int(before[1])
+    if left_out:
+        noun = "word" if left_out == 1 else "words"
+        travelling.append(f"({left_out} further {noun} left out)")
+    return " ".join(travelling)
 
 
 def left_out_words(line: str) -> int:
@@ -71,13 +72,11 @@ def without_count(line: str) -> str:
 
 
 def _travels(word: str) -> bool:
-    name, given, value = word.partition("=")
-    module, _, _ = name.partition(".")
+    """Whether a boot parameter matters for I/O, and its value can name nobody."""
+    name, equals, value = word.partition("=")
     if name in WORDS:
-        return not given or bool(_VALUE.fullmatch(value))
-    return (
-        module in MODULES
-        and "." in name
-        and bool(re.fullmatch(r"[\w.]+", name))
-        and bool(_SWITCH.fullmatch(value))
-    )
+        return not equals or bool(_VALUE.fullmatch(value))
+    module, dot, _ = name.partition(".")
+    if not dot or module not in MODULES or not re.fullmatch(r"[\w.]+", name):
+        return False
+    return bool(_SWITCH.fullmatch(value))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from itertools import chain, product
+from itertools import product
 
 import msgspec
 
@@ -54,6 +54,13 @@ MEMORY = frozenset("malloc shm shmhuge mmap mmaphuge mmapshared cudamalloc".spli
 """Values of ``mem``, none of which names a file."""
 
 
+ALLOWED_VALUES = {
+    "ioengine": (ENGINES, "not an engine that only reads and writes the target"),
+    "mem": (MEMORY, "not known to be memory without a file"),
+}
+"""fio options of which some values are harmless: these values, and what is wrong with any other."""
+
+
 class Danger(msgspec.Struct, frozen=True):
     """One thing that needs consent of its own: where it stands, what it is, and why it is none of the usual."""
 
@@ -64,24 +71,26 @@ class Danger(msgspec.Struct, frozen=True):
 
 def dangers(experiment: Experiment) -> tuple[Danger, ...]:
     """Everything that needs ``--allow-commands``, each place by itself."""
-    tool = next(
-        (tool for cell in experiment.cells if (tool := cell.option(io_uring.TOOL))), ""
-    )
     listed = [*_conditions(experiment.conditions), *_commands(experiment)]
-    if experiment.of_command:  # the values of its parameters stand in its words
-        listed += chain.from_iterable(
-            _knobs(f"variant {variant.name}", variant.knobs)
-            for variant in experiment.variants
-        )
+    if experiment.of_command:
+        # The values of its parameters stand in its words, which are listed already.
+        for variant in experiment.variants:
+            listed += _knobs(f"variant {variant.name}", variant.knobs)
     else:
-        listed += [*_variants(experiment.variants, tool), *_cells(experiment.cells)]
+        tools = [cell.option(io_uring.TOOL) or "" for cell in experiment.cells]
+        by_io_uring = any(tools)
+        listed += _variants(experiment.variants, by_io_uring=by_io_uring)
+        listed += _cells(experiment.cells)
     listed += _preparation(experiment.prepare)
-    looking = "an instrument runs with your rights and sees the whole machine"
-    listed += [
-        Danger("instrument", text.removeprefix("instrument "), looking)
-        for text in experiment.looks_closer()
-    ]
+    listed += _instruments(experiment)
+    # A dict keeps the order and drops repeats.
     return tuple(dict.fromkeys(listed))
+
+
+def _instruments(experiment: Experiment) -> Iterator[Danger]:
+    why = "an instrument runs with your rights and sees the whole machine"
+    for text in experiment.looks_closer():
+        yield Danger("instrument", text.removeprefix("instrument "), why)
 
 
 def _preparation(prepare: Prepare | None) -> Iterator[Danger]:
@@ -123,69 +132,75 @@ def _commands(experiment: Experiment) -> Iterator[Danger]:
     for cell, variant in product(experiment.cells, experiment.variants):
         if cell.command is None:
             continue
-        values = {
-            name: value or "" for name, value in (*cell.options, *variant.options)
+        # Gaps that a run fills are shown as they are: {target}.
+        values = {name: f"{{{name}}}" for name in GIVEN}
+        for name, value in (*cell.options, *variant.options):
+            values[name] = value or ""
+        by_place = {
+            "[workload] setup": cell.command.setup,
+            "[workload] reset": cell.command.reset,
+            "[workload] command": (cell.command.words,),
         }
-        given = {name: f"{{{name}}}" for name in GIVEN} | values
-        for place, commands in (
-            ("[workload] setup", cell.command.setup),
-            ("[workload] reset", cell.command.reset),
-            ("[workload] command", (cell.command.words,)),
-        ):
+        for place, commands in by_place.items():
             for words in commands:
-                yield Danger(place, shlex.join(filled(words, given)), why)
+                yield Danger(place, shlex.join(filled(words, values)), why)
 
 
-def _variants(variants: tuple[Variant, ...], tool: str) -> Iterator[Danger]:
+def _variants(variants: tuple[Variant, ...], *, by_io_uring: bool) -> Iterator[Danger]:
     for variant in variants:
-        yield from _knobs(f"variant {variant.name}", variant.knobs)
-        yield from _options(f"variant {variant.name}", variant.options, tool)
+        place = f"variant {variant.name}"
+        yield from _knobs(place, variant.knobs)
+        yield from _options(place, variant.options, by_io_uring=by_io_uring)
 
 
 def _cells(cells: tuple[Cell, ...]) -> Iterator[Danger]:
     for cell in cells:
-        yield from _options("workload", cell.options, cell.option(io_uring.TOOL) or "")
+        by_io_uring = bool(cell.option(io_uring.TOOL))
+        yield from _options("workload", cell.options, by_io_uring=by_io_uring)
 
 
 def _knobs(place: str, settings: dict[str, str]) -> Iterator[Danger]:
     for name, value in settings.items():
+        # A knob of another version, or of a plugin that is not installed here.
         why = family(name).danger(name) if known(name) else NOT_ONLY_IO
         if why:
-            yield Danger(
-                place, value if name == "command" else f"{name} = {value}", why
-            )
+            setting = value if name == "command" else f"{name} = {value}"
+            yield Danger(place, setting, why)
 
 
 def _options(
-    place: str, options: tuple[Option, ...], tool: str = ""
+    place: str, options: tuple[Option, ...], *, by_io_uring: bool = False
 ) -> Iterator[Danger]:
+    """The options that need consent, of fio or of ``t/io_uring``."""
+    why_not = _why_not_io_uring if by_io_uring else _why_not_fio
     for name, value in options:
-        why = _why_not(name, value) if tool else _why(name, value)
+        why = why_not(name, value)
         if why:
-            yield Danger(place, name if value is None else f"{name}={value}", why)
+            setting = name if value is None else f"{name}={value}"
+            yield Danger(place, setting, why)
 
 
-def _why_not(name: str, value: str | None) -> str:
-    """Of an option of ``t/io_uring``, which only reads: why it is not allowed, or nothing."""
+def _why_not_io_uring(name: str, value: str | None) -> str:
+    """Why an option of ``t/io_uring``, which only reads, needs consent; empty if it does not."""
     if name == io_uring.TOOL:
         return runs_command(name, value) or ""
-    return "" if io_uring.name_of(name) else "t/io_uring has no such option"
+    if io_uring.name_of(name):
+        return ""
+    return "t/io_uring has no such option"
 
 
-def _why(name: str, value: str | None) -> str:
-    first = canonical(name)
-    why = runs_command(name, value)
-    if why:
-        return why
+def _why_not_fio(name: str, value: str | None) -> str:
+    """Why an option of fio needs consent; empty if it only says how I/O looks."""
+    first_name = canonical(name)
+    program = runs_command(name, value)
+    if program:
+        return program
     ours = owned(name)
     if ours:
         return ours.why
-    if first == "ioengine":
-        if value in ENGINES:
-            return ""
-        return "not an engine that only reads and writes the target"
-    if first == "mem":
-        return "" if value in MEMORY else "not known to be memory without a file"
-    if first in SHAPES:
+    if first_name in ALLOWED_VALUES:
+        allowed, why = ALLOWED_VALUES[first_name]
+        return "" if value in allowed else why
+    if first_name in SHAPES:
         return ""
     return "not known to change only how I/O is done"

@@ -24,12 +24,16 @@ SERIALS = frozenset(
 )
 """Last parts of the keys under which environments and identities keep what a device is called."""
 
+LABELS = frozenset({"label"})
+
+KEYS = dict.fromkeys(LABELS, "label") | dict.fromkeys(SERIALS, "serial")
+"""Last part of a key -> kind of what stands below it."""
+
 SECRETS = re.compile(
     r"(?i)password|passwd|passphrase|secret|token|credential|(api|access|private)[_-]?key"
 )
 """Keys under which no environment of iodelta has anything; one of another version may."""
 
-LABELS = frozenset({"label"})
 PATHS = frozenset("path real_path backing_file source mount target folder cwd".split())
 USUAL = frozenset(
     "/ /boot /boot/efi /data /dev /dev/shm /home /media /mnt /opt /proc /root /run /scratch /srv /sys /tmp /usr /var "
@@ -60,6 +64,12 @@ _FILES = (
     ("host name", "/etc/hostname"),
 )
 
+_LINKS = {"by-id": "disk name", "by-uuid": "serial", "by-label": "label"}
+"""Directory below /dev/disk -> kind of the names in it."""
+
+PEOPLE = range(1000, 60000)
+"""User ids that distributions give to people; the others are services', which are called alike everywhere."""
+
 _EMPTY = re.compile(
     r"(?i)0*|(00:)*00|none|n/?a|default string|not specified|to be filled.*|system serial number|unknown"
 )
@@ -74,25 +84,27 @@ def of_this_machine() -> Literals:
             literals |= _one(_text_of(path), kind)
     for name in (os.uname().nodename, _canonical_name()):
         literals |= of_host(name)
-    for user in (os.environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER")):
-        literals |= _one(user, "user name")
+    for variable in ("USER", "LOGNAME", "SUDO_USER"):
+        literals |= _one(os.environ.get(variable, ""), "user name")
     for account in pwd.getpwall():
-        if 1000 <= account.pw_uid < 60000:
+        if account.pw_uid in PEOPLE:
             literals |= _one(account.pw_name, "user name")
-    for directory, kind in (
-        ("by-id", "disk name"),
-        ("by-uuid", "serial"),
-        ("by-label", "label"),
-    ):
+    for directory, kind in _LINKS.items():
         for path in glob.glob(f"/dev/disk/{directory}/*"):
-            literals |= _one(re.sub(r"-part\d+$", "", Path(path).name), kind)
+            literals |= _one(_without_partition(Path(path).name), kind)
     return literals
+
+
+def _without_partition(name: str) -> str:
+    """The link of a whole disk below /dev/disk, from one of its partitions."""
+    return re.sub(r"-part\d+$", "", name)
 
 
 def _text_of(path: str) -> str:
     try:
         return Path(path).read_bytes().decode("utf-8", "replace").strip("\0 \n")
-    except OSError:  # root's only, or gone
+    except OSError:
+        # Only root may read it, or it is gone.
         return ""
 
 
@@ -114,28 +126,30 @@ def of_document(document: Any) -> Literals:
         elif kind == "share":
             literals |= _one(value, kind) | _server_and_path(value)
         elif kind == "disk name":
-            literals |= _one(re.sub(r"-part\d+$", "", value.rpartition("/")[2]), kind)
+            name = value.rpartition("/")[2]
+            literals |= _one(_without_partition(name), kind)
         elif kind:
             literals |= _one(value, kind)
     return literals
 
 
 def kind_of(path: tuple[str, ...], value: str) -> str:
-    """The kind of identity that the text at ``path`` of a document is; empty when it is none by its place."""
+    """The kind of identity that the text at ``path`` of a document is; empty if its place makes it none."""
     last = path[-1] if path else ""
     word = last.rpartition(".")[2]
     if _is_host(path, value):
         return "host name"
-    if word in SERIALS:
-        return "serial"
-    if word in LABELS:
-        return "label"
+    if word in KEYS:
+        return KEYS[word]
     if last == "by_id":
         return "disk name"
-    if last == "dm.name" or word == "source":
-        source = _kind_of_source(value, is_volume=last == "dm.name")
-        if source:
-            return source
+    if last == "dm.name":
+        return _volume_or_share(value)
+    # A filesystem's source without a device: a server's directory, or a pool by its name.
+    if word == "source" and value.startswith("//"):
+        return "share"
+    if word == "source" and "/" in value and not value.startswith("/"):
+        return _volume_or_share(value)
     if SECRETS.search(last):
         return "secret"
     return _kind_of_path(word, value)
@@ -147,33 +161,37 @@ def _is_host(path: tuple[str, ...], value: str) -> bool:
     return path[-2:] == ("host", "machine") and value != "local"
 
 
-def _kind_of_source(value: str, *, is_volume: bool) -> str:
-    """What a filesystem is mounted from: ``server:/export``, ``//server/share``, or a pool or volume by its name."""
-    if is_volume or ("/" in value and not value.startswith("/")):
-        return "share" if re.match(r"[\w.-]+:/", value) else "volume"
-    return "share" if value.startswith("//") else ""
+def _volume_or_share(value: str) -> str:
+    """The kind of ``server:/export``, or of a pool or volume by its name."""
+    if re.match(r"[\w.-]+:/", value):
+        return "share"
+    return "volume"
 
 
 def _kind_of_path(word: str, value: str) -> str:
+    """The kind of a path below the key ``word``; empty for one that everybody has."""
     if value.startswith(HOMES):
         return "home" if word in PATHS else ""
-    is_own = value.startswith("/") and value not in USUAL
+    if not value.startswith("/") or value in USUAL:
+        return ""
     if word in ("mount", "point"):
-        return "mount point" if is_own else ""
-    is_deep = value.count("/") > 1  # a placeholder is not
-    if word in PATHS and is_own and is_deep and value.split("/")[1] not in SYSTEM:
-        return "path"
-    return ""
+        return "mount point"
+    # A placeholder has one level.
+    is_deep = value.count("/") > 1
+    if word not in PATHS or not is_deep:
+        return ""
+    is_system = value.split("/")[1] in SYSTEM
+    return "" if is_system else "path"
 
 
-def _walk(
-    value: Any, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], str]]:
-    todo = [(path, value)]
+def _walk(document: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every text in plain data with the keys above it. A stack of its own: data may be nested deep."""
+    todo: list[tuple[tuple[str, ...], Any]] = [((), document)]
     while todo:
         here, node = todo.pop()
         if isinstance(node, Mapping):
-            todo += [((*here, str(key)), inner) for key, inner in node.items()]
+            for key, inner in node.items():
+                todo.append(((*here, str(key)), inner))
         elif isinstance(node, list):
             todo += [(here, inner) for inner in node]
         elif isinstance(node, str):
@@ -182,12 +200,14 @@ def _walk(
 
 def _server_and_path(share: str) -> Literals:
     """Who serves ``server:/export`` or ``//server/share``, and what."""
-    server, _, path = re.sub(":/|/", "\0", share.lstrip("/"), count=1).partition("\0")
-    return of_host(server) | (
-        _one(f"/{path}", "share")
-        if len(path) >= LEAST and f"/{path}" not in USUAL
-        else {}
-    )
+    server, *rest = re.split(":/|/", share.lstrip("/"), maxsplit=1)
+    literals = of_host(server)
+    path = "".join(rest)
+    export = f"/{path}"
+    # A short one would be found in many texts that do not mean it.
+    if len(path) >= LEAST and export not in USUAL:
+        literals |= _one(export, "share")
+    return literals
 
 
 def of_host(name: str) -> Literals:
@@ -201,30 +221,23 @@ def of_host(name: str) -> Literals:
 def _canonical_name() -> str:
     """The full name as the resolver's own file gives it; no question leaves this machine."""
     try:
-        lines = (
-            Path("/etc/hosts")
-            .read_text(encoding="utf-8", errors="replace")
-            .splitlines()
-        )
+        text = Path("/etc/hosts").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    own = socket.gethostname()
-    words = next(
-        (
-            line.split("#")[0].split()[1:]
-            for line in lines
-            if own in line.split("#")[0].split()[1:]
-        ),
-        [],
-    )
-    return next((word for word in words if word.startswith(f"{own}.")), "")
+    host = socket.gethostname()
+    for line in text.splitlines():
+        names = line.split("#")[0].split()[1:]
+        if host in names:
+            full_names = [name for name in names if name.startswith(f"{host}.")]
+            return full_names[0] if full_names else ""
+    return ""
 
 
 def _one(text: str, kind: str) -> Literals:
+    """An identity by itself; nothing for a text that identifies nothing, or that is no name."""
     text = text.strip()
-    usable = (
-        text and not _EMPTY.fullmatch(text) and len(text) <= 256 and text.isprintable()
-    )
-    if not usable:
+    if not text or _EMPTY.fullmatch(text):
+        return {}
+    if len(text) > 256 or not text.isprintable():
         return {}
     return {text: kind}

@@ -17,6 +17,7 @@ from iodelta.experiment import (
     Experiment,
     Option,
     Target,
+    Variant,
     parse,
     toml_text,
 )
@@ -31,6 +32,7 @@ CPU_OPTIONS = frozenset(
 """fio options (first names) whose values are CPUs."""
 NODE_OPTIONS = frozenset({"numa_cpu_nodes", "numa_mem_policy"})
 KINDS = ("cpus", "numa")
+SIZE = re.compile(r"\d{1,15}[kmgtpKMGTP%]?")
 LONGEST_NAME = 1000
 """Characters of a cell's name."""
 
@@ -54,11 +56,8 @@ def maps(given: Sequence[str]) -> Maps:
     for text in given:
         kind, _, rest = text.partition("=")
         there, colon, here = rest.rpartition(":")
-        if (
-            kind not in KINDS
-            or not numbers(here)
-            or (colon and not numbers(there.removeprefix("node:")))
-        ):
+        valid_there = not colon or numbers(there.removeprefix("node:"))
+        if kind not in KINDS or not valid_there or not numbers(here):
             raise RequestError(
                 f"{text!r} is not a valid mapping",
                 place="--map",
@@ -78,28 +77,30 @@ def checked(experiment: Experiment, place: str) -> Experiment:
         raise _unsayable(place)
     plain = _plain(experiment)
     parsed = parse(rendered(plain), place, numbered=False)
-    names = [cell.name for cell in plain.cells]
-    is_same = _says(parsed) == _says(plain)
-    if (
-        not is_same
-        or not all(map(_has_plain_sizes, experiment.cells))
-        or not _are_names(names)
-    ):
+    if _says(parsed) != _says(plain):
+        raise _unsayable(place)
+    if not all(map(_has_plain_sizes, experiment.cells)):
+        raise _unsayable(place)
+    if not _are_names([cell.name for cell in plain.cells]):
         raise _unsayable(place)
     return experiment
 
 
 def _has_plain_sizes(cell: Cell) -> bool:
+    """Whether the sizes of a cell, which the comparison with a file leaves out, are numbers with a unit."""
     if cell.command is not None:
         return True
-    sizes = [value or "" for name, value in cell.options if name == "size"]
-    return all(re.fullmatch(r"\d{1,15}[kmgtpKMGTP%]?", size) for size in sizes)
+    for name, value in cell.options:
+        if name == "size" and not SIZE.fullmatch(value or ""):
+            return False
+    return True
 
 
 def _are_names(names: Sequence[str]) -> bool:
-    """Whether each may be printed, and none stands twice."""
-    fit = all(name.isprintable() and len(name) <= LONGEST_NAME for name in names)
-    return fit and len(set(names)) == len(names)
+    """Whether all can be printed, and all differ."""
+    if len(set(names)) < len(names):
+        return False
+    return all(name.isprintable() and len(name) <= LONGEST_NAME for name in names)
 
 
 def _unsayable(place: str) -> RequestError:
@@ -131,26 +132,31 @@ def _says(experiment: Experiment) -> tuple[object, ...]:
 
 
 def _plain(experiment: Experiment) -> Experiment:
-    """As a file says it: flags have values, and sizes of single cells (which a file gives as a list) are left out. A
-    parameter of a command may be called ``size`` and is none."""
+    """The experiment as a file says it: flags have values, and sizes of single cells, which a file gives as a list,
+    are left out."""
     replace, prepare = msgspec.structs.replace, experiment.prepare
-    sized = _sizeless if experiment.cells[0].command is None else _filled
+    # A parameter of a command may be called `size`, and is no size.
+    is_fio = experiment.cells[0].command is None
+    plain_options = _sizeless if is_fio else _filled
+    cells = [
+        replace(cell, options=plain_options(cell.options)) for cell in experiment.cells
+    ]
+    variants = [
+        replace(variant, options=plain_options(variant.options))
+        for variant in experiment.variants
+    ]
+    conditions = [
+        replace(condition, background_fio=_filled(condition.background_fio))
+        for condition in experiment.conditions
+    ]
+    if prepare is not None:
+        prepare = replace(prepare, workload=_filled(prepare.workload))
     return replace(
         experiment,
-        cells=tuple(
-            replace(cell, options=sized(cell.options)) for cell in experiment.cells
-        ),
-        variants=tuple(
-            replace(variant, options=sized(variant.options))
-            for variant in experiment.variants
-        ),
-        conditions=tuple(
-            replace(condition, background_fio=_filled(condition.background_fio))
-            for condition in experiment.conditions
-        ),
-        prepare=replace(prepare, workload=_filled(prepare.workload))
-        if prepare is not None
-        else None,
+        cells=tuple(cells),
+        variants=tuple(variants),
+        conditions=tuple(conditions),
+        prepare=prepare,
     )
 
 
@@ -176,22 +182,21 @@ def onto(
     that lists every set that cannot be mapped.
     """
     notes = _target_notes(experiment.target, target, size)
-    sets = {
-        (kind, value): _placed(kind, value, given, here)
-        for kind, value in _sets(experiment)
-    }
-    missing = [f"{kind} {value}" for (kind, value), there in sets.items() if not there]
+    sets: dict[tuple[str, str], str] = {}
+    missing: list[str] = []
+    for kind, value in _sets(experiment):
+        placed = _placed(kind, value, given, here)
+        sets[kind, value] = placed
+        if not placed:
+            missing.append(f"{kind} {value}")
+        elif placed != value:
+            notes.append(f"{kind}: {value} there, {placed} here")
     if missing:
         raise RequestError(
             f"this machine has no {'; '.join(missing)} (cpus {here['cpus']}, numa {here['numa']})",
             place="--map",
             remedy="give a replacement for each, as in --map cpus=0-31:0-1, or --leave-out to continue without",
         )
-    notes += [
-        f"{kind}: {value} there, {mine} here"
-        for (kind, value), mine in sets.items()
-        if value != mine
-    ]
     changed = _moved(experiment, Target(target, size or experiment.target.size), sets)
     doubled = _doubled(changed, experiment)
     if doubled:
@@ -204,13 +209,15 @@ def onto(
 
 
 def _target_notes(there: Target, path: str, size: str) -> list[str]:
+    """What a reader should know of a target that is another one here."""
     notes: list[str] = []
     if path or there.path:
-        notes.append(
-            f"target: {there.path or 'a scratch file'} there, {path or 'a scratch file'} here"
-        )
+        target_there = there.path or "a scratch file"
+        target_here = path or "a scratch file"
+        notes.append(f"target: {target_there} there, {target_here} here")
     if size and size != there.size:
-        notes.append(f"size: {there.size or 'all of the target'} there, {size} here")
+        size_there = there.size or "all of the target"
+        notes.append(f"size: {size_there} there, {size} here")
     return notes
 
 
@@ -220,11 +227,10 @@ def unplaceable(
     """Variants whose CPU or node sets are not here and are not mapped, with the reason."""
     reasons = {}
     for variant in experiment.variants:
-        lacking = [
-            f"{k} {v}"
-            for k, v in _own_sets(variant.knobs, variant.options)
-            if not _placed(k, v, given, here)
-        ]
+        lacking: list[str] = []
+        for kind, value in _sets_in(variant.knobs, variant.options):
+            if not _placed(kind, value, given, here):
+                lacking.append(f"{kind} {value}")
         if lacking:
             reasons[variant.name] = f"this machine has no {', '.join(lacking)}"
     return reasons
@@ -233,17 +239,18 @@ def unplaceable(
 def _sets(experiment: Experiment) -> list[tuple[str, str]]:
     sets: dict[tuple[str, str], None] = {}
     for condition in experiment.conditions:
-        sets |= dict.fromkeys(_own_sets(condition.knobs, condition.background_fio))
+        sets |= dict.fromkeys(_sets_in(condition.knobs, condition.background_fio))
     for variant in experiment.variants:
-        sets |= dict.fromkeys(_own_sets(variant.knobs, variant.options))
+        sets |= dict.fromkeys(_sets_in(variant.knobs, variant.options))
     for cell in experiment.cells:
-        sets |= dict.fromkeys(_own_sets({}, cell.options))
+        sets |= dict.fromkeys(_sets_in({}, cell.options))
     return list(sets)
 
 
-def _own_sets(
+def _sets_in(
     knobs: Mapping[str, str], options: tuple[Option, ...]
 ) -> list[tuple[str, str]]:
+    """Kind and value of every set of CPUs or nodes that these settings name."""
     pairs = [(name, value) for name, value in knobs.items() if name in KINDS]
     for name, value in options:
         kind = _kind(name)
@@ -253,80 +260,105 @@ def _own_sets(
 
 
 def _kind(name: str) -> str:
-    first = canonical(name)
-    if first in CPU_OPTIONS:
+    """What the value of an option of fio is a set of: ``cpus``, ``numa``, or empty."""
+    first_name = canonical(name)
+    if first_name in CPU_OPTIONS:
         return "cpus"
-    return "numa" if first in NODE_OPTIONS else ""
+    if first_name in NODE_OPTIONS:
+        return "numa"
+    return ""
 
 
 def _placed(kind: str, value: str, given: Maps, here: Mapping[str, str]) -> str:
     """What stands here for a set of there; empty when nothing does."""
-    policy = re.fullmatch(r"([a-z]+:)(.+)", value) if kind == "numa" else None
-    prefix, wanted = policy.groups() if policy else ("", value)
+    # fio's numa_mem_policy puts a word before the nodes: `bind:0`.
+    prefix, wanted = "", value
+    if kind == "numa":
+        prefix, wanted = _policy_and_nodes(value)
     if wanted in given[kind]:
         return prefix + given[kind][wanted]
-    if _is_within(wanted, here[kind]):
-        return value
-    # A node and the queues of the device mean the same here, of other CPUs.
-    node = wanted.removeprefix("node:")
-    if wanted == DEVICE_QUEUES or (node != wanted and _is_within(node, here["numa"])):
+    if _is_within(wanted, here[kind]) or _is_by_topology(wanted, here):
         return value
     if "*" not in given[kind]:
         return ""
     return prefix + given[kind]["*"]
 
 
+def _policy_and_nodes(value: str) -> tuple[str, str]:
+    """``bind:0-1`` -> ``bind:``, ``0-1``; nothing before nodes alone."""
+    policy = re.fullmatch(r"([a-z]+:)(.+)", value)
+    if not policy:
+        return "", value
+    return policy[1], policy[2]
+
+
+def _is_by_topology(wanted: str, here: Mapping[str, str]) -> bool:
+    """Whether it means the same here, though of other CPUs: the queues of the device, or a node that is here too."""
+    if wanted == DEVICE_QUEUES:
+        return True
+    node = wanted.removeprefix("node:")
+    return node != wanted and _is_within(node, here["numa"])
+
+
 def _is_within(wanted: str, offered: str) -> bool:
-    return bool(numbers(wanted)) and numbers(wanted) <= numbers(offered)
+    """Whether it is a set, and all of it is offered."""
+    members = numbers(wanted)
+    return bool(members) and members <= numbers(offered)
 
 
 def _moved(
     experiment: Experiment, target: Target, sets: Mapping[tuple[str, str], str]
 ) -> Experiment:
+    """The experiment on another target, with every set of CPUs or nodes replaced by that of ``sets``."""
+    replace = msgspec.structs.replace
+
     def knobs(given: dict[str, str]) -> dict[str, str]:
         return {name: sets.get((name, value), value) for name, value in given.items()}
 
     def options(given: tuple[Option, ...]) -> tuple[Option, ...]:
-        return tuple(
-            (name, sets.get((_kind(name), value), value) if value else value)
-            for name, value in given
-        )
+        moved: list[Option] = []
+        for name, value in given:
+            here = sets.get((_kind(name), value), value) if value else value
+            moved.append((name, here))
+        return tuple(moved)
 
-    return msgspec.structs.replace(
+    cells = [replace(cell, options=options(cell.options)) for cell in experiment.cells]
+    variants = [
+        replace(variant, knobs=knobs(variant.knobs), options=options(variant.options))
+        for variant in experiment.variants
+    ]
+    conditions = [
+        Condition(
+            condition.name,
+            condition.background,
+            options(condition.background_fio),
+            knobs(condition.knobs),
+        )
+        for condition in experiment.conditions
+    ]
+    return replace(
         experiment,
         target=target,
-        cells=tuple(
-            msgspec.structs.replace(cell, options=options(cell.options))
-            for cell in experiment.cells
-        ),
-        variants=tuple(
-            msgspec.structs.replace(
-                variant, knobs=knobs(variant.knobs), options=options(variant.options)
-            )
-            for variant in experiment.variants
-        ),
-        conditions=tuple(
-            Condition(
-                condition.name,
-                condition.background,
-                options(condition.background_fio),
-                knobs(condition.knobs),
-            )
-            for condition in experiment.conditions
-        ),
+        cells=tuple(cells),
+        variants=tuple(variants),
+        conditions=tuple(conditions),
     )
 
 
 def _doubled(changed: Experiment, before: Experiment) -> tuple[str, ...]:
-    """Two variants that differed there and do not here."""
-    for number, variant in enumerate(changed.variants):
-        for place in range(number):
-            other = changed.variants[place]
-            if (variant.knobs, variant.options) == (other.knobs, other.options):
-                was, is_ = before.variants[place], before.variants[number]
-                if (was.knobs, was.options) != (is_.knobs, is_.options):
-                    return other.name, variant.name
+    """Names of two variants that differed there and do not here."""
+    pairs = list(zip(before.variants, changed.variants, strict=True))
+    for number, (there, here) in enumerate(pairs):
+        for other_there, other_here in pairs[:number]:
+            if _same_settings(here, other_here) and not _same_settings(
+                there, other_there
+            ):
+                return other_here.name, here.name
     return ()
+
+
+def _same_settings(one: Variant, other: Variant) -> bool:
+    return one.knobs == other.knobs and one.options == other.options
 
 
 def _file(
@@ -340,27 +372,24 @@ def _file(
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return rendered(changed)
-    if not isinstance(data.get("workload"), dict) or "job_file" in data["workload"]:
+    workload = data.get("workload")
+    if not isinstance(workload, dict) or "job_file" in workload:
         return rendered(changed)
-    data["target"] = {
-        key: value
-        for key, value in msgspec.to_builtins(changed.target).items()
-        if value
-    }
+    target = msgspec.to_builtins(changed.target)
+    data["target"] = {key: value for key, value in target.items() if value}
     for table in ("workload", "variant", "condition"):
         data[table] = _replaced(data.get(table, {}), sets)
     for key in ("filename", "directory", "size"):
         data["workload"].pop(key, None)
-    again = toml_text(data)
+    edited = toml_text(data)
     try:
-        same = _says(
-            parse(again, "experiment.toml", base=Path("/nonexistent"))
-        ) == _says(changed)
+        # No file next to it may be read: it came from a stranger.
+        parsed = parse(edited, "experiment.toml", base=Path("/nonexistent"))
     except RequestError:
-        same = False
-    if same:
-        return again
-    return rendered(changed)
+        return rendered(changed)
+    if _says(parsed) != _says(changed):
+        return rendered(changed)
+    return edited
 
 
 def _replaced(table: Any, sets: Mapping[tuple[str, str], str]) -> Any:
@@ -371,14 +400,16 @@ def _replaced(table: Any, sets: Mapping[tuple[str, str], str]) -> Any:
         name = key.removeprefix("fio.")
         kind = name if name in KINDS else _kind(name)
         if isinstance(value, list):
-            replaced[key] = [
-                sets.get((kind, item), item) if isinstance(item, str) else item
-                for item in value
-            ]
+            replaced[key] = [_here(kind, item, sets) for item in value]
+        elif isinstance(value, str):
+            replaced[key] = _here(kind, value, sets)
         else:
-            replaced[key] = (
-                sets.get((kind, value), value)
-                if isinstance(value, str)
-                else _replaced(value, sets)
-            )
+            replaced[key] = _replaced(value, sets)
     return replaced
+
+
+def _here(kind: str, value: Any, sets: Mapping[tuple[str, str], str]) -> Any:
+    """A value of a file as it is here; what is no text stays as it is."""
+    if not isinstance(value, str):
+        return value
+    return sets.get((kind, value), value)

@@ -94,4 +94,6 @@ def is_nameless(folder: Folder) -> bool:
 
 def opened(path: Path | str) -> Folder:
     """The experiment folder at ``path``, or the one in the bundle there. Raises RequestError."""
-    return Packed(Path(path)) if is_bundle(path) else Folder.open(Path(path))
+    if is_bundle(path):
+        return Packed(Path(path))
+    return Folder.open(Path(path))

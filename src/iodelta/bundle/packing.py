@@ -9,7 +9,7 @@ import fcntl
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from iodelta.lab.folder import CALIBRATION, EXPERIMENT, JOURNAL, PLAN, RAW, Fold
 from iodelta.lab.integrity import integrity
 from iodelta.lab.journal import whole
 from iodelta.lab.plan import Plan
-from iodelta.lab.seal import body_of, chained, file_seal
+from iodelta.lab.seal import FileSeal, body_of, chained, file_seal
 from iodelta.lab.session import read_plan
 from iodelta.lab.undo import REBOOT
 
@@ -72,45 +72,63 @@ def pack(
         _check(folder, account)
         files, left_out = _files(folder.path, account)
         contents = {name: folder.read(name) for name in files}
-    originals = sha256(contents[PLAN]), sha256(contents[EXPERIMENT])
+    plan_sha256 = sha256(contents[PLAN])
+    experiment_sha256 = sha256(contents[EXPERIMENT])
+    name, state = folder.path.resolve().name, account.state
     names, boot_words = Pseudonyms({}, ()), 0
-    if not keep_identity:
+    if keep_identity:
+        contents[JOURNAL] = _journal(contents, None)
+    else:
         lines = _command_lines(contents)
-        boot_words = sum(map(left_out_words, lines[:1]))  # the first session's
+        # That of the first session, which is first among them.
+        boot_words = sum(map(left_out_words, lines[:1]))
         literals = _literals(folder.path, contents, machine)
-        names = Pseudonyms(literals, _vocabulary(plan), lines)
-        cleaned = {name: _without(name, data, names) for name, data in contents.items()}
-        more = _hosts_seen(names, literals)
-        if more:
-            names = Pseudonyms(literals | more, _vocabulary(plan), lines)
-            cleaned = {
-                name: _without(name, data, names) for name, data in contents.items()
-            }
-        contents = cleaned
-    contents[JOURNAL] = _journal(contents, None if keep_identity else names)
-    name = folder.path.resolve().name
+        names, contents = _cleaned(contents, literals, _vocabulary(plan), lines)
+        contents[JOURNAL] = _journal(contents, names)
+        name, state = names.text(name), names.text(state)
     manifest = Manifest(
         made_by=__version__,
-        name=name if keep_identity else names.text(name),
-        state=account.state if keep_identity else names.text(account.state),
-        plan_sha256=originals[0],
-        experiment_sha256=originals[1],
+        name=name,
+        state=state,
+        plan_sha256=plan_sha256,
+        experiment_sha256=experiment_sha256,
         seal=folder.seal.digest if folder.seal.sealed else "",
         identity_kept=keep_identity,
         removed=_removed(names),
     )
-    data = packed(manifest, contents)
-    replaced = sorted((kind, word, text) for text, (kind, word) in names.given.items())
-    sizes = tuple((name, len(contents[name])) for name in sorted(contents))
     return Packing(
-        data,
+        packed(manifest, contents),
         manifest,
-        tuple(replaced),
+        _replaced(names),
         names.only_as_names,
         left_out,
-        sizes,
+        tuple((name, len(contents[name])) for name in sorted(contents)),
         boot_words,
     )
+
+
+def _cleaned(
+    contents: dict[str, bytes],
+    literals: Literals,
+    vocabulary: frozenset[str],
+    command_lines: list[str],
+) -> tuple[Pseudonyms, dict[str, bytes]]:
+    """The placeholders given, and all files but the journal with them in place of identities."""
+    names = Pseudonyms(literals, vocabulary, command_lines)
+    clean = {name: _without(name, data, names) for name, data in contents.items()}
+    more = _hosts_seen(names, literals)
+    if not more:
+        return names, clean
+    # Once more from the originals: a host's short name may stand in a file before its full one.
+    names = Pseudonyms(literals | more, vocabulary, command_lines)
+    clean = {name: _without(name, data, names) for name, data in contents.items()}
+    return names, clean
+
+
+def _replaced(names: Pseudonyms) -> tuple[tuple[str, str, str], ...]:
+    """Kind, placeholder and original text of every identity that was replaced, sorted."""
+    rows = [(kind, word, text) for text, (kind, word) in names.given.items()]
+    return tuple(sorted(rows))
 
 
 def _check(folder: Folder, account: Account) -> None:
@@ -161,18 +179,22 @@ def _files(path: Path, account: Account) -> tuple[list[str], tuple[str, ...]]:
     travels: list[str] = []
     stays: list[str] = []
     for name in sorted(names):
-        is_regular = (path / name).is_file() and not (path / name).is_symlink()
-        if is_regular and _is_known(name, account) and NAME.fullmatch(name):
+        if _travels(path / name, name, account):
             travels.append(name)
         else:
             stays.append(name)
     return travels, tuple(stays)
 
 
-def _is_known(name: str, account: Account) -> bool:
-    """Whether a file is of no trial and no step, or of one that the journal knows."""
-    own = re.match(r"raw/(step-)?(\d+)\.", name)
-    return own is None or int(own[2]) in (account.steps if own[1] else account.finished)
+def _travels(file: Path, name: str, account: Account) -> bool:
+    """Whether a file is one of an experiment's own, and of no trial or step that the journal does not know."""
+    if file.is_symlink() or not file.is_file() or not NAME.fullmatch(name):
+        return False
+    raw = re.match(r"raw/(step-)?(\d+)\.", name)
+    if not raw:
+        return True
+    known = account.steps if raw[1] else account.finished
+    return int(raw[2]) in known
 
 
 def _literals(
@@ -204,93 +226,104 @@ def _vocabulary(plan: Plan) -> frozenset[str]:
         node = todo.pop()
         if isinstance(node, dict):
             todo += [*node, *node.values()]
-        elif isinstance(node, list | tuple) and tuple(node[:1]) != (
-            "description",
-        ):  # free text of fio's
+        elif isinstance(node, list | tuple) and not _is_description(node):
             todo += node
         elif isinstance(node, str):
             words.update(re.findall(r"[A-Za-z0-9_-]+|[A-Za-z0-9]+", node))
     return frozenset(words)
 
 
+def _is_description(node: Sequence[Any]) -> bool:
+    """Whether it is fio's option ``description`` with its value, which is free text."""
+    return tuple(node[:1]) == ("description",)
+
+
 def _wordy(experiment: Experiment) -> Experiment:
     """Without what may hold names by right: question, target, commands."""
-    bare = [
-        msgspec.structs.replace(condition, background=())
-        for condition in experiment.conditions
+    replace = msgspec.structs.replace
+    conditions = [
+        replace(condition, background=()) for condition in experiment.conditions
     ]
-    empty = type(experiment.target)(), type(experiment.subject)()
-    return msgspec.structs.replace(
+    return replace(
         experiment,
         question="",
-        target=empty[0],
-        subject=empty[1],
-        conditions=tuple(bare),
+        target=type(experiment.target)(),
+        subject=type(experiment.subject)(),
+        conditions=tuple(conditions),
     )
 
 
 def _without(name: str, data: bytes, names: Pseudonyms) -> bytes:
     """A file without identities; byte for byte as it was when it held none."""
     if name.startswith(f"{RAW}/"):
-        try:
-            unpacked = zstandard.ZstdDecompressor().decompress(data)
-        except zstandard.ZstdError as error:
-            raise MeasureError(f"damaged: {error}", place=name) from error
-        clean = (
-            _record(name, unpacked, names)
-            if ".record." in name
-            else _text(unpacked, names)
-        )
-        if clean == unpacked:
-            return data
-        return zstandard.ZstdCompressor(level=9, write_checksum=True).compress(clean)
+        return _raw(name, data, names)
     if name == EXPERIMENT:
         return _text(data, names)
     if name == JOURNAL:
-        return data  # comes last, since it seals the others
+        # Comes last, since it seals the others.
+        return data
     before = _json(name, data)
     after = names.document(before)
     # A digest of machine and disk: the same machine could be recognised by it.
     if name == CALIBRATION:
-        after = [
-            {**epoch, "key": names.name(str(epoch.get("key", "")), "machine id")}
-            for epoch in after
-        ]
+        for epoch in after:
+            epoch["key"] = names.name(str(epoch.get("key", "")), "machine id")
     if after == before:
         return data
     return msgspec.json.format(msgspec.json.encode(after), indent=1) + b"\n"
 
 
+def _raw(name: str, data: bytes, names: Pseudonyms) -> bytes:
+    """A compressed file of a trial without identities."""
+    try:
+        original = zstandard.ZstdDecompressor().decompress(data)
+    except zstandard.ZstdError as error:
+        raise MeasureError(f"damaged: {error}", place=name) from error
+    if ".record." in name:
+        clean = _record(name, original, names)
+    else:
+        clean = _text(original, names)
+    if clean == original:
+        return data
+    return zstandard.ZstdCompressor(level=9, write_checksum=True).compress(clean)
+
+
 def _record(name: str, data: bytes, names: Pseudonyms) -> bytes:
+    """A trial's record without identities, also in the output that it holds as base64."""
     before = _json(name, data)
     after = names.document(before)
     for run, clean in zip(_runs(before), _runs(after), strict=True):
         for stream in STREAMS:
             text = run.get(stream)
             if isinstance(text, str):
-                try:
-                    plain = base64.b64decode(text, validate=True)
-                except binascii.Error as error:
-                    raise MeasureError(
-                        f"damaged: {stream} is not base64", place=name
-                    ) from error
-                clean[stream] = base64.b64encode(_text(plain, names)).decode()
+                output = _from_base64(text, f"damaged: {stream} is not base64", name)
+                clean[stream] = base64.b64encode(_text(output, names)).decode()
     if after == before:
         return data
     return msgspec.json.encode(after)
 
 
+def _from_base64(text: str, what: str, place: str) -> bytes:
+    """The bytes. Raises MeasureError that says ``what`` if there are none."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise MeasureError(what, place=place) from error
+
+
 def _runs(record: Any) -> list[dict[str, Any]]:
     """All runs of a record: the first, and what a boot of several has more."""
+    runs = [record.get("run")]
     more = record.get("more")
-    runs = [record.get("run"), *(more if isinstance(more, list) else [])]
+    if isinstance(more, list):
+        runs += more
     return [run for run in runs if isinstance(run, dict)]
 
 
 def _text(data: bytes, names: Pseudonyms) -> bytes:
-    return names.text(data.decode("utf-8", "surrogateescape")).encode(
-        "utf-8", "surrogateescape"
-    )
+    """A text without identities; bytes that are not UTF-8 stay as they are."""
+    text = data.decode("utf-8", "surrogateescape")
+    return names.text(text).encode("utf-8", "surrogateescape")
 
 
 def _json(name: str, data: bytes) -> Any:
@@ -306,13 +339,13 @@ def _journal(contents: dict[str, bytes], names: Pseudonyms | None) -> bytes:
     lines = []
     for line in whole(contents[JOURNAL]):
         event = _json(JOURNAL, line)
-        said = event.pop("chain", "")
-        files = {
-            name: file_seal(contents[name])
-            for name in event.pop("files", {})
-            if name in contents
-        }
-        event = event if names is None else names.document(_without_way_back(event))
+        was_sealed = event.pop("chain", "")
+        files: dict[str, FileSeal] = {}
+        for name in event.pop("files", {}):
+            if name in contents:
+                files[name] = file_seal(contents[name])
+        if names is not None:
+            event = names.document(_without_way_back(event))
         if event.get("type") == "planned":
             event |= {
                 "plan_sha256": sha256(contents[PLAN]),
@@ -320,48 +353,54 @@ def _journal(contents: dict[str, bytes], names: Pseudonyms | None) -> bytes:
             }
         body = body_of(event, files)
         with_chain, chain = chained(chain, body)
-        lines.append(with_chain if said else body)
+        lines.append(with_chain if was_sealed else body)
     return b"".join(line + b"\n" for line in lines)
 
 
 def _without_way_back(event: dict[str, Any]) -> dict[str, Any]:
     """Of the record of a kernel that was rebooted away from, not the script and command line that lead back to it."""
     saved = event.get("saved")
-    if (
-        event.get("type") != "knob-saved"
-        or not isinstance(saved, dict)
-        or saved.get("knob") != REBOOT
-    ):
+    if event.get("type") != "knob-saved" or not isinstance(saved, dict):
         return event
-    values = [
-        [key, reduced(text) if key == "cmdline" else text]
-        for key, text in saved["values"]
-        if key != "restore"
-    ]
+    if saved.get("knob") != REBOOT:
+        return event
+    values: list[list[str]] = []
+    for key, text in saved["values"]:
+        if key == "cmdline":
+            values.append([key, reduced(text)])
+        elif key != "restore":
+            values.append([key, text])
     return event | {"saved": saved | {"values": values}}
 
 
 def _command_lines(contents: dict[str, bytes]) -> list[str]:
     """Every command line of a kernel that the folder records, the first session's first."""
     values: list[Any] = []
-    for name in sorted(filter(lambda name: name.startswith("environment"), contents)):
+    environments = [name for name in contents if name.startswith("environment")]
+    for name in sorted(environments):
         kernel = _json(name, contents[name]).get("kernel")
-        values += [kernel.get("command_line")] if isinstance(kernel, dict) else []
+        if isinstance(kernel, dict):
+            values.append(kernel.get("command_line"))
     for line in whole(contents[JOURNAL]):
-        event = _json(JOURNAL, line)
-        saved = event.get("saved")
-        kept = saved.get("values", ()) if isinstance(saved, dict) else ()
-        values += [
-            event.get("cmdline"),
-            *(text for key, text in kept if key == "cmdline"),
-        ]
+        values += _command_lines_of(_json(JOURNAL, line))
     lines = [value for value in values if isinstance(value, str) and value]
     return list(dict.fromkeys(lines))
 
 
+def _command_lines_of(event: dict[str, Any]) -> list[Any]:
+    """What a line of the journal has in the places of command lines: a boot's own, and those of a saved kernel."""
+    values = [event.get("cmdline")]
+    saved = event.get("saved")
+    if isinstance(saved, dict):
+        pairs = saved.get("values", ())
+        values += [text for key, text in pairs if key == "cmdline"]
+    return values
+
+
 def _removed(names: Pseudonyms) -> tuple[Removed, ...]:
+    """How many identities of each kind were replaced, and in how many places."""
     different = Counter(kind for kind, _ in names.given.values())
-    return tuple(
-        Removed(kind, count, names.places[kind])
-        for kind, count in sorted(different.items())
-    )
+    removed = [
+        Removed(kind, count, names.places[kind]) for kind, count in different.items()
+    ]
+    return tuple(sorted(removed, key=lambda row: row.kind))

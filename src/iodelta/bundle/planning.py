@@ -9,12 +9,13 @@ from collections.abc import Sequence
 import msgspec
 
 from iodelta.bundle.dangers import Danger, dangers
-from iodelta.bundle.mapping import Maps, checked, maps, onto, unplaceable
+from iodelta.bundle.mapping import Mapped, Maps, checked, maps, onto, unplaceable
 from iodelta.bundle.packed import Packed
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, overridden
 from iodelta.experiment.values import seconds
 from iodelta.jobfile import runs_command
+from iodelta.knob.affinity import labelled_value
 from iodelta.lab.account import Account
 from iodelta.lab.bench import Requests
 from iodelta.lab.folder import EXPERIMENT
@@ -69,49 +70,78 @@ def prepare(
         text = overridden(text, design={"budget": budget}) or text
     if experiment.target.path and not target:
         raise _no_target(bundle, experiment)
-    offered = {
-        "cpus": _allowed(machine, "Cpus_allowed_list"),
-        "numa": _allowed(machine, "Mems_allowed_list"),
-    }
-    mapping = maps(given)
-    absent = unplaceable(experiment, mapping, offered)
-    notes: list[str] = []
-    if absent and leave_out:
-        experiment, left_out = _reduced(experiment, absent)
-        notes += left_out
-    mapped = onto(experiment, text, target, size, mapping, offered)
-    absent = unsettable(
-        machine, mapped.experiment, resolve(machine, target or machine.directory)
+    mapped, left_out = _mapped(
+        experiment, text, machine, target, size, maps(given), leave_out=leave_out
     )
-    if absent and not leave_out:
-        raise _unsettable(absent, place)
-    if absent:
-        experiment, left_out = _reduced(mapped.experiment, absent)
-        notes += left_out
-        nothing: Maps = {"cpus": {}, "numa": {}}
-        mapped = onto(
-            experiment,
-            mapped.text,
-            target,
-            size or experiment.target.size,
-            nothing,
-            offered,
-        )
+    mapped, more = _settable(mapped, machine, target, size, place, leave_out=leave_out)
     text = mapped.text
     if here or theirs.machines:
         text = overridden(text, top={"machine": machine.name}) or text
-    found = survey(machine, mapped.experiment, engines=False)
+    surveyed = survey(machine, mapped.experiment, engines=False)
     risky = dangers(mapped.experiment)
-    if not risky:  # fio may load code, or open files, while it reads options that are not known as harmless
-        check_options(machine, mapped.experiment, found)
+    # fio may load code, or open files, while it reads options that are not known as harmless.
+    if not risky:
+        check_options(machine, mapped.experiment, surveyed)
     return Prepared(
         mapped.experiment,
         text,
         with_one_look(make_plan(mapped.experiment), blocks),
-        found,
-        (*notes, *mapped.notes),
+        surveyed,
+        (*left_out, *more, *mapped.notes),
         risky,
     )
+
+
+def _mapped(
+    experiment: Experiment,
+    text: str,
+    machine: Machine,
+    target: str,
+    size: str,
+    mapping: Maps,
+    *,
+    leave_out: bool,
+) -> tuple[Mapped, list[str]]:
+    """The experiment on the target and CPUs here, and what was left out for that. Raises RequestError."""
+    offered = _offered(machine)
+    absent = unplaceable(experiment, mapping, offered)
+    left_out: list[str] = []
+    if absent and leave_out:
+        experiment, left_out = _reduced(experiment, absent)
+    return onto(experiment, text, target, size, mapping, offered), left_out
+
+
+def _settable(
+    mapped: Mapped,
+    machine: Machine,
+    target: str,
+    size: str,
+    place: str,
+    *,
+    leave_out: bool,
+) -> tuple[Mapped, list[str]]:
+    """The same without variants that cannot be set here, and which these are. Raises RequestError."""
+    topology = resolve(machine, target or machine.directory)
+    absent = unsettable(machine, mapped.experiment, topology)
+    if not absent:
+        return mapped, []
+    if not leave_out:
+        raise _unsettable(absent, place)
+    experiment, left_out = _reduced(mapped.experiment, absent)
+    size = size or experiment.target.size
+    # Its sets are those of this machine already.
+    nothing: Maps = {"cpus": {}, "numa": {}}
+    again = onto(experiment, mapped.text, target, size, nothing, _offered(machine))
+    return again, left_out
+
+
+def _offered(machine: Machine) -> dict[str, str]:
+    """The CPUs and memory nodes that iodelta may use there."""
+    status = machine.read("/proc/self/status")
+    return {
+        "cpus": labelled_value(status, "Cpus_allowed_list"),
+        "numa": labelled_value(status, "Mems_allowed_list"),
+    }
 
 
 def _no_target(bundle: Packed, experiment: Experiment) -> RequestError:
@@ -156,7 +186,8 @@ def _runs_no_program(experiment: Experiment, place: str) -> None:
 
     Raises RequestError.
     """
-    if experiment.of_command:  # what it runs is shown, and asked for
+    # What a command runs is shown, and asked for.
+    if experiment.of_command:
         return
     options = [cell.options for cell in experiment.cells]
     options += [variant.options for variant in experiment.variants]
@@ -184,21 +215,21 @@ def with_one_look(plan: Plan, blocks: int) -> Plan:
 def _reduced(
     experiment: Experiment, absent: dict[str, str]
 ) -> tuple[Experiment, list[str]]:
-    left = [
-        variant.name for variant in experiment.variants if variant.name not in absent
-    ]
-    if experiment.baseline in absent or len(left) < 2:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in absent.items())
+    """The experiment without these variants, and a note for each. Raises RequestError if nothing is left to compare."""
+    names = [variant.name for variant in experiment.variants]
+    remaining = [name for name in names if name not in absent]
+    reasons = [f"{name}: {reason}" for name, reason in absent.items()]
+    if experiment.baseline in absent or len(remaining) < 2:
         raise RequestError(
-            f"without them nothing is left to compare: {reasons}",
+            f"without them nothing is left to compare: {'; '.join(reasons)}",
             remedy="map what is missing: --map, --target",
         )
-    return without(experiment, absent), [
-        f"left out: {name}: {reason}" for name, reason in absent.items()
-    ]
+    notes = [f"left out: {reason}" for reason in reasons]
+    return without(experiment, absent), notes
 
 
 def _described(bundle: Packed, experiment: Experiment) -> str:
+    """The target of the first session, for a reader: kind, path and size."""
     sessions = Account(bundle.events()).sessions
     there = sessions[0].target if sessions else {}
     size = there.get("size_bytes")
@@ -208,27 +239,14 @@ def _described(bundle: Packed, experiment: Experiment) -> str:
     return " ".join(parts)
 
 
-def _allowed(machine: Machine, name: str) -> str:
-    lines = machine.read("/proc/self/status").splitlines()
-    return next(
-        (
-            line.partition(":")[2].strip()
-            for line in lines
-            if line.startswith(f"{name}:")
-        ),
-        "",
-    )
-
-
 def commands(prepared: Prepared) -> tuple[str, ...]:
     """fio's command lines as they would be, each once, directories of the run aside."""
-    experiment, found = prepared.experiment, prepared.found
+    experiment, surveyed = prepared.experiment, prepared.found
     requests = Requests(
-        experiment, found.target, found.size, found.fio, workdir="WORKDIR"
+        experiment, surveyed.target, surveyed.size, surveyed.fio, workdir="WORKDIR"
     )
-    each = itertools.product(experiment.cells, experiment.variants)
-    return tuple(
-        dict.fromkeys(
-            shlex.join(command_of(requests.of(cell, variant))) for cell, variant in each
-        )
-    )
+    lines: dict[str, None] = {}
+    for cell, variant in itertools.product(experiment.cells, experiment.variants):
+        words = command_of(requests.of(cell, variant))
+        lines[shlex.join(words)] = None
+    return tuple(lines)

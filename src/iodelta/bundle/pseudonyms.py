@@ -298,11 +298,9 @@ class Pseudonyms:
         if _PLACEHOLDER.fullmatch(identity):
             return identity
         stem, part = identity, ""
+        # A partition gets the name of its disk, with its own number.
         if kind == "disk name":
-            _, suffix, number = identity.rpartition("-part")
-            if suffix and number.isdecimal():
-                part = suffix + number
-                stem = identity.removesuffix(part)
+            stem, part = _disk_and_partition(identity)
         if stem not in self.given:
             word = _WORDS.get(kind, kind)
             self._next[word] += 1
@@ -313,37 +311,45 @@ class Pseudonyms:
     def text(self, text: str, *, versions: bool = False) -> str:
         """A text without identities. ``versions``: it is a version number, which may look like an address."""
         # Placeholders hold nothing that would have to be looked for.
-        small = text.lower()
+        lower = text.lower()
         for pattern, replace, kind, words in self._steps:
             if versions and kind == "IP address":
                 continue
-            if not words or any(word in small for word in words):
+            # A pattern is slow on a long text: its words tell quickly that it matches nowhere.
+            may_match = not words or any(word in lower for word in words)
+            if may_match:
                 text = pattern.sub(replace, text)
         return text
 
     def document(self, value: Any, path: tuple[str, ...] = ()) -> Any:
         """Plain data (of JSON) without identities, in keys and values; numbers are left alone."""
         if isinstance(value, dict):
-            return {
-                self.text(key): self.document(inner, (*path, key))
-                for key, inner in value.items()
-            }
+            clean: dict[str, Any] = {}
+            for key, inner in value.items():
+                # The key first: placeholders are numbered in the order of the text.
+                clean_key = self.text(key)
+                clean[clean_key] = self.document(inner, (*path, key))
+            return clean
         if isinstance(value, list):
             return [self.document(inner, path) for inner in value]
-        if not isinstance(value, str):
-            return value
-        return self._value(value, path)
+        if isinstance(value, str):
+            return self._value(value, path)
+        return value
 
     def _value(self, value: str, path: tuple[str, ...]) -> str:
+        """The text at a place of a document without identities."""
         key = path[-1] if path else ""
         if key in COMMAND_LINES:
             value = reduced(value)
-        kind = self._kinds.get(value)
-        if kind is not None and (
-            kind_of(path, value) or value not in self.only_as_names
-        ):
-            return self._named(value, kind)
+        if value in self._kinds and self._is_name(value, path):
+            return self._named(value, self._kinds[value])
         return self.text(value, versions=key in VERSIONS)
+
+    def _is_name(self, value: str, path: tuple[str, ...]) -> bool:
+        """Whether a known identity is meant: a name that is an ordinary word too is one only in a name's place."""
+        if value not in self.only_as_names:
+            return True
+        return bool(kind_of(path, value))
 
     def _literal(self, match: re.Match[str]) -> str:
         return self._named(match[0], self._kinds[match[0]])
@@ -354,19 +360,16 @@ class Pseudonyms:
         return self.name(text, kind)
 
     def _looks(self, kind: str) -> Callable[[re.Match[str]], str]:
+        """What replaces a match of a pattern: the group ``id`` of it, or all of it if it has no such group."""
+
         def replace(match: re.Match[str]) -> str:
             group = "id" if "id" in match.re.groupindex else 0
             text = match[group]
-            if (kind == "IP address" and not _is_address(text)) or (
-                kind == "path" and text.rstrip("/.") in USUAL
-            ):
+            if not _identifies(text, kind):
                 return match[0]
-            start, end = (place - match.start() for place in match.span(group))
-            return (
-                match[0][:start]
-                + self._named(text, self._kinds.get(text, kind))
-                + match[0][end:]
-            )
+            before = match[0][: match.start(group) - match.start()]
+            after = match[0][match.end(group) - match.start() :]
+            return before + self._named(text, self._kinds.get(text, kind)) + after
 
         return replace
 
@@ -402,28 +405,44 @@ def is_nameless(value: Any) -> bool:
 
 
 def _numberless(value: Any) -> Any:
+    """Plain data with placeholders that lack their number, and command lines without the count of words left out."""
     if isinstance(value, dict):
-        return {
-            key: without_count(inner)
-            if key in COMMAND_LINES and isinstance(inner, str)
-            else _numberless(inner)
-            for key, inner in value.items()
-        }
+        plain: dict[str, Any] = {}
+        for key, inner in value.items():
+            if key in COMMAND_LINES and isinstance(inner, str):
+                plain[key] = without_count(inner)
+            else:
+                plain[key] = _numberless(inner)
+        return plain
     if isinstance(value, list):
         return [_numberless(inner) for inner in value]
-    if not isinstance(value, str):
-        return value
-    return _PLACEHOLDER.sub(lambda match: match[1], value)
+    if isinstance(value, str):
+        return _PLACEHOLDER.sub(lambda match: match[1], value)
+    return value
+
+
+def _disk_and_partition(name: str) -> tuple[str, str]:
+    """A name below /dev/disk/by-id, split before ``-partN``; nothing behind it for a whole disk."""
+    disk, separator, number = name.rpartition("-part")
+    if separator and number.isdecimal():
+        return disk, separator + number
+    return name, ""
+
+
+def _identifies(text: str, kind: str) -> bool:
+    """Whether a match of a pattern of this kind names somebody or something in particular."""
+    if kind == "IP address":
+        return _is_address(text)
+    if kind == "path":
+        return text.rstrip("/.") not in USUAL
+    return True
 
 
 def _is_ordinary(word: str, vocabulary: Collection[str]) -> bool:
-    """Too short, a plain number, or a word that means something in the experiment."""
-    return (
-        len(word) < SHORTEST
-        or word.isdecimal()
-        or word.casefold() in ORDINARY
-        or word in vocabulary
-    )
+    """Whether a word may mean something else: too short, a plain number, or used in the experiment."""
+    if len(word) < SHORTEST or word.isdecimal():
+        return True
+    return word.casefold() in ORDINARY or word in vocabulary
 
 
 def _is_address(text: str) -> bool:
