@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -30,18 +30,7 @@ def parse_build(table: Any, refuse: Refuse) -> Build:
     """The table of an experiment file as a Build. Refuses with the key."""
     if not isinstance(table, dict):
         refuse('build is a table: [build] repo = "/home/me/linux"', "build")
-    for key, value in table.items():
-        if key not in Build.__struct_fields__:
-            refuse(
-                f"[build] has no key {key!r}",
-                "build",
-                key,
-                remedy=f"allowed: {', '.join(Build.__struct_fields__)}",
-            )
-        if key in ("repo", "command") and (
-            not isinstance(value, str) or not value.strip() or "\0" in value
-        ):
-            refuse(f"{key} is a text", "build", key)
+    _check_keys(table, refuse)
     artifacts = table.get("artifacts", [])
     if not isinstance(artifacts, list) or not all(map(_lies_inside, artifacts)):
         refuse(
@@ -51,13 +40,11 @@ def parse_build(table: Any, refuse: Refuse) -> Build:
         )
     if bool(artifacts) != ("command" in table):
         refuse("a build has a command and artifacts, which it keeps", "build")
+    command: Sequence[str] = ()
     try:
         timeout = seconds(table.get("timeout", Build().timeout))
-        command = (
-            split_command(table.get("command", ""), "build.command")
-            if "command" in table
-            else ()
-        )
+        if "command" in table:
+            command = split_command(table["command"], "build.command")
     except RequestError as error:
         refuse(error.sentence, "build")
     except (ValueError, TypeError) as error:
@@ -65,11 +52,24 @@ def parse_build(table: Any, refuse: Refuse) -> Build:
     return Build(table.get("repo", ""), tuple(command), tuple(artifacts), timeout)
 
 
+def _check_keys(table: Mapping[str, Any], refuse: Refuse) -> None:
+    for key, value in table.items():
+        if key not in Build.__struct_fields__:
+            refuse(
+                f"[build] has no key {key!r}",
+                "build",
+                key,
+                remedy=f"allowed: {', '.join(Build.__struct_fields__)}",
+            )
+        if key in ("repo", "command") and not _is_text(value):
+            refuse(f"{key} is a text", "build", key)
+
+
 def filled(value: Any, values: Mapping[str, str]) -> Any:
     """Plain data with ``{built}`` and ``{commit}`` replaced in every text."""
     if isinstance(value, str):
-        for name, own in values.items():
-            value = value.replace("{" + name + "}", own)
+        for name, replacement in values.items():
+            value = value.replace("{" + name + "}", replacement)
         return value
     if isinstance(value, list):
         return [filled(item, values) for item in value]
@@ -78,10 +78,16 @@ def filled(value: Any, values: Mapping[str, str]) -> Any:
     return value
 
 
+def _is_text(value: Any) -> bool:
+    """Whether it is a text with something in it, without a NUL, which ends an argument."""
+    if not isinstance(value, str):
+        return False
+    return bool(value.strip()) and "\0" not in value
+
+
 def _lies_inside(name: Any) -> bool:
-    return (
-        isinstance(name, str)
-        and bool(name)
-        and not PurePath(name).is_absolute()
-        and ".." not in PurePath(name).parts
-    )
+    """Whether it is a path that stays below the tree of the build."""
+    if not isinstance(name, str) or not name:
+        return False
+    path = PurePath(name)
+    return not path.is_absolute() and ".." not in path.parts

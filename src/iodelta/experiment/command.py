@@ -28,21 +28,20 @@ HERE = "{here}"
 
 KEYS = ("command", "setup", "reset", "timeout", "only_reads")
 
+SOURCES = ("pattern", "json", "last_line")
+MEASURE_KEYS = (*SOURCES, "unit", "better")
+"""Of ``[metric.NAME]``: where the number stands in the output, and what it is."""
+
 _PARAMETER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _GAP = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}", re.ASCII)
 _INTERPRETERS = re.compile(r"(python|pypy|perl|ruby|node|bash|dash|sh|env|sudo)[\d.]*")
 
 UNITS: dict[str, tuple[str, float]] = {
-    **{
-        name: ("ns", scale)
-        for name, scale in {
-            "ns": 1,
-            "us": 1e3,
-            "ms": 1e6,
-            "s": 1e9,
-            "min": 6e10,
-        }.items()
-    },
+    "ns": ("ns", 1),
+    "us": ("ns", 1e3),
+    "ms": ("ns", 1e6),
+    "s": ("ns", 1e9),
+    "min": ("ns", 6e10),
     **{f"{p}B": ("B", 1000.0**n) for n, p in enumerate(["", "k", "M", "G", "T"])},
     **{f"{p}iB": ("B", 1024.0**n) for n, p in enumerate(["", "K", "M", "G", "T"]) if n},
     **{f"{p}B/s": ("B/s", 1000.0**n) for n, p in enumerate(["", "k", "M", "G", "T"])},
@@ -80,11 +79,8 @@ def measure_called(name: str, measures: Iterable[Measure]) -> Measure:
 
 def measured_by(experiment: Experiment) -> tuple[Measure, ...]:
     """What is judged of a command: what was asked for, else what it is said to print, else its wall time."""
-    names = (
-        experiment.design.metrics
-        or [measure.name for measure in experiment.measures]
-        or ["wall"]
-    )
+    printed = [measure.name for measure in experiment.measures]
+    names = experiment.design.metrics or printed or ["wall"]
     return tuple(measure_called(name, experiment.measures) for name in names)
 
 
@@ -124,19 +120,18 @@ def unseen(experiment: Experiment) -> tuple[str, ...]:
 
 def every_word(command: Command) -> tuple[str, ...]:
     """The words of all that a workload runs."""
-    found = list(command.words)
+    all_words = list(command.words)
     for words in (*command.setup, *command.reset):
-        found += words
-    return tuple(found)
+        all_words += words
+    return tuple(all_words)
 
 
 def uses_target(experiment: Experiment) -> bool:
     """Whether some command is given the path of the target."""
-    return any(
-        "target" in gaps(every_word(cell.command))
-        for cell in experiment.cells
-        if cell.command
-    )
+    for cell in experiment.cells:
+        if cell.command and "target" in gaps(every_word(cell.command)):
+            return True
+    return False
 
 
 def only_reads(experiment: Experiment) -> bool:
@@ -149,18 +144,18 @@ def only_reads(experiment: Experiment) -> bool:
 
 def called(command: Command) -> str:
     """What a cell of this command is called: the program, or the script that an interpreter runs."""
-    # A directory that env changes to is not what it runs.
-    words = [
-        word
-        for before, word in pairwise(("", *command.words))
-        if before not in ("-C", "--chdir") or command.words[0] != "env"
-    ]
-    names = [PurePath(word).name for word in words]
-    plain = [name for name in names if re.fullmatch(r"\w[\w.+-]*", name)]
-    return next(
-        (name for name in plain if not _INTERPRETERS.fullmatch(name)),
-        plain[0] if plain else "command",
-    )
+    names: list[str] = []
+    for before, word in pairwise(("", *command.words)):
+        # A directory that env changes to is not what it runs.
+        is_directory = command.words[0] == "env" and before in ("-C", "--chdir")
+        name = PurePath(word).name
+        # Options and values are no names.
+        if not is_directory and re.fullmatch(r"\w[\w.+-]*", name):
+            names.append(name)
+    for name in names:
+        if not _INTERPRETERS.fullmatch(name):
+            return name
+    return names[0] if names else "command"
 
 
 def placed(text: str, folder: Path) -> str:
@@ -204,14 +199,14 @@ def parse_command(
     if not 0.1 <= timeout <= 86400:
         refuse("timeout must lie between 100 ms and 1 day", *path, "timeout")
     reads = table.get("only_reads", False)
+    # A variant's text says "1" or "0".
     if not isinstance(reads, bool) and reads not in ("0", "1"):
         refuse("only_reads is true or false", *path, "only_reads")
-    setup, reset = (
-        _commands(table.get(key, []), refuse, *path, key) for key in ("setup", "reset")
-    )
+    setup = _commands(table.get("setup", []), refuse, *path, "setup")
+    reset = _commands(table.get("reset", []), refuse, *path, "reset")
     parameters = {key: value for key, value in table.items() if key not in KEYS}
     for name in parameters:
-        if not _PARAMETER.fullmatch(name) or name in (*GIVEN, HERE.strip("{}")):
+        if not _is_parameter(name):
             refuse(
                 f"{name!r} cannot be the name of a parameter",
                 *path,
@@ -221,13 +216,21 @@ def parse_command(
     return Command(words, setup, reset, timeout, reads in (True, "1")), parameters
 
 
+def _is_parameter(name: str) -> bool:
+    """Whether a key can stand in braces in a command, and is not what iodelta fills in itself."""
+    if name in GIVEN or name == HERE.strip("{}"):
+        return False
+    return bool(_PARAMETER.fullmatch(name))
+
+
+def _is_word(value: Any) -> bool:
+    """Whether a program can get it as an argument: a NUL ends one."""
+    return isinstance(value, str) and "\0" not in value
+
+
 def _words(value: Any, refuse: Refuse, *path: str) -> tuple[str, ...]:
-    good = (
-        isinstance(value, list)
-        and value
-        and all(isinstance(word, str) and "\0" not in word for word in value)
-    )
-    if not good or not value[0].strip():
+    are_words = isinstance(value, list) and value and all(map(_is_word, value))
+    if not are_words or not value[0].strip():
         refuse(
             f"{path[-1]} is a list of words, and no shell reads them",
             *path,
@@ -252,13 +255,14 @@ def check_parameters(experiment: Experiment, refuse: Refuse) -> None:
             has = {name for name, _ in (*cell.options, *variant.options)}
             unknown = sorted(wanted - has - {*GIVEN})
             if unknown:
+                name = unknown[0]
                 refuse(
-                    f"{{{unknown[0]}}} has no value in cell {cell.name}, variant {variant.name}",
+                    f"{{{name}}} has no value in cell {cell.name}, variant {variant.name}",
                     "workload",
                     "command",
-                    remedy=f"give {unknown[0]} in [workload] or in every variant (workload.{unknown[0]}); "
-                    f"{', '.join(f'{{{name}}}' for name in GIVEN)} are filled in; "
-                    f"{{{{{unknown[0]}}}}} is the text {{{unknown[0]}}}",
+                    remedy=f"give {name} in [workload] or in every variant (workload.{name}); "
+                    f"{', '.join(f'{{{given}}}' for given in GIVEN)} are filled in; "
+                    f"{{{{{name}}}}} is the text {{{name}}}",
                 )
             unused = sorted(has - wanted)
             if unused:
@@ -276,10 +280,8 @@ def check_fits(data: Mapping[str, Any], experiment: Experiment, refuse: Refuse) 
     for key in ("clock", "anatomy", "prepare", "instrument"):
         if data.get(key, "wall") not in ("wall", ""):
             refuse(why, key, remedy=f"remove {key}")
-    if any(
-        name.partition(":")[0] == "vm"
-        for name in ([machines] if isinstance(machines, str) else machines)
-    ):
+    names = [machines] if isinstance(machines, str) else machines
+    if any(name.partition(":")[0] == "vm" for name in names):
         refuse(
             "a throw-away guest has no Python, which runs commands",
             "machine",
@@ -300,9 +302,9 @@ def parse_measures(
     data: Any, refuse: Refuse, *, by_command: bool
 ) -> tuple[Measure, ...]:
     """The ``[metric.NAME]`` tables. Raises RequestError."""
-    if not isinstance(data, dict) or not all(
-        isinstance(table, dict) for table in data.values()
-    ):
+    if not isinstance(data, dict):
+        refuse("metric must be tables: [metric.NAME]", "metric")
+    if not all(isinstance(table, dict) for table in data.values()):
         refuse("metric must be tables: [metric.NAME]", "metric")
     if data and not by_command:
         refuse(
@@ -321,40 +323,39 @@ def _measure(name: str, table: Mapping[str, Any], refuse: Refuse) -> Measure:
             *place,
             remedy=f"letters, digits, _ and - only; {', '.join(BUILT_IN)} are built in",
         )
-    allowed = ("pattern", "json", "last_line", "unit", "better")
     for key, value in table.items():
-        right = (
-            isinstance(value, bool)
-            if key == "last_line"
-            else isinstance(value, str) and value.isprintable()
-        )
-        if key not in allowed or not right:
+        if not _fits(key, value):
             refuse(
                 f"[metric.{name}] cannot have {key} = {value!r}",
                 *place,
                 key,
-                remedy=f"keys: {', '.join(allowed)}",
+                remedy=f"keys: {', '.join(MEASURE_KEYS)}",
             )
-    measure = Measure(
-        name, table.get("unit", ""), table.get("better", ""), **_source(table)
-    )
+    sources = {key: table[key] for key in SOURCES if key in table}
+    measure = Measure(name, table.get("unit", ""), table.get("better", ""), **sources)
     if measure.better not in ("higher", "lower"):
         refuse('better must be "higher" or "lower"', *place, "better")
     if not measure.unit.strip() or len(measure.unit) > 24:
         refuse('unit is missing, as in unit = "1/s" or unit = "ms"', *place, "unit")
-    if bool(measure.pattern) + bool(measure.json) > 1 or not (
-        measure.pattern or measure.json or measure.last_line
-    ):
-        refuse("give one of pattern, json, last_line = true", *place)
     _check_source(measure, refuse, *place)
     return measure
 
 
-def _source(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: table[key] for key in ("pattern", "json", "last_line") if key in table}
+def _fits(key: str, value: Any) -> bool:
+    """Whether it is a key of ``[metric.NAME]`` with a value of the right type."""
+    if key not in MEASURE_KEYS:
+        return False
+    if key == "last_line":
+        return isinstance(value, bool)
+    return isinstance(value, str) and value.isprintable()
 
 
 def _check_source(measure: Measure, refuse: Refuse, *place: str) -> None:
+    """Exactly one way to find the number in the output; last_line may say which match of a pattern or path counts."""
+    if measure.pattern and measure.json:
+        refuse("give one of pattern, json, last_line = true", *place)
+    if not (measure.pattern or measure.json or measure.last_line):
+        refuse("give one of pattern, json, last_line = true", *place)
     if measure.json and json_path(measure.json) is None:
         refuse(
             f"{measure.json!r} is not a path",
@@ -362,16 +363,20 @@ def _check_source(measure: Measure, refuse: Refuse, *place: str) -> None:
             "json",
             remedy='as in json = "results.tps" or "a.b[0]"',
         )
-    if not measure.pattern:
-        return
+    if measure.pattern:
+        _check_pattern(measure, refuse, *place)
+
+
+def _check_pattern(measure: Measure, refuse: Refuse, *place: str) -> None:
+    """A pattern has one group for the number, and may have one for the unit."""
     try:
         compiled = re.compile(measure.pattern)
     except (re.error, RecursionError, OverflowError) as error:
         refuse(f"not a regular expression: {error}", *place, "pattern")
-    number = compiled.groups - ("unit" in compiled.groupindex)
-    if number != 1:
+    groups = compiled.groups - ("unit" in compiled.groupindex)
+    if groups != 1:
         refuse(
-            f"pattern has {number} groups, and the number is one",
+            f"pattern has {groups} groups, and the number is one",
             *place,
             "pattern",
             remedy="write one group, as in 'tps = ([0-9.]+)'; (?:...) groups without one; (?P<unit>...) is the unit",
@@ -382,7 +387,7 @@ def json_path(text: str) -> tuple[str | int, ...] | None:
     """The steps of a path such as ``a.b[0]``; None where the text is not a path."""
     if not re.fullmatch(r"(?:[\w %/-]+|\[\d{1,9}\])(?:\.[\w %/-]+|\[\d{1,9}\])*", text):
         return None
-    return tuple(
-        int(index) if index else key
-        for index, key in re.findall(r"\[(\d+)\]|([\w %/-]+)", text)
-    )
+    steps: list[str | int] = []
+    for index, key in re.findall(r"\[(\d+)\]|([\w %/-]+)", text):
+        steps.append(int(index) if index else key)
+    return tuple(steps)

@@ -32,29 +32,27 @@ DIRECTIONS = ("reads", "writes", "trims")
 def unused(cell: Cell, variant: Variant) -> Iterator[tuple[str, str, str]]:
     """Options of a cell under a variant with values that its I/Os never take, as with ``bs=4k,64k`` in a workload that
     only reads: name, value, and what fio makes of it."""
-    options = {
-        canonical(name): (name, value or "")
-        for name, value in (*cell.options, *variant.options)
-    }
-    mode = options.get("rw", ("rw", "read"))[1].partition(":")[0]
-    for name, value in options.values():
-        parts = value.split(",")
-        if canonical(name) not in APART or len(parts) == 1:
-            continue
-        if len(parts) > NUMBER:
-            yield (
-                name,
-                value,
-                "fio takes one value for reads, one for writes, one for trims, and ignores what follows",
-            )
-        elif mode in ONE_WAY and len(set(filter(None, parts))) > 1:
-            means = ", ".join(
-                f"{part} for {what}"
-                for part, what in zip(parts, DIRECTIONS, strict=False)
-                if part
-            )
-            yield (
-                name,
-                value,
-                f"to fio this is {means}, and rw={mode} makes only {DIRECTIONS[ONE_WAY[mode]]}",
-            )
+    options: dict[str, tuple[str, str]] = {}
+    for name, value in (*cell.options, *variant.options):
+        options[canonical(name)] = (name, value or "")
+    _, mode = options.get("rw", ("rw", "read"))
+    mode = mode.partition(":")[0]
+    for first_name, (name, value) in options.items():
+        if first_name in APART:
+            why = _why_unused(value.split(","), mode)
+            if why:
+                yield name, value, why
+
+
+def _why_unused(values: list[str], mode: str) -> str:
+    """What fio makes of the values of one option in a workload ``rw=mode``; empty if it uses all of them."""
+    if len(values) > NUMBER:
+        return "fio takes one value for reads, one for writes, one for trims, and ignores what follows"
+    # An empty value leaves a direction at its default.
+    differing = set(filter(None, values))
+    if mode not in ONE_WAY or len(differing) <= 1:
+        return ""
+    pairs = zip(values, DIRECTIONS, strict=False)
+    means = ", ".join(f"{value} for {direction}" for value, direction in pairs if value)
+    only = DIRECTIONS[ONE_WAY[mode]]
+    return f"to fio this is {means}, and rw={mode} makes only {only}"

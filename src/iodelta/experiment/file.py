@@ -33,7 +33,9 @@ from iodelta.experiment.model import (
     Target,
     Variant,
     of_boot,
-    variant,
+)
+from iodelta.experiment.model import (
+    variant as variant_of,
 )
 from iodelta.experiment.prepare import parse_prepare
 from iodelta.experiment.source import Source, check_keys, text_of, toml_data
@@ -70,17 +72,18 @@ def parse(
     )
     prefix = WORKLOAD_PREFIX if by_command else FIO_PREFIX
     variants = tuple(
-        _variant(source, n, t, prefix)
-        for n, t in _tables(source, data, "variant").items()
+        _variant(source, variant_name, table, prefix)
+        for variant_name, table in _tables(source, data, "variant").items()
     )
-    if sum(one.role == "reference" for one in variants) > 1:
+    if [variant.role for variant in variants].count("reference") > 1:
         source.refuse(
             "an experiment has at most one reference",
             "variant",
             remedy='use role = "reference" for one variant only',
         )
     conditions = tuple(
-        _condition(source, n, t) for n, t in _tables(source, data, "condition").items()
+        _condition(source, condition_name, table)
+        for condition_name, table in _tables(source, data, "condition").items()
     )
     margin = _number(source, data.get("margin", "1%"), fraction, "margin")
     baseline = data.get("baseline", variants[0].name if variants else "")
@@ -182,15 +185,18 @@ def _check_prepare(
 def parse_machines(source: Source, value: Any) -> tuple[str, ...]:
     """One name or a list of them; none for this machine."""
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or not all(
-        isinstance(name, str) and name.strip() for name in names
-    ):
+    if not isinstance(names, list) or not all(map(_is_filled, names)):
         source.refuse('machine must be a name, as in machine = "ssh:HOST"', "machine")
     if len(set(names)) < len(names):
         source.refuse("a machine is named twice", "machine")
     if names == ["local"]:
         return ()
     return tuple(names)
+
+
+def _is_filled(value: Any) -> bool:
+    """Whether it is a text with something in it."""
+    return isinstance(value, str) and bool(value.strip())
 
 
 _TOP = (
@@ -232,15 +238,31 @@ def _tables(
     return dict(tables)
 
 
+_CONVERSIONS = dict.fromkeys(("trial", "ramp", "budget", "boot", "settle"), seconds) | {
+    "level": fraction,
+    "stalls": fraction,
+}
+"""Keys of ``[design]`` that are durations or shares."""
+
+_LIMITS = {
+    "trial": (0.2, 86400),
+    "blocks": (1, 2000),
+    "budget": (1, 30 * 86400),
+    "ramp": (0, 86400),
+    "boot": (1, 86400),
+    "conditioning": (1, 50),
+}
+"""Keys of ``[design]`` with their least and greatest value."""
+
+
 def _design(source: Source, table: Mapping[str, Any]) -> Design:
     check_keys(source, table, ("design",), Design.__struct_encode_fields__)
-    values: dict[str, Any] = dict(table)
-    for keys, convert in (
-        (("trial", "ramp", "budget", "boot", "settle"), seconds),
-        (("level", "stalls"), fraction),
-    ):
-        for key in values.keys() & keys:
-            values[key] = _number(source, values[key], convert, "design", key)
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        convert = _CONVERSIONS.get(key)
+        if convert:
+            value = _number(source, value, convert, "design", key)
+        values[key] = value
     if values.get("family") == "each":
         source.refuse(
             'family "each" does not correct for several comparisons: their false alarms add up',
@@ -251,25 +273,19 @@ def _design(source: Source, table: Mapping[str, Any]) -> Design:
     try:
         design = converted(values, Design)
     except msgspec.ValidationError as error:
-        named = re.search(r"\$\.([\w-]+)", str(error))
+        # msgspec ends its message with the place: `... - at `$.blocks``.
         what = str(error).partition(" - at")[0]
-        source.refuse(
-            f"{named[1]}: {what}" if named else what,
-            "design",
-            *([named[1]] if named else []),
-        )
+        key_in_error = re.search(r"\$\.([\w-]+)", str(error))
+        if not key_in_error:
+            source.refuse(what, "design")
+        key = key_in_error[1]
+        source.refuse(f"{key}: {what}", "design", key)
     _check_limits(source, design)
     return design
 
 
 def _check_limits(source: Source, design: Design) -> None:
-    limits = (
-        ("trial", 0.2, 86400),
-        ("blocks", 1, 2000),
-        ("budget", 1, 30 * 86400),
-        ("ramp", 0, 86400),
-    )
-    for key, least, most in (*limits, ("boot", 1, 86400), ("conditioning", 1, 50)):
+    for key, (least, most) in _LIMITS.items():
         if not least <= getattr(design, key) <= most:
             source.refuse(f"{key} must lie between {least} and {most}", "design", key)
     if not 0.01 <= design.stalls <= 0.5:
@@ -291,9 +307,8 @@ def _check_limits(source: Source, design: Design) -> None:
 
 
 def _instruments(source: Source, table: Any) -> tuple[str, ...]:
-    if not isinstance(table, dict) or not all(
-        isinstance(value, bool) for value in table.values()
-    ):
+    is_table = isinstance(table, dict)
+    if not is_table or not all(isinstance(value, bool) for value in table.values()):
         source.refuse(
             "instrument is a table of true or false, as in [instrument] perf = true",
             "instrument",
@@ -303,9 +318,10 @@ def _instruments(source: Source, table: Any) -> tuple[str, ...]:
 
 
 def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
+    """The table ``[target]``. Refuses with the key."""
     check_keys(source, table, ("target",), Target.__struct_fields__)
     for key, value in table.items():
-        if not isinstance(value, str) or not value.strip() or "\0" in value:
+        if not _is_filled(value) or "\0" in value:
             source.refuse(
                 f'{key} must be a non-empty text, as in path = "/dev/sdb", size = "10g"',
                 "target",
@@ -314,17 +330,13 @@ def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
     if "size" in table:
         _number(source, table["size"], size_bytes, "target", "size")
     path = table.get("path", "")
-    if path.startswith(TARGET_CLASS) and not NAME.fullmatch(
-        path.removeprefix(TARGET_CLASS)
-    ):
-        source.refuse(
-            'not a class of targets; write it as path = "class:nvme"', "target", "path"
-        )
+    class_name = path.removeprefix(TARGET_CLASS)
+    if path.startswith(TARGET_CLASS) and not NAME.fullmatch(class_name):
+        what = 'not a class of targets; write it as path = "class:nvme"'
+        source.refuse(what, "target", "path")
     files = table.get("files", "x")
-    if (
-        not re.fullmatch(r"[A-Za-z0-9_$.-]+(/[A-Za-z0-9_$.-]+)*", files)
-        or ".." in files
-    ):
+    # A name that leaves the directory would make files anywhere.
+    if not _FILES.fullmatch(files) or ".." in files:
         source.refuse(
             'files are names inside the directory, as in files = "$jobnum/$filenum"',
             "target",
@@ -336,15 +348,24 @@ def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
 def _variant(
     source: Source, name: str, table: Mapping[str, Any], prefix: str
 ) -> Variant:
-    settings = {k: v for k, v in table.items() if k != "role"}
-    made = variant(
-        name,
-        {k: _text(source, v, "variant", name, k) for k, v in _flat(settings).items()},
-        prefix,
-    )
-    return msgspec.structs.replace(
-        made, role=parse_role(name, table.get("role", ""), source.refuse)
-    )
+    """The table ``[variant.NAME]``; settings with ``prefix`` are options of the workload."""
+    settings = dict(table)
+    role = settings.pop("role", "")
+    variant = variant_of(name, _settings(source, settings, "variant", name), prefix)
+    return msgspec.structs.replace(variant, role=parse_role(name, role, source.refuse))
+
+
+def _settings(
+    source: Source, table: Mapping[str, Any], kind: str, name: str
+) -> dict[str, str]:
+    """Dotted names of settings with their values as text."""
+    settings: dict[str, str] = {}
+    for key, value in _flat(table).items():
+        settings[key] = _text(source, value, kind, name, key)
+    return settings
+
+
+_FILES = re.compile(r"[A-Za-z0-9_$.-]+(/[A-Za-z0-9_$.-]+)*")
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -366,16 +387,13 @@ def _condition(source: Source, name: str, table: Mapping[str, Any]) -> Condition
     job: tuple[Option, ...] = ()
     if isinstance(background, str):
         words = split_command(background, source.place("condition", name, "background"))
-    elif (
-        isinstance(background, list)
-        and background
-        and all(isinstance(word, str) for word in background)
-    ):
+    elif _are_texts(background):
         words = tuple(background)
     elif isinstance(background, dict):
+        place = ("condition", name, "background")
         job = tuple(
-            (k, _text(source, v, "condition", name, "background", k))
-            for k, v in background.items()
+            (key, _text(source, value, *place, key))
+            for key, value in background.items()
         )
     elif background is not None:
         source.refuse(
@@ -384,15 +402,22 @@ def _condition(source: Source, name: str, table: Mapping[str, Any]) -> Condition
             name,
             "background",
         )
-    knobs = {
-        k: _text(source, v, "condition", name, k) for k, v in _flat(settings).items()
-    }
+    knobs = _settings(source, settings, "condition", name)
     return Condition(name, words, job, knobs)
 
 
+def _are_texts(value: Any) -> bool:
+    """Whether it is a list of texts, with one at least."""
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(word, str) for word in value)
+
+
 def _text(source: Source, value: Any, *path: str) -> str:
+    """A value as fio and the kernel's files read it: one line of text. Refuses with the key."""
+    # Before the numbers, since true is one in Python.
     if isinstance(value, bool):
-        return "1" if value else "0"
+        return str(int(value))
     if isinstance(value, str | int | float):
         text = str(value)
         if "\n" in text or "\0" in text:
@@ -417,40 +442,45 @@ def _workloads(source: Source, table: Any, base: Path) -> tuple[Workload, ...]:
             "workload",
             remedy='add one, as in [workload] rw = "randread" bs = "4k"',
         )
-    common: dict[str, Any] = {
-        key: value for key, value in table.items() if not isinstance(value, dict)
-    }
-    named: dict[str, dict[str, Any]] = {
-        key: value for key, value in table.items() if isinstance(value, dict)
-    }
+    common: dict[str, Any] = {}
+    named: dict[str, dict[str, Any]] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            named[key] = value
+        else:
+            common[key] = value
     if is_command(common, named):
         return _of_commands(source, common, named)
     job_file = common.pop("job_file", None)
     if job_file is not None:
-        if not isinstance(job_file, str):
-            source.refuse(
-                "job_file must be the path of a fio job file", "workload", "job_file"
-            )
-        if named:
-            source.refuse(
-                "give either job_file or named workloads, not both",
-                "workload",
-                "job_file",
-            )
-        return _of_job_file(base / job_file, _options(source, common, "workload"))
+        path = _job_file(source, job_file, base, named)
+        return _of_job_file(path, _options(source, common, "workload"))
     if not named:
         return (Workload("", tuple(_options(source, common, "workload").items())),)
     workloads: list[Workload] = []
-    for name, options in named.items():
-        if not NAME.fullmatch(name):
-            source.refuse(
-                f"{name!r} cannot be the name of a workload", "workload", name
-            )
-        merged = _options(source, common, "workload") | _options(
-            source, options, "workload", name
-        )
-        workloads.append(Workload(name, tuple(merged.items())))
+    for name, table_of_it in named.items():
+        _check_workload_name(source, name)
+        options = _options(source, common, "workload")
+        options |= _options(source, table_of_it, "workload", name)
+        workloads.append(Workload(name, tuple(options.items())))
     return tuple(workloads)
+
+
+def _job_file(
+    source: Source, name: Any, base: Path, named: Mapping[str, object]
+) -> Path:
+    """The path of the fio job file that is the workload. Refuses named workloads beside it."""
+    place = ("workload", "job_file")
+    if not isinstance(name, str):
+        source.refuse("job_file must be the path of a fio job file", *place)
+    if named:
+        source.refuse("give either job_file or named workloads, not both", *place)
+    return base / name
+
+
+def _check_workload_name(source: Source, name: str) -> None:
+    if not NAME.fullmatch(name):
+        source.refuse(f"{name!r} cannot be the name of a workload", "workload", name)
 
 
 def _of_commands(
@@ -459,11 +489,10 @@ def _of_commands(
     """A workload for each table; keys of ``[workload]`` itself apply to all of them."""
     workloads: list[Workload] = []
     for name, own in (named or {"": {}}).items():
-        if name and not NAME.fullmatch(name):
-            source.refuse(
-                f"{name!r} cannot be the name of a workload", "workload", name
-            )
-        path = ("workload", name) if name else ("workload",)
+        path: tuple[str, ...] = ("workload",)
+        if name:
+            _check_workload_name(source, name)
+            path = ("workload", name)
         command, parameters = parse_command({**common, **own}, path, source.refuse)
         options = {
             key: _values(source, value, *path, key) for key, value in parameters.items()
@@ -491,9 +520,10 @@ def _options(source: Source, table: Mapping[str, Any], *path: str) -> dict[str, 
 
 
 def _values(source: Source, value: Any, *path: str) -> tuple[str | None, ...]:
+    """The values of a fio option, of which each makes a cell of its own. Refuses with the key."""
     values = value if isinstance(value, list) else [value]
     if not values:
         source.refuse("an empty list makes no cell", *path)
     if not re.fullmatch(r"[A-Za-z0-9_]+", path[-1]):
         source.refuse(f"{path[-1]!r} is not the name of a fio option", *path)
-    return tuple(_text(source, v, *path) for v in values)
+    return tuple(_text(source, one_value, *path) for one_value in values)

@@ -45,9 +45,11 @@ _NAMES = {letter: name for name, letter in SWITCHES.items()}
 
 def name_of(key: str) -> str | None:
     """The name under which an option is kept; None for one that ``t/io_uring`` does not have."""
-    first = _NAMES.get(key, canonical(key))
-    if first in SWITCHES or first in DEFAULTS or (len(key) == 1 and key in LETTERS):
-        return first
+    first_name = _NAMES.get(key, canonical(key))
+    if first_name in SWITCHES or first_name in DEFAULTS:
+        return first_name
+    if len(key) == 1 and key in LETTERS:
+        return first_name
     return None
 
 

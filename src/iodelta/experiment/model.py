@@ -112,13 +112,14 @@ class Condition(msgspec.Struct, frozen=True):
     @property
     def load(self) -> str:
         """The background load as one line of words; empty without one."""
-        options = (
-            f"--{name}" if value is None else f"--{name}={value}"
-            for name, value in self.background_fio
-        )
-        return shlex.join(
-            self.background or (("fio", *options) if self.background_fio else ())
-        )
+        if self.background:
+            return shlex.join(self.background)
+        words: list[str] = []
+        for name, value in self.background_fio:
+            words.append(f"--{name}" if value is None else f"--{name}={value}")
+        if not words:
+            return ""
+        return shlex.join(["fio", *words])
 
 
 class Design(msgspec.Struct, frozen=True):
@@ -276,12 +277,11 @@ class Experiment(msgspec.Struct, frozen=True):
 
     def runs_commands(self) -> tuple[str, ...]:
         """Every command beside the trials that this experiment would run, as shown before anything starts."""
-        backgrounds = [c.load for c in self.conditions if c.load]
-        knobs = [v.knobs for v in self.variants] + [c.knobs for c in self.conditions]
-        return (
-            *backgrounds,
-            *(settings["command"] for settings in knobs if "command" in settings),
-        )
+        commands = [condition.load for condition in self.conditions if condition.load]
+        settings = [variant.knobs for variant in self.variants]
+        settings += [condition.knobs for condition in self.conditions]
+        commands += [knobs["command"] for knobs in settings if "command" in knobs]
+        return tuple(commands)
 
 
 def of_boot(setting: str) -> bool:
@@ -293,9 +293,11 @@ def variant(
     name: str, settings: Mapping[str, str], prefix: str = FIO_PREFIX
 ) -> Variant:
     """A variant from dotted settings: those with ``prefix`` are options of the workload, all others knobs."""
-    options = tuple(
-        (k.removeprefix(prefix), v) for k, v in settings.items() if k.startswith(prefix)
-    )
-    return Variant(
-        name, {k: v for k, v in settings.items() if not k.startswith(prefix)}, options
-    )
+    knobs: dict[str, str] = {}
+    options: list[Option] = []
+    for setting, value in settings.items():
+        if setting.startswith(prefix):
+            options.append((setting.removeprefix(prefix), value))
+        else:
+            knobs[setting] = value
+    return Variant(name, knobs, tuple(options))

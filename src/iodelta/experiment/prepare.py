@@ -19,7 +19,12 @@ from iodelta.jobfile import canonical, owned, runs_command
 
 PURGES = ("none", "discard", "nvme-format")
 
-LIMITS = (("fill", 0, 10), ("round", 0.2, 86400), ("limit", 5, 10000))
+LIMITS: dict[str, tuple[float, float]] = {
+    "fill": (0, 10),
+    "round": (0.2, 86400),
+    "limit": (5, 10000),
+}
+"""Key -> its least and its greatest value."""
 
 WRITES = ("write", "randwrite", "rw", "readwrite", "randrw")
 """Values of ``rw`` that write: rounds without writes leave a disk as it is."""
@@ -63,7 +68,7 @@ def parse_prepare(data: Mapping[str, Any], refuse: Refuse) -> Prepare | None:
                 remedy=f"allowed: {', '.join(known)}",
             )
     purge = _purge(table.get("purge", "none"), refuse)
-    values = {key: _amount(key, table, refuse) for key, _, _ in LIMITS}
+    values = {key: _amount(key, table, refuse) for key in LIMITS}
     limit = int(values["limit"])
     if limit != values["limit"]:
         refuse("limit is a whole number of rounds", "prepare", "limit")
@@ -85,11 +90,12 @@ def _purge(value: Any, refuse: Refuse) -> Literal["none", "discard", "nvme-forma
 
 def _amount(key: str, table: Mapping[str, Any], refuse: Refuse) -> float:
     value = table.get(key, getattr(Prepare(), key))
-    least, most = next((least, most) for name, least, most in LIMITS if name == key)
+    least, most = LIMITS[key]
     try:
         number = seconds(value) if key == "round" else float(value)
     except (ValueError, TypeError) as error:
         refuse(f"{key}: {error}", "prepare", key)
+    # In Python true is the number 1.
     if isinstance(value, bool) or not least <= number <= most:
         refuse(f"{key} must lie between {least:g} and {most:g}", "prepare", key)
     return number
@@ -111,18 +117,8 @@ def _workload(table: Any, refuse: Refuse) -> tuple[Option, ...]:
             "workload",
         )
     for name, value in table.items():
-        place = ("prepare", "workload", name)
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            refuse(
-                f"{name} needs a single value, not {value!r}: rounds are all alike",
-                *place,
-            )
-        ours = owned(name)
-        if ours is not None and not ours.harmless:
-            refuse(f"fio option {name}: {ours.why}", *place, remedy=f"remove {name}")
-        danger = runs_command(name, str(value))
-        if danger:
-            refuse(danger, *place, remedy=f"remove {name}")
+        _check_option(name, value, refuse)
+    # Options that iodelta sets itself, and that do no harm, are left out.
     options = tuple(
         (name, str(value)) for name, value in table.items() if owned(name) is None
     )
@@ -135,25 +131,39 @@ def _workload(table: Any, refuse: Refuse) -> tuple[Option, ...]:
     return options
 
 
+def _check_option(name: str, value: Any, refuse: Refuse) -> None:
+    place = ("prepare", "workload", name)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        what = f"{name} needs a single value, not {value!r}: rounds are all alike"
+        refuse(what, *place)
+    ours = owned(name)
+    if ours is not None and not ours.harmless:
+        refuse(f"fio option {name}: {ours.why}", *place, remedy=f"remove {name}")
+    danger = runs_command(name, str(value))
+    if danger:
+        refuse(danger, *place, remedy=f"remove {name}")
+
+
 def round_writes(options: tuple[Option, ...]) -> bool:
     """Whether fio with these options writes."""
-    mode = next(
-        (value or "" for name, value in reversed(options) if canonical(name) == "rw"),
-        "read",
-    )
+    # fio reads unless it is given a mode; of several the last holds.
+    mode = "read"
+    for name, value in options:
+        if canonical(name) == "rw":
+            mode = value or ""
     return mode.split(":")[0].strip() in WRITES
 
 
 def workload_of(experiment: Experiment) -> tuple[Option, ...]:
     """The fio options of the rounds: those given, else those of the first cell that writes, else random writes."""
     prepare = experiment.prepare or Prepare()
-    base = dict(experiment.variant(experiment.baseline).options)
-    wanted = prepare.workload
-    for cell in () if wanted else experiment.cells:
-        options = (
-            *((key, value) for key, value in cell.options if key not in base),
-            *base.items(),
-        )
-        if not wanted and round_writes(options) and not cell.option(TOOL):
-            wanted = options
-    return wanted or DEFAULT
+    if prepare.workload:
+        return prepare.workload
+    baseline = dict(experiment.variant(experiment.baseline).options)
+    for cell in experiment.cells:
+        # An option of the variant holds over the cell's.
+        options = [pair for pair in cell.options if pair[0] not in baseline]
+        options += baseline.items()
+        if round_writes(tuple(options)) and not cell.option(TOOL):
+            return tuple(options)
+    return DEFAULT

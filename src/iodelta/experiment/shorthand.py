@@ -21,6 +21,8 @@ TAKES_COMMAS = frozenset(
 fio 3.33 HOWTO. ``--bs=4k,8k`` means 4k reads and 8k writes; two cells are ``--bs=4k --bs=8k``.
 """
 
+CONDITION_FORMS = "--condition NAME, --condition NAME:knob=value or --condition 'NAME:COMMAND ARG ...'"
+
 _BARE_KNOBS = ("cpus", "numa", "kernel")
 _PLACE = "command line"
 
@@ -110,20 +112,20 @@ def _workload(words: Sequence[str]) -> dict[str, object]:
                 place=_PLACE,
                 remedy="after --, give fio options as in --rw=randread --bs=4k --iodepth=1,32",
             )
-        key, value = match[1], "1" if match[2] is None else match[2]
-        options.setdefault(key, []).extend(
-            [value] if key in TAKES_COMMAS else value.split(",")
-        )
+        key = match[1]
+        value = "1" if match[2] is None else match[2]
+        values = [value] if key in TAKES_COMMAS else value.split(",")
+        options.setdefault(key, []).extend(values)
     if not options:
         raise RequestError(
             "there is no workload",
             place=_PLACE,
             remedy="add fio options after --, as in -- --rw=randread --bs=4k",
         )
-    return {
-        key: values[0] if len(values) == 1 else values
-        for key, values in options.items()
-    }
+    workload: dict[str, object] = {}
+    for key, values in options.items():
+        workload[key] = values[0] if len(values) == 1 else values
+    return workload
 
 
 def _variants(texts: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -148,11 +150,13 @@ def _check_new(name: str, known: Container[str], option: str) -> None:
 
 def _settings(text: str, option: str) -> dict[str, str]:
     settings: dict[str, str] = {}
+    if not text:
+        return settings
     last = ""
-    for part in text.split(",") if text else []:
+    for part in text.split(","):
         key, equals, value = part.partition("=")
         # A comma starts a new setting only before a knob's name: cpus=0,2 and noatime,commit=5 stay whole.
-        if equals and _knob(key):
+        if equals and _is_knob(key):
             _check_new(key, settings, option)
             last = key
             settings[key] = value
@@ -167,28 +171,30 @@ def _settings(text: str, option: str) -> dict[str, str]:
     return settings
 
 
-def _knob(key: str) -> bool:
-    return "." in key or key.startswith("sysfs:") or key in _BARE_KNOBS
+def _is_knob(key: str) -> bool:
+    """Whether a word before ``=`` can be the name of a knob or of a fio option (``fio.NAME``)."""
+    return key in _BARE_KNOBS or "." in key or key.startswith("sysfs:")
+
+
+def _is_setting(text: str) -> bool:
+    """Whether what stands behind a condition's name sets a knob: no command is called so."""
+    key, equals, _ = text.partition("=")
+    if not equals:
+        return False
+    return key in _BARE_KNOBS or bool(re.fullmatch(r"[a-z_]+\.[\w.]+|sysfs:\S+", key))
 
 
 def _conditions(texts: Sequence[str]) -> dict[str, dict[str, str]]:
     conditions: dict[str, dict[str, str]] = {}
     for text in texts:
         name, _, rest = text.partition(":")
-        _name(
-            name,
-            text,
-            "--condition NAME, --condition NAME:knob=value or --condition 'NAME:COMMAND ARG ...'",
-        )
+        _name(name, text, CONDITION_FORMS)
         _check_new(name, conditions, "--condition")
-        key, equals, _ = rest.partition("=")
-        # No command is called so.
-        if equals and (
-            key in _BARE_KNOBS or re.fullmatch(r"[a-z_]+\.[\w.]+|sysfs:\S+", key)
-        ):
+        conditions[name] = {}
+        if _is_setting(rest):
             conditions[name] = _settings(rest, f"--condition {text!r}")
-        else:
-            conditions[name] = {"background": rest.strip()} if rest.strip() else {}
+        elif rest.strip():
+            conditions[name] = {"background": rest.strip()}
     return conditions
 
 
@@ -206,16 +212,24 @@ def toml_text(data: Mapping[str, object]) -> str:
 
 
 def _toml(data: Mapping[str, object], path: str = "") -> str:
-    plain: list[str] = []
+    """The text of a table ``path``, or of the whole file: its own values first, as TOML wants it, then its tables."""
+    lines: list[str] = []
     tables: list[str] = []
     for key, value in data.items():
         if not isinstance(value, Mapping):
-            plain.append(f"{_key(key)} = {_value(value)}")
-        elif value or path:
-            tables.append(_toml(value, f"{path}.{_key(key)}" if path else _key(key)))
-    head = [f"[{path}]"] if path and (plain or not tables) else []
-    gap = [""] if head or plain else []
-    return "\n".join([*head, *plain, *gap, *tables])
+            lines.append(f"{_key(key)} = {_value(value)}")
+            continue
+        inner = f"{path}.{_key(key)}" if path else _key(key)
+        # An empty table means something within another ([variant.plain]), and nothing by itself.
+        if value or path:
+            tables.append(_toml(value, inner))
+    # A table that has only tables needs no heading of its own.
+    has_heading = path and (lines or not tables)
+    if has_heading:
+        lines.insert(0, f"[{path}]")
+    if lines:
+        lines.append("")
+    return "\n".join(lines + tables)
 
 
 def _key(name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import chain
 from types import MappingProxyType
 
 from iodelta.experiment.model import Option, Variant
@@ -21,11 +20,22 @@ def kind_and_size(
     defaults: Mapping[str, str] = _NONE,
 ) -> tuple[str, str]:
     """``randread`` and ``4k``, or ``bsrange=4k-64k``; each empty where it is not known or differs between variants."""
-    given = {**defaults, **{canonical(name): value for name, value in options if value}}
-    differing = chain.from_iterable(variant.options for variant in variants)
-    varied = {canonical(name) for name, _ in differing}
+    given = dict(defaults)
+    for name, value in options:
+        if value:
+            given[canonical(name)] = value
+    varied: set[str] = set()
+    for variant in variants:
+        varied.update(canonical(name) for name, _ in variant.options)
     kind = "" if "rw" in varied else given.get("rw", "")
-    name = next((name for name in SIZES if name in given), "")
-    if varied.intersection(SIZES) or not name:
-        return kind, ""
-    return kind, given[name] if name == "bs" else f"{name}={given[name]}"
+    size = "" if varied.intersection(SIZES) else _size(given)
+    return kind, size
+
+
+def _size(given: Mapping[str, str]) -> str:
+    """The size of the blocks, with the name of its option unless that is ``bs``; empty where none is given."""
+    if "bssplit" in given:
+        return f"bssplit={given['bssplit']}"
+    if "bsrange" in given:
+        return f"bsrange={given['bsrange']}"
+    return given.get("bs", "")

@@ -45,20 +45,17 @@ def rendered(experiment: Experiment) -> str:
 def _preparation(prepare: Prepare | None) -> dict[str, Any]:
     if prepare is None:
         return {}
-    table = {**msgspec.to_builtins(prepare), "workload": _options(prepare.workload)}
-    return {
-        "prepare": table
-        if prepare.workload
-        else {key: table[key] for key in table if key != "workload"}
-    }
+    table = msgspec.to_builtins(prepare)
+    if prepare.workload:
+        table["workload"] = _options(prepare.workload)
+    else:
+        del table["workload"]
+    return {"prepare": table}
 
 
 def _target(experiment: Experiment) -> dict[str, str]:
-    return {
-        key: value
-        for key, value in msgspec.to_builtins(experiment.target).items()
-        if value
-    }
+    target = msgspec.to_builtins(experiment.target)
+    return {key: value for key, value in target.items() if value}
 
 
 def _workloads(experiment: Experiment) -> dict[str, dict[str, Any]]:
@@ -71,31 +68,22 @@ def _workload(cell: Cell) -> dict[str, Any]:
     if cell.command is None:
         return _options(cell.options)
     command = cell.command
-    keys = {
-        "setup": [list(words) for words in command.setup],
-        "reset": [list(words) for words in command.reset],
-    }
-    given: dict[str, Any] = {
-        "command": list(command.words),
-        **{key: words for key, words in keys.items() if words},
-    }
-    return {
-        **given,
-        "timeout": command.timeout,
-        "only_reads": command.only_reads,
-        **_options(cell.options),
-    }
+    table: dict[str, Any] = {"command": list(command.words)}
+    if command.setup:
+        table["setup"] = [list(words) for words in command.setup]
+    if command.reset:
+        table["reset"] = [list(words) for words in command.reset]
+    table["timeout"] = command.timeout
+    table["only_reads"] = command.only_reads
+    return table | _options(cell.options)
 
 
 def _measures(experiment: Experiment) -> dict[str, Any]:
     tables = {}
     for measure in experiment.measures:
-        table = {
-            name: value
-            for name, value in msgspec.to_builtins(measure).items()
-            if value and name != "name"
-        }
-        tables[measure.name] = table
+        table = msgspec.to_builtins(measure)
+        name = table.pop("name")
+        tables[name] = {key: value for key, value in table.items() if value}
     if not tables:
         return {}
     return {"metric": tables}
@@ -114,11 +102,16 @@ def _variants(experiment: Experiment) -> dict[str, dict[str, str]]:
 
 
 def _options(options: tuple[Option, ...], prefix: str = "") -> dict[str, str]:
-    return {
-        f"{prefix}{name}": "1" if value is None else value for name, value in options
-    }
+    """Options with a prefix; one without a value is a flag that is on."""
+    table: dict[str, str] = {}
+    for name, value in options:
+        table[prefix + name] = "1" if value is None else value
+    return table
 
 
 def _condition(condition: Condition) -> dict[str, Any]:
-    background: Any = list(condition.background) or _options(condition.background_fio)
-    return {**({"background": background} if background else {}), **condition.knobs}
+    table: dict[str, Any] = {}
+    background = list(condition.background) or _options(condition.background_fio)
+    if background:
+        table["background"] = background
+    return table | condition.knobs
