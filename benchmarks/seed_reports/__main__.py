@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import sync_playwright
 
 from iodelta.lab.folder import Folder
-from iodelta.report.cache import Charts
 from iodelta.report.derived import charted
+from iodelta.report.formats.charts.model import Charts
 from iodelta.report.formats.html.result import charts_of, html_of
 from iodelta.report.formats.render import rendered
 from iodelta.study.comparison import compare

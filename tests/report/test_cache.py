@@ -14,19 +14,20 @@ import iodelta
 from iodelta.lab.folder import Folder
 from iodelta.report import cache
 from iodelta.report.formats.charts import figures
+from iodelta.report.formats.charts.model import Charts
 from iodelta.report.formats.charts.sources import of_account
 from iodelta.report.formats.html.result import html_of
 from iodelta.study.experiment import Account
 
 
 @pytest.fixture(scope="module")
-def told() -> tuple[Account, cache.Charts]:
+def told() -> tuple[Account, Charts]:
     found = account(experiment(), {("iodepth=32", "new"): -0.05})
     return found, tuple(figures(of_account(found, (), {})))
 
 
 @pytest.fixture
-def folder(tmp_path: Path, told: tuple[Account, cache.Charts]) -> Folder:
+def folder(tmp_path: Path, told: tuple[Account, Charts]) -> Folder:
     (tmp_path / "raw").mkdir()
     for name in ("experiment.toml", "plan.json", "journal.jsonl", "environment.json", "raw/000001.fio.json.zst"):
         (tmp_path / name).write_text("as it was measured")
@@ -35,7 +36,7 @@ def folder(tmp_path: Path, told: tuple[Account, cache.Charts]) -> Folder:
     return opened
 
 
-def test_the_same_folder_says_the_same(folder: Folder, told: tuple[Account, cache.Charts]) -> None:
+def test_the_same_folder_says_the_same(folder: Folder, told: tuple[Account, Charts]) -> None:
     found = cache.kept(folder)
     assert found is not None
     assert found.account == msgspec.structs.replace(told[0], folder=str(folder.path))

@@ -19,8 +19,8 @@ from test_console import account, experiment
 from test_inert import ATTACKS, hostile_account, hostile_runs
 from waiting import until
 
-from iodelta.report.cache import Charts
 from iodelta.report.formats.charts import figures
+from iodelta.report.formats.charts.model import Charts
 from iodelta.report.formats.charts.sources import of_account, verdicts_of
 from iodelta.report.formats.html.result import html_of
 from iodelta.study.experiment import Account

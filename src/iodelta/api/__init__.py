@@ -26,8 +26,9 @@ if TYPE_CHECKING:
         run,
     )
     from iodelta.api.fleets import Agreement, Fleet, FleetRun
-    from iodelta.api.histories import History, Series
+    from iodelta.api.histories import History
     from iodelta.api.results import Audit, Comparison, Experiment
+    from iodelta.api.series import Series
 
 __all__ = [
     "Agreement",
@@ -60,7 +61,7 @@ _PLACES = {
     "Fleet": "fleets",
     "FleetRun": "fleets",
     "History": "histories",
-    "Series": "histories",
+    "Series": "series",
     "agreement": "calls",
     "audit": "calls",
     "compare": "calls",

@@ -14,7 +14,7 @@ from iodelta.errors import pasted
 if TYPE_CHECKING:
     from iodelta.fleet.answers import FleetStatusAnswer
     from iodelta.fleet.host import FleetHost
-    from iodelta.report.cache import Charts
+    from iodelta.report.formats.charts.model import Charts
     from iodelta.study.fleet import FleetAccount, FleetRow
 
 

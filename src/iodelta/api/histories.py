@@ -2,76 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from iodelta.api.series import Series, chosen
 from iodelta.errors import RequestError
-from iodelta.plural import plural
 
 if TYPE_CHECKING:
-    import polars
-
     from iodelta.history.answers import Candidate, NightAdded
     from iodelta.history.log import Log
     from iodelta.history.store import Line, Store
 
 FILE = "history.db"
 LOG = "decisions.jsonl"
-
-
-class Series:
-    """One metric of one cell and variant on one machine, over its nights."""
-
-    def __init__(self, line: Line) -> None:
-        self._line = line
-
-    @property
-    def line(self) -> Line:
-        """The series as the database has it."""
-        return self._line
-
-    @property
-    def machine(self) -> str:
-        return self._line.key.machine
-
-    @property
-    def cell(self) -> str:
-        return self._line.cell
-
-    @property
-    def variant(self) -> str:
-        return self._line.variant
-
-    @property
-    def metric(self) -> str:
-        return self._line.key.metric
-
-    def points(self) -> polars.DataFrame:
-        """A row for each night, oldest first, with the columns of ``iodelta history export``."""
-        from iodelta.history.exchange import frame
-
-        table: polars.DataFrame = frame([self._line])
-        return table
-
-    def _repr_html_(self) -> str:
-        """The page of ``iodelta history show --format html``: nights with intervals, and steps. A series alone does
-        not know how its epochs differ."""
-        from iodelta.api.results import framed
-        from iodelta.history.courses import courses_of
-        from iodelta.report.formats.charts.course import charts_of
-        from iodelta.report.formats.html.page import page
-        from iodelta.report.formats.html.write import report
-        from iodelta.report.stories.course import of_courses
-
-        nights = {point.experiment: {"facts": "{}"} for point in self._line.points}
-        courses = courses_of([self._line], [self._line], nights, ())
-        story = of_courses(courses, len(nights))
-        return framed(report(page(story, None, charts_of(courses))).decode())
-
-    def __repr__(self) -> str:
-        nights = plural(len(self._line.points), "night")
-        return f"<Series: {self.machine}, {self.cell}, {self.variant}, {self.metric}, {nights}>"
 
 
 class History(Protocol):
@@ -134,15 +78,6 @@ class StoredHistory:
         if self._store.exists:
             return self._store.lines()
         return []
-
-
-def chosen(lines: Iterable[Line], wanted: Mapping[str, str]) -> list[Series]:
-    """The series whose machine, cell, variant and metric are these words."""
-
-    def is_wanted(series: Series) -> bool:
-        return all(getattr(series, name) == word for name, word in wanted.items())
-
-    return list(filter(is_wanted, map(Series, lines)))
 
 
 def opened(place: str, log: Path | None = None, token: str = "") -> History:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
-from iodelta.api.histories import Series, chosen
+from iodelta.api.series import Series, chosen
 from iodelta.decoding import from_json
 from iodelta.errors import MeasureError, RequestError
 

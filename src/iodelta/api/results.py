@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars
 
     from iodelta.ingest.layouts import Layout
-    from iodelta.report.cache import Charts
+    from iodelta.report.formats.charts.model import Charts
     from iodelta.report.stories.kinds import Result
     from iodelta.study.audited import Audited
     from iodelta.study.cell import Compared

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from iodelta.ingest.layouts import Layout
-    from iodelta.report.cache import Charts
     from iodelta.report.formats.charts import Scale
+    from iodelta.report.formats.charts.model import Charts
     from iodelta.report.stories.kinds import Result
     from iodelta.study.comparison import Comparison
 

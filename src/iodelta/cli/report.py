@@ -30,8 +30,8 @@ from iodelta.study.words import inert
 if TYPE_CHECKING:
     from iodelta.ingest.layouts import Layout
     from iodelta.path.judge import PathAccount
-    from iodelta.report.cache import Charts
     from iodelta.report.formats.charts import Scale
+    from iodelta.report.formats.charts.model import Charts
     from iodelta.report.stories.kinds import Result
 
 EXAMPLES = """

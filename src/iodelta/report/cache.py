@@ -19,16 +19,13 @@ import zstandard
 import iodelta
 from iodelta.errors import MeasureError
 from iodelta.lab.folder import JOURNAL, PLAN, RAW, Folder
-from iodelta.report.formats.charts.model import Figure
+from iodelta.report.formats.charts.model import Charts
 from iodelta.study.experiment import Account
 
 FILE = "report.cache"
 
 KEY = 64
 """Bytes of the key before what is kept, in hexadecimal digits."""
-
-Charts = tuple[tuple[str, tuple[Figure, ...]], ...]
-"""Families with their figures."""
 
 
 class Kept(msgspec.Struct, frozen=True):

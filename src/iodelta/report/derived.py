@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,15 +11,15 @@ import msgspec
 from iodelta.lab.account import OVER
 from iodelta.lab.folder import Folder
 from iodelta.lab.integrity import VERDICT
-from iodelta.report.cache import Charts, keep, kept, key_of
+from iodelta.report.cache import keep, kept, key_of
 from iodelta.report.documents import written
 from iodelta.report.formats.charts import figures, rounds
-from iodelta.report.formats.charts.model import Scale
+from iodelta.report.formats.charts.model import Charts, Scale
 from iodelta.report.formats.charts.sources import of_account
-from iodelta.report.stories.statements import method
 from iodelta.report.stories.story import Detail
+from iodelta.report.verdict_json import document
 from iodelta.study.changed import refuse_changed
-from iodelta.study.experiment import Account, headline
+from iodelta.study.experiment import Account
 from iodelta.study.judging import Judged, judged
 from iodelta.study.preparation import PrepareAnswer, prepared
 from iodelta.trial import Trial
@@ -34,17 +33,6 @@ TRIALS = "trials.parquet"
 PAGE = "report.html"
 
 ROUNDS = "Preparation of the disk"
-
-
-class Document(msgspec.Struct, frozen=True):
-    """``verdict.json``: the account with its answer, versioned."""
-
-    schema: str
-    headline: str
-    """The answer in a sentence or two, no stronger than the verdicts."""
-    account: Account
-    method: tuple[str, ...] = ()
-    """How it was measured and decided, in sentences."""
 
 
 MANY = 1000
@@ -129,15 +117,6 @@ def charts_of_preparation(account: PrepareAnswer, scale: Scale = "auto") -> Char
     if not account.disk.rounds:
         return ()
     return ((ROUNDS, (rounds.figure(account.disk, log=scale == "log"),)),)
-
-
-def document(account: Account) -> Document:
-    """What ``verdict.json`` says."""
-    # The result does not depend on where the folder is: it stays the same after a move.
-    here = msgspec.structs.replace(account, folder=PurePath(account.folder).name)
-    return Document(
-        "iodelta.verdict/1", headline(account), here, tuple(method(account))
-    )
 
 
 def _charts(match: Judged, scale: Scale = "auto") -> Charts:

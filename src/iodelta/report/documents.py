@@ -24,7 +24,7 @@ from iodelta.report.glossary import FIELDS
 
 PLACES = {
     "iodelta.verdict/1": (
-        "iodelta.report.derived",
+        "iodelta.report.verdict_json",
         "Document",
         "iodelta report, iodelta run, verdict.json",
     ),

@@ -21,7 +21,7 @@ from iodelta.web.histories import Histories
 from iodelta.web.layout import shown
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.series import history_of
-from iodelta.web.starting import may_start
+from iodelta.web.site import may_start
 
 Z95 = 1.959963984540054
 

@@ -20,8 +20,7 @@ from iodelta.web.forms import posted
 from iodelta.web.histories import Histories
 from iodelta.web.launching import Launches
 from iodelta.web.proposing import plan_of
-from iodelta.web.series import history_of
-from iodelta.web.triage import alert_of
+from iodelta.web.series import alert_of, history_of
 
 if TYPE_CHECKING:
     from iodelta.history.confirm import Measured

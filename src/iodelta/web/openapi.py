@@ -17,8 +17,8 @@ from iodelta.history.answers import Alert, HistoryScanAnswer
 from iodelta.history.exchange import HistoryAccess, HistoryLines
 from iodelta.history.newest import OPENMETRICS
 from iodelta.path.judge import PathAccount
-from iodelta.report.derived import Document
 from iodelta.report.documents import described
+from iodelta.report.verdict_json import Document
 from iodelta.study.attribution import AttributionAccount
 from iodelta.study.audited import Audited
 from iodelta.study.comparison import Comparison

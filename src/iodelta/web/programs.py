@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from iodelta.api.histories import chosen
+from iodelta.api.series import chosen
 from iodelta.bundle.archive import SUFFIX
 from iodelta.bundle.packed import is_bundle
 from iodelta.errors import IodeltaError, RequestError

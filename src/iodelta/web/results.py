@@ -14,8 +14,8 @@ from iodelta.bisect.log import LOG
 from iodelta.bundle.packed import is_bundle, opened
 from iodelta.errors import IodeltaError, MeasureError, RequestError, pasted
 from iodelta.lab.folder import JOURNAL, RAW, CountFolder, DiskFolder, Folder
-from iodelta.report.cache import Charts
 from iodelta.report.derived import charted, charts_of_preparation
+from iodelta.report.formats.charts.model import Charts
 from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.story import Detail
 from iodelta.study.experiment import Account

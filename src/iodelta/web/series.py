@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from iodelta.history.answers import Candidate, HistorySeries, Note
+from iodelta.history.answers import Alert, Candidate, HistorySeries, Note
 from iodelta.history.courses import Course
 from iodelta.history.newest import OPENMETRICS
 from iodelta.history.placebo import against
@@ -78,6 +78,14 @@ def history_of(request: Request) -> Histories:
     if site.history is None:
         raise HTTPException(404)
     return site.history
+
+
+def alert_of(request: Request) -> Alert:
+    """The alert that the address names."""
+    found = history_of(request).alert(request.path_params["id"])
+    if found is None:
+        raise HTTPException(404)
+    return found
 
 
 def matrix(request: Request) -> Response:

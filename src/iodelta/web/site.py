@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+from starlette.requests import Request
 
 from iodelta.web.folders import Folders
 from iodelta.web.results import Results
@@ -21,6 +22,12 @@ class Site(msgspec.Struct, frozen=True):
     results: Results
     rules: Rules
     history: Histories | None = None
+
+
+def may_start(request: Request) -> bool:
+    """Whether this user may start experiments."""
+    site: Site = request.app.state.site
+    return site.rules.write and request.scope["user"].may("run")
 
 
 class Problem(msgspec.Struct, frozen=True):

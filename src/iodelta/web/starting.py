@@ -17,6 +17,7 @@ from iodelta.lab.folder import JOURNAL
 from iodelta.machine import LocalMachine
 from iodelta.report.formats.html.result import page_of
 from iodelta.web.asked import COLUMNS, DEFAULTS, MODES, ROWS, composed
+from iodelta.web.confirming import start_confirmation
 from iodelta.web.drafts import Draft, Drafts
 from iodelta.web.fields import ExperimentForm, Signed, given
 from iodelta.web.folders import place_of
@@ -28,7 +29,7 @@ from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.offers import Place, engines_here, knobs, places
 from iodelta.web.proposing import plan_of
 from iodelta.web.security import DeniedError
-from iodelta.web.site import Site
+from iodelta.web.site import Site, may_start
 
 FIELDS = 80
 """In the form of an experiment, at most."""
@@ -204,8 +205,6 @@ def _start(request: Request) -> Draft:
         if draft.folder:
             return draft
         if draft.kind == "confirm":
-            from iodelta.web.confirming import start_confirmation
-
             folder = start_confirmation(request, draft, launches)
         else:
             new = launches.new_folder()
@@ -222,12 +221,6 @@ async def cancel(request: Request) -> Response:
     if not await run_in_threadpool(_launches(request).cancel, place.path):
         raise DeniedError(409, "this page did not start it, or it has ended")
     return _to(request, f"/experiment/{place.id}")
-
-
-def may_start(request: Request) -> bool:
-    """Whether this user may start experiments."""
-    site: Site = request.app.state.site
-    return site.rules.write and request.scope["user"].may("run")
 
 
 def may_cancel(request: Request, folder: str) -> bool:

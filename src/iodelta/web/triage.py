@@ -6,23 +6,23 @@ import re
 import time
 
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from iodelta.history.alerts import is_asking
-from iodelta.history.answers import Alert, HistoryScanAnswer
+from iodelta.history.answers import HistoryScanAnswer
 from iodelta.history.log import Annotated, Decided
 from iodelta.report.alerts import told
 from iodelta.report.formats.html.page import page
 from iodelta.report.stories.alert import of_alert
+from iodelta.web.confirming import confirmation_of
 from iodelta.web.fields import DecisionForm, NoteForm
 from iodelta.web.forms import posted
 from iodelta.web.layout import shown, shown_report
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.security import DeniedError
-from iodelta.web.series import history_of
-from iodelta.web.starting import may_start
+from iodelta.web.series import alert_of, history_of
+from iodelta.web.site import may_start
 
 WORDS = (
     ("investigating", "i", "somebody looks into it"),
@@ -47,22 +47,12 @@ def triage(request: Request) -> Response:
     )
 
 
-def alert_of(request: Request) -> Alert:
-    """The alert that the address names."""
-    found = history_of(request).alert(request.path_params["id"])
-    if found is None:
-        raise HTTPException(404)
-    return found
-
-
 def alert(request: Request) -> Response:
     """One alert in full."""
     alert_here = alert_of(request)
     if prefers_json(request):
         return document(alert_here)
     story = of_alert(alert_here, *told(alert_here, history_of(request).store))
-    from iodelta.web.confirming import confirmation_of
-
     may_confirm = (
         may_start(request) and bool(alert_here.steps) and alert_here.kind != "machine"
     )

@@ -15,8 +15,8 @@ from starlette.responses import RedirectResponse, Response
 from iodelta.api.foreign import audited, compared
 from iodelta.bundle.packed import is_own, opened
 from iodelta.lab.folder import CountFolder, DiskFolder
-from iodelta.report.cache import Charts
 from iodelta.report.derived import charted
+from iodelta.report.formats.charts.model import Charts
 from iodelta.report.formats.html.result import charts_of, charts_of_runs, page_of
 from iodelta.report.formats.render import rendered
 from iodelta.report.stories.story import Detail

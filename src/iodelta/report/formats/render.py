@@ -47,7 +47,7 @@ def _json(result: Result, detail: Detail) -> bytes:
     from iodelta.report.documents import written
 
     if type(result).__name__ == "Account":
-        from iodelta.report.derived import document
+        from iodelta.report.verdict_json import document
 
         return written(document(result))  # type: ignore[arg-type]
     return written(result)

@@ -168,6 +168,10 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     wide: bool = False
 
 
+Charts = tuple[tuple[str, tuple[Figure, ...]], ...]
+"""Families with their figures."""
+
+
 def number(value: float | None, digits: int = 6) -> float | None:
     """A number as it is written to a chart: six digits, None for what is unknown."""
     if value is None or not math.isfinite(value):

@@ -8,9 +8,8 @@ from itertools import chain, islice, zip_longest
 
 import msgspec
 
-from iodelta.report.cache import Charts
 from iodelta.report.formats.charts import Figure, Source
-from iodelta.report.formats.charts.model import Effect
+from iodelta.report.formats.charts.model import Charts, Effect
 from iodelta.report.stories.story import Flame, Section, Story, Table
 from iodelta.study.words import inert, interval, quantity
 

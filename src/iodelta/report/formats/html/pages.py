@@ -8,8 +8,8 @@ from pathlib import PurePath
 
 import msgspec
 
-from iodelta.report.cache import Charts
 from iodelta.report.formats.charts import Source
+from iodelta.report.formats.charts.model import Charts
 from iodelta.report.formats.html.page import Page, page
 from iodelta.report.stories import comparison, experiment, shown
 from iodelta.report.stories.statements import intervals, recommendation

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from iodelta.ingest.layouts import Layout
-from iodelta.report.cache import Charts
 from iodelta.report.formats.charts import Scale, figures, sources
+from iodelta.report.formats.charts.model import Charts
 from iodelta.report.formats.html import pages
 from iodelta.report.formats.html.page import Page, page
 from iodelta.report.formats.html.write import report
