@@ -24,7 +24,7 @@ NO_COUNTS = {
     "jobfile.py: name",
     "knob/kernel.py: _uname(machine)[0]",
     "knob/kernel.py: build",
-    "knob/kernel.py: own.release",
+    "knob/kernel.py: original.release",
     "knob/kernel.py: release",
     "knob/kernel.py: self.way.name",
     "lab/guests.py: release",
@@ -36,7 +36,7 @@ NO_COUNTS = {
 NEVER_ONE = {
     "audit/rules/groups.py: len(rows)",
     "audit/rules/steady.py: share",  # "3 of 4"
-    "knob/command.py: len(word.splitlines())",
+    "bisect/counted.py: attempt",
     "probe/devices.py: len(names)",
     "probe/topology.py: len(devices)",
     "report/formats/charts/fleet.py: len(row.hosts)",

@@ -11,6 +11,7 @@ from iodelta.errors import KnobError, MachineError, RequestError
 from iodelta.knob.base import EMPTY, Knob, KnobInfo, Saved
 from iodelta.knob.shell import Line, Script, Steps
 from iodelta.machine import Machine
+from iodelta.plural import plural
 from iodelta.probe.sysfs import attribute
 from iodelta.probe.topology import Target
 
@@ -163,8 +164,8 @@ def _short(words: Words) -> str:
     """A command for a reader: only the beginning of a script of several lines."""
     texts: list[str] = []
     for word in words:
-        lines = word.splitlines()
-        texts.append(f"({len(lines)} lines)" if "\n" in word else word)
+        count = plural(len(word.splitlines()), "line")
+        texts.append(f"({count})" if "\n" in word else word)
     return " ".join(texts)
 
 
