@@ -145,7 +145,20 @@ def measure(place: Path, clients: int, seconds: float) -> None:
     variants = ("--variant", "a:fio.description=a", "--variant", "b:fio.description=b")
     endless = ("--margin", "0.001%", "--blocks", "2000")
     load = ("--rw=randread", "--bs=4k", "--ioengine=null")
-    words = ("run", "--folder", "runs/live", "--size", "1m", "--trial", "500ms", "--ramp", "0", *variants, *endless)
+    words = (
+        "run",
+        "--folder",
+        "runs/live",
+        "--size",
+        "1m",
+        "--trial",
+        "500ms",
+        "--ramp",
+        "0",
+        "--wait",
+        *variants,
+        *endless,
+    )
     with (
         started(*words, "--budget", f"{int(2 * seconds) + 600}s", "--", *load, cwd=place) as run,
         started("serve", "--port", "0", "--folders", "runs", "--history", "history", cwd=place) as server,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import json
 import math
@@ -11,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,11 +24,16 @@ from playwright.sync_api import Browser, Page
 from processes import paused
 from waiting import LIMIT, until
 
+from iodelta.lab.account import Account
 from iodelta.lab.folder import Abandoned, Failed, Folder, Started
 from iodelta.lab.judged import judge_folder, load_trials
 from iodelta.lab.session import rules_of
-from iodelta.web.folders import Folders
-from iodelta.web.live import Following, Tail, round_ends
+from iodelta.stats.effect import sign_flips, single_flips
+from iodelta.stats.replay import kept_replays
+from iodelta.stats.simultaneous import kept_flips
+from iodelta.web.folders import Folders, Place
+from iodelta.web.live import Following
+from iodelta.web.tails import Tail
 
 from .servers import Server, Visit, check_described, followed, serving, violations
 
@@ -89,9 +96,9 @@ def test_lines_are_read_once_wherever_a_write_was_cut(whole: Folder, tmp_path: P
     for end in itertools.chain(range(0, len(data), 997), [len(data)]):
         growing.write_bytes(data[:end])
         tail.read()
-        assert len(tail.lines) == data[:end].count(b"\n") >= seen
-        seen = len(tail.lines)
-    assert [json.loads(line) for line in tail.lines] == written(whole.path / "journal.jsonl")
+        assert len(tail.events) == tail.tally.lines == data[:end].count(b"\n") >= seen
+        seen = len(tail.events)
+    assert [json.loads(line) for line in tail.lines(0, seen)] == written(whole.path / "journal.jsonl")
     assert (tail.state, tail.broken) == ("complete", "")
 
 
@@ -103,7 +110,7 @@ def test_a_line_that_is_not_what_was_written_is_not_passed_on(whole: Folder, tmp
     tail = Tail(forged)
     for _ in range(5):
         tail.read()
-    assert (tail.lines, "line 6" in tail.broken) == ([], True)
+    assert (tail.events, "line 6" in tail.broken) == ([], True)
 
 
 def test_a_torn_line_that_the_next_run_cuts_is_forgotten(whole: Folder, tmp_path: Path) -> None:
@@ -114,7 +121,7 @@ def test_a_torn_line_that_the_next_run_cuts_is_forgotten(whole: Folder, tmp_path
     tail.read()
     torn.write_bytes(b"".join(lines[:9]))
     tail.read()
-    assert len(tail.lines) == 9
+    assert len(tail.events) == 9
     assert tail.broken == ""
 
 
@@ -158,18 +165,76 @@ def test_what_is_kept_of_the_trials_gives_the_words_of_all_that_was_measured(tmp
     follower.tail.read()
     follower.judge(folder)
     assert follower.known is not None
-    plan, state = follower.known.plan, follower.known.state
+    plan, state = follower.known.plan, Account(folder.events()[: follower.known.line])
     trials = load_trials(folder, state.usable())
     assert follower.known.judgement == judge_folder(plan, rules_of(plan, state), state, trials)
     assert any(math.isfinite(verdict.change.value) for verdict in follower.known.judgement.verdicts if verdict.change)
 
 
-def test_a_round_that_is_not_over_is_not_judged(whole: Folder) -> None:
-    events = whole.events()
-    ends = round_ends(events)
-    blocks = [{one.block for one in events[a:b] if hasattr(one, "block")} for a, b in itertools.pairwise(ends)]
+def test_a_round_that_is_not_over_is_not_judged(whole: Folder, tmp_path: Path) -> None:
+    events, lines = whole.events(), (whole.path / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    tail = Tail(whole.path / "journal.jsonl")
+    tail.read()
+    blocks = [{one.block for one in events[a:b] if hasattr(one, "block")} for a, b in itertools.pairwise(tail.ends)]
     assert [len(block) for block in blocks[:-1]] == [1] * (len(blocks) - 1)
-    assert round_ends(events[: ends[3] - 2]) == ends[:3]
+    begun = tmp_path / "journal.jsonl"
+    begun.write_bytes(b"".join(lines[: tail.ends[3] - 2]))
+    shorter = Tail(begun)
+    shorter.read()
+    assert shorter.ends == tail.ends[:3]
+
+
+def test_following_a_run_keeps_a_few_kib_of_a_trial_and_no_patterns(whole: Folder, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "x"
+    shutil.copytree(whole.path, copy)
+    lines = (whole.path / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (place,) = Folders((tmp_path,)).all()
+
+    def follow(follower: Following, share: float) -> int:
+        (copy / "journal.jsonl").write_bytes(b"".join(lines[: int(share * len(lines))]))
+        follower.tail.read()
+        follower.judge(Folder.open(copy))
+        assert follower.underway(writing=True) is not None
+        assert follower.problem == ""
+        gc.collect()
+        return follower.tail.tally.trials
+
+    follow(Following(place), 0.9)  # loads and makes all that stays
+    tracemalloc.start(1)
+    try:
+        follower = Following(place)
+        before, begun = follow(follower, 0.5), tracemalloc.get_traced_memory()[0]
+        after, ended = follow(follower, 0.9), tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert after - before >= 20
+    assert (ended - begun) / (after - before) < 4096
+    caches = (sign_flips, single_flips, kept_flips, kept_replays)
+    assert [cached.cache_info().currsize for cached in caches] == [0, 0, 0, 0]
+
+
+def test_what_is_known_is_put_into_words_once_for_all_who_look(whole: Folder) -> None:
+    follower = Following(Place("x", "x", str(whole.path), "experiment"))
+    follower.tail.read()
+    follower.judge(whole)
+    one, other = follower.underway(writing=True), follower.underway(writing=False)
+    assert one is not None
+    assert other is not None
+    assert one.comparisons is other.comparisons
+    assert (one.writing, other.writing) == (True, False)
+
+
+def test_a_tail_counts_what_the_account_of_the_journal_counts(whole: Folder) -> None:
+    tail, account = Tail(whole.path / "journal.jsonl"), Account(whole.events())
+    tail.read()
+    tally = tail.tally
+    assert (tally.trials, tally.repeated, tally.state) == (len(account.finished), len(account.repeats), account.state)
+    assert tally.spent == pytest.approx(account.spent)
+    assert tally.newest is not None
+    assert tally.newest.trial == max(account.started)
+    assert tally.is_over
 
 
 def test_what_a_journal_says_is_text_and_nothing_else(browser: Browser, tmp_path: Path) -> None:

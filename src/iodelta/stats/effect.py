@@ -159,7 +159,7 @@ def sign_flips(n: int, seed: int, flips: int = FLIPS) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def _single(n: int, seed: int, flips: int) -> NDArray[np.float32]:
+def single_flips(n: int, seed: int, flips: int) -> NDArray[np.float32]:
     """``sign_flips`` in single precision."""
     return sign_flips(n, seed, flips).astype(np.float32)
 
@@ -171,7 +171,7 @@ def sign_flip_p_rows(d: Floats, seed: int, flips: int = FLIPS) -> Floats:
     # Single precision is fine where the flips are drawn, and twice as fast.
     if n > EXACT_FLIPS:
         signs, d = (
-            _single(n, seed, flips),
+            single_flips(n, seed, flips),
             (d / np.maximum(np.abs(d).max(axis=1, keepdims=True), 1e-300)).astype("f4"),
         )
     seen = np.abs(d.sum(axis=1)) * (1 - 1e-6 if n > EXACT_FLIPS else 1 - 1e-12)

@@ -48,7 +48,7 @@ def _replayed(coins: tuple[int, ...], seed: int) -> Signs:
     return np.ascontiguousarray(_coins(len(names), seed)[:, index])
 
 
-_kept = lru_cache(maxsize=32)(_replayed)
+kept_replays = lru_cache(maxsize=32)(_replayed)
 
 
 def patterns(coins: tuple[int, ...], seed: int) -> Floats:
@@ -56,7 +56,7 @@ def patterns(coins: tuple[int, ...], seed: int) -> Floats:
 
     ``coins`` gives each block the number of the draw that ordered it. Row i and row -1 - i are mirror images.
     """
-    replay = _kept if len(coins) <= KEPT_BLOCKS else _replayed
+    replay = kept_replays if len(coins) <= KEPT_BLOCKS else _replayed
     signs = replay(coins, seed).astype(np.float64)
     signs.setflags(write=False)
     return signs

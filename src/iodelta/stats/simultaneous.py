@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 COARSE = 8
 """Sign patterns that must lie beyond a critical value for it to be read off them."""
 
-_flips = lru_cache(maxsize=4)(sign_flips)
+kept_flips = lru_cache(maxsize=4)(sign_flips)
 """Cells of one experiment have the same number of blocks and one seed."""
 
 
@@ -61,7 +61,7 @@ def _rank_intervals(
     scale = np.sqrt((ranks**2).sum(axis=1))
     signed = np.where(away < 0, -ranks, ranks)
     # A sum of signed ranks is 2 W - size, W the Walsh averages above the centre; its sd under sign flips is scale.
-    largest = (np.abs(_flips(blocks, seed) @ signed.T) / scale).max(axis=1)
+    largest = (np.abs(kept_flips(blocks, seed) @ signed.T) / scale).max(axis=1)
     critical = float(np.quantile(largest, level, method="higher"))
     averages = np.sort(walsh_rows(d), axis=1)
     size = averages.shape[1]
@@ -82,7 +82,7 @@ def _midranks(rows: Floats) -> Floats:
 def _critical_t(d: Floats, level: float, seed: int) -> float:
     """Critical value of the largest |t| of all rows: from sign flips of the centred rows, or Bonferroni's."""
     effects, blocks = d.shape
-    signs = _flips(blocks, seed)
+    signs = kept_flips(blocks, seed)
     if len(signs) * (1.0 - level) < COARSE:
         return float(stdtrit(blocks - 1, 1.0 - (1.0 - level) / (2 * effects)))
     centred = d - d.mean(axis=1, keepdims=True)

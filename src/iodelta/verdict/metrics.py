@@ -11,7 +11,6 @@ from typing import Literal, Protocol
 
 import msgspec
 import numpy as np
-from msgspec.structs import replace
 
 from iodelta.errors import RequestError
 from iodelta.stats.cost import switches_per_io, system_ns_per_io
@@ -94,7 +93,7 @@ def metric(name: str) -> Metric:
         SYNC,
         "lat",
     )
-    if is_latency and (point == "mean" or _percent(point) is not None):
+    if is_latency and (point == "mean" or percent_of(point) is not None):
         return Metric(name, "lower", "ns")
     raise RequestError(
         f"unknown metric {name!r}",
@@ -149,7 +148,7 @@ def thin_tail(name: str, trials: Sequence[Trial]) -> Finding | None:
     """
     kind, _, what = name.partition(".")
     family, _, point = what.partition(".")
-    percent = _percent(point)
+    percent = percent_of(point)
     if percent is None:
         return None
     latencies = [latency_of(trial, kind, family) for trial in trials]
@@ -178,7 +177,7 @@ def reader(name: str) -> Callable[[Trial], Reading]:
             (trial.measured[what].value, None) if what in trial.measured else UNMEASURED
         )
     family, _, point = what.partition(".")
-    percent = _percent(point)
+    percent = percent_of(point)
 
     def read(trial: Trial) -> Reading:
         if what == "jitter":
@@ -241,7 +240,7 @@ def resolution_of(trial: Trial, wanted: Metric) -> float:
             else {}
         )
         return _half_width(rates[what]) if what in rates else 0.0
-    latency, percent = latency_of(trial, kind, family), _percent(point)
+    latency, percent = latency_of(trial, kind, family), percent_of(point)
     if latency is None:
         return 0.0
     if percent is None:
@@ -252,33 +251,6 @@ def resolution_of(trial: Trial, wanted: Metric) -> float:
     if printed is None or not printed.value > 0:
         return 0.0
     return max(_half_width(printed), _half_bin(bin_index(int(printed.value))))
-
-
-def pared(trial: Trial, wanted: Iterable[Metric]) -> Trial:
-    """The trial with no more of its histograms than the values of these metrics, and their resolutions, rest on.
-
-    Who follows a run for hours keeps all of its trials: the histograms are most of their memory.
-    """
-    places = (metric.name.split(".", 2) for metric in wanted)
-    percents = {_percent(parts[2]) for parts in places if len(parts) == 3}
-    points = [percent / 100.0 for percent in percents if percent is not None]
-    directions = tuple(
-        replace(direction, **_coarse_latencies(direction, points))
-        for direction in trial.directions
-    )
-    return replace(trial, directions=directions, sync=_coarse(trial.sync, points))
-
-
-def _coarse_latencies(
-    direction: Direction, points: Sequence[float]
-) -> dict[str, Latency | None]:
-    return {name: _coarse(getattr(direction, name), points) for name in LATENCIES}
-
-
-def _coarse(latency: Latency | None, points: Sequence[float]) -> Latency | None:
-    if latency is None or latency.histogram is None:
-        return latency
-    return replace(latency, histogram=latency.histogram.coarse(points))
 
 
 def _half_width(quantity: Quantity) -> float:
@@ -301,7 +273,7 @@ def _bin_half_width(histogram: Histogram, p: float) -> float:
     return _half_bin(histogram.indexes[place]) * min(1.0, max(0.0, crowd))
 
 
-def _percent(point: str) -> float | None:
+def percent_of(point: str) -> float | None:
     """99.9 from ``p99.9``; None when it is not a percentile strictly between 0 and 100."""
     if not point.startswith("p") or not point[1:].replace(".", "", 1).isdigit():
         return None

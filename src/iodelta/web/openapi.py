@@ -30,12 +30,12 @@ from iodelta.web.changes import CHANGES, Change
 from iodelta.web.comparing import Compared
 from iodelta.web.experiments import TrialAnswer, Trials
 from iodelta.web.histories import Board
-from iodelta.web.live import Underway
 from iodelta.web.negotiation import JSON
 from iodelta.web.pages import Overview
 from iodelta.web.series import SeriesAnswer
 from iodelta.web.site import Problem
 from iodelta.web.starting import StartedAnswer
+from iodelta.web.underway import Underway
 
 FOLDERS = (Document, PathAccount, PrepareAnswer)
 """What ``iodelta report`` says of a folder or bundle."""

@@ -18,9 +18,11 @@ from iodelta.report.derived import charted, charts_of_preparation
 from iodelta.report.formats.charts.model import Charts
 from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.story import Detail
+from iodelta.stats.forget import forget_patterns
 from iodelta.study.experiment import Account
 from iodelta.web.folders import Kind, Place
-from iodelta.web.live import Live, progress
+from iodelta.web.live import Live
+from iodelta.web.underway import progress
 
 if TYPE_CHECKING:
     from iodelta.report.stories.kinds import Result
@@ -89,6 +91,7 @@ class Results:
                 return known
             stamp = stamp_of(place)
             seen = _read(place)
+            forget_patterns()
             self._seen[place.id] = (stamp, seen)
             while len(self._seen) > KEPT:
                 self._seen.popitem(last=False)

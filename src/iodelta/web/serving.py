@@ -24,20 +24,26 @@ IDLE = 20
 FAREWELL = 2
 """Seconds that open answers have at the end."""
 
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
+"""Parameters of ``mallopt``, from glibc's malloc.h."""
 
-M_ARENA_MAX = -8
-"""The parameter of ``mallopt`` that bounds the number of heaps; from glibc's malloc.h."""
+LARGE = 128 << 10
+"""Bytes from which on an allocation is given back to the kernel as soon as it is freed."""
 
 
 def share_heap() -> None:
-    """Let all threads allocate from one heap; to be called before there are threads.
+    """Let all threads allocate from one heap that shrinks again; to be called before there are threads.
 
     Of its own accord glibc gives a heap to each of the threads that answer, up to eight for a processor, and every heap
-    keeps the room of the largest page that was ever made in it. Threads of Python wait for each other anyway. Other C
-    libraries have nothing to set.
+    keeps the room of the largest page that was ever made in it. Threads of Python wait for each other anyway. glibc
+    also keeps the room of the largest array that was ever freed, and the arrays of a judgement grow with the run: fixed
+    limits prevent that. Other C libraries have nothing to set.
     """
     with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_ARENA_MAX, 1)
+        mallopt(M_MMAP_THRESHOLD, LARGE)
+        mallopt(M_TRIM_THRESHOLD, LARGE)
 
 
 def bound(host: str, port: int) -> socket.socket:

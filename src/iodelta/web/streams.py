@@ -84,9 +84,9 @@ class Stream(Response):
     async def _parts(self, gone: asyncio.Future[None]) -> AsyncIterator[bytes]:
         yield b"retry: %d\n\n" % AGAIN
         tail, heard = self._following.tail, time.monotonic()
-        sent = min(self._after, len(tail.lines))
+        sent = min(self._after, len(tail.events))
         while not (gone.done() or self._streams.ending):
-            lines = tail.lines[sent : sent + PART]
+            lines = tail.lines(sent, sent + PART)
             if lines:
                 yield b"".join(
                     b"id: %d\ndata: %b\n\n" % numbered

@@ -8,11 +8,12 @@ from starlette.responses import Response
 from iodelta.errors import MeasureError
 from iodelta.web.folders import Place, place_of
 from iodelta.web.layout import shown
-from iodelta.web.live import Live, Underway, course_of, progress
+from iodelta.web.live import Live
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.results import folder_of
 from iodelta.web.starting import may_cancel, started_by
 from iodelta.web.streams import Stream
+from iodelta.web.underway import Underway, course_of, progress
 
 FIRST = 2.0
 """Seconds that the page waits for the first judgement."""
