@@ -119,7 +119,7 @@ READS = "only_reads = true"
         (READS, ("--measure", "true", "--better", "lower"), "either --measure, or --workload or fio"),
         (READS, ("--better", "lower"), "--better is not of a command"),
         (READS, ("--set", "workload.color=red"), "color does not stand in the command"),
-        (f"{READS}\nseveral = ['1', '2']", (), "a search follows one cell, and this makes 2"),
+        (f"{READS}\nseveral = ['1', '2']", (), "a search measures one cell, and these options make 2"),
     ],
 )
 def test_what_a_search_cannot_measure_is_refused_before_anything_is_built(

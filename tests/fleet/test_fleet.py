@@ -66,7 +66,7 @@ def test_every_host_is_measured_once_on_its_own_disk_and_what_does_not_pass_fail
     assert "the same host as" in done.err
     said = {name: f"{found[name]['reason']}\n{found[name]['remedy']}" for name in failed}
     assert re.search(r"Host key verification failed.*\n.*ssh-keygen -f", said["key"])
-    assert re.search(r"Permission denied.*\n.*without a question", said["password"])
+    assert re.search(r"Permission denied.*\n.*without asking", said["password"])
     assert "No space left on device" in said["full"]
     assert "there is nothing at this path" in said["nodisk"]
     assert "no target of class 'disk' for this host" in said["noclass"]

@@ -146,7 +146,7 @@ def test_a_host_that_does_not_exist_is_lost_after_the_patience_and_says_so(place
     assert done.exit_code == 4, done.output
     (host,) = status_of(FleetFolder.open(place / "fleet")).hosts
     assert host.state in ("lost", "failed")
-    assert "is the name right?" in host.remedy
+    assert "check the name: `ssh -G" in host.remedy
     assert invoke("fleet", "status", "fleet").exit_code == 0
 
 

@@ -61,7 +61,7 @@ def test_of_what_ssh_says_the_end_is_read(client: Client) -> None:
     try:
         with pytest.raises(MachineError, match="Permission denied") as caught:
             client("head -c 50000000 /dev/zero >&2; echo; echo 'Permission denied (publickey)' >&2; exit 255").open()
-        assert "without a question" in caught.value.remedy
+        assert "without asking" in caught.value.remedy
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()

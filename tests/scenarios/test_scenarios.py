@@ -194,7 +194,7 @@ def test_a_ublk_device_has_a_number_of_its_stages_own_and_is_nobody_elses() -> N
     assert ublk("fedcba9876543210")[0][-1] != number
     assert 0 < int(number) < 1 << 20, "a minor number"
     assert undo[3:] == ["sh", "this boot", f"/dev/ublkc{number}", make[0], "del", "-n", number]
-    with pytest.raises(MeasureError, match="there already"):
+    with pytest.raises(MeasureError, match="exists already"):
         ublk("0123456789abcdef", present=f"/dev/ublkc{number}")
 
 

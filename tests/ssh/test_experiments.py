@@ -164,11 +164,11 @@ def test_what_keeps_a_host_from_being_measured_is_said_and_nothing_is_left(stand
     host.alias("closed", port=2299)
     cases = {
         "ssh:another-key": f"Host key verification failed.*ssh-keygen -f .{host.place}/known-other. -R .{host.far}",
-        "ssh:unknown": "Host key verification failed.*`ssh unknown` once",
-        "ssh:stranger": "Permission denied.*without a question",
+        "ssh:unknown": "Host key verification failed.*`ssh -o StrictHostKeyChecking=ask unknown` once",
+        "ssh:stranger": "Permission denied.*without asking",
         "ssh:full": "No space left on device",
         "ssh:bare": "cannot start fio.*installed there",
-        "ssh:nologin": "gives no shell; it said: This account is currently not available",
+        "ssh:nologin": "starts no shell; it printed: This account is currently not available",
         "ssh:closed": "Connection refused.*`ssh closed true` must work",
     }
 

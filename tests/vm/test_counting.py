@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+import counted_boots
 import pytest
 from click.testing import CliRunner
 from counted_boots import QUESTION, Says, folder, output
@@ -275,6 +276,26 @@ def test_a_latency_holds_the_paths_of_the_ios_in_flight_where_there_are_several(
     assert in_flight({"ioengine": "libaio", "iodepth": "8", "numjobs": "4"}) == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "several"),
+    [
+        ({"ioengine": "libaio", "iodepth": "8"}, True),
+        ({"ioengine": "libaio"}, False),
+        ({"ioengine": "psync", "iodepth": "8"}, False),
+        ({"iodepth": "8"}, False),
+        ({"ioengine": "psync", "numjobs": "2"}, True),
+    ],
+)
+def test_a_report_speaks_of_several_ios_in_flight_only_where_the_engine_keeps_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], several: bool
+) -> None:
+    words = "".join(f'{name} = "{value}"\n' for name, value in options.items())
+    plain = "\n".join(line for line in QUESTION.splitlines() if not line.startswith("ioengine"))
+    monkeypatch.setattr(counted_boots, "QUESTION", plain.replace("[workload]\n", f"[workload]\n{words}"))
+    said = rendered(account(tmp_path / "path", shifted(0)), "mail").decode()
+    assert ("With several I/Os in flight" in said) is several
+
+
 def test_ios_of_a_boot_for_functions_are_those_of_fios_report() -> None:
     cell = CellOutput(fio=b'{"jobs": [{"read": {"total_ios": 700}, "write": {"total_ios": 300}}]}')
     assert cell.ios("boot 3") == 1000
@@ -282,6 +303,14 @@ def test_ios_of_a_boot_for_functions_are_those_of_fios_report() -> None:
         CellOutput(fio=b"{").ios("boot 3")
     with pytest.raises(MeasureError, match="counted no I/O"):
         CellOutput(fio=b'{"jobs": []}').ios("boot 3")
+
+
+NOTE = "note: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1"
+
+
+def test_what_fio_notes_before_its_report_does_not_damage_it() -> None:
+    text = f'@boot 6.1\n@cell 000\n@json\n{NOTE}\n{{\n"jobs": [{{"read": {{"total_ios": 200}}}}]\n}}\n@members\n@end\n'
+    assert read(text.encode(), "boot 3").cells[0].ios("boot 3") == 200
 
 
 def test_knobs_of_a_guest_are_sorted_by_when_they_act_and_others_are_refused() -> None:

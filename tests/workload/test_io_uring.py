@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import CliRunner
+from fakes import PaperMachine
 
 from iodelta.bundle.dangers import dangers
 from iodelta.cli.main import cli
@@ -18,7 +19,7 @@ from iodelta.lab.plan import make_plan, warnings
 from iodelta.machine import LocalMachine
 from iodelta.tools.fio import built_fio
 from iodelta.workload.fio import command_of, run
-from iodelta.workload.io_uring import program, usage
+from iodelta.workload.io_uring import cannot_poll, is_polling, program, usage
 from iodelta.workload.model import FioRequest, FioRun
 from iodelta.workload.result import read_run
 
@@ -168,7 +169,27 @@ def test_a_device_without_poll_queues_is_told_with_the_way_around() -> None:
     text = "io: unexpected ret=-95\nYour filesystem/driver/kernel doesn't support polled IO\n"
     (finding,) = read_run(printed(request, text)).findings
     assert finding.severity == "hard"
-    assert "hipri = 0" in finding.remedy
+    assert "set hipri = 0 in [workload] (io: unexpected ret=-95" in finding.explanation
+    assert "poll_queues" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("release", "io_poll", "refused"),
+    [("6.18.3-x", "0", True), ("6.18.3-x", "1", False), ("6.10.14", "0", False), ("6.12.1", None, False)],
+    ids=["refused", "has poll queues", "an older kernel does not poll", "not known"],
+)
+def test_a_device_without_poll_queues_is_known_before_the_first_trial(
+    release: str, io_poll: str | None, refused: bool
+) -> None:
+    files = {"/proc/sys/kernel/osrelease": f"{release}\n"}
+    if io_poll is not None:
+        files["/sys/block/sda/queue/io_poll"] = f"{io_poll}\n"
+    assert cannot_poll(PaperMachine(files), "sda") is refused
+    assert [is_polling(dict(question(words).cells[0].options)) for words in ("iodepth = 1", "p = 1", "hipri = 0")] == [
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(

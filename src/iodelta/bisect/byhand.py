@@ -206,7 +206,7 @@ class Judging:
             if spent >= most or len(self.store.words) >= self.rules.most_runs:
                 wrong = len(self.mistaken(line, last))
                 return Verdict(
-                    refused=f"{len(self.store.words)} answers name no place: the likeliest has "
+                    refused=f"{len(self.store.words)} answers do not single out an item: the likeliest has "
                     f"{100 * share:.0f} % of the probability, and {wrong} answers contradict it"
                 )
             place = (

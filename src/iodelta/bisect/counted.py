@@ -79,7 +79,7 @@ class Counted:
             raise MeasureError(
                 plan.functions,
                 place=metric.name,
-                remedy="or search by the length of the path",
+                remedy="omit --metric: the length of the path needs no compiler",
             )
         written = self._boot(plan, visit, PURPOSES[metric.source])
         value = value_of(metric, written, place)
@@ -149,7 +149,7 @@ def median(kind: Kind, output: Output) -> float:
     """Instructions of the middle I/O of the first cell. Raises Unbuildable where none went that way."""
     counts = output.cells[0].latencies.get(kind)
     if counts is None:
-        raise Unbuildable(f"no I/O was a {kind}")
+        raise Unbuildable(f"the workload did no {kind}")
     return counts.median
 
 

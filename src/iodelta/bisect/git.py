@@ -233,7 +233,7 @@ class Repository:
             what += (
                 f": they parted at {base[0][:12]}; ask with that as --good"
                 if base
-                else ", nor are they related"
+                else ", and they have no common history"
             )
         return (what,)
 

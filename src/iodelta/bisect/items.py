@@ -96,7 +96,7 @@ class ListedItems:
             what = (
                 f"{doubled[0]!r} is on the list twice"
                 if doubled
-                else "a list needs two items, good first"
+                else "a list needs at least two items, the good one first"
             )
             raise RequestError(what, place="--item")
         return Line(items, (1.0,) * (len(items) - 1))

@@ -184,7 +184,8 @@ class SearchFolder:
         first = next(iter(self.events()), None)
         if not isinstance(first, Opened):
             raise MeasureError(
-                "the log does not begin as a search's", place=str(self.path / LOG)
+                "the log does not start like that of a search",
+                place=str(self.path / LOG),
             )
         return first
 

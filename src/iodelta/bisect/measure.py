@@ -323,7 +323,7 @@ def cell_experiment(text: str) -> Experiment:
     experiment = parse(text, "the measured cell", numbered=False)
     if len(experiment.cells) != 1:
         raise RequestError(
-            f"a search follows one cell, and this makes {len(experiment.cells)}",
+            f"a search measures one cell, and these options make {len(experiment.cells)}",
             place="workload",
             remedy="give every option one value, and one condition",
         )

@@ -307,7 +307,7 @@ class Search(Rises):
         low, high = max(low, 1), min(high, last - first)
         why = f"{plural(len(self.store.runs), 'run')}: not enough"
         if self.culprits:
-            why = "the runs that were to be spent on others than the first culprit are used up"
+            why = "the runs allowed for further culprits are used up"
         return Suspect(
             line.items[first + low],
             line.items[first + high],

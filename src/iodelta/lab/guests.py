@@ -29,19 +29,23 @@ def look_at_guests(machine: VmMachine, experiment: Experiment) -> Survey:
     last lines of its console. Raises RequestError, MeasureError when none can.
     """
     check_here(machine.spec, experiment)
-    unavailable, surveys = dict[str, str](), list[Survey]()
+    unavailable, unmeasurable = dict[str, str](), dict[str, str]()
+    surveys = list[Survey]()
     for variant in experiment.variants:
         try:
             with _booted(machine, experiment, variant) as guest:
                 surveys.append(_survey(guest, experiment, variant))
-                unavailable.update(surveys[-1].unavailable)
+                unavailable |= surveys[-1].unavailable
+                unmeasurable |= surveys[-1].unmeasurable
         except MeasureError as error:
             unavailable[variant.name] = error.sentence
     if not surveys:
         raise MeasureError(
             "no variant can run here", remedy="\n  ".join(unavailable.values())
         )
-    return msgspec.structs.replace(surveys[0], unavailable=unavailable)
+    return msgspec.structs.replace(
+        surveys[0], unavailable=unavailable, unmeasurable=unmeasurable
+    )
 
 
 def check_here(spec: Spec, experiment: Experiment) -> None:

@@ -244,7 +244,21 @@ def _tried(
         )
         jobs = _jobs(requests, cells=cells, variants=variants)
         parsing.check(machine, jobs, place)
+        cells = {**_unpolled(machine, requests), **cells}
     return variants, cells
+
+
+def _unpolled(machine: Machine, requests: Requests) -> dict[str, str]:
+    """Cells that ``t/io_uring`` would poll on a device that has no poll queues, with the reason."""
+    experiment, disk = requests.experiment, requests.target.disk
+    polling = [
+        cell.name
+        for cell, variant in product(experiment.cells, experiment.variants)
+        if io_uring.is_polling({**dict(cell.options), **dict(variant.options)})
+    ]
+    if tool_of(experiment) and polling and disk and io_uring.cannot_poll(machine, disk):
+        return dict.fromkeys(polling, io_uring.NOT_POLLED)
+    return {}
 
 
 def check_options(machine: Machine, experiment: Experiment, found: Survey) -> None:

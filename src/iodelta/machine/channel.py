@@ -134,7 +134,7 @@ class Channel:
         self._out_seen = self._err_seen = 0
         word = self._out[at + len(self._mark) : end].decode(errors="replace").strip()
         if not WORD.fullmatch(word):
-            raise self._lost(f"its shell answered {word!r}")
+            raise self._lost(f"its shell sent an unexpected answer: {word!r}")
         reply = Reply(word, bytes(self._out[:at]), bytes(self._err[:beside]))
         del self._out[: end + 1]
         del self._err[: beside + len(self._mark) + 1]

@@ -86,11 +86,11 @@ REMEDIES = (
     ),
     (
         "Permission denied",
-        "ssh must let you in without a question: a key in your agent, or IdentityFile for {host}",
+        "ssh must log in without asking: load a key into your agent, or set IdentityFile for {host}",
     ),
     (
         "resolve hostname",
-        "is the name right? `ssh -G {host}` shows what ssh makes of it",
+        "check the name: `ssh -G {host}` shows how ssh reads it",
     ),
 )
 
@@ -135,7 +135,7 @@ class Connection:
             stat = place.lstat()
         except OSError as error:
             raise MachineError(
-                f"cannot make it: {os.strerror(error.errno or 0)}",
+                f"cannot create this directory: {os.strerror(error.errno or 0)}",
                 place=str(place),
                 remedy="free some space there",
             ) from error
@@ -146,7 +146,7 @@ class Connection:
             or stat.st_mode & 0o077
         ):
             raise MachineError(
-                "is not a directory of your own",
+                "this directory does not belong to you alone",
                 place=str(place),
                 remedy="remove it, or set TMPDIR",
             )
@@ -219,7 +219,7 @@ class Connection:
             channel.close()
             if self._master.poll() is None:
                 self._reason = (
-                    "its sshd gives no further session (is MaxSessions below 8?)"
+                    "its sshd refuses another session (is MaxSessions below 8?)"
                 )
             raise self.lost()
         return channel
@@ -295,7 +295,7 @@ class Connection:
             raise MachineError(
                 f"ssh refuses its configuration: {' '.join(done.stderr.split())}",
                 place=self._place,
-                remedy="mend it",
+                remedy="correct your ssh configuration",
             )
         given = dict(
             line.split(" ", 1) for line in done.stdout.splitlines() if " " in line
@@ -368,7 +368,7 @@ class Connection:
             )
         reason = _plain(heard) or message or "nothing"
         raise MachineError(
-            f"the login there gives no shell; it said: {reason}",
+            f"the login there starts no shell; it printed: {reason}",
             place=self._place,
             remedy="a user with a login shell is needed, without a forced command",
         )

@@ -141,7 +141,7 @@ class ShellMachine:
                 reply = channel.receive(timeout)
                 if reply is None:
                     raise MachineError(
-                        "a command does not end even by SIGKILL: it hangs in the kernel",
+                        "SIGKILL does not end a command there: it hangs in the kernel",
                         place=self.name,
                         remedy="look at dmesg there; nothing can be measured until it ends",
                     )

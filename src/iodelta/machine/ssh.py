@@ -79,7 +79,7 @@ class SshMachine(ShellMachine):
                 raise MachineError(
                     f"was asked to reboot ({' '.join(words)}) and is still in its old boot after {late:.0f} s",
                     place=self.name,
-                    remedy="look there at what keeps it (systemctl list-jobs)",
+                    remedy="`systemctl list-jobs` there shows what it waits for",
                 )
             self.__exit__()
 

@@ -30,7 +30,7 @@ def stop(
         code = process.wait(STUCK)
     if code is None:
         raise MachineError(
-            "does not end even by SIGKILL: it hangs in the kernel",
+            "SIGKILL does not end it: it hangs in the kernel",
             place=f"{place}, process {process.pid}",
             remedy="look at dmesg and at the device; nothing can be measured there until it ends",
         )

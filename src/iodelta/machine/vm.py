@@ -141,7 +141,7 @@ class GuestLine:
             raise MachineError(
                 f"cannot make the guest: {error.strerror or error}",
                 place=str(error.filename or self._directory),
-                remedy="is there room?",
+                remedy="free some space there",
             ) from error
         except BaseException:
             self.close(clean=False)
@@ -175,7 +175,7 @@ class GuestLine:
         if self._reason:
             raise self.lost()
         if not self._ports:
-            raise MachineError("a guest has no more shells", place=self.place)
+            raise MachineError("all shells of the guest are in use", place=self.place)
         return self._greeted(self._ports.pop(0), PATIENCE)
 
     def lost(self, said: str = "") -> LostError:
@@ -183,10 +183,10 @@ class GuestLine:
         self._look(wait=2.0)
         console = "".join(f"\n  | {line}" for line in self._console)
         return LostError(
-            (self._reason or "the guest closed its line")
+            (self._reason or "the guest closed its connection")
             + (f"; its console ended with:{console}" if console else ""),
             place=self.place,
-            remedy="a guest is thrown away: the same command boots a new one",
+            remedy="the same command boots a new guest",
         )
 
     # ------------------------------------------------------------------------------------------------ the boot

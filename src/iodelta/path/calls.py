@@ -69,7 +69,7 @@ def _slope(
         for why in _differences(phases.paths[phase], flat.get(phase, {}))
     ]
     if orphans > ORPHANS:
-        wrong.append(f"{100 * orphans:.2f} % of all returns are of no call")
+        wrong.append(f"{100 * orphans:.2f} % of all returns belong to no call")
     kept = {path: value for path, value in paths.items() if value}
     return Calls(kept, orphans, wrong[0] if wrong else "")
 

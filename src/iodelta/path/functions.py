@@ -81,9 +81,9 @@ def build() -> Built:
         if _accepted(plugin):
             return Built(str(plugin), str(mark))
     raise MeasureError(
-        "this qemu takes no TCG plugin",
+        "this qemu does not load TCG plugins",
         place="qemu-system-x86_64",
-        remedy="another build of qemu does",
+        remedy="use a build of qemu with TCG plugins; Debian's has them",
     )
 
 

@@ -3,14 +3,14 @@ how much a kernel's address layout moves them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Literal
 
 import msgspec
 
 from iodelta.errors import MeasureError
-from iodelta.experiment import Cell
+from iodelta.experiment import Experiment
 from iodelta.lab.folder import Booted, Ended, Folder
 from iodelta.path import sharing
 from iodelta.path.anatomy import Anatomy, anatomy
@@ -23,7 +23,7 @@ from iodelta.path.output import Counts, Output, cell_of, read
 from iodelta.path.plan import CERTAIN, Arm, BootPlan, PathPlan
 from iodelta.path.run import REFUSED, alike, booted
 from iodelta.path.sharing import Sharing
-from iodelta.path.tables import FunctionTable
+from iodelta.path.tables import FunctionTable, in_flight
 from iodelta.path.tallies import Tally, of_sharing
 from iodelta.trial import Kind
 
@@ -237,7 +237,7 @@ def judge(folder: Folder) -> PathAccount:
         seconds=_duration([event for event in events if isinstance(event, Booted)]),
         state=REFUSED if same is False else state,
         row=plan.row,
-        deep=any(map(_is_deep, plan.experiment.cells)),
+        deep=any(map(_is_deep, _options_of_cells(plan.experiment))),
         bills=bills,
         trees=more.trees,
         footprints=more.footprints,
@@ -269,9 +269,15 @@ def _duration(boots: Sequence[Booted]) -> float:
     )
 
 
-def _is_deep(cell: Cell) -> bool:
-    """Whether several I/Os may be in flight."""
-    return any(cell.option(name) not in (None, "1") for name in ("iodepth", "numjobs"))
+def _options_of_cells(experiment: Experiment) -> Iterator[dict[str, str | None]]:
+    """fio's options of every cell under every variant."""
+    for cell, variant in product(experiment.cells, experiment.variants):
+        yield {**dict(cell.options), **dict(variant.options)}
+
+
+def _is_deep(options: Mapping[str, str | None]) -> bool:
+    """Whether several I/Os may be in flight: of a synchronous engine one is, whatever its depth."""
+    return in_flight(options) != 1
 
 
 def _output(folder: Folder, boot: BootPlan) -> Output:

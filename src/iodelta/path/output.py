@@ -6,6 +6,7 @@ import base64
 import re
 import zlib
 from collections.abc import Iterator, Mapping
+from itertools import dropwhile
 
 import msgspec
 
@@ -145,7 +146,9 @@ def _with(
     if word == "reason":
         return CellOutput(reason=rest)
     if word == "json":
-        return msgspec.structs.replace(cell, fio="\n".join(lines).encode())
+        # fio writes notes before its report, as that a synchronous engine's depth is 1.
+        report = dropwhile(lambda line: not line.startswith("{"), lines)
+        return msgspec.structs.replace(cell, fio="\n".join(report).encode())
     if word == "latencies":
         latencies = _latencies(lines, place)
         return (

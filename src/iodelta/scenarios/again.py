@@ -50,7 +50,7 @@ def remade(
     ) as stage:
         if origin_scenario.made(stage, machine="".join(experiment.machines)) != asked:
             raise RequestError(
-                "this scenario would now make another experiment than that of the folder",
+                "this scenario would now create an experiment that differs from the folder's",
                 place=str(folder.path),
                 remedy=f"run it again: {origin.line}",
             )

@@ -129,8 +129,8 @@ SCENARIO = Scenario(
     name="jbod-mmap",
     title="8 processes on 8 files of each of two partitions of many disks: mmap readers and writers, tiobench",
     about="After the report of 2010-01: 12 disks of a JBOD with two partitions each lost more than 40 % of 64k random"
-    " reads through mmap between two kernels, by several patches to the idling of cfq. cfq is gone; bfq is what came"
-    " of it. A small run leaves tiobench out. The disks are loop devices here, or a guest's, whose files share one real"
+    " reads through mmap between two kernels, by several patches to the idling of cfq. cfq is gone; bfq is its"
+    " successor. A small run leaves tiobench out. The disks are loop devices here, or a guest's, whose files share one real"
     " disk: what differs between schedulers is found, what would differ between real spindles is not.",
     makes="2 loop devices (--full: 12; with --vm disks of the guest) with two partitions each, a filesystem on every"
     " partition, and 8 files of 16 MiB (--full: 1 GiB) on each: 0.5 GiB (--full: 192 GiB) of real data.",

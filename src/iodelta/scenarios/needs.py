@@ -31,7 +31,7 @@ def programs(machine: Machine, *wanted: tuple[str, str]) -> Iterator[Need]:
         except MachineError:
             yield Need(
                 program,
-                f"there is no {program} in the path",
+                f"{program} is not on PATH",
                 f"install the package {package}",
             )
 

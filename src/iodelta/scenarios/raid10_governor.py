@@ -78,7 +78,7 @@ def building(machine: Machine) -> Iterator[Need]:
 def _foreseen(layout: str, machine: Machine, target: Target | None) -> Values:
     """All that is known before there is an array."""
     where = (
-        " In this guest it sets no clock: no difference is the truth."
+        " In this guest it sets no clock, so the true difference is zero."
         if throw_away(machine)
         else ""
     )

@@ -134,7 +134,7 @@ class Stage:
             raise MeasureError(
                 f"{words[0]} ended with {done.returncode}: {message or 'it said nothing'}",
                 place=words[-1],
-                remedy="what was made so far is removed",
+                remedy="everything created so far was removed",
             )
         return done.text
 

@@ -199,7 +199,7 @@ def _ublk(stage: Stage) -> tuple[str, str] | None:
     control = f"/dev/ublkc{number}"
     if stage.machine.glob(control):
         raise MeasureError(
-            "is there already, and is not this scenario's",
+            "exists already, and does not belong to this scenario",
             place=control,
             remedy="run a new scenario",
         )
@@ -336,7 +336,7 @@ SCENARIO = Scenario(
     title="1 and 16 jobs on a null device with 16 queues: the CPUs of the tasks as the variant",
     about="After the report of 2026-03: t/io_uring on a ublk null device fell from 36M to 13M IOPS by a change to slab,"
     " and another machine saw 0.9M until its tasks were bound to the CPUs of the device's queues, then 19M and 14M."
-    " What binding changes is found here; two kernels are compared in guests: --vm --kernel 6.1 --kernel 6.12.",
+    " This scenario measures what binding changes; it compares two kernels in guests: --vm --kernel 6.1 --kernel 6.12.",
     makes="A ublk null device of 16 queues where the kernel has ublk, and kublk or rublk is installed, else a null_blk"
     " device, else a loop device over an empty file of 1 GiB.",
     template=TEMPLATE,

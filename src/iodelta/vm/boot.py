@@ -277,7 +277,7 @@ def enough_memory(guest: int) -> None:
             raise MeasureError(
                 f"a guest needs {wanted} MiB of memory, and {int(line.split()[1]) >> 10} MiB are available",
                 place='machine = "vm"',
-                remedy="end what uses the memory, or measure on a larger machine",
+                remedy="free some memory, or use a larger machine",
             )
 
 
@@ -288,7 +288,7 @@ def kvm_works() -> str:
     none.
     """
     if os.path.exists("/sys/module/kvm_pvm"):
-        return "this machine's KVM is PVM (module kvm_pvm), which boots no distribution kernel"
+        return "this machine's KVM is PVM (module kvm_pvm), which cannot boot the kernels of distributions"
     if not os.path.exists("/dev/kvm"):
         return "there is no /dev/kvm"
     if os.access("/dev/kvm", os.R_OK | os.W_OK):

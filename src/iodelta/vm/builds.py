@@ -341,7 +341,7 @@ def _check_tree(tree: str) -> None:
         raise RequestError("no Makefile here: not a source tree of Linux", place=tree)
     if Path(tree, ".config").exists() or Path(tree, "include/config").is_dir():
         raise RequestError(
-            "somebody configured or built a kernel in this tree, so none can be built outside of it",
+            "a kernel was configured or built in this tree, so none can be built outside of it",
             place=tree,
             remedy="`--rev HEAD` builds what is committed, in a worktree; or copy .config and `make mrproper`",
         )

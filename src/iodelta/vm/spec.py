@@ -133,7 +133,7 @@ def _check(spec: Spec) -> None:
     if not 128 <= spec.memory <= 1 << 16 or not 1 <= spec.cpus <= 64:
         raise _refuse("memory is 128 to 65536 MiB, cpus 1 to 64")
     if not 1 <= spec.nodes <= spec.cpus:
-        raise _refuse("a NUMA node has a CPU at least: nodes is 1 to as many as cpus")
+        raise _refuse("every NUMA node needs a CPU: nodes is at most cpus")
     for name, value in spec.options:
         if (
             name in ("queues", "submit_queues")
@@ -167,7 +167,7 @@ def _disk(text: str) -> Disk:
         )
         if size < 1 << 20 or size % 512:
             raise _refuse(
-                f"a disk of {what} is too small, or no whole number of sectors"
+                f"a disk of {what} is too small, or not a whole number of sectors"
             )
         if size > LARGEST:
             raise _refuse(
@@ -182,7 +182,7 @@ def _disk(text: str) -> Disk:
         raise RequestError(
             "there is no such file or device",
             place=f"disk={what}",
-            remedy="give one, or a size",
+            remedy="name an existing file or device, or give a size",
         )
     if "," in what:
         raise _refuse("a disk's path must be without a comma")

@@ -124,7 +124,7 @@ TARGETS: Mapping[str, GuestTarget] = {
         ("dmsetup",),
     ),
     "dm-delay": GuestTarget(
-        "device mapper's delay (ms=1) over a null_blk; granular to a jiffy, no calibrated delay",
+        "device mapper's delay (ms=1) over a null_blk; granular to a jiffy, so not a calibrated delay",
         "mapped delay ${ms:-1}",
         ("configfs", "null_blk", "dm-delay"),
         ("dmsetup",),

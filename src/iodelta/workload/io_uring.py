@@ -9,19 +9,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import io_uring as options
 from iodelta.experiment.values import size_bytes
 from iodelta.machine import LocalMachine, Machine
+from iodelta.probe.sysfs import attribute
 from iodelta.tools.fio import REMEDY, built_fio
 from iodelta.trial import Direction, Finding, Quantity
 from iodelta.workload.ending import ending, finding
 from iodelta.workload.io_uring_lines import ERRORS, RATE, TROUBLE, Second, mean
 from iodelta.workload.model import FioRequest, FioResult, FioRun
 
-_NOT_POLLED = "polling needs a device with poll queues (nvme poll_queues=N); hipri = 0 in [workload] does without"
+NOT_POLLED = (
+    "t/io_uring polls, and this device has no poll queues: set hipri = 0 in [workload]"
+)
+"""Why a run failed, or would."""
+
+REFUSING = (6, 11)
+"""Linux from which a polled I/O fails on a device without poll queues (block/blk-core.c); before, it was not polled."""
 
 
 def program(machine: Machine, tool: str, workdir: str = "") -> str:
@@ -69,6 +76,24 @@ def usage(machine: Machine, path: str) -> frozenset[str]:
             remedy=f"fio 3.29 or later; {REMEDY}",
         )
     return letters
+
+
+def is_polling(own: Mapping[str, str | None]) -> bool:
+    """Whether a cell with these options polls, which ``t/io_uring`` does unless it is told otherwise."""
+    return own.get("ioengine") == "io_uring" and own.get("hipri") != "0"
+
+
+def cannot_poll(machine: Machine, disk: str) -> bool:
+    """Whether the kernel there refuses to poll a disk, known by its kernel name. The disk itself is not asked."""
+    release = attribute(machine, "/proc/sys/kernel/osrelease") or ""
+    version = re.match(r"(\d+)\.(\d+)", release)
+    if version is None or (int(version[1]), int(version[2])) < REFUSING:
+        return False
+    return attribute(machine, f"/sys/block/{disk}/queue/io_poll") == "0"
+
+
+def _is_unpolled(lines: Sequence[str]) -> bool:
+    return any("unexpected ret=-95" in line or "polled IO" in line for line in lines)
 
 
 def command(request: FioRequest) -> list[str]:
@@ -176,21 +201,18 @@ def _problems(run: FioRun, lines: Sequence[str], counted: int) -> list[Finding]:
     """What is wrong with the output of a run that ended well."""
     trouble = [line for line in lines if TROUBLE.search(line)]
     if not counted:
-        remedy = (
-            _NOT_POLLED
-            if any("unexpected ret=-95" in line or "polled" in line for line in trouble)
-            else ""
-        )
         words = (
             "; ".join(dict.fromkeys(trouble[:2]))
             or "; ".join(lines[-1:])
             or "it said nothing"
         )
-        return [
-            finding(
-                run, "fio.no-io", "hard", f"t/io_uring printed no rate: {words}", remedy
-            )
-        ]
+        if _is_unpolled(trouble):
+            remedy = "hipri = 0 does without polling; an NVMe polls with its module's parameter poll_queues"
+            return [
+                finding(run, "fio.no-io", "hard", f"{NOT_POLLED} ({words})", remedy)
+            ]
+        why = f"t/io_uring printed no rate: {words}"
+        return [finding(run, "fio.no-io", "hard", why)]
     errors = sum(int(match[2]) for line in lines if (match := ERRORS.match(line)))
     if errors or trouble:
         words = f"{errors} I/Os failed" if errors else trouble[0]
