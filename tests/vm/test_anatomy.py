@@ -201,7 +201,7 @@ def test_without_other_layouts_there_is_no_word_and_half_an_epoch_is_damage() ->
         footprint.read(epochs() + b"2 1 2 3\n", {0: 1000})
 
 
-def account(place: Path, *, ios: int = 8000, flat_of_new: int = 30) -> PathAccount:
+def account(place: Path, *, ios: int = 8000, flat_of_new: int = 30, out: bytes = output(7000)) -> PathAccount:
     def boot(variant: str, seed: int) -> dict[str, bytes]:
         new = variant == "new"
         text = "".join(f"{address:016x} {name}\n" for name, address in ADDRESSES.items())
@@ -211,7 +211,7 @@ def account(place: Path, *, ios: int = 8000, flat_of_new: int = 30) -> PathAccou
         counts = flat(submits=flat_of_new if new else 20)
         return {**files, "tree": tree(submits=30 if new else 20).encode(), "counts": counts.encode()}
 
-    return counted(folder(place, lambda variant, purpose, seed: output(7000), anatomy=boot))
+    return counted(folder(place, lambda variant, purpose, seed: out, anatomy=boot))
 
 
 def told(found: PathAccount, detail: Detail) -> dict[str, str]:
@@ -244,6 +244,16 @@ def test_every_format_shows_paths_and_footprint_with_their_limits(tmp_path: Path
     document = json.loads(rendered(found, "json"))
     assert [root["name"] for root in document["trees"][0]["roots"]] == ["kernel", "interrupts"]
     assert "locked" in {one["name"] for one in document["footprints"][0]["measures"]}
+
+
+@pytest.mark.parametrize("detail", [Detail(footprint=True), Detail(bill=True)], ids=["footprint", "bill"])
+def test_reads_and_writes_of_one_cell_are_said_to_share_a_median(tmp_path: Path, detail: Detail) -> None:
+    both = output(7000).replace(b"@members", b"1 7400 90\n@members")
+    said = "reads and writes are counted together"
+    for name, text in told(account(tmp_path / "both", out=both), detail).items():
+        assert text.count(said) == 1, name
+    for name, text in told(account(tmp_path / "reads"), detail).items():
+        assert said not in text, name
 
 
 def test_what_was_not_counted_is_said(tmp_path: Path) -> None:

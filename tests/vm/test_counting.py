@@ -283,6 +283,8 @@ def test_a_latency_holds_the_paths_of_the_ios_in_flight_where_there_are_several(
         ({"ioengine": "libaio"}, False),
         ({"ioengine": "psync", "iodepth": "8"}, False),
         ({"iodepth": "8"}, False),
+        ({"ioengine": "io_uring", "iodepth": "8", "rw": "randtrim"}, False),
+        ({"ioengine": "io_uring", "iodepth": "8", "rw": "trimwrite"}, True),
         ({"ioengine": "psync", "numjobs": "2"}, True),
     ],
 )
@@ -290,7 +292,7 @@ def test_a_report_speaks_of_several_ios_in_flight_only_where_the_engine_keeps_se
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], several: bool
 ) -> None:
     words = "".join(f'{name} = "{value}"\n' for name, value in options.items())
-    plain = "\n".join(line for line in QUESTION.splitlines() if not line.startswith("ioengine"))
+    plain = "\n".join(line for line in QUESTION.splitlines() if "rw" not in options or not line.startswith("rw"))
     monkeypatch.setattr(counted_boots, "QUESTION", plain.replace("[workload]\n", f"[workload]\n{words}"))
     said = rendered(account(tmp_path / "path", shifted(0)), "mail").decode()
     assert ("With several I/Os in flight" in said) is several

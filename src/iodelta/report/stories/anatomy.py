@@ -98,7 +98,22 @@ def about_footprints(account: PathAccount) -> list[str]:
                 f"{inert(one.cell)}, {inert(one.variant)}: submit_bio was called {one.each[0]:.2f} and "
                 f"{one.each[1]:.2f} times for each I/O; the figures are per call, not per I/O."
             )
-    return texts
+    return [*texts, *about_mixed(account)]
+
+
+def about_mixed(account: PathAccount) -> Iterator[str]:
+    """Cells whose I/Os go in more than one direction: what one of them takes is not the other's."""
+    kinds: dict[str, list[str]] = {}
+    for count in account.counts:
+        seen = kinds.setdefault(count.cell, [])
+        if count.kind not in seen:
+            seen.append(count.kind)
+    for cell, names in kinds.items():
+        if len(names) > 1:
+            yield (
+                f"{inert(cell)}: {' and '.join(f'{name}s' for name in names)} are counted together, so a median may belong "
+                "to either, or lie between them. Give each direction a cell of its own to see what it takes."
+            )
 
 
 def tree_tables(one: CallTree, account: PathAccount) -> Iterator[Table]:

@@ -13,6 +13,7 @@ from iodelta.report.stories import sharing
 from iodelta.report.stories.anatomy import (
     LIMITS,
     about_footprints,
+    about_mixed,
     about_trees,
     flames,
     footprint_table,
@@ -221,6 +222,7 @@ def _about_bills(account: PathAccount) -> list[str]:
         "Locked: a LOCK prefix, or an exchange with memory; these boots keep the prefixes that Linux removes on one "
         "CPU (noreplace-smp). Fences: lfence, mfence, sfence. Indirect: calls through a register or memory. A string "
         "instruction counts once for each unit that it copies or fills.",
+        *about_mixed(account),
     ]
 
 
