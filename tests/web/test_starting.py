@@ -146,6 +146,26 @@ def test_what_does_more_than_io_is_refused_at_its_field(
     assert list((place / "runs").iterdir()) == []
 
 
+BEYOND = [
+    {"setting-1": "fio.offset", "value-1-1": "4m", "value-1-2": "0"},
+    {"setting-1": "fio.size", "value-1-1": "16m", "value-1-2": "8m"},
+    {"numjobs": "4", "options": "offset_increment=4m"},
+]
+"""What leads past the end of the scratch file."""
+
+
+@pytest.mark.fio
+@pytest.mark.beside
+def test_what_writes_past_the_end_of_the_place_has_no_plan(server: Server, place: Path) -> None:
+    for changed in BEYOND:
+        refused = proposed(server, place, {**changed, "rw": "randwrite"})
+        assert refused.status == 422, changed
+        assert "may write past its 8388608 bytes" in refused.json["problems"].get("size", refused.text)
+    shorter = {"setting-1": "fio.size", "value-1-1": "4m", "value-1-2": "8m"}
+    inside = proposed(server, place, {"rw": "randwrite", **shorter})
+    assert inside.status in (200, 303), inside.text
+
+
 def test_a_page_never_writes_to_a_disk() -> None:
     from iodelta.web.asked import composed
 

@@ -49,7 +49,13 @@ from iodelta.probe.usage import Reason
 from iodelta.trial import Finding
 from iodelta.workload import command, io_uring, parsing
 from iodelta.workload.engines import refused_engines
-from iodelta.workload.fio import OLDEST, command_of, fio_version, target_words
+from iodelta.workload.fio import (
+    OLDEST,
+    check_reach,
+    command_of,
+    fio_version,
+    target_words,
+)
 from iodelta.workload.leftovers import marked
 
 
@@ -153,12 +159,24 @@ def _check_requests(requests: Requests) -> None:
     """Raises RequestError for options that cannot be passed on to fio, or that a mirror does not understand."""
     experiment = requests.experiment
     held = {condition.name: condition.knobs for condition in experiment.conditions}
+    size = _size_of_file(requests)
     for cell, variant in product(experiment.cells, experiment.variants):
-        words = command_of(requests.of(cell, variant))
+        request = requests.of(cell, variant)
+        words = command_of(request)
+        if size is not None and cell.command is None:
+            check_reach(request, size)
         if cell.command is None and mirrored(
             {**held.get(cell.condition, {}), **variant.knobs}
         ):
             check_options_of_mirror(options_of(words[1:]))
+
+
+def _size_of_file(requests: Requests) -> int | None:
+    """Bytes of the file that is measured, or of the scratch file that will be; None for a device and for many files."""
+    target = requests.target
+    if requests.experiment.target.files or target.kind == "block":
+        return None
+    return requests.size if target.kind == "directory" else target.size_bytes
 
 
 def target_of(machine: Machine, experiment: Experiment) -> Target:

@@ -13,6 +13,7 @@ import msgspec
 
 from iodelta.decoding import from_json
 from iodelta.figures import share
+from iodelta.study.units import STEPS
 
 if TYPE_CHECKING:  # quick commands need no statistics
     from iodelta.verdict import Metric
@@ -127,16 +128,8 @@ def quantity(value: float | None, unit: str, places: int = 4) -> str:
     """
     if value is None or not math.isfinite(value):
         return "-"
-    if unit == "ns":
-        return _scaled(
-            value, (("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)), places
-        )
-    if unit == "B/s":
-        return _scaled(
-            value,
-            (("B/s", 1.0), ("KiB/s", 2.0**10), ("MiB/s", 2.0**20), ("GiB/s", 2.0**30)),
-            places,
-        )
+    if unit in STEPS:
+        return _scaled(value, STEPS[unit], places)
     if unit == "B":
         return size(value)
     if unit == "%":
@@ -144,8 +137,9 @@ def quantity(value: float | None, unit: str, places: int = 4) -> str:
     return _grouped(value, 4)
 
 
-def _scaled(value: float, steps: tuple[tuple[str, float], ...], places: int = 4) -> str:
-    name, size = next(((n, s) for n, s in reversed(steps) if abs(value) >= s), steps[0])
+def _scaled(value: float, steps: tuple[tuple[float, str], ...], places: int) -> str:
+    fitting = (step for step in reversed(steps) if abs(value) >= step[0])
+    size, name = next(fitting, steps[0])
     return f"{_grouped(value / size, places)} {name}"
 
 
@@ -260,10 +254,11 @@ def size(count: float) -> str:
     return _scaled(
         count,
         (
-            ("B", 1.0),
-            ("KiB", 2.0**10),
-            ("MiB", 2.0**20),
-            ("GiB", 2.0**30),
-            ("TiB", 2.0**40),
+            (1.0, "B"),
+            (2.0**10, "KiB"),
+            (2.0**20, "MiB"),
+            (2.0**30, "GiB"),
+            (2.0**40, "TiB"),
         ),
+        4,
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
+from anyio import to_thread
 from starlette.types import ASGIApp
 
 from iodelta.errors import RequestError
@@ -20,6 +21,10 @@ CONNECTIONS = 256
 
 IDLE = 20
 """Seconds after which a connection that asks nothing is closed."""
+
+THREADS = 16
+"""Requests that are answered at once; more wait their turn. Each takes the memory of its page, and all of them share
+the interpreter: more at once would not be answered sooner."""
 
 FAREWELL = 2
 """Seconds that open answers have at the end."""
@@ -84,6 +89,10 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, end: Callable[[], None]) -> None:
         super().__init__(config)
         self._end = end
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        to_thread.current_default_thread_limiter().total_tokens = THREADS
+        await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._end()

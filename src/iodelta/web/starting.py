@@ -119,6 +119,8 @@ def _field_of(error: IodeltaError, fields: Mapping[str, str]) -> str:
     }
     if error.place in loads:
         return f"load-{loads[error.place]}"
+    if "may write past" in error.what:
+        return "size"
     if "fio does not accept" in error.what:
         return "workload"
     return "form"

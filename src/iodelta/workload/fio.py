@@ -163,19 +163,22 @@ def _given(request: FioRequest, name: str) -> bool:
 
 
 def _check_reach(machine: Machine, request: FioRequest) -> None:
-    """Refuse to write past the end of a file: fio would delete it and lay out a new one.
+    """Refuse to write past the end of a file as it is now. Raises RequestError."""
+    if request.target_kind != "file" or request.tool == "command":
+        return
+    size = machine.run(["stat", "-L", "-c", "%s", "--", request.target]).text.strip()
+    if size:
+        check_reach(request, int(size))
+
+
+def check_reach(request: FioRequest, size: int) -> None:
+    """Raises RequestError for a workload that may write past the end of a file of ``size`` bytes: fio would delete it
+    and lay out a new one.
 
     ``extend_file`` (filesetup.c) unlinks first and asks ``allow_file_create`` afterwards: measured with 3.33. Doubt
     counts as past the end. A read-only fio refuses by itself.
     """
-    if (
-        request.target_kind != "file"
-        or request.tool == "command"
-        or reads_only(request.options)
-    ):
-        return
-    size = machine.run(["stat", "-L", "-c", "%s", "--", request.target]).text.strip()
-    if size and _reach(request, int(size)) > int(size):
+    if not reads_only(request.options) and _reach(request, size) > size:
         raise RequestError(
             f"the workload may write past its {size} bytes, and fio would recreate the file",
             place=request.target,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from iodelta.study.rows import Number, Point, Row
+from iodelta.study.units import STEPS
 from iodelta.study.words import inert
 
 COARSE = 0.05
@@ -13,8 +14,6 @@ COARSE = 0.05
 
 NAME = 160
 """Characters of a name that are shown."""
-
-TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
 def named(row: Row) -> str:
@@ -65,7 +64,9 @@ def time(value: Number | Point | None) -> str:
     """``4.49ms``: as many digits as are known, four at most."""
     if value is None:
         return "-"
-    size, unit = next((step for step in TIMES if value.value >= step[0]), TIMES[-1])
+    times = STEPS["ns"]
+    fitting = (step for step in reversed(times) if value.value >= step[0])
+    size, unit = next(fitting, times[0])
     return coarse(
         f"{significant(value.value / size, known_digits(value.resolution))}{unit}",
         value.resolution,

@@ -13,7 +13,7 @@ from iodelta.report.formats.charts.model import (
     number,
     percent_of,
 )
-from iodelta.report.formats.charts.sweep import scale
+from iodelta.study.units import axis_unit
 from iodelta.study.words import quantity
 from iodelta.trial import Trial
 
@@ -77,7 +77,7 @@ def _figure(
     by_rate: bool,
 ) -> Figure:
     size, unit = (
-        scale("B/s", median(value for _, _, value in rates)) if by_rate else (1.0, "%")
+        axis_unit("B/s", max(value for _, _, value in rates)) if by_rate else (1.0, "%")
     )
     y = f"its own rate, {unit}" if by_rate else "share of the trial in which it ran, %"
     words = {}

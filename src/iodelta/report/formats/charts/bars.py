@@ -125,8 +125,8 @@ def _figure(
         if (place.cell, variant) in held
     ]
     own = [value for _, value in order]
-    size, unit = sized(own)
     log = source.logarithmic(wide_apart(own), [value.value for value in own])
+    size, unit = sized(own, log=log)
     title = metric_title(metric, kind, values.kinds())
     names, crowded = variant_names(values), len(values.variants) > COLORS
     rows = [

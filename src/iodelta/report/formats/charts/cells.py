@@ -12,7 +12,7 @@ import msgspec
 
 from iodelta.plural import plural
 from iodelta.report.formats.charts.model import label, labels, number
-from iodelta.report.formats.charts.sweep import scale
+from iodelta.study.units import axis_unit
 from iodelta.study.values import Place, Value, Values
 from iodelta.study.words import inert, quantity
 from iodelta.trial import Kind
@@ -182,11 +182,14 @@ def datum(value: Value, size: float, **more: Any) -> dict[str, Any]:
     }
 
 
-def sized(values: Iterable[Value]) -> tuple[float, str]:
-    """What to divide by so that typical values read well, and the unit that results."""
-    own = list(values)
-    positive = [value.value for value in own if value.value > 0]
-    return scale(own[0].unit, median(positive) if positive else 1.0)
+def sized(values: Iterable[Value], *, log: bool = False) -> tuple[float, str]:
+    """What to divide by so that an axis of them reads well, and the unit that results."""
+    shown = list(values)
+    ends = [value.value if value.high is None else value.high for value in shown]
+    positive = [value.value for value in shown if value.value > 0]
+    return axis_unit(
+        shown[0].unit, max(ends), min(positive, default=None) if log else None
+    )
 
 
 NO_ZEROS = "A logarithmic axis cannot show zeros: they are in the table."

@@ -13,20 +13,13 @@ from iodelta.history.placebo import against
 from iodelta.plural import plural
 from iodelta.report.formats.charts.model import Figure, label, number
 from iodelta.report.stories.course import MOST, day
+from iodelta.study.units import axis_unit
 from iodelta.study.words import inert, percent, quantity
 
 if TYPE_CHECKING:
     import altair as alt
 
 Z95 = 1.959963984540054
-
-SCALES = {"ns": ((1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s"))}
-SCALES["B/s"] = (
-    (1.0, "B/s"),
-    (2.0**10, "KiB/s"),
-    (2.0**20, "MiB/s"),
-    (2.0**30, "GiB/s"),
-)
 
 CLOCK = {"hours": "%H:%M", "minutes": "%H:%M", "seconds": "%H:%M:%S"}
 """Of 24 hours, as everywhere else: Vega's own labels have 12, and do not say which."""
@@ -127,9 +120,8 @@ def _ratio(place: int, course: Course) -> Figure:
 
 
 def _value(place: int, course: Course) -> Figure:
-    unit, scale = _unit(
-        course.line.unit, [math.exp(point.y) for point in course.line.points]
-    )
+    highest = scale_of([math.exp(point.y) for point in course.line.points])[1]
+    scale, unit = axis_unit(course.line.unit, highest)
     rows = []
     for point in course.line.points:
         half = Z95 * point.se
@@ -161,13 +153,6 @@ def _value(place: int, course: Course) -> Figure:
         table=[_row_of(course, point) for point in course.line.points],
         wide=True,
     )
-
-
-def _unit(unit: str, values: Sequence[float]) -> tuple[str, float]:
-    """The unit of an axis and its size, by the middle value."""
-    middle = sorted(values)[len(values) // 2] if values else 1.0
-    fitting = [(name, size) for size, name in SCALES.get(unit, ()) if middle >= size]
-    return fitting[-1] if fitting else (unit, 1.0)
 
 
 def _cut(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -198,7 +198,7 @@ def _figure(
     title = metric_title(metric, kind, values.kinds())
     wide = latency or wide_apart([value for _, _, value in own])
     log = source.logarithmic(wide, [value.value for _, _, value in own])
-    size, unit = sized([value for _, _, value in own])
+    size, unit = sized([value for _, _, value in own], log=log)
     rows = [
         datum(value, size, variant=inert(curve.name), depth=at, at=str(at))
         for curve, at, value in own

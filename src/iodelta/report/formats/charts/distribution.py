@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iodelta.report.formats.charts.model import Figure, Source, label, number, some
-from iodelta.report.formats.charts.sweep import scale
+from iodelta.study.units import axis_unit
 from iodelta.study.words import quantity
 from iodelta.trial import BINS, Direction, Histogram, Kind, Trial, bin_edges
 
@@ -110,8 +110,7 @@ def _figure(
     for variant, own in known.items():
         points += [(variant, at, share) for at, share in _steps(own)]
     ends = [at for _, at, _ in points]
-    # The middle of a logarithmic axis.
-    size, unit = scale("ns", math.sqrt(min(ends) * max(ends)))
+    size, unit = axis_unit("ns", max(ends), min(ends))
     directions = chain.from_iterable(trial.directions for trial in trials)
     several = len({direction.kind for direction in directions}) > 1
     rows = [

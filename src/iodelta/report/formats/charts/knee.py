@@ -150,7 +150,7 @@ def _figure(
     log = source.logarithmic(True, times)
     wide = source.logarithmic(wide_apart([rate for _, _, rate, _ in own]), rates)
     title = metric_title(latency, kind, values.kinds())
-    size, unit = sized([time for *_, time in own])
+    size, unit = sized([time for *_, time in own], log=log)
     names = list(dict.fromkeys(inert(curve.name) for curve, *_ in own))
     best = max(own, key=lambda point: point[2].value)
     rows: list[dict[str, Any]] = [

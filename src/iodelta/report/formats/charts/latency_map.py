@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import chain, starmap
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from iodelta.figures import share
 from iodelta.report.formats.charts.model import Figure, Source, label, number, time_step
-from iodelta.report.formats.charts.sweep import scale
 from iodelta.study.latency_maps import LatencyMap
+from iodelta.study.units import axis_unit
 from iodelta.study.words import duration, quantity
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ def _figure(
         min(max(tile.low, 1.0) for tile in every),
         max(tile.high for tile in every),
     )
-    size, unit = scale("ns", math.sqrt(low * high))  # the middle of a logarithmic axis
+    size, unit = axis_unit("ns", high, low)
     end = max(tile.end for tile in every)
     step, across = time_step(end)
     columns = list(heat_map.columns(LINES))

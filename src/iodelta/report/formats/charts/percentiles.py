@@ -138,12 +138,8 @@ def _figure(
     drawn = [(point, value) for point, value in drawn if value.value > 0]
     log = source.logarithmic(True, [value.value for _, value in drawn])
     size, unit = sized(
-        [value for _, value in drawn] or [next(iter(points["p50"].values()))]
+        [value for _, value in drawn] or [next(iter(points["p50"].values()))], log=log
     )
-    if drawn and not log:  # a linear axis shows little but the largest
-        size, unit = sized(
-            [max((value for _, value in drawn), key=lambda value: value.value)]
-        )
     names, crowded = variant_names(values), len(values.variants) > COLORS
     rows: list[dict[str, Any]] = []
     for point, value in drawn:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from iodelta.report.formats.charts.model import Figure, Source, label, number
 from iodelta.stats.knee import Knee
+from iodelta.study.units import axis_unit
 from iodelta.study.words import metric_name, quantity
 from iodelta.verdict import Metric
 from iodelta.verdict.derived import KneeMove
@@ -100,7 +101,7 @@ def _figure(
     rows = _values(source, depths, metric)
     if not rows:
         return None
-    size, unit = scale(metric.unit, median(middle for _, _, middle, _, _ in rows))
+    size, unit = axis_unit(metric.unit, max(high for *_, high in rows))
     counts = Counter((trial.cell, trial.variant) for trial in source.trials)
     name = metric_name(metric, with_kind=True)
     log = source.logarithmic(latency, [middle for _, _, middle, _, _ in rows])
@@ -232,21 +233,3 @@ def _common(depths: Mapping[str, int]) -> str:
         if not part.startswith("iodepth")
     ]
     return " ".join(rest).strip(" :,") or first
-
-
-def scale(unit: str, typical: float) -> tuple[float, str]:
-    """What to divide by so that a typical value reads well, and the unit that results."""
-    steps: Mapping[str, tuple[tuple[float, str], ...]] = {
-        "ns": ((1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")),
-        "B/s": (
-            (1.0, "B/s"),
-            (2.0**10, "KiB/s"),
-            (2.0**20, "MiB/s"),
-            (2.0**30, "GiB/s"),
-        ),
-    }
-    fitting: Callable[[tuple[float, str]], bool] = lambda step: typical >= step[0]  # noqa: E731
-    return next(
-        filter(fitting, reversed(steps.get(unit, ((1.0, unit),)))),
-        steps.get(unit, ((1.0, unit),))[0],
-    )

@@ -9,8 +9,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from iodelta.report.formats.charts.model import Figure, Source, label, number, time_step
-from iodelta.report.formats.charts.sweep import scale
 from iodelta.study.timelines import Point, Timeline, Track
+from iodelta.study.units import axis_unit
 from iodelta.study.words import duration, quantity
 
 if TYPE_CHECKING:
@@ -119,8 +119,12 @@ def figure(source: Source, timeline: Timeline, place: int, note: str = "") -> Fi
     drawn = [(track, track.points(most, timeline.axis)) for track in timeline.tracks]
     every = list(chain.from_iterable(points for _, points in drawn))
     values = [point.mean for point in every if point.mean > 0]
-    size, unit = scale(timeline.unit, median(values) if values else 1.0)
     log = source.logarithmic(_steep(timeline, every), values)
+    size, unit = axis_unit(
+        timeline.unit,
+        max((point.high for point in every), default=0.0),
+        min(values, default=None) if log else None,
+    )
     x, step = _across(timeline, max((point.x for point in every), default=0.0))
     name = NAMES[timeline.of]
     floor = min((point.low / size for point in every if point.low > 0), default=1.0)
