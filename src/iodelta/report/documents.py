@@ -267,7 +267,7 @@ def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
+        return list(map(_finite, value))
     if isinstance(value, float) and (
         value != value or value in (float("inf"), float("-inf"))
     ):

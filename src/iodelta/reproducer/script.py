@@ -172,4 +172,14 @@ def _begun(plan: Plan, slot: Slot, position: int) -> Started:
     name, to_come = slot.order[position], slot.to_come(position)
     fresh = plan.experiment.design.fresh_seeds
     seed = trial_seed(plan.seed, slot, 0, name, fresh=fresh, to_come=to_come)
-    return Started(0.0, 0, slot.cell, slot.block, 0, position, name, seed, to_come > 0)
+    return Started(
+        at=0.0,
+        trial=0,
+        cell=slot.cell,
+        block=slot.block,
+        attempt=0,
+        position=position,
+        variant=name,
+        seed=seed,
+        conditioning=to_come > 0,
+    )

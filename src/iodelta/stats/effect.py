@@ -36,6 +36,11 @@ class Estimate(msgspec.Struct, frozen=True):
     level: float
     n: int
 
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the whole interval lies on one side of zero."""
+        return self.low > 0.0 or self.high < 0.0
+
 
 def log_ratios(
     baseline: ArrayLike, variant: ArrayLike, *, higher_is_better: bool

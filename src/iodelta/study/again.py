@@ -65,7 +65,12 @@ def again(plan: Plan, target: Target | None, version: tuple[int, int]) -> Again:
     )
     tool = "command" if experiment.of_command else tool_of(experiment) or "fio"
     return Again(
-        run_line(experiment, plan.seed), fio, parts, settings, backgrounds, tool
+        run=run_line(experiment, plan.seed),
+        fio=fio,
+        parts=parts,
+        settings=settings,
+        backgrounds=backgrounds,
+        tool=tool,
     )
 
 
@@ -90,9 +95,13 @@ def words_of(
     """The words of fio's command line in one trial, without where it writes. Raises RequestError for a foreign plan
     whose options iodelta would not pass on."""
     size = size_of(plan.experiment, target)
-    request = Requests(plan.experiment, target, size, version, workdir=".").of(
-        cell, variant, seed=seed
-    )
+    request = Requests(
+        experiment=plan.experiment,
+        target=target,
+        size=size,
+        version=version,
+        workdir=".",
+    ).of(cell, variant, seed=seed)
     if request.tool == "command":
         return list(request.words)
     return [word for word in command_of(request) if not word.startswith(OURS)]
@@ -153,7 +162,18 @@ def _unseen(experiment: Experiment) -> Target:
 
     path = experiment.target.path or "/TARGET"
     return Target(
-        path, "file", path, None, "", None, (), (), "", "", 0, Identity("", "", 0)
+        path=path,
+        kind="file",
+        real_path=path,
+        device=None,
+        devno="",
+        disk=None,
+        devices=(),
+        disks=(),
+        mount="",
+        fstype="",
+        size_bytes=0,
+        identity=Identity("", "", 0),
     )
 
 

@@ -22,10 +22,10 @@ from iodelta.study.searched import state_of, values_by_item
 from iodelta.study.system import system
 
 TOO_FEW = Attribution(
-    (),
-    (),
-    (),
-    (),
+    terms=(),
+    alone=(),
+    last=(),
+    shares=(),
     whole=None,
     rest=None,
     least=(),
@@ -180,19 +180,25 @@ def _combinations(at: Attributed, folder: SearchFolder) -> tuple[Combination, ..
         median = float(np.median(measured)) if measured else None
         broken = at.search.store.broken.get(item, "")
         combinations.append(
-            Combination(item, at.kind.title(item), len(measured), median, broken)
+            Combination(
+                item=item,
+                title=at.kind.title(item),
+                runs=len(measured),
+                value=median,
+                reason=broken,
+            )
         )
     return tuple(combinations)
 
 
 def _part(question: Question, term: Term) -> Part:
     return Part(
-        _numbers(term.patches),
-        _numbers(term.fresh) if term.over is not None else (),
-        _known(question, term.effect),
-        _known(question, term.together),
-        term.p,
-        term.named,
+        patches=_numbers(term.patches),
+        fresh=_numbers(term.fresh) if term.over is not None else (),
+        change=_known(question, term.effect),
+        together=_known(question, term.together),
+        p=term.p,
+        real=term.named,
     )
 
 
@@ -205,12 +211,12 @@ def _switched(question: Question, step: Step | None, patches: int) -> Switched |
         else f"{bundle(step.patches)} {place(step, patches)}"
     )
     return Switched(
-        _numbers(step.patches),
-        _numbers(step.over),
-        name,
-        _known(question, step.effect),
-        step.p,
-        step.named,
+        patches=_numbers(step.patches),
+        over=_numbers(step.over),
+        name=name,
+        change=_known(question, step.effect),
+        p=step.p,
+        real=step.named,
     )
 
 

@@ -110,18 +110,23 @@ def audited(
 ) -> Audited:
     """What the rules, the readers, the claims and the prose (or own trials) came to."""
     return Audited(
-        "iodelta.audit/1",
-        audit.runs,
-        audit.hits,
-        tuple(sorted(audit.failed())),
-        (*statements, *chain.from_iterable(run.findings for run in audit.runs)),
-        tuple(claims),
-        audit.repairs(),
-        tuple(refusals),
-        trials,
-        next(iter(systems.values())) if len(systems) == 1 and not audit.runs else (),
-        again,
-        dict(systems),
+        schema="iodelta.audit/1",
+        runs=audit.runs,
+        hits=audit.hits,
+        failed=tuple(sorted(audit.failed())),
+        findings=(
+            *statements,
+            *chain.from_iterable(run.findings for run in audit.runs),
+        ),
+        claims=tuple(claims),
+        repairs=audit.repairs(),
+        refusals=tuple(refusals),
+        trials=trials,
+        system=next(iter(systems.values()))
+        if len(systems) == 1 and not audit.runs
+        else (),
+        again=again,
+        systems=dict(systems),
     )
 
 
@@ -150,7 +155,13 @@ def rules_answer() -> RulesAnswer:
     """Every rule, as data."""
     return RulesAnswer(
         tuple(
-            AuditRule(rule.id, rule.severity, rule.says, rule.needs, rule.remedy)
+            AuditRule(
+                id=rule.id,
+                severity=rule.severity,
+                says=rule.says,
+                needs=rule.needs,
+                remedy=rule.remedy,
+            )
             for rule in rules()
         )
     )

@@ -38,7 +38,7 @@ def best(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> tuple[Bes
     level = 1.0 - (1.0 - sequential_level(plan.rules)) / max(1, len(groups))
     ranked = []
     for (cell, metric), own in groups.items():
-        if any(_doubtful(verdict) for verdict in own):
+        if any(map(_doubtful, own)):
             continue
         names = (
             _of_two(own[0]) if len(own) == 1 else _of_several(own, by_cell, plan, level)

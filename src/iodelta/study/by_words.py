@@ -58,17 +58,19 @@ def account(folder: SearchFolder, question: Question, at: Judged) -> SearchAccou
 def _found(culprit: Named, at: Judged) -> Found:
     kind = at.kind
     return Found(
-        culprit.item,
-        kind.title(culprit.item),
-        kind.title(culprit.parent),
-        tuple(kind.title(item) for item in culprit.suspects),
-        None,
-        culprit.share,
-        0,
-        None,
-        culprit.answers,
-        tuple(kind.title(item) for item in culprit.via),
-        kind.repository.commit(culprit.item) if isinstance(kind, CommitItems) else None,
+        item=culprit.item,
+        title=kind.title(culprit.item),
+        parent=kind.title(culprit.parent),
+        suspects=tuple(map(kind.title, culprit.suspects)),
+        change=None,
+        probability=culprit.share,
+        pairs=0,
+        p=None,
+        runs=culprit.answers,
+        via=tuple(map(kind.title, culprit.via)),
+        commit=kind.repository.commit(culprit.item)
+        if isinstance(kind, CommitItems)
+        else None,
         contradicting=culprit.contradicting,
     )
 
@@ -79,11 +81,11 @@ def _answers(at: Judged) -> tuple[Spoken, ...]:
     items = dict.fromkeys(item for item, _ in at.search.store.words)
     spoken = [
         Spoken(
-            item,
-            at.kind.title(item),
-            places.get(item, -1),
-            votes[item, "good"],
-            votes[item, "bad"],
+            item=item,
+            title=at.kind.title(item),
+            place=places.get(item, -1),
+            good=votes[item, "good"],
+            bad=votes[item, "bad"],
         )
         for item in items
     ]

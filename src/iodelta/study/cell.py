@@ -218,11 +218,12 @@ class Cell(msgspec.Struct, frozen=True):
 
     def _told_apart(self, change: Number) -> str:
         """What the interval of replicates says."""
+        within = -self.margin < change.low and change.high < self.margin
         if not math.isfinite(change.low):
             return "too few runs for an interval"
-        if change.low > 0 or change.high < 0:
+        if not change.low <= 0 <= change.high:
             return "differs beyond the runs' scatter"
-        if -self.margin < change.low and change.high < self.margin:
+        if within:
             return f"within {100 * self.margin:g} % by the runs' scatter"
         return "indistinguishable"
 
@@ -231,17 +232,18 @@ class Cell(msgspec.Struct, frozen=True):
         if self.order.order == "unknown":
             return ""
         entries = [*self.one, *self.other]
-        ends = [ended(entry.run) for entry in entries]
+        ends = [
+            end for end in (ended(entry.run) for entry in entries) if end is not None
+        ]
         values = [value.value for value in _values(entries, what)]
-        if None in ends or len(values) < len(entries):
+        if min(len(ends), len(values)) < len(entries):
             return ""
         from iodelta.stats.guards import order_trend
 
-        in_time = sorted(range(len(entries)), key=lambda index: ends[index] or 0.0)
-        is_variant = [index >= len(self.one) for index in in_time]
-        trend = order_trend(
-            list(map(values.__getitem__, in_time)), range(len(entries)), is_variant
-        )
+        places = range(len(entries))
+        in_time = sorted(places, key=ends.__getitem__)
+        is_variant = [place >= len(self.one) for place in in_time]
+        trend = order_trend(list(map(values.__getitem__, in_time)), places, is_variant)
         if trend is None or not trend.could_explain(theta):
             return ""
         return "; a drift over the session could explain it"
@@ -291,14 +293,17 @@ def _resolved(
     family, _, point = latency.partition(".")
     if not point.startswith("p"):
         return True
-    latencies = [
-        latency_of(entry.run, kind, family) for entry in (*cell.one, *cell.other)
-    ]
-    if all(found is not None and found.histogram is not None for found in latencies):
+    entries = (*cell.one, *cell.other)
+    if all(_has_bins(entry, kind, family) for entry in entries):
         return True
     above = median(n.low for n in new) > median(n.high for n in old)
     below = median(n.high for n in new) < median(n.low for n in old)
     return above or below
+
+
+def _has_bins(entry: Entry, kind: str, family: str) -> bool:
+    latency = latency_of(entry.run, kind, family)
+    return latency is not None and latency.histogram is not None
 
 
 def _apart(values: tuple[float, float], change: Number) -> str:

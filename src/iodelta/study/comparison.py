@@ -53,15 +53,14 @@ class Comparison(msgspec.Struct, frozen=True):
     def exit_code(self) -> int:
         """0 nothing worse, 1 regression, 3 no or no conclusive verdict, 4 nothing to compare. A percentile that its
         source cannot resolve counts only where nothing else does."""
-        words = {row.word for row in self.compared if row.resolved} or {
-            row.word for row in self.compared
-        }
+        resolved = [row for row in self.compared if row.resolved]
+        words = {row.word for row in resolved or self.compared}
+        lacking = any(self.lacking.values())
         if "regression" in words:
             return 1
-        lacking = any(self.lacking.values())
-        if not words and not lacking:
-            return 4
-        return 3 if lacking or words & {"inconclusive", "no verdict"} else 0
+        if lacking or words & {"inconclusive", "no verdict"}:
+            return 3
+        return 0 if words else 4
 
 
 def compare(
@@ -77,7 +76,7 @@ def compare(
     ``environments`` are the recorded ones of sides, by name: what differs between them is said too."""
     base, *others = sides_of(layouts, paths, baseline)
     matches = [_match(base, other, environments) for other in others]
-    results = [_judged(cell) for cell in _cells(base, matches, margin)]
+    results = list(map(_judged, _cells(base, matches, margin)))
     compared = tuple(chain.from_iterable(result.compared for result in results))
     verdicts = [row.verdict for row in compared if row.verdict is not None]
     findings = [
@@ -85,18 +84,22 @@ def compare(
         *(verdict.findings for verdict in verdicts),
     ]
     return Comparison(
-        "iodelta.compare/1",
-        base.name,
-        tuple(other.name for other in others),
-        margin,
-        compared,
-        {match.variant.name: match.differing for match in matches},
-        tuple(dict.fromkeys(chain.from_iterable(match.unmatched for match in matches))),
-        tuple(dict.fromkeys(chain.from_iterable(findings))),
-        tuple(chain.from_iterable(layout.refusals for layout in layouts)),
-        tuple(paths),
-        _lacking(results),
-        {name: system(environment) for name, environment in environments.items()},
+        schema="iodelta.compare/1",
+        baseline=base.name,
+        variants=tuple(other.name for other in others),
+        margin=margin,
+        compared=compared,
+        differences={match.variant.name: match.differing for match in matches},
+        unmatched=tuple(
+            dict.fromkeys(chain.from_iterable(match.unmatched for match in matches))
+        ),
+        findings=tuple(dict.fromkeys(chain.from_iterable(findings))),
+        refusals=tuple(chain.from_iterable(layout.refusals for layout in layouts)),
+        paths=tuple(paths),
+        lacking=_lacking(results),
+        systems={
+            name: system(environment) for name, environment in environments.items()
+        },
     )
 
 
@@ -113,11 +116,16 @@ def _match(
     base: Side, variant: Side, environments: Mapping[str, Mapping[str, Any]]
 ) -> _Match:
     cells, unmatched = shared_cells(base, variant)
-    known = [
-        environments[name] for name in (base.name, variant.name) if name in environments
-    ]
-    recorded = of_environments(*known) if len(known) == 2 else ()
-    return _Match(variant, cells, unmatched, (*recorded, *differences(cells.values())))
+    here, there = environments.get(base.name), environments.get(variant.name)
+    recorded: tuple[Differing, ...] = ()
+    if here is not None and there is not None:
+        recorded = of_environments(here, there)
+    return _Match(
+        variant=variant,
+        cells=cells,
+        unmatched=unmatched,
+        differing=(*recorded, *differences(cells.values())),
+    )
 
 
 def _cells(base: Side, matches: Sequence[_Match], margin: float) -> list[Cell]:
@@ -153,17 +161,18 @@ class _Judged(msgspec.Struct, frozen=True):
 
 
 def _judged(cell: Cell) -> _Judged:
+    """Every metric of a cell, and the findings on its runs."""
     place = f"{cell.name}, {cell.variant}"
     runs = [entry.run for entry in (*cell.one, *cell.other)]
+    # Two runs have no order that could be at fault.
     risk = order_finding(cell.order, place) if len(runs) > 2 else None
-    compared = tuple(row for row in map(cell.compare, cell.metrics) if row is not None)
+    compared = tuple(filter(None, map(cell.compare, cell.metrics)))
     lack = None if compared else _lack(runs, place)
-    findings = [*cell.hard, risk, lack]
     return _Judged(
-        cell,
-        compared,
-        tuple(finding for finding in findings if finding is not None),
-        lack is not None,
+        cell=cell,
+        compared=compared,
+        findings=tuple(filter(None, (*cell.hard, risk, lack))),
+        lacking=lack is not None,
     )
 
 
@@ -178,12 +187,11 @@ def _lacking(results: Sequence[_Judged]) -> dict[str, tuple[str, ...]]:
 
 
 def _hard(runs: Sequence[Run]) -> tuple[Finding, ...]:
-    findings = [
-        hit.finding for hit in audit(runs).hits if hit.finding.severity == "hard"
-    ]
-    for run in runs:
-        findings += [finding for finding in run.findings if finding.severity == "hard"]
-    return tuple(dict.fromkeys(findings))
+    """What makes a number of these runs incredible: findings of the audit and of the readers."""
+    findings = [hit.finding for hit in audit(runs).hits]
+    findings += chain.from_iterable(run.findings for run in runs)
+    hard = [finding for finding in findings if finding.severity == "hard"]
+    return tuple(dict.fromkeys(hard))
 
 
 def _lack(runs: Sequence[Run], place: str) -> Finding | None:

@@ -36,7 +36,7 @@ CONFOUNDERS = (
         "engines",
         r"fio\.engines",
         "an engine that one side lacks is replaced or refused",
-        False,
+        likely=False,
     ),
     Confounder(
         "clock",
@@ -149,24 +149,27 @@ CONFOUNDERS = (
         "kernel options",
         r"kernel\.config\..+",
         "options of the kernel's configuration",
-        False,
+        likely=False,
     ),
     Confounder(
         "settings",
         r"sysctl\..+",
         "writeback, watchdogs and NUMA balancing run during I/O or delay it",
-        False,
+        likely=False,
     ),
     Confounder(
         "identity",
         r"host\..+|target\..+|kernel\..+|filesystem\..+|cpu\..+",
         "names, sizes and places",
-        False,
+        likely=False,
     ),
     Confounder(
-        "device details", _DEVICE + r".+", "other attributes of the devices", False
+        "device details",
+        _DEVICE + r".+",
+        "other attributes of the devices",
+        likely=False,
     ),
-    Confounder("other", r".*", "", False),
+    Confounder(group="other", pattern=r".*", why="", likely=False),
 )
 """In the order in which they are shown."""
 
@@ -191,10 +194,13 @@ OPTIONS = (
         "time",
         r"interval between sides|run at .*",
         "the machine may have changed between the sides",
-        True,
+        likely=True,
     ),
     Confounder(
-        "host", r"host|devices|filename", "another machine, device or file", False
+        "host",
+        r"host|devices|filename",
+        "another machine, device or file",
+        likely=False,
     ),
 )
 """The same for what foreign results tell of themselves: fio's options."""
@@ -224,7 +230,12 @@ def explained(
         confounder = CONFOUNDERS[rank]
         differing.append(
             Differing(
-                path, before, after, confounder.group, confounder.why, confounder.likely
+                what=path,
+                baseline=before,
+                variant=after,
+                group=confounder.group,
+                why=confounder.why,
+                likely=confounder.likely,
             )
         )
     return tuple(differing)
@@ -318,7 +329,7 @@ def said(
     sections = []
     for group, own in groups.items():
         shown = own if whole or len(own) <= MOST + 1 else own[:MOST]
-        lines = [line_of(fact) for fact in shown]
+        lines = list(map(line_of, shown))
         if len(shown) < len(own):
             lines.append(
                 f"and {len(own) - len(shown)} more of them (--format json lists all)"

@@ -35,35 +35,49 @@ def served(stats: Sequence[DeviceStats]) -> tuple[Served, ...]:
     totals: dict[str, float] = {}
     for device in devices:
         totals[device.file] = totals.get(device.file, 0.0) + device.reads
-    return tuple(
-        msgspec.structs.replace(
-            device,
-            share=device.reads / totals[device.file] if totals[device.file] else None,
-        )
-        for device in devices
-    )
+    return tuple(_with_share(device, totals[device.file]) for device in devices)
+
+
+def _with_share(device: Served, total: float) -> Served:
+    share = device.reads / total if total else None
+    return msgspec.structs.replace(device, share=share)
 
 
 def _between(first: DeviceStats, last: DeviceStats) -> Served:
-    ios, wait = (_counter(last, name) for name in ("ios", "wait"))
-    since = first is last or (_counter(first, "ios") or 0) > (ios or 0)
-    if not since:
-        ios, wait = (
-            None if after is None else after - (_counter(first, name) or 0.0)
-            for name, after in (("ios", ios), ("wait", wait))
-        )
-    seconds = (
-        None if since or first.at is None or last.at is None else last.at - first.at
-    )
+    """What a device served from the first to the last dump of a file; both may be the same."""
+    since_mount = first is last or _was_reset(first, last)
+    if since_mount:
+        reads, wait, seconds = _counter(last, "ios"), _counter(last, "wait"), None
+    else:
+        reads, wait = _growth(first, last, "ios"), _growth(first, last, "wait")
+        seconds = _seconds(first, last)
     return Served(
         file=last.place.file,
         device=last.device,
-        reads=ios or 0.0,
+        reads=reads or 0.0,
         share=None,
-        wait=wait / ios if wait is not None and ios else None,
+        wait=wait / reads if wait is not None and reads else None,
         seconds=seconds,
-        since_mount=since,
+        since_mount=since_mount,
     )
+
+
+def _was_reset(first: DeviceStats, last: DeviceStats) -> bool:
+    """Whether the counters began anew between two dumps."""
+    return (_counter(first, "ios") or 0) > (_counter(last, "ios") or 0)
+
+
+def _growth(first: DeviceStats, last: DeviceStats, name: str) -> float | None:
+    after = _counter(last, name)
+    if after is None:
+        return None
+    return after - (_counter(first, name) or 0.0)
+
+
+def _seconds(first: DeviceStats, last: DeviceStats) -> float | None:
+    if first.at is None or last.at is None:
+        return None
+    return last.at - first.at
 
 
 def _counter(stats: DeviceStats, name: str) -> float | None:

@@ -59,7 +59,12 @@ def ends_of(search: Search, question: Question) -> Ends | None:
     verdict = judge_series([_series(rounds, rules.metrics[0])], rules).verdicts[0]
     bound = excluded(bad, len(rounds))
     return Ends(
-        len(rounds), good, bad, bound, verdict.total, verdict.word == "regression"
+        rounds=len(rounds),
+        good_stalled=good,
+        bad_stalled=bad,
+        not_excluded=bound,
+        total=verdict.total,
+        worse=verdict.word == "regression",
     )
 
 
@@ -80,7 +85,16 @@ def _series(rounds: list[tuple[Run, Run]], metric: Metric) -> Series:
     first = tuple(low < other for low, other in zip(good_at, bad_at, strict=True))
     blocks = tuple(range(len(rounds)))
     return Series(
-        "ends", metric, "good", "bad", blocks, good, bad, first, good_at, bad_at
+        cell="ends",
+        metric=metric,
+        baseline="good",
+        variant="bad",
+        blocks=blocks,
+        baseline_values=good,
+        variant_values=bad,
+        baseline_first=first,
+        baseline_at=good_at,
+        variant_at=bad_at,
     )
 
 

@@ -77,7 +77,7 @@ class Account(msgspec.Struct, frozen=True):
     @property
     def blocks(self) -> dict[str, int]:
         """How many blocks of every planned cell were finished."""
-        counts = {cell.name: 0 for cell in self.plan.experiment.cells}
+        counts = dict.fromkeys((cell.name for cell in self.plan.experiment.cells), 0)
         # A percentile may have fewer than its cell.
         for verdict in self.judgement.verdicts:
             counts[verdict.cell] = max(verdict.blocks, counts.get(verdict.cell, 0))
@@ -98,20 +98,16 @@ class Account(msgspec.Struct, frozen=True):
     def exit_code(self) -> int:
         """0 nothing worse, 1 regression, 3 inconclusive, 4 nothing could be measured, or the folder was changed."""
         verdicts = self.judgement.verdicts
+        words = {verdict.word for verdict in verdicts}
         if self.broken:
             return 4
-        if any(verdict.word == "regression" for verdict in verdicts):
+        if "regression" in words:
             return 1
         if not any(verdict.blocks for verdict in verdicts):
             return 4
         left_out = any(finding.rule == LEFT_OUT for finding in self.findings)
-        if (
-            left_out
-            or self.unmeasured
-            or any(open_ended(verdict) for verdict in verdicts)
-        ):
-            return 3
-        return 0
+        incomplete = left_out or bool(self.unmeasured)
+        return 3 if incomplete or any(map(open_ended, verdicts)) else 0
 
 
 def open_ended(verdict: Verdict) -> bool:
@@ -124,60 +120,61 @@ def open_ended(verdict: Verdict) -> bool:
 def headline(account: Account) -> str:
     """The answer in a sentence or two, no stronger than the verdicts."""
     experiment = account.plan.experiment
-    verdicts = account.judgement.verdicts
-    suspected = (
-        "suspected "
-        if doubt(account.calibrations, account.judgement.rules.alpha)
-        else ""
-    )
     sentences = [_not_as_measured(account.broken)] if account.broken else []
-    planned = {cell.name for cell in experiment.cells}
-    for variant in [
-        v.name for v in experiment.variants if v.name != experiment.baseline
-    ]:
-        own = [
-            v
-            for v in verdicts
-            if v.variant == variant and v.cell not in account.unmeasured
-        ]
-        measured = any(v.blocks for v in own)
-        parts = (
-            list(_answers(own, planned, experiment.margin, suspected))
-            if measured
-            else ["not measured"]
-        )
-        sentences.append(
-            f"{inert(variant)} against {inert(experiment.baseline)}: {', '.join(parts)}."
-        )
+    for variant in experiment.variants:
+        if variant.name != experiment.baseline:
+            names = f"{inert(variant.name)} against {inert(experiment.baseline)}"
+            sentences.append(f"{names}: {_answer(account, variant.name)}.")
     return " ".join(sentences)
 
 
+def _answer(account: Account, variant: str) -> str:
+    """What is said of one variant: ``worse in 1 of 2 cells, inconclusive in 1 of 2 cells``."""
+    experiment, judgement = account.plan.experiment, account.judgement
+    unmeasured = account.unmeasured
+    verdicts = [
+        verdict
+        for verdict in judgement.verdicts
+        if verdict.variant == variant and verdict.cell not in unmeasured
+    ]
+    if not any(verdict.blocks for verdict in verdicts):
+        return "not measured"
+    doubted = doubt(account.calibrations, judgement.rules.alpha)
+    suspected = "suspected " if doubted else ""
+    planned = {cell.name for cell in experiment.cells}
+    answers = _answers(verdicts, planned, experiment.margin, suspected)
+    return ", ".join(answers)
+
+
 def _answers(
-    own: Sequence[Verdict], planned: Set[str], margin: float, suspected: str
+    verdicts: Sequence[Verdict], planned: Set[str], margin: float, suspected: str
 ) -> Iterator[str]:
     """What is said of one variant, and in which of the planned cells."""
-    cells, total = {v.cell for v in own}, len(planned)
-    worse, better = _cells(own, "regression"), _cells(own, "improvement")
-    unlike = [v for v in own if v.word != "equivalent"]
-    same = cells - {v.cell for v in unlike}
-    within = f"equivalent within {100 * margin:g} %"
-    if worse:
-        yield f"{suspected}worse{_where(worse, total)}"
-    if better:
-        yield f"{suspected}better{_where(better, total)}"
-    if same:
-        yield f"{within}{_where(same, total)}"
+    cells, total = {verdict.cell for verdict in verdicts}, len(planned)
+    worse = _cells(verdicts, "regression")
+    better = _cells(verdicts, "improvement")
+    unlike = [verdict for verdict in verdicts if verdict.word != "equivalent"]
+    same = cells - {verdict.cell for verdict in unlike}
     inconclusive = cells - worse - better - same
-    partly = _cells(own, "equivalent") & inconclusive
-    if partly:
-        open_ = {
-            metric_name(v.metric, with_kind=False) for v in unlike if v.cell in partly
-        }
-        yield f"{within} except for {' and '.join(sorted(open_))}{_where(partly, total)}"
-    if inconclusive - partly:
-        yield f"inconclusive{_where(inconclusive - partly, total)}"
-    if planned - cells:
-        yield f"not measured{_where(planned - cells, total)}"
+    partly = _cells(verdicts, "equivalent") & inconclusive
+    open_metrics = {
+        metric_name(verdict.metric, with_kind=False)
+        for verdict in unlike
+        if verdict.cell in partly
+    }
+    within = f"equivalent within {100 * margin:g} %"
+    except_for = f"{within} except for {' and '.join(sorted(open_metrics))}"
+    answers = (
+        (f"{suspected}worse", worse),
+        (f"{suspected}better", better),
+        (within, same),
+        (except_for, partly),
+        ("inconclusive", inconclusive - partly),
+        ("not measured", planned - cells),
+    )
+    for words, where in answers:
+        if where:
+            yield f"{words}{_where(where, total)}"
 
 
 def _not_as_measured(broken: Sequence[Finding]) -> str:

@@ -17,33 +17,36 @@ def facts_of(plan: Plan, environment: Mapping[str, Any]) -> Facts:
     ``environment`` is the recorded one, as plain data; what it lacks is not judged.
     """
     design = plan.experiment.design
-    # In ms, since fio itself takes no fractions of a second.
-    times = {"ramp_time": design.ramp, "runtime": design.trial}
-    timed = {name: f"{round(1000 * value)}ms" for name, value in times.items()} | {
-        "time_based": ""
+    timed = {
+        # In ms, since fio itself takes no fractions of a second.
+        "ramp_time": f"{round(1000 * design.ramp)}ms",
+        "runtime": f"{round(1000 * design.trial)}ms",
+        "time_based": "",
     }
     target = environment.get("target", {})
-    names = [
-        str(device["name"])
-        for device in environment.get("devices", ())
-        if device.get("name")
-    ]
     device = str(target.get("device") or "")
+    devices = _devices(environment)
     # The devices of a btrfs, or of a mirror, stand side by side: which of them a read went to is its own choice.
-    spread = any(mirrored(variant.knobs) for variant in plan.experiment.variants)
-    stacked = device in names and target.get("fstype") != "btrfs" and not spread
+    mirror = any(mirrored(variant.knobs) for variant in plan.experiment.variants)
+    side_by_side = mirror or target.get("fstype") == "btrfs"
+    stacked = device in devices and not side_by_side
     # A loop device reads its file through the page cache: the disk below is not a member of it.
     array = stacked and device.startswith(("md", "dm-"))
+    members = [name for name in devices if name != device]
+    version = str(environment.get("fio", {}).get("version", ""))
     return Facts(
         options={arm: given | timed for arm, given in options_of(plan).items()},
         devices=(device,) if stacked else (),
-        members=tuple(name for name in names if name != device) if array else (),
-        fio_version=str(environment.get("fio", {}).get("version", "")).removeprefix(
-            "fio-"
-        )
-        or None,
+        members=tuple(members) if array else (),
+        fio_version=version.removeprefix("fio-") or None,
         margin=plan.experiment.margin,
     )
+
+
+def _devices(environment: Mapping[str, Any]) -> list[str]:
+    """The names of the recorded devices that have one."""
+    names = [device.get("name") for device in environment.get("devices", ())]
+    return [str(name) for name in names if name]
 
 
 def options_of(plan: Plan) -> dict[tuple[str, str], dict[str, str]]:

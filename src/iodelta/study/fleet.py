@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -55,7 +56,18 @@ KINDS: tuple[tuple[Kind, str], ...] = (
 
 NONE_LEFT: Mapping[str, Left] = {}
 
-CHANGES = ("regression everywhere", "regression on average")
+EXIT_CODES: Mapping[JointWord, int] = {
+    "regression everywhere": 1,
+    "regression on average": 1,
+    "equivalent everywhere": 0,
+    "improvement everywhere": 0,
+    "improvement on average": 0,
+    "inconclusive": 3,
+}
+"""Of joint words that decide it; 3: a regression cannot be ruled out."""
+
+NO_ALARM = (None, "equivalent everywhere", "inconclusive")
+"""Joint words of a placebo that give no reason for doubt."""
 
 
 class Together(msgspec.Struct, frozen=True):
@@ -103,12 +115,10 @@ class Cheaper(msgspec.Struct, frozen=True):
     @property
     def choice(self) -> Literal["hosts", "blocks", "neither"]:
         """The cheaper of both."""
-        if self.hosts_hours is None and self.blocks_hours is None:
+        of_hosts = math.inf if self.hosts_hours is None else self.hosts_hours
+        of_blocks = math.inf if self.blocks_hours is None else self.blocks_hours
+        if math.isinf(min(of_hosts, of_blocks)):
             return "neither"
-        of_hosts, of_blocks = (
-            math.inf if hours is None else hours
-            for hours in (self.hosts_hours, self.blocks_hours)
-        )
         return "blocks" if of_blocks <= of_hosts else "hosts"
 
 
@@ -154,21 +164,16 @@ class FleetRow(msgspec.Struct, frozen=True):
     @property
     def exit_code(self) -> int:
         """1 a regression for sure, 3 one cannot be ruled out, 0 otherwise."""
-        own = {host.word for host in self.averaged}
-        if (
-            self.word in CHANGES
-            or self.surely_worse
-            or (self.word is None and "regression" in own)
-        ):
+        if self.surely_worse:
             return 1
-        if self.word in (
-            "equivalent everywhere",
-            "improvement everywhere",
-            "improvement on average",
-        ):
-            return 0
-        settled = bool(own) and own <= {"improvement", "equivalent"}
-        return 0 if settled and self.word != "inconclusive" else 3
+        if self.word is not None and self.word in EXIT_CODES:
+            return EXIT_CODES[self.word]
+        # Too few hosts for a joint word, or hosts that differ: their own words decide.
+        words = {host.word for host in self.averaged}
+        if self.word is None and "regression" in words:
+            return 1
+        settled = bool(words) and words <= {"improvement", "equivalent"}
+        return 0 if settled else 3
 
 
 class FleetAccount(msgspec.Struct, frozen=True):
@@ -196,12 +201,10 @@ class FleetAccount(msgspec.Struct, frozen=True):
     @property
     def alarms(self) -> tuple[FleetRow, ...]:
         """Comparisons of the baseline with itself that the hosts together call a change: then trust no word."""
-        own = [row for row in self.rows if self.placebo and row.variant == self.placebo]
-        return tuple(
-            row
-            for row in own
-            if row.word not in (None, "equivalent everywhere", "inconclusive")
-        )
+        if not self.placebo:
+            return ()
+        of_placebo = [row for row in self.rows if row.variant == self.placebo]
+        return tuple(row for row in of_placebo if row.word not in NO_ALARM)
 
     @property
     def drained(self) -> tuple[FleetMember, ...]:
@@ -217,7 +220,9 @@ class FleetAccount(msgspec.Struct, frozen=True):
         if self.alarms:
             return 3
         codes = {row.exit_code for row in self.rows if row.variant != self.placebo}
-        return next((code for code in (1, 3) if code in codes), 0)
+        if 1 in codes:
+            return 1
+        return 3 if 3 in codes else 0
 
 
 def fleet_account(
@@ -231,15 +236,15 @@ def fleet_account(
     judged = [host.judged for host in hosts if host.judged is not None]
     if not judged:
         return FleetAccount(
-            SCHEMA,
-            "",
-            0.0,
-            0.0,
-            0,
-            tuple(host.member for host in hosts),
-            (),
-            (),
-            tuple(again),
+            schema=SCHEMA,
+            question="",
+            margin=0.0,
+            level=0.0,
+            statements=0,
+            hosts=tuple(host.member for host in hosts),
+            rows=(),
+            notes=(),
+            again=tuple(again),
         )
     rules = judged[0].account.judgement.rules
     found: dict[tuple[str, str, str], dict[str, HostWord]] = {}
@@ -255,16 +260,16 @@ def fleet_account(
         joining.row(about[key], tuple(words.values())) for key, words in found.items()
     )
     return FleetAccount(
-        SCHEMA,
-        judged[0].account.plan.experiment.question,
-        rules.margin,
-        level,
-        statements,
-        tuple(host.member for host in hosts),
-        rows,
-        tuple(notes_of(hosts)),
-        tuple(again),
-        PLACEBO if judged[0].account.plan.experiment.design.placebo else "",
+        schema=SCHEMA,
+        question=judged[0].account.plan.experiment.question,
+        margin=rules.margin,
+        level=level,
+        statements=statements,
+        hosts=tuple(host.member for host in hosts),
+        rows=rows,
+        notes=tuple(notes_of(hosts)),
+        again=tuple(again),
+        placebo=PLACEBO if judged[0].account.plan.experiment.design.placebo else "",
     )
 
 
@@ -280,39 +285,47 @@ class _Joining:
         self._margin, self._level = math.log1p(margin), level
 
     def row(self, about: Verdict, words: tuple[HostWord, ...]) -> FleetRow:
-        own = [word for word in words if word.averaged]
-        typical = self._joint([word.typical for word in own])
-        total = self._joint([word.total for word in own])
-        agreed_word = self._told(words, own, typical, total)
-        basis = agreed_word.basis if agreed_word is not None else "typical"
-        of_basis = total if basis == "total" and total is not None else typical
-        changes = [word.total if basis == "total" else word.typical for word in own]
-        known = [change for change in changes if change is not None]
-        apart = of_basis.apart if of_basis is not None else None
-        open_ = agreed_word is not None and agreed_word.word == "inconclusive"
+        """All that is said of one comparison; ``about`` is its verdict on any host."""
+        counting = [word for word in words if word.averaged]
+        typical = self._joint([word.typical for word in counting])
+        total = self._joint([word.total for word in counting])
+        agreement = self._agreed(words, counting, typical, total)
+        word: JointWord | None = None
+        basis: Basis = "typical"
+        says = _alone(counting)
+        if agreement is not None:
+            word, basis, says = agreement.word, agreement.basis, agreement.says
+        of_total = basis == "total"
+        behind = total if of_total and total is not None else typical
+        changes = [word.total if of_total else word.typical for word in counting]
+        known = list(filter(None, changes))
+        hosts = len(counting)
         return FleetRow(
             cell=about.cell,
             variant=about.variant,
             baseline=about.baseline,
             metric=about.metric,
             hosts=words,
-            word=agreed_word.word if agreed_word is not None else None,
+            word=word,
             basis=basis,
-            says=agreed_word.says if agreed_word is not None else _alone(own),
+            says=says,
             typical=_together(typical, about.metric),
             total=_together(total, about.metric),
-            apart=apart,
+            apart=behind.apart if behind is not None else None,
             groups=self._groups(known, about.metric),
-            differing=differences(*(self._environments[name] for name in apart))
-            if apart
-            else (),
-            settles=self._settles(of_basis, known, own)
-            if open_ and of_basis is not None
-            else None,
+            differing=self._differing(behind),
+            settles=self._settles(word, behind, known, counting),
             surely_worse=tuple(
-                word.host for word in own if self._surely_worse(word, len(own))
+                word.host for word in counting if self._surely_worse(word, hosts)
             ),
         )
+
+    def _differing(self, behind: Joint | None) -> tuple[Differing, ...]:
+        """What differs between the two hosts whose changes most surely differ."""
+        if behind is None or behind.apart is None:
+            return ()
+        worse, better = behind.apart
+        return differences(self._environments[worse], self._environments[better])
 
     def _joint(self, changes: Sequence[HostChange | None]) -> Joint | None:
         """What at least three hosts say; None where one of them does not know this change."""
@@ -321,29 +334,6 @@ class _Joining:
             return None
         return joint(known, self._margin, level=self._level)
 
-    def _told(
-        self,
-        words: Sequence[HostWord],
-        own: Sequence[HostWord],
-        typical: Joint | None,
-        total: Joint | None,
-    ) -> Agreed | None:
-        if typical is None:
-            return None
-        stopped = [f"{word.host}: {word.obstacle}" for word in words if word.obstacle]
-        if stopped:
-            return Agreed(
-                "inconclusive",
-                "typical",
-                f"no joint verdict can rest on {'; '.join(stopped)}",
-            )
-        enough = all(word.stalls_excluded for word in own)
-        return agreed(
-            typical.word,
-            total.word if total is not None else None,
-            stalls_excluded=enough,
-        )
-
     def _surely_worse(self, word: HostWord, hosts: int) -> bool:
         """Its own folder calls it one, and so does a one-sided t test, Bonferroni over hosts and joint statements."""
         return word.word == "regression" and word.p * hosts <= (1.0 - self._level) / 2
@@ -351,59 +341,91 @@ class _Joining:
     def _groups(
         self, changes: Sequence[HostChange], metric: Metric
     ) -> tuple[FleetGroup, ...]:
-        groups = []
+        """The hosts by what tells them apart: CPU, disk, kernel; of one model alone nothing is said."""
+        groups: list[FleetGroup] = []
         for by, field in KINDS:
             hosts: dict[str, list[HostChange]] = {}
             for change in changes:
-                hosts.setdefault(getattr(self._members[change.host], field), []).append(
-                    change
-                )
-            if len(hosts) < 2:
-                continue
-            for value, own in hosts.items():
-                mean = _signed(float(np.mean([change.value for change in own])), metric)
-                groups.append(
-                    FleetGroup(
-                        by, value, tuple(change.host for change in own), relative(mean)
-                    )
-                )
+                value = getattr(self._members[change.host], field)
+                hosts.setdefault(value, []).append(change)
+            if len(hosts) > 1:
+                groups += [
+                    _group(by, value, of_value, metric)
+                    for value, of_value in hosts.items()
+                ]
         return tuple(groups)
 
     def _settles(
         self,
-        joint_change: Joint,
+        word: JointWord | None,
+        behind: Joint | None,
         changes: Sequence[HostChange],
-        own: Sequence[HostWord],
+        counting: Sequence[HostWord],
     ) -> Cheaper | None:
-        """Both ways to settle it, with their machine hours as blocks took here."""
-        if joint_change.together is None:
+        """Both ways to settle what is inconclusive, with their machine hours as blocks took here."""
+        if word != "inconclusive" or behind is None or behind.together is None:
             return None
-        hosts, blocks = len(changes), float(np.mean([change.blocks for change in own]))
+        hosts = len(changes)
+        blocks = float(np.mean([change.blocks for change in counting]))
         error = math.sqrt(float(np.mean([change.error**2 for change in changes])))
-        half = worth_half(joint_change.together, self._margin)
         needed = settling(
-            joint_change.together.spread.value, error, hosts, blocks, half, self._level
+            behind.together.spread.value,
+            error,
+            hosts,
+            blocks,
+            worth_half(behind.together, self._margin),
+            self._level,
         )
-        more_hosts = None if needed.hosts is None else max(needed.hosts, hosts + 1)
-        more_blocks = (
-            None
-            if needed.blocks is None
-            else max(math.ceil(needed.blocks), math.ceil(blocks) + 1)
-        )
+        more_hosts = hosts_hours = more_blocks = blocks_hours = None
+        if needed.hosts is not None:
+            more_hosts = max(needed.hosts, hosts + 1)
+            hosts_hours = (more_hosts - hosts) * blocks * self._seconds / HOUR
+        if needed.blocks is not None:
+            more_blocks = max(math.ceil(needed.blocks), math.ceil(blocks) + 1)
+            blocks_hours = (more_blocks - blocks) * hosts * self._seconds / HOUR
         return Cheaper(
-            more_hosts,
-            None
-            if more_hosts is None
-            else (more_hosts - hosts) * blocks * self._seconds / HOUR,
-            more_blocks,
-            None
-            if more_blocks is None
-            else (more_blocks - blocks) * hosts * self._seconds / HOUR,
+            hosts=more_hosts,
+            hosts_hours=hosts_hours,
+            blocks=more_blocks,
+            blocks_hours=blocks_hours,
+        )
+
+    def _agreed(
+        self,
+        words: Sequence[HostWord],
+        counting: Sequence[HostWord],
+        typical: Joint | None,
+        total: Joint | None,
+    ) -> Agreed | None:
+        """The joint word; None for too few hosts, "inconclusive" where a host's obstacle forbids one."""
+        if typical is None:
+            return None
+        obstacles = [f"{word.host}: {word.obstacle}" for word in words if word.obstacle]
+        if obstacles:
+            says = f"no joint verdict can rest on {'; '.join(obstacles)}"
+            return Agreed("inconclusive", "typical", says)
+        return agreed(
+            typical.word,
+            total.word if total is not None else None,
+            stalls_excluded=all(word.stalls_excluded for word in counting),
         )
 
 
-def _alone(own: Sequence[HostWord]) -> str:
-    return f"{plural(len(own), 'host')}: a joint verdict needs {FEWEST}, so each keeps its own"
+def _alone(counting: Sequence[HostWord]) -> str:
+    hosts = plural(len(counting), "host")
+    return f"{hosts}: a joint verdict needs {FEWEST}, so each keeps its own"
+
+
+def _group(
+    by: Kind, value: str, changes: Sequence[HostChange], metric: Metric
+) -> FleetGroup:
+    mean = float(np.mean([change.value for change in changes]))
+    return FleetGroup(
+        by=by,
+        value=value,
+        hosts=tuple(change.host for change in changes),
+        change=relative(_signed(mean, metric)),
+    )
 
 
 def _signed(value: float, metric: Metric) -> float:
@@ -417,26 +439,23 @@ def _together(joint_change: Joint | None, metric: Metric) -> Together | None:
     agreement: Agreement = joint_change.together
     spread = agreement.spread
     return Together(
-        _change(agreement.mean, metric),
-        _change(agreement.next, metric),
-        spread.value,
-        spread.low,
-        spread.high,
-        agreement.share,
+        mean=_change(agreement.mean, metric),
+        next=_change(agreement.next, metric),
+        spread=spread.value,
+        spread_low=spread.low,
+        spread_high=spread.high,
+        between=agreement.share,
     )
 
 
 def _change(estimate: Estimate, metric: Metric) -> Change:
-    low, high = sorted(
-        relative(_signed(bound, metric)) for bound in (estimate.low, estimate.high)
-    )
+    """A log-ratio as a relative change of the metric."""
+    ends = (estimate.low, estimate.high)
+    low, high = sorted(relative(_signed(end, metric)) for end in ends)
     return Change(relative(_signed(estimate.value, metric)), low, high, estimate.level)
 
 
 def counted(rows: Sequence[FleetRow]) -> dict[str, int]:
     """Word -> how many comparisons, the most frequent first; of hosts alone their own words."""
-    words = [row.word for row in rows if row.word is not None]
-    return {
-        word: words.count(word)
-        for word in sorted(set(words), key=lambda word: -words.count(word))
-    }
+    words = Counter(row.word for row in rows if row.word is not None)
+    return dict(words.most_common())

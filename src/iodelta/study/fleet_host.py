@@ -193,9 +193,19 @@ def _absent(name: str, left: Left) -> MeasuredHost:
     """A host of a fleet that has no folder."""
     why = f"it was not measured: {left.said}"
     member = FleetMember(
-        name, left.place, left.state, 0, 0.0, why, UNKNOWN, UNKNOWN, UNKNOWN
+        name=name,
+        place=left.place,
+        state=left.state,
+        blocks=0,
+        seconds=0.0,
+        drained=why,
+        cpu=UNKNOWN,
+        disk=UNKNOWN,
+        kernel=UNKNOWN,
     )
-    return MeasuredHost(member, None, {}, 0.0)
+    return MeasuredHost(
+        member=member, judged=None, environment={}, seconds_of_block=0.0
+    )
 
 
 def _host(
@@ -208,34 +218,41 @@ def _host(
         result, failure = None, error.sentence
     if result is None:
         member = FleetMember(
-            name,
-            str(folder.path),
-            "unreadable",
-            0,
-            0.0,
-            failure,
-            UNKNOWN,
-            UNKNOWN,
-            UNKNOWN,
+            name=name,
+            place=str(folder.path),
+            state="unreadable",
+            blocks=0,
+            seconds=0.0,
+            drained=failure,
+            cpu=UNKNOWN,
+            disk=UNKNOWN,
+            kernel=UNKNOWN,
         )
-        return MeasuredHost(member, None, {}, 0.0)
+        return MeasuredHost(
+            member=member, judged=None, environment={}, seconds_of_block=0.0
+        )
     account, environment = result.account, result.environment
     member = FleetMember(
-        name,
-        str(folder.path),
-        account.state,
-        len({(trial.cell, trial.block) for trial in result.counted}),
-        account.spent,
-        _drained(result)
+        name=name,
+        place=str(folder.path),
+        state=account.state,
+        blocks=len({(trial.cell, trial.block) for trial in result.counted}),
+        seconds=account.spent,
+        drained=_drained(result)
         or _left_out(result, left)
         or _twin(name, folder, environment, seen),
-        _text(environment, "cpu", "model"),
-        _disk(environment),
-        _text(environment, "kernel", "release"),
-        system(environment),
-        left.said if left is not None and left.state != "done" else "",
+        cpu=_text(environment, "cpu", "model"),
+        disk=_disk(environment),
+        kernel=_text(environment, "kernel", "release"),
+        system=system(environment),
+        left=left.said if left is not None and left.state != "done" else "",
     )
-    return MeasuredHost(member, result, environment, account.block_seconds)
+    return MeasuredHost(
+        member=member,
+        judged=result,
+        environment=environment,
+        seconds_of_block=account.block_seconds,
+    )
 
 
 def _left_out(result: Judged, left: Left | None) -> str:
@@ -343,19 +360,19 @@ def _word_of(host: MeasuredHost, result: Judged, verdict: Verdict) -> HostWord:
         "" if short or not host.counts else _obstacle(verdict, typical, idle=idle)
     )
     return HostWord(
-        name,
-        verdict.word if verdict.blocks else "",
-        verdict.phrase
+        host=name,
+        word=verdict.word if verdict.blocks else "",
+        phrase=verdict.phrase
         if not short
         else f"{plural(verdict.blocks, 'block')} of the {FEWEST_BLOCKS} that it takes",
-        verdict.blocks,
-        verdict.change,
-        typical,
-        total,
-        obstacle,
-        _p_worse(total if verdict.basis == "total" else typical, rules),
-        _excludes_stalls(verdict, rules.stalls),
-        host.counts and typical is not None and not obstacle,
+        blocks=verdict.blocks,
+        change=verdict.change,
+        typical=typical,
+        total=total,
+        obstacle=obstacle,
+        p=_p_worse(total if verdict.basis == "total" else typical, rules),
+        stalls_excluded=_excludes_stalls(verdict, rules.stalls),
+        averaged=host.counts and typical is not None and not obstacle,
     )
 
 

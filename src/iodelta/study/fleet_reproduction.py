@@ -95,7 +95,9 @@ def fleet_reproduced(
         _host(there, fleet.margin, member, folders.get(member.name))
         for member in fleet.hosts
     )
-    return FleetReproduced(there, fleet.margin, hosts, fleet, tuple(again))
+    return FleetReproduced(
+        there=there, margin=fleet.margin, hosts=hosts, fleet=fleet, again=tuple(again)
+    )
 
 
 def _host(
@@ -116,11 +118,11 @@ def _host(
         else "it has no measurement in common with the original"
     )
     return ReproducedHost(
-        member.name,
-        word,
-        why,
-        reproduced.matched,
-        reproduced.only_there,
-        reproduced.only_here,
-        notes,
+        host=member.name,
+        word=word,
+        why=why,
+        matched=reproduced.matched,
+        only_there=reproduced.only_there,
+        only_here=reproduced.only_here,
+        notes=notes,
     )

@@ -99,11 +99,11 @@ def judged(folder: Folder) -> Judged:
         seal=sealed(folder),
     )
     return Judged(
-        account,
-        trials,
-        counted,
-        environment,
-        tuple(session.at for session in journal.sessions),
+        account=account,
+        trials=trials,
+        counted=counted,
+        environment=environment,
+        sessions=tuple(session.at for session in journal.sessions),
     )
 
 

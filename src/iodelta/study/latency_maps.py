@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from iodelta.ingest import Run
-from iodelta.ingest.log_names import number_of, without_kind
 from iodelta.ingest.model import Heat
 from iodelta.study.runs import shared_folder
+from iodelta.study.timelines import job_and_number
 from iodelta.trial import Kind
 
 Floats = npt.NDArray[np.float64]
@@ -101,26 +101,15 @@ class LatencyMap(NamedTuple):
 
 def latency_maps(sides: Mapping[str, Iterable[Run]]) -> tuple[LatencyMap, ...]:
     """One for each direction of each histogram log; those of the same name on several sides stand together."""
-    maps = []
+    maps: list[tuple[str, LatencyMap]] = []
     for side, runs in sides.items():
         logs = [run for run in runs if run.heats]
         common = shared_folder(run.place.file for run in logs)
         for run in logs:
-            name = run.place.file.removeprefix(common)
-            number = number_of(name)
-            job = (
-                (without_kind(name) or name)
-                .removesuffix(".log")
-                .removesuffix(f".{number}")
-            )
-            own = f"{job} {number}".strip()
-            maps += [
-                (own, LatencyMap(f"{side}: {own}" if side else own, heat.kind, heat))
-                for heat in run.heats
-            ]
-    names = dict.fromkeys(name for name, _ in maps)
-    order = {name: place for place, name in enumerate(names)}
-    return tuple(
-        heat_map
-        for _, heat_map in sorted(maps, key=lambda item: (item[1].kind, order[item[0]]))
-    )
+            parts = job_and_number(run.place.file.removeprefix(common))
+            name = " ".join(parts).strip()
+            title = f"{side}: {name}" if side else name
+            maps += [(name, LatencyMap(title, heat.kind, heat)) for heat in run.heats]
+    names = list(dict.fromkeys(name for name, _ in maps))
+    maps.sort(key=lambda named: (named[1].kind, names.index(named[0])))
+    return tuple(latency_map for _, latency_map in maps)

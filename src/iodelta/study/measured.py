@@ -8,15 +8,12 @@ import msgspec
 
 from iodelta.ingest import Run
 from iodelta.study.rows import Number, number, point_of
-from iodelta.trial import Finding, Kind, Latency
+from iodelta.trial import Finding, Histogram, Kind, Latency
 from iodelta.verdict import Metric, metric
 from iodelta.verdict.metrics import COMMAND, LARGE_BLOCK, latency_of
 
 KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
 POINTS = ("mean", "p99")
-
-BEYOND = 100
-"""I/Os beyond a percentile that make it usable."""
 
 
 def common_metrics(runs: Sequence[Run]) -> tuple[Metric, ...]:
@@ -33,33 +30,31 @@ def _of_commands(runs: Sequence[Run]) -> list[Metric]:
     """What all runs measured of a command, in the same unit and with the same way that is better."""
     first = runs[0].measured if runs else {}
     metrics = []
-    for name, quantity in first.items():
-        meaning = (quantity.better, quantity.quantity.unit)
-        others = [run.measured[name] for run in runs if name in run.measured]
-        same = all((other.better, other.quantity.unit) == meaning for other in others)
-        if same and len(others) == len(runs):
-            metrics.append(
-                Metric(f"{COMMAND}.{name}", quantity.better, quantity.quantity.unit)
-            )
+    for name in first:
+        measured = [run.measured.get(name) for run in runs]
+        numbers = list(filter(None, measured))
+        meanings = {(number.better, number.quantity.unit) for number in numbers}
+        if len(numbers) == len(runs) and len(meanings) == 1:
+            better, unit = meanings.pop()
+            metrics.append(Metric(f"{COMMAND}.{name}", better, unit))
     return metrics
 
 
 def _names_of(kind: Kind, runs: Sequence[Run]) -> list[str]:
     """The metrics of one direction; none where a run lacks it, or has both directions as well as their sum."""
-    directions = [
-        direction for run in runs if (direction := run.direction(kind)) is not None
-    ]
-    summed = kind == "mixed" and any(len(run.directions) > 1 for run in runs)
-    if len(directions) < len(runs) or summed:
+    directions = list(filter(None, (run.direction(kind) for run in runs)))
+    most = max((len(run.directions) for run in runs), default=0)
+    also_parts = kind == "mixed" and most > 1
+    if also_parts or len(directions) < len(runs):
         return []
-    rate = "bandwidth" if (runs[0].workload.bs or 0) >= LARGE_BLOCK else "iops"
+    latencies = [_common_latency(kind, point, runs) for point in POINTS]
+    names = list(filter(None, latencies))
+    large = (runs[0].workload.bs or 0) >= LARGE_BLOCK
+    rate = "bandwidth" if large else "iops"
     rates = [number(getattr(direction, rate)) for direction in directions]
-    latencies = list(
-        filter(None, (_common_latency(kind, point, runs) for point in POINTS))
-    )
-    if None in rates:
-        return latencies
-    return [f"{kind}.{rate}", *latencies]
+    if None not in rates:
+        names.insert(0, f"{kind}.{rate}")
+    return names
 
 
 def _common_latency(kind: str, point: str, runs: Sequence[Run]) -> str:
@@ -88,9 +83,7 @@ def _has(run: Run, name: str) -> bool:
     if point == "mean":
         return number(latency.mean) is not None
     percentile = point_of(latency, float(point[1:]))
-    return percentile is not None and (
-        percentile.beyond is None or percentile.beyond >= BEYOND
-    )
+    return percentile is not None and not percentile.thin
 
 
 def _latency_value(latency: Latency, point: str) -> Number | None:
@@ -101,9 +94,14 @@ def _latency_value(latency: Latency, point: str) -> Number | None:
         return None
     if latency.histogram is None:
         return Number(percentile.value, percentile.low, percentile.high)
+    return _from_bins(latency.histogram, percentile.percent / 100)
+
+
+def _from_bins(histogram: Histogram, share: float) -> Number | None:
+    """A quantile from kept bins with its resolution; None where too few I/Os bear it."""
     from iodelta.stats import tails
 
-    known = tails.percentile(latency.histogram, percentile.percent / 100)
+    known = tails.percentile(histogram, share)
     if isinstance(known, Finding):
         return None
     half = 2 * known.resolution * known.value
@@ -114,16 +112,30 @@ def value_of(run: Run, name: str) -> Number | None:
     """The run's value of a metric; None where it has none above zero."""
     kind, what, *point = name.split(".", 2)
     if kind == COMMAND:
-        measured = run.measured.get(what)
-        known = number(measured.quantity) if measured is not None else None
-        return known if known is not None and known.value > 0 else None
-    direction = next((d for d in run.directions if d.kind == kind), None)
-    number_read = None
-    if point:
-        latency = latency_of(run, kind, what)
-        number_read = _latency_value(latency, point[0]) if latency is not None else None
-    elif direction is not None:
-        number_read = number(direction.iops if what == "iops" else direction.bandwidth)
-    if number_read is not None and number_read.value > 0 and number_read.low >= 0:
-        return number_read
+        value = _measured_by_command(run, what)
+    elif point:
+        value = _latency_at(run, kind, what, point[0])
+    else:
+        value = _rate(run, kind, what)
+    if value is None:
+        return None
+    # A number of a command may have been printed so coarsely that its lower end is below zero.
+    sound = kind == COMMAND or value.low >= 0
+    return value if sound and value.value > 0 else None
+
+
+def _measured_by_command(run: Run, what: str) -> Number | None:
+    measured = run.measured.get(what)
+    return None if measured is None else number(measured.quantity)
+
+
+def _latency_at(run: Run, kind: str, family: str, point: str) -> Number | None:
+    latency = latency_of(run, kind, family)
+    return None if latency is None else _latency_value(latency, point)
+
+
+def _rate(run: Run, kind: str, what: str) -> Number | None:
+    for direction in run.directions:
+        if direction.kind == kind:
+            return number(direction.iops if what == "iops" else direction.bandwidth)
     return None

@@ -25,19 +25,14 @@ from iodelta.study.search import changed
 
 def answer(attribution: Attribution, question: Question) -> str:
     """The decomposition: "patch 1 costs 20 % by itself; patch 2 together with 3 costs another 22 %"."""
-    named = sorted(
-        (term for term in attribution.terms if term.named),
-        key=lambda term: (len(term.patches), term.patches),
-    )
+    named = [term for term in attribution.terms if term.named]
+    named.sort(key=lambda term: (len(term.patches), term.patches))
     parts = [
         _term(attribution, question, term, named[:n]) for n, term in enumerate(named)
     ]
     if not attribution.terms:
-        parts += [
-            _step(attribution, question, step)
-            for step in _distinct(attribution.last)
-            if step.named
-        ]
+        steps = [step for step in _distinct(attribution.last) if step.named]
+        parts += [_step(attribution, question, step) for step in steps]
     if not parts:
         parts.append(_nothing(attribution, question))
     parts += _rest(attribution, question)
@@ -47,90 +42,95 @@ def answer(attribution: Attribution, question: Question) -> str:
 
 def stalls_of(patches: Sequence[PatchStalls]) -> Iterator[str]:
     """Which patches stalled, and which stalls their runs do not exclude."""
-    for n, patch in enumerate(patches):
+    for number, patch in enumerate(patches, 1):
         if patch.stalled:
+            runs = plural(patch.runs, "run")
             yield (
-                f"{patch.stalled} of {plural(patch.runs, 'run')} with patch {n + 1} on stalled, and "
+                f"{patch.stalled} of {runs} with patch {number} on stalled, and "
                 f"{patch.others_stalled} of {patch.others} with it off"
             )
     open_ = [patch for patch in patches if patch.open]
-    if open_:
-        most = max(patch.not_excluded for patch in open_)
-        needed = blocks_for(len(patches), max(patch.stalled for patch in open_))
-        yield (
-            f"stalls in up to {100 * most:.0f} % of the runs with a patch on are not excluded: "
-            f"about {plural(needed, 'block')} without another stall would exclude {100 * STALLS:.0f} %"
-        )
+    if not open_:
+        return
+    most = max(patch.not_excluded for patch in open_)
+    most_stalled = max(patch.stalled for patch in open_)
+    needed = blocks_for(len(patches), most_stalled)
+    yield (
+        f"stalls in up to {100 * most:.0f} % of the runs with a patch on are not excluded: "
+        f"about {plural(needed, 'block')} without another stall would exclude {100 * STALLS:.0f} %"
+    )
 
 
 def inestimable(attribution: Attribution) -> Iterator[str]:
     """Effects that the combinations that could be run do not determine."""
     bundles: dict[Subset, None] = {}
-    for i, step in enumerate(attribution.alone):
+    for number, step in enumerate(attribution.alone, 1):
         if step is None:
-            yield f"patch {i + 1}, which is on or off in all of them"
+            yield f"patch {number}, which is on or off in all of them"
         elif len(step.patches) > 1:
             bundles[step.patches] = None
         elif step.over:
-            yield f"patch {i + 1} without {listed(step.over)}"
-    for bundle in bundles:
-        yield f"which of patch {listed(bundle)} it is"
+            yield f"patch {number} without {listed(step.over)}"
+    for patches in bundles:
+        yield f"which of patch {listed(patches)} it is"
 
 
 def model(attribution: Attribution) -> str:
     """What the figures rest on."""
     patches = len(attribution.shares)
+    misfit = attribution.misfit
     if patches <= FULL:
         return "Every figure is a difference between combinations as they were measured"
-    kind = "single effects and pairs" if patches <= PAIRS else "single effects"
-    if attribution.smoothed and attribution.misfit is not None:
-        how = (
-            f" (p {attribution.misfit:.2g})"
-            if attribution.misfit >= MISFIT
-            else " by as much as matters"
-        )
-        return f"Figures are those of a model of {kind}, which the spare combinations do not contradict{how}"
-    if attribution.misfit is not None:
-        more = "Three or more patches" if patches <= PAIRS else "Patches"
-        few = f"at most {FULL if patches <= PAIRS else PAIRS}"
+    pairs = patches <= PAIRS
+    kind = "single effects and pairs" if pairs else "single effects"
+    if misfit is None:
         return (
-            f"{more} act together: a model of {kind} does not fit (p {attribution.misfit:.2g}), so every figure is a "
-            f"difference between combinations as they were measured; attribute {few} of them to see which"
+            f"No spare combination can check a model of {kind}, so every figure is a difference between "
+            "combinations as they were measured"
         )
+    if attribution.smoothed:
+        fits = misfit >= MISFIT
+        how = f" (p {misfit:.2g})" if fits else " by as much as matters"
+        return f"Figures are those of a model of {kind}, which the spare combinations do not contradict{how}"
+    several = "Three or more patches" if pairs else "Patches"
+    most = FULL if pairs else PAIRS
     return (
-        f"No spare combination can check a model of {kind}, so every figure is a difference between "
-        "combinations as they were measured"
+        f"{several} act together: a model of {kind} does not fit (p {misfit:.2g}), so every figure is a "
+        f"difference between combinations as they were measured; attribute at most {most} of them to see which"
     )
 
 
 def group(patches: Subset) -> str:
     """``patch 2 together with 3 and 4``: what they do beyond fewer of them."""
-    first, *others = patches
-    return f"patch {first + 1}" + (
-        f" together with {listed(tuple(others))}" if others else ""
-    )
+    return _joined(patches, "together with")
 
 
 def bundle(patches: Subset) -> str:
     """``patch 2 with 3``: switched as one."""
+    return _joined(patches, "with")
+
+
+def _joined(patches: Subset, how: str) -> str:
     first, *others = patches
-    return f"patch {first + 1}" + (f" with {listed(tuple(others))}" if others else "")
+    if not others:
+        return f"patch {first + 1}"
+    return f"patch {first + 1} {how} {listed(tuple(others))}"
 
 
 def listed(patches: Subset) -> str:
     """``1, 2 and 3``."""
-    numbers = [str(n + 1) for n in patches]
-    if len(numbers) > 1:
-        return " and ".join([", ".join(numbers[:-1]), numbers[-1]])
-    return numbers[0]
+    *others, last = (str(patch + 1) for patch in patches)
+    if not others:
+        return last
+    return f"{', '.join(others)} and {last}"
 
 
 def place(step: Step, patches: int) -> str:
     """On top of what it was switched, of so many patches in all."""
     if not step.over:
         return "alone"
-    everything = len(step.over) + len(step.patches) == patches
-    if everything:
+    switched = len(step.over) + len(step.patches)
+    if switched == patches:
         return "on top of the others"
     return f"on top of {listed(step.over)}"
 
@@ -142,87 +142,91 @@ def _term(
     another = "another " if before else ""
     if term.fresh and term.over is not None:
         return _on_top(attribution, question, term, another)
-    inside = [
-        term_before
-        for term_before in before
-        if set(term_before.patches) < set(term.patches)
-    ]
+    patches = set(term.patches)
+    inside = [earlier for earlier in before if set(earlier.patches) < patches]
     together = term.together
-    same = together.value * term.effect.value > 0 and (
-        together.low > 0 or together.high < 0
-    )
-    if not inside and same:
+    same_sign = together.value * term.effect.value > 0
+    if not inside and same_sign and together.excludes_zero:
         return f"{group(term.patches)} {_sized(question, together, another)}"
-    beyond = (
-        "they do alone"
-        if all(len(term_before.patches) == 1 for term_before in inside)
-        else "fewer of them do"
-    )
-    return f"{group(term.patches)} {_sized(question, term.effect, another)} beyond what {beyond}"
+    largest = max((len(earlier.patches) for earlier in inside), default=1)
+    beyond = "they do alone" if largest == 1 else "fewer of them do"
+    sized = _sized(question, term.effect, another)
+    return f"{group(term.patches)} {sized} beyond what {beyond}"
 
 
 def _on_top(
     attribution: Attribution, question: Question, term: Term, another: str
 ) -> str:
     several = len(term.fresh) > 1
+    apart = "; they are indistinguishable" if several else ""
+    sized = _sized(question, term.effect, another if several else "")
+    by_itself = not several and len(attribution.shares) > 1
     where = ""
     if term.over:
-        where = f" on top of {listed(term.over)}{', without which it was not run' if term.needed else ''}"
-    if not term.over and not several and len(attribution.shares) > 1:
+        needed = ", without which it was not run" if term.needed else ""
+        where = f" on top of {listed(term.over)}{needed}"
+    elif by_itself:
         where = " by itself"
-    apart = "; they are indistinguishable" if several else ""
-    return f"{bundle(term.fresh)} {_sized(question, term.effect, another if several else '')}{where}{apart}"
+    return f"{bundle(term.fresh)} {sized}{where}{apart}"
 
 
 def _step(attribution: Attribution, question: Question, step: Step) -> str:
-    return f"{bundle(step.patches)} {_sized(question, step.effect)} {place(step, len(attribution.shares))}"
+    where = place(step, len(attribution.shares))
+    return f"{bundle(step.patches)} {_sized(question, step.effect)} {where}"
 
 
 def _sized(question: Question, effect: Estimate, another: str = "") -> str:
     """``costs another 20 %``."""
-    return f"{'costs' if effect.value > 0 else 'gains'} {another}{size(question, effect.value)}"
+    verb = "costs" if effect.value > 0 else "gains"
+    return f"{verb} {another}{size(question, effect.value)}"
 
 
 def size(question: Question, value: float) -> str:
-    """A change without its sign."""
+    """A change without its sign; ``value`` is a log-ratio."""
     share = abs(changed(question, value).value)
-    return f"{100 * share:.{0 if share >= 0.05 else 1}f} %"
+    places = 0 if share >= 0.05 else 1
+    return f"{100 * share:.{places}f} %"
 
 
 def _nothing(attribution: Attribution, question: Question) -> str:
-    apart = all(
-        step is not None and len(step.patches) == 1 and not step.over
-        for step in attribution.alone
-    )
+    """That no effect is certain, of patches or of the groups that could be run."""
+    apart = all(_stands_alone(step) for step in attribution.alone)
     which = (
         "patch, alone or together," if apart else "patch or group of them that was run"
     )
     text = f"no effect of any {which} is both beyond doubt and as large as the margin"
-    if attribution.whole is not None and attribution.whole.low > 0:
-        return f"all patches together cost {size(question, attribution.whole.value)}, but {text}"
-    return text
+    whole = attribution.whole
+    if whole is None or whole.low <= 0:
+        return text
+    return f"all patches together cost {size(question, whole.value)}, but {text}"
+
+
+def _stands_alone(step: Step | None) -> bool:
+    """Whether a patch was run by itself: neither with another nor on top of one."""
+    return _is_single(step) and not step.over
 
 
 def _rest(attribution: Attribution, question: Question) -> Iterator[str]:
     """What the named terms leave of the whole, where it matters."""
     rest = attribution.rest
-    if rest is None or not any(term.named for term in attribution.terms):
+    any_named = any(term.named for term in attribution.terms)
+    if rest is None or not any_named:
         return
-    if abs(rest.value) >= question.rules.margin and (rest.low > 0 or rest.high < 0):
+    matters = abs(rest.value) >= question.rules.margin
+    if matters and rest.excludes_zero:
         verb = "a cost" if rest.value > 0 else "a gain"
-        yield f"{verb} of another {size(question, rest.value)} remains, which is not certain for any patch or group"
+        another = size(question, rest.value)
+        yield f"{verb} of another {another} remains, which is not certain for any patch or group"
 
 
 def _idle(
     attribution: Attribution, question: Question, named: list[Term]
 ) -> Iterator[str]:
     """Patches in no named term: nothing that matters only where both their figures exclude it."""
-    harmless, carried, open_, bundled = (
-        list[int](),
-        list[int](),
-        list[int](),
-        list[int](),
-    )
+    harmless: list[int] = []
+    carried: list[int] = []
+    open_: list[int] = []
+    bundled: list[int] = []
     bound = 0.0
     for patch in _unnamed(len(attribution.alone), named):
         first, last = attribution.alone[patch], attribution.last[patch]
@@ -240,9 +244,19 @@ def _idle(
     if carried:
         were = "were" if len(carried) > 1 else "was"
         yield f"patch {listed(tuple(carried))} nothing that matters on top of others, and {were} never run alone"
-    if open_ and named:
-        yield f"of patch {listed(tuple(open_))} no cost is shown, and up to {size(question, bound)} is not excluded"
-    if bundled and named:
+    # Without a named term the answer says already that nothing is certain.
+    if named:
+        yield from _not_settled(question, open_, bundled, bound)
+
+
+def _not_settled(
+    question: Question, open_: list[int], bundled: list[int], bound: float
+) -> Iterator[str]:
+    """Patches whose cost is not excluded up to ``bound`` (a log-ratio), and those that were only run with others."""
+    if open_:
+        most = size(question, bound)
+        yield f"of patch {listed(tuple(open_))} no cost is shown, and up to {most} is not excluded"
+    if bundled:
         yield f"patch {listed(tuple(bundled))} cannot be separated from others"
 
 

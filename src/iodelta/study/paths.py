@@ -30,12 +30,14 @@ def read_all(
     """Everything in ``paths`` as one layout, and its audit. Raises RequestError, MeasureError for a damaged folder."""
     layouts = [read_one(path, stdin=stdin, pattern=pattern) for path in paths]
     whole = Layout(
-        "+".join(dict.fromkeys(layout.kind for layout in layouts)),
-        tuple(chain.from_iterable(layout.entries for layout in layouts)),
-        tuple(chain.from_iterable(layout.device_stats for layout in layouts)),
-        tuple(chain.from_iterable(layout.refusals for layout in layouts)),
-        tuple(chain.from_iterable(layout.findings for layout in layouts)),
-        tuple(chain.from_iterable(layout.logs for layout in layouts)),
+        kind="+".join(dict.fromkeys(layout.kind for layout in layouts)),
+        entries=tuple(chain.from_iterable(layout.entries for layout in layouts)),
+        device_stats=tuple(
+            chain.from_iterable(layout.device_stats for layout in layouts)
+        ),
+        refusals=tuple(chain.from_iterable(layout.refusals for layout in layouts)),
+        findings=tuple(chain.from_iterable(layout.findings for layout in layouts)),
+        logs=tuple(chain.from_iterable(layout.logs for layout in layouts)),
     )
     return whole, audit(entry.run for entry in whole.entries)
 
@@ -145,7 +147,12 @@ def own_audit(path: Path) -> OwnAudit:
     changed = integrity(folder, journal)
     judged = trials or any(finding.severity == "hard" for finding in changed)
     empty = () if judged else _without_trials(path, journal)
-    return OwnAudit(len(trials), (*changed, *findings), system(environment), empty)
+    return OwnAudit(
+        trials=len(trials),
+        findings=(*changed, *findings),
+        system=system(environment),
+        refusals=empty,
+    )
 
 
 def _without_trials(path: Path, journal: Account) -> tuple[Refusal, ...]:

@@ -70,16 +70,16 @@ def plan_answer(
 ) -> PlanAnswer:
     """The plan as data."""
     return PlanAnswer(
-        plan,
-        tuple(surveys),
-        rounds(plan),
-        at_most(plan),
-        (*warnings(plan), *_of_disks(plan, surveys)),
-        tuple(notes),
-        tuple(dangers),
-        tuple(calibrations),
-        refusal_text(refused),
-        bundle,
+        plan=plan,
+        surveys=tuple(surveys),
+        rounds=rounds(plan),
+        at_most=at_most(plan),
+        findings=(*warnings(plan), *_of_disks(plan, surveys)),
+        notes=tuple(notes),
+        dangers=tuple(dangers),
+        calibrations=tuple(calibrations),
+        refused=refusal_text(refused),
+        bundle=bundle,
     )
 
 

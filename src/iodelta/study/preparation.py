@@ -183,7 +183,20 @@ def _account(
 def _nothing(path: str, prepare: Prepare) -> DiskAccount:
     """Of a preparation that was killed before its first step."""
     return DiskAccount(
-        path, "", 0, prepare, (), "running", False, 0, 0, (), 0, 0.0, 0.0, None
+        path=path,
+        machine="",
+        size=0,
+        prepare=prepare,
+        workload=(),
+        state="running",
+        purged=False,
+        filled=0,
+        to_fill=0,
+        rounds=(),
+        overwritten=0,
+        least_written=0.0,
+        begun=0.0,
+        ended=None,
     )
 
 
@@ -192,13 +205,13 @@ def _seen(rounds: Sequence[Round]) -> Iterator[RoundSeen]:
         before = rounds[:number]
         rested = number > 1 and len(unbroken(before)) == 1
         yield RoundSeen(
-            number,
-            measured.started,
-            measured.seconds,
-            measured.iops,
-            measured.written,
-            rested,
-            window_of(before),
+            round=number,
+            started=measured.started,
+            seconds=measured.seconds,
+            iops=measured.iops,
+            written=measured.written,
+            rested=rested,
+            window=window_of(before),
         )
 
 

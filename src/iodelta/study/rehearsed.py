@@ -44,4 +44,13 @@ def rehearsed(
 ) -> ScenarioPlanAnswer:
     """The answer about a scenario; ``home`` is where it makes things on the machine, empty where it makes none."""
     makes, space = (origin.makes, origin.space[full]) if home else ("", 0)
-    return ScenarioPlanAnswer(origin.name, makes, space, free, home, missing, plan, own)
+    return ScenarioPlanAnswer(
+        name=origin.name,
+        makes=makes,
+        space=space,
+        free=free,
+        home=home,
+        missing=missing,
+        plan=plan,
+        own=own,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -78,7 +79,12 @@ class Effect(msgspec.Struct, frozen=True):
             if total is None
             else _logarithm(total.value, total.low, total.high, total.level, self.n)
         )
-        return Measured(typical, known, self.trials or self.n, self.stalled)
+        return Measured(
+            typical=typical,
+            total=known,
+            trials=self.trials or self.n,
+            stalled=self.stalled,
+        )
 
     def of(self, estimand: Estimand) -> Estimate:
         """The logarithm of variant over baseline, of a typical trial or of all work."""
@@ -186,11 +192,11 @@ def _logarithm(
 ) -> Estimate:
     below = -math.inf if low is None or low <= -1.0 else math.log1p(low)
     return Estimate(
-        math.log1p(value),
-        below,
-        math.inf if high is None else math.log1p(high),
-        level,
-        n,
+        value=math.log1p(value),
+        low=below,
+        high=math.inf if high is None else math.log1p(high),
+        level=level,
+        n=n,
     )
 
 
@@ -206,7 +212,12 @@ def side_of_account(
         effect for verdict in verdicts if (effect := _effect(verdict)) is not None
     )
     return Side(
-        name, experiment.baseline, effects, environment, digest, experiment.question
+        name=name,
+        baseline=experiment.baseline,
+        effects=effects,
+        environment=environment,
+        digest=digest,
+        question=experiment.question,
     )
 
 
@@ -230,20 +241,20 @@ def _effect(verdict: Verdict) -> Effect | None:
         )
     bounded = math.isfinite(estimate.low)
     return Effect(
-        verdict.cell,
-        verdict.variant,
-        verdict.metric.name,
-        math.expm1(estimate.value),
-        math.expm1(estimate.low) if bounded else None,
-        math.expm1(estimate.high) if bounded else None,
-        estimate.n,
-        "blocks",
-        verdict.total
+        cell=verdict.cell,
+        variant=verdict.variant,
+        metric=verdict.metric.name,
+        value=math.expm1(estimate.value),
+        low=math.expm1(estimate.low) if bounded else None,
+        high=math.expm1(estimate.high) if bounded else None,
+        n=estimate.n,
+        basis="blocks",
+        total=verdict.total
         if verdict.total is not None and verdict.total.value > -1.0
         else None,
-        verdict.stalls.trials if verdict.stalls is not None else verdict.blocks,
-        verdict.stalls.stalled if verdict.stalls is not None else 0,
-        verdict.phrase if verdict.is_withheld else "",
+        trials=verdict.stalls.trials if verdict.stalls is not None else verdict.blocks,
+        stalled=verdict.stalls.stalled if verdict.stalls is not None else 0,
+        withheld=verdict.phrase if verdict.is_withheld else "",
     )
 
 
@@ -291,15 +302,15 @@ def foreign_side(path: str) -> Side:
         total = row.verdict.total if row.verdict is not None else None
         effects.append(
             Effect(
-                row.cell,
-                row.variant,
-                row.metric,
-                row.change.value,
-                low,
-                high,
-                count,
-                row.basis,
-                total,
+                cell=row.cell,
+                variant=row.variant,
+                metric=row.metric,
+                value=row.change.value,
+                low=low,
+                high=high,
+                n=count,
+                basis=row.basis,
+                total=total,
             )
         )
     return Side(Path(path).name, comparison.baseline, tuple(effects))
@@ -332,18 +343,22 @@ def side_by_side(
         if key in ours
     )
     return Reproduced(
-        "iodelta.reproduction/1",
-        there,
-        here,
-        margin,
-        matched,
-        tuple(_named(effect) for key, effect in theirs.items() if key not in ours),
-        tuple(_named(effect) for key, effect in ours.items() if key not in theirs),
-        tuple(notes),
-        differences(there.environment, here.environment)
+        schema="iodelta.reproduction/1",
+        there=there,
+        here=here,
+        margin=margin,
+        matched=matched,
+        only_there=tuple(
+            _named(effect) for key, effect in theirs.items() if key not in ours
+        ),
+        only_here=tuple(
+            _named(effect) for key, effect in ours.items() if key not in theirs
+        ),
+        notes=tuple(notes),
+        differing=differences(there.environment, here.environment)
         if there.environment and here.environment
         else (),
-        tuple(again),
+        again=tuple(again),
     )
 
 
@@ -400,8 +415,5 @@ def _named(effect: Effect) -> str:
 
 def counted(matched: Iterable[Matched]) -> dict[str, int]:
     """Word -> how often, of what was shown there; the most frequent first."""
-    words = [match.word for match in matched if match.found.asked]
-    return {
-        word: words.count(word)
-        for word in sorted(set(words), key=lambda word: -words.count(word))
-    }
+    words = Counter(match.word for match in matched if match.found.asked)
+    return dict(words.most_common())

@@ -9,7 +9,14 @@ import msgspec
 from iodelta.audit.numbers import known
 from iodelta.ingest import Refusal
 from iodelta.study.devices import Served
-from iodelta.trial import Finding, Latency, Quantity, bin_edges
+from iodelta.trial import (
+    Direction,
+    Finding,
+    Histogram,
+    Latency,
+    Quantity,
+    bin_edges,
+)
 
 POINTS = (50.0, 99.0, 99.9)
 
@@ -33,9 +40,7 @@ class Number(msgspec.Struct, frozen=True):
     @property
     def resolution(self) -> float:
         """Half the interval, as a share of the value."""
-        if not self.value:
-            return 0.0
-        return (self.high - self.low) / 2 / self.value
+        return _half_width(self)
 
 
 class OfCommand(msgspec.Struct, frozen=True):
@@ -59,14 +64,19 @@ class Point(msgspec.Struct, frozen=True):
     @property
     def resolution(self) -> float:
         """Half the interval, as a share of the value."""
-        if not self.value:
-            return 0.0
-        return (self.high - self.low) / 2 / self.value
+        return _half_width(self)
 
     @property
     def thin(self) -> bool:
         """Whether too few I/Os lie beyond it."""
         return self.beyond is not None and self.beyond < BEYOND
+
+
+def _half_width(value: Number | Point) -> float:
+    """Half the interval as a share of the value; 0 where the value is 0."""
+    if not value.value:
+        return 0.0
+    return (value.high - value.low) / 2 / value.value
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,49 +145,72 @@ class Shown(msgspec.Struct, frozen=True):
 
 def number(quantity: Quantity | None) -> Number | None:
     """A quantity as a Number; None when it is not known."""
-    if quantity is None or not known(quantity) or not math.isfinite(quantity.low):
+    if quantity is None or not known(quantity):
+        return None
+    if not math.isfinite(quantity.low):
         return None
     return Number(quantity.value, quantity.low, quantity.high)
+
+
+def percentiles_of(direction: Direction) -> Latency | None:
+    """The latency that has percentiles: fio gives those of clat unless asked otherwise."""
+    for latency in (direction.lat, direction.clat):
+        if latency is not None and _has_percentiles(latency):
+            return latency
+    return None
+
+
+def _has_percentiles(latency: Latency) -> bool:
+    return bool(latency.percentiles) or latency.histogram is not None
 
 
 def points(latency: Latency | None) -> tuple[Point, ...]:
     """The usual percentiles of a latency: interpolated where bins were kept, else as printed."""
     if not latency:
         return ()
-    return tuple(
-        point for percent in POINTS if (point := point_of(latency, percent)) is not None
-    )
+    usual = [point_of(latency, percent) for percent in POINTS]
+    return tuple(point for point in usual if point is not None)
 
 
 def point_of(latency: Latency, percent: float) -> Point | None:
-    """One percentile with the interval of its bin or its rounding."""
-    beyond = latency.count * (100 - percent) / 100 if latency.count else None
+    """One percentile (0 to 100) with the interval of its bin or of its rounding; None where the source lacks it."""
     if latency.histogram is not None and latency.histogram.total:
-        value = latency.histogram.quantile(percent / 100)
-        return Point(
-            percent,
-            value,
-            *_bin(latency, percent),
-            beyond=latency.histogram.total * (100 - percent) / 100,
-        )
-    printed = next(
-        (value for p, value in latency.percentiles.items() if abs(p - percent) < 1e-9),
-        None,
+        return _interpolated(latency.histogram, percent)
+    return _as_printed(latency, percent)
+
+
+def _interpolated(histogram: Histogram, percent: float) -> Point:
+    """A percentile from kept bins: the bin that it lies in bounds it."""
+    place = histogram.place(percent / 100)
+    low, high = bin_edges(histogram.indexes[place])
+    return Point(
+        percent,
+        histogram.quantile(percent / 100),
+        float(low),
+        float(high),
+        beyond=histogram.total * (100 - percent) / 100,
     )
-    if printed is None or printed.value != printed.value:
+
+
+def _as_printed(latency: Latency, percent: float) -> Point | None:
+    """A percentile that the source printed; None without it, or where only its lower end is known."""
+    printed = _printed(latency, percent)
+    if printed is None or math.isnan(printed.value):
         return None
     value, high = printed.value, printed.high
     # Of fio's last bin only the maximum is a bound; any centre may lie above it.
     if printed.low <= latency.max.high:
-        value, high = min(value, latency.max.high), min(high, latency.max.high)
-    if high < math.inf:
-        return Point(percent, value, printed.low, high, beyond)
+        value = min(value, latency.max.high)
+        high = min(high, latency.max.high)
+    if not high < math.inf:
+        return None
+    beyond = latency.count * (100 - percent) / 100 if latency.count else None
+    return Point(percent, value, printed.low, high, beyond)
+
+
+def _printed(latency: Latency, percent: float) -> Quantity | None:
+    """The printed percentile; sources write the same one as 99, 99.0 or 99.000000."""
+    for printed_percent, value in latency.percentiles.items():
+        if abs(printed_percent - percent) < 1e-9:
+            return value
     return None
-
-
-def _bin(latency: Latency, percent: float) -> tuple[float, float]:
-    assert latency.histogram is not None
-    low, high = bin_edges(
-        latency.histogram.indexes[latency.histogram.place(percent / 100)]
-    )
-    return float(low), float(high)

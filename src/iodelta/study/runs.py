@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from types import MappingProxyType
 
 import msgspec
@@ -27,12 +28,19 @@ from iodelta.study.rows import (
     Row,
     Shown,
     number,
+    percentiles_of,
     points,
 )
 from iodelta.trial import Direction, Latency, Quantity
 
 MANY = 40
 """More rows than this are shown as one per variant of a cell."""
+
+MANY_NAMES = 2000
+"""From so many runs on every name has its job."""
+
+Rules = dict[int, tuple[tuple[str, str], ...]]
+"""Number of a run -> its findings: rule and severity."""
 
 
 def shown(
@@ -47,38 +55,48 @@ def shown(
     cell and variant unless ``each``."""
     rules = _rules(audit)
     runs = [entry.run for entry in layout.entries]
-    collapsible = sum(len(run.directions) or 1 for run in runs if run.format != "table")
-    of_fio = not any(run.measured for run in runs)
-    if (collapsible > MANY or (layout.kind == OWN and of_fio)) and not each:
+    if not each and _collapses(layout, runs):
         rows = _medians(layout.entries, rules)
     else:
-        named = enumerate(zip(runs, _names(layout.entries), strict=True))
-        rows = list(
-            chain.from_iterable(
-                _rows(run, name, rules.get(index, ())) for index, (run, name) in named
-            )
-        )
-    groups = dict.fromkeys(row.group for row in rows)
-    place = place_of(groups)
+        rows = _each(layout.entries, rules)
+    place = place_of(dict.fromkeys(row.group for row in rows))
     findings = (
         *audit.findings(),
         *chain.from_iterable(run.findings for run in runs),
         *layout.findings,
     )
     return Shown(
-        "iodelta.show/1",
-        tuple(sorted(rows, key=lambda row: place(row.group))),
-        findings,
-        layout.refusals,
-        len(runs),
-        len({run.place.file for run in runs}),
-        tuple(paths),
-        served(layout.device_stats),
-        dict(systems),
+        schema="iodelta.show/1",
+        rows=tuple(sorted(rows, key=lambda row: place(row.group))),
+        findings=findings,
+        refusals=layout.refusals,
+        runs=len(runs),
+        files=len({run.place.file for run in runs}),
+        paths=tuple(paths),
+        devices=served(layout.device_stats),
+        systems=dict(systems),
     )
 
 
-def _rules(audit: Audit) -> dict[int, tuple[tuple[str, str], ...]]:
+def _collapses(layout: Layout, runs: Sequence[Run]) -> bool:
+    """Whether medians are shown: of many rows, and of fio's trials in a folder of iodelta."""
+    # Rows of a table stay as they were posted.
+    rows = sum(len(run.directions) or 1 for run in runs if run.format != "table")
+    if rows > MANY:
+        return True
+    of_command = any(run.measured for run in runs)
+    return layout.kind == OWN and not of_command
+
+
+def _each(entries: Sequence[Entry], rules: Rules) -> list[Row]:
+    """The rows of every run by itself."""
+    rows: list[Row] = []
+    for index, name in enumerate(_names(entries)):
+        rows += _rows(entries[index].run, name, rules.get(index, ()))
+    return rows
+
+
+def _rules(audit: Audit) -> Rules:
     """The findings of each run: (rule, severity). One about very many runs at once is not pinned on each."""
     rules: dict[int, list[tuple[str, str]]] = {}
     for hit in audit.hits:
@@ -87,7 +105,7 @@ def _rules(audit: Audit) -> dict[int, tuple[tuple[str, str], ...]]:
     for index, run in enumerate(audit.runs):
         for finding in run.findings:
             rules.setdefault(index, []).append((finding.rule, finding.severity))
-    return {index: tuple(dict.fromkeys(own)) for index, own in rules.items()}
+    return {index: tuple(dict.fromkeys(of_run)) for index, of_run in rules.items()}
 
 
 def _names(entries: Sequence[Entry]) -> list[str]:
@@ -95,49 +113,67 @@ def _names(entries: Sequence[Entry]) -> list[str]:
     of a table's row."""
     files = [entry.run.place.file for entry in entries]
     common = shared_folder(files)
-    several = (
-        {file for file in files if files.count(file) > 1}
-        if len(files) < 2000
-        else set(files)
-    )
-    titles = []
+    one_file = len(set(files)) == 1
+    with_several = _with_several(files)
+    names = []
     for entry in entries:
         run, file = entry.run, entry.run.place.file
         short = file.removeprefix(common)
         if run.format == "table":
-            titles.append(variant(run) or f"line {run.place.line}")
+            name = variant(run) or f"line {run.place.line}"
         elif run.measured:
-            titles.append(f"{entry.variant} {short}")
-        elif len(set(files)) == 1:
-            titles.append(run.jobname or run.host or short)
+            name = f"{entry.variant} {short}"
+        elif one_file:
+            name = run.jobname or run.host or short
+        elif file in with_several:
+            name = " ".join(filter(None, (short, run.jobname)))
         else:
-            titles.append(
-                " ".join(
-                    part
-                    for part in (short, run.jobname if file in several else "")
-                    if part
-                )
-            )
-    return titles
+            name = short
+        names.append(name)
+    return names
+
+
+def _with_several(files: Sequence[str]) -> set[str]:
+    """The files that hold several runs; of very many runs all files, so that every name has its job."""
+    counts = Counter(files)
+    if len(files) >= MANY_NAMES:
+        return set(counts)
+    return {file for file, count in counts.items() if count > 1}
 
 
 def shared_folder(files: Iterable[str]) -> str:
     """The folder that all files lie in, with its slash; empty when there is none."""
     folders = [f"{file.rpartition('/')[0]}/" for file in files]
-    first, last = (min(folders), max(folders)) if folders else ("", "")
-    same = next(
-        (at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b),
-        min(len(first), len(last)),
-    )
-    if first == "/":
+    if not folders or "/" in folders:
         return ""
-    return first[: first.rfind("/", 0, same) + 1]
+    # In order, those between begin as the first and the last do.
+    first = min(folders).split("/")[:-1]
+    last = max(folders).split("/")[:-1]
+    same = takewhile(lambda names: names[0] == names[1], zip(first, last, strict=False))
+    return "".join(f"{name}/" for name, _ in same)
 
 
 def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:
-    base = Row(
+    """One row for each direction and for syncs; one without numbers where a run has neither."""
+    base = _base(run, name, rules)
+    if run.measured:
+        numbers = {
+            what: _of_command(one.quantity) for what, one in run.measured.items()
+        }
+        return [msgspec.structs.replace(base, measured=numbers)]
+    rows = [_row(base, direction) for direction in run.directions]
+    if run.sync is not None:
+        rows.append(_sync_row(base, run.sync))
+    return rows or [base]
+
+
+def _base(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> Row:
+    """What all rows of a run have in common."""
+    on_another_host = run.host and run.host not in name
+    severities = [severity for _, severity in rules]
+    return Row(
         group=group_of(run),
-        name=f"{name} @{run.host}" if run.host and run.host not in name else name,
+        name=f"{name} @{run.host}" if on_another_host else name,
         rw=run.workload.rw,
         bs=run.workload.bs,
         iodepth=run.workload.iodepth,
@@ -150,124 +186,107 @@ def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:
         line=run.place.line,
         error=run.error,
         rules=tuple(rule for rule, _ in rules),
-        severity=min(
-            (severity for _, severity in rules), key=SEVERITIES.index, default=""
-        ),
+        severity=min(severities, key=SEVERITIES.index, default=""),
     )
-    if run.measured:
-        read = {name: _of_command(one.quantity) for name, one in run.measured.items()}
-        return [msgspec.structs.replace(base, measured=read)]
-    rows = [_row(base, direction) for direction in run.directions]
-    if run.sync is not None:
-        mean, percentiles = number(run.sync.mean), points(run.sync)
-        rows.append(
-            msgspec.structs.replace(
-                base, kind="sync", mean=mean, points=percentiles, latency="sync"
-            )
-        )
-    return rows or [base]
+
+
+def _sync_row(base: Row, sync: Latency) -> Row:
+    return msgspec.structs.replace(
+        base, kind="sync", mean=number(sync.mean), points=points(sync), latency="sync"
+    )
 
 
 def _of_command(value: Quantity) -> OfCommand:
-    return OfCommand(value.value, value.low, value.high, value.unit)
+    return OfCommand(value=value.value, low=value.low, high=value.high, unit=value.unit)
 
 
 def _row(base: Row, direction: Direction) -> Row:
-    latency_here = latency(direction)
+    total = latency(direction)
+    family = ""
+    if total is not None:
+        family = "lat" if total is direction.lat else "clat"
     return msgspec.structs.replace(
         base,
         kind=direction.kind,
         iops=number(direction.iops),
         bandwidth=number(direction.bandwidth),
-        mean=number(latency_here.mean) if latency_here else None,
-        points=points(_pointed(direction)),
-        latency=""
-        if latency_here is None
-        else "lat"
-        if latency_here is direction.lat
-        else "clat",
+        mean=number(total.mean) if total else None,
+        points=points(percentiles_of(direction)),
+        latency=family,
         short=direction.short,
         dropped=direction.dropped,
-    )
-
-
-def _pointed(direction: Direction) -> Latency | None:
-    """The latency that has percentiles: fio gives those of clat unless asked otherwise."""
-    own = (direction.lat, direction.clat)
-    return next(
-        (
-            one
-            for one in own
-            if one is not None and (one.percentiles or one.histogram is not None)
-        ),
-        None,
     )
 
 
 def group_of(run: Run) -> str:
     """What rows have in common that stand together: workload, engine, version; or the table and its cell."""
     if run.format == "table":
-        return (
-            ": ".join(part for part in (run.table, ", ".join(cell(run))) if part)
-            or "table"
-        )
+        return ": ".join(filter(None, (run.table, ", ".join(cell(run))))) or "table"
     work = run.workload
     direct = {True: "direct", False: "buffered", None: ""}[work.direct]
-    tool = (
-        f"fio {run.fio_version}"
-        if run.fio_version
-        else "t/io_uring"
-        if run.format == "io_uring"
-        else ""
-    )
-    jobs = "" if (work.numjobs or 1) > 1 or (run.jobs or 1) == 1 else f"{run.jobs} jobs"
-    synced = spelt(run, ("fsync", "fdatasync", "sync"))
     parts = (
         run_name(run) or run.jobname,
-        jobs,
+        _jobs(run),
         work.ioengine or "",
         direct,
-        synced,
-        tool,
+        spelt(run, ("fsync", "fdatasync", "sync")),
+        _tool(run),
     )
-    return ", ".join(part for part in parts if part)
+    return ", ".join(filter(None, parts))
 
 
-def _medians(
-    entries: Sequence[Entry], rules: dict[int, tuple[tuple[str, str], ...]]
-) -> list[Row]:
+def _jobs(run: Run) -> str:
+    """How many jobs a run had, where its workload does not say it already."""
+    of_workload = run.workload.numjobs or 1
+    of_run = run.jobs or 1
+    return f"{of_run} jobs" if of_workload <= 1 and of_run != 1 else ""
+
+
+def _tool(run: Run) -> str:
+    if run.fio_version:
+        return f"fio {run.fio_version}"
+    return "t/io_uring" if run.format == "io_uring" else ""
+
+
+def _medians(entries: Sequence[Entry], rules: Rules) -> list[Row]:
     """One row per direction, variant and cell."""
     groups: dict[tuple[str, str, str, str], list[Row]] = {}
     for index, entry in enumerate(entries):
         group = _group_of(entry)
         for row in _rows(entry.run, "", rules.get(index, ())):
-            groups.setdefault((entry.cell, group, entry.variant, row.kind), []).append(
-                row
-            )
-    return [_median(group, name, own) for (_, group, name, _), own in groups.items()]
+            key = (entry.cell, group, entry.variant, row.kind)
+            groups.setdefault(key, []).append(row)
+    return [_median(group, name, rows) for (_, group, name, _), rows in groups.items()]
 
 
 def _group_of(entry: Entry) -> str:
     """The cell, then what else its runs have in common. What both say is said once."""
     title = run_name(entry.run) or entry.run.jobname
     cell, rest = entry.cell, group_of(entry.run)
-    words = iter(title.split())
     if cell.startswith(title) or cell.endswith(f" {title}"):
         rest = rest.removeprefix(title).lstrip(", ")
-    elif all(word in words for word in cell.split()):
+    elif _in_order(cell.split(), title.split()):
         cell = ""
-    return ", ".join(part for part in (cell, entry.condition, rest) if part)
+    return ", ".join(filter(None, (cell, entry.condition, rest)))
+
+
+def _in_order(words: Sequence[str], text: Sequence[str]) -> bool:
+    """Whether ``text`` has all ``words`` in this order."""
+    rest = iter(text)
+    return all(word in rest for word in words)
 
 
 def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
+    """The medians of rows of one cell, variant and direction; what went wrong in any of them."""
+    first = msgspec.structs.replace(rows[0], group=group, name=name or rows[0].name)
     if len(rows) == 1:
-        return msgspec.structs.replace(rows[0], group=group, name=name or rows[0].name)
+        return first
+    rates = [row.iops.value for row in rows if row.iops]
+    rules = chain.from_iterable(row.rules for row in rows)
     return msgspec.structs.replace(
-        rows[0],
-        group=group,
-        name=name or rows[0].name,
+        first,
         runs=len(rows),
-        spread=_spread([row.iops.value for row in rows if row.iops]),
+        spread=_spread(rates),
         iops=_middle([row.iops for row in rows]),
         bandwidth=_middle([row.bandwidth for row in rows]),
         mean=_middle([row.mean for row in rows]),
@@ -276,35 +295,40 @@ def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
         error=max(row.error for row in rows),
         short=sum(row.short for row in rows),
         dropped=sum(row.dropped for row in rows),
-        rules=tuple(dict.fromkeys(chain.from_iterable(row.rules for row in rows))),
+        rules=tuple(dict.fromkeys(rules)),
         severity=min((row.severity for row in rows), key=SEVERITIES.index),
     )
 
 
 def _spread(rates: Sequence[float]) -> float | None:
     """The standard deviation of the rates over their mean; None where that says nothing."""
-    mean = sum(rates) / len(rates) if rates else 0.0
-    if not mean or len(rates) < 2:
+    if len(rates) < 2:
         return None
-    return (
-        math.sqrt(sum((rate - mean) ** 2 for rate in rates) / (len(rates) - 1)) / mean
-    )
+    mean = sum(rates) / len(rates)
+    if not mean:
+        return None
+    squares = sum((rate - mean) ** 2 for rate in rates)
+    return math.sqrt(squares / (len(rates) - 1)) / mean
 
 
 def _middle_points(rows: Sequence[Row]) -> Iterator[Point]:
     """The median of each percentile that a row has."""
-    points = chain.from_iterable(row.points for row in rows)
-    for percent in dict.fromkeys(point.percent for point in points):
-        of_rows = (row.point(percent) for row in rows)
-        yield _middle_point([point for point in of_rows if point])
+    points: dict[float, list[Point]] = {}
+    for point in chain.from_iterable(row.points for row in rows):
+        points.setdefault(point.percent, []).append(point)
+    return map(_middle_point, points.values())
 
 
 def _middle_measured(rows: Sequence[Row]) -> dict[str, OfCommand]:
     """The median of each number of a command, over the runs that have it."""
     values: dict[str, list[OfCommand]] = {}
-    for name, value in chain.from_iterable(row.measured.items() for row in rows):
-        values.setdefault(name, []).append(value)
-    return {name: OfCommand(*_ends(own), own[0].unit) for name, own in values.items()}
+    for row in rows:
+        for name, value in row.measured.items():
+            values.setdefault(name, []).append(value)
+    return {
+        name: OfCommand(*_ends(of_runs), of_runs[0].unit)
+        for name, of_runs in values.items()
+    }
 
 
 def _median_of(values: Iterable[float]) -> float:
@@ -314,23 +338,23 @@ def _median_of(values: Iterable[float]) -> float:
 
 
 def _middle(numbers: Iterable[Number | None]) -> Number | None:
-    own = [value for value in numbers if value is not None]
-    if not own:
+    known = [number for number in numbers if number is not None]
+    if not known:
         return None
-    return Number(*_ends(own))
+    return Number(*_ends(known))
 
 
-def _middle_point(own: Sequence[Point]) -> Point:
-    beyond = [point.beyond for point in own if point.beyond is not None]
-    return Point(own[0].percent, *_ends(own), min(beyond) if beyond else None)
+def _middle_point(of_runs: Sequence[Point]) -> Point:
+    counts = [point.beyond for point in of_runs if point.beyond is not None]
+    return Point(of_runs[0].percent, *_ends(of_runs), min(counts, default=None))
 
 
 def _ends(
-    own: Sequence[Number] | Sequence[OfCommand] | Sequence[Point],
+    numbers: Sequence[Number] | Sequence[OfCommand] | Sequence[Point],
 ) -> tuple[float, float, float]:
     """The medians of values, of lower and of upper ends."""
     return (
-        _median_of(n.value for n in own),
-        _median_of(n.low for n in own),
-        _median_of(n.high for n in own),
+        _median_of(number.value for number in numbers),
+        _median_of(number.low for number in numbers),
+        _median_of(number.high for number in numbers),
     )

@@ -130,7 +130,12 @@ def _stalled(at: Searched, places: Mapping[str, int]) -> tuple[Stalled, ...]:
     store = at.search.store
     stalls = sorted(store.stalled().items(), key=lambda entry: places.get(entry[0], -1))
     return tuple(
-        Stalled(item, at.kind.title(item), len(store.of(item)), times)
+        Stalled(
+            item=item,
+            title=at.kind.title(item),
+            runs=len(store.of(item)),
+            stalled=times,
+        )
         for item, times in stalls
     )
 
@@ -146,7 +151,9 @@ def _left(at: Searched, question: Question) -> Left | None:
         changed(question, part.size, part.low, part.high)
         for part in (found.whole, found.left)
     )
-    return Left(whole, left, between, rest, found.possible)
+    return Left(
+        whole=whole, change=left, between=between, rest=rest, possible=found.possible
+    )
 
 
 def state_of(events: Sequence[object], *, over: bool) -> str:
@@ -177,17 +184,19 @@ def _found(culprit: Culprit, at: Searched, question: Question) -> Found:
     effect = culprit.effect
     kind = at.kind
     return Found(
-        culprit.item,
-        kind.title(culprit.item),
-        kind.title(culprit.parent),
-        tuple(kind.title(item) for item in culprit.suspects),
-        changed(question, effect.size, effect.low, effect.high),
-        culprit.share,
-        culprit.pairs,
-        culprit.p,
-        culprit.runs,
-        tuple(kind.title(item) for item in culprit.via),
-        kind.repository.commit(culprit.item) if isinstance(kind, CommitItems) else None,
+        item=culprit.item,
+        title=kind.title(culprit.item),
+        parent=kind.title(culprit.parent),
+        suspects=tuple(map(kind.title, culprit.suspects)),
+        change=changed(question, effect.size, effect.low, effect.high),
+        probability=culprit.share,
+        pairs=culprit.pairs,
+        p=culprit.p,
+        runs=culprit.runs,
+        via=tuple(map(kind.title, culprit.via)),
+        commit=kind.repository.commit(culprit.item)
+        if isinstance(kind, CommitItems)
+        else None,
         revert=_proof(culprit, at, question),
     )
 
@@ -199,12 +208,12 @@ def _proof(culprit: Culprit, at: Searched, question: Question) -> Proof | None:
     effect = revert.effect
     change = changed(question, effect.size, effect.low, effect.high) if effect else None
     return Proof(
-        at.kind.title(revert.item),
-        change,
-        revert.pairs,
-        revert.p,
-        revert.shown,
-        revert.reason,
+        title=at.kind.title(revert.item),
+        change=change,
+        pairs=revert.pairs,
+        p=revert.p,
+        shown=revert.shown,
+        reason=revert.reason,
     )
 
 
@@ -225,12 +234,12 @@ def _levels(
         median = float(np.median(values))
         levels.append(
             Level(
-                item,
-                at.kind.title(item),
-                places.get(item, -1),
-                len(values),
-                median,
-                change,
+                item=item,
+                title=at.kind.title(item),
+                place=places.get(item, -1),
+                runs=len(values),
+                value=median,
+                change=change,
             )
         )
     return tuple(sorted(levels, key=lambda level: level.place))

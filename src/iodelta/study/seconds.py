@@ -128,7 +128,13 @@ def course(trials: Iterable[Trial], kind: Kind) -> Iterator[Second]:
     for at, values in enumerate(zip_longest(*own)):
         known = [value for value in values if value is not None]
         if 2 * len(known) >= len(own):
-            yield Second(at, fmean(known), min(known), max(known), len(known))
+            yield Second(
+                at=at,
+                mean=fmean(known),
+                low=min(known),
+                high=max(known),
+                trials=len(known),
+            )
 
 
 def _seconds(trial: Trial, kind: Kind) -> Sequence[float]:

@@ -66,4 +66,4 @@ def _together(cell: str, variant: str, runs: list[Run]) -> Shares:
     whole = tuple(
         (bound, percents.get(bound, 0.0)) for bound in BOUNDS if first <= bound <= last
     )
-    return Shares(cell, variant, len(runs), ios, whole)
+    return Shares(cell=cell, variant=variant, runs=len(runs), ios=ios, percents=whole)

@@ -51,40 +51,43 @@ class Side(msgspec.Struct, frozen=True):
     def cells(self) -> dict[str, list[Entry]]:
         """The runs of each cell; where a side holds several variants, they are cells of their own."""
         several = len({entry.variant for entry in self.entries}) > 1
-        entries: dict[str, list[Entry]] = {}
+        cells: dict[str, list[Entry]] = {}
         for entry in self.entries:
-            parts = (entry.cell, entry.condition, entry.variant if several else "")
-            entries.setdefault(", ".join(part for part in parts if part), []).append(
-                entry
-            )
-        return entries
+            parts = [entry.cell, entry.condition]
+            if several:
+                parts.append(entry.variant)
+            name = ", ".join(filter(None, parts))
+            cells.setdefault(name, []).append(entry)
+        return cells
 
 
 def sides_of(
     layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None
 ) -> tuple[Side, ...]:
     """The sides, the baseline first: the variants of one path, or one side for each path. Raises RequestError."""
-    sides = (
-        _variants_of(layouts[0], paths[0])
-        if len(layouts) == 1
-        else _one_each(layouts, paths)
-    )
+    if len(layouts) == 1:
+        sides = _variants_of(layouts[0], paths[0])
+    else:
+        sides = _one_each(layouts, paths)
     if baseline is None:
         return tuple(sides)
-    chosen = [side for side in sides if side.name == baseline]
-    if not chosen:
-        remedy = f"sides are {', '.join(side.name for side in sides)}"
+    names = [side.name for side in sides]
+    if baseline not in names:
         raise RequestError(
-            f"there is no side {baseline!r}", place="--baseline", remedy=remedy
+            f"there is no side {baseline!r}",
+            place="--baseline",
+            remedy=f"sides are {', '.join(names)}",
         )
-    return (*chosen, *(side for side in sides if side.name != baseline))
+    return tuple(sorted(sides, key=lambda side: side.name != baseline))
 
 
 def _variants_of(layout: Layout, path: str) -> list[Side]:
+    """One side for each variant; a name of a baseline first, else in their order."""
     names = layout.variants()
     if len(names) < 2:
+        only = f", {names[0]}" if names else ""
         raise RequestError(
-            f"there is only one side{f', {names[0]}' if names else ''}",
+            f"there is only one side{only}",
             place=path,
             remedy="give a second path, or --name-pattern '{variant}/...' where the variants are in the names",
         )
@@ -92,18 +95,13 @@ def _variants_of(layout: Layout, path: str) -> list[Side]:
     for entry in layout.entries:
         if entry.variant in entries:
             entries[entry.variant].append(entry)
-    return [
-        Side(name, tuple(entries[name]))
-        for name in sorted(names, key=lambda name: name.casefold() not in BEFORE)
-    ]
+    in_order = sorted(names, key=lambda name: name.casefold() not in BEFORE)
+    return [Side(name, tuple(entries[name])) for name in in_order]
 
 
 def _one_each(layouts: Sequence[Layout], paths: Sequence[str]) -> list[Side]:
-    names = short_names(paths)
-    return [
-        Side(name, tuple(entries))
-        for name, entries in zip(names, _named_together(layouts), strict=True)
-    ]
+    named = zip(short_names(paths), _named_together(layouts), strict=True)
+    return [Side(name, tuple(entries)) for name, entries in named]
 
 
 def _named_together(layouts: Sequence[Layout]) -> list[list[Entry]]:
@@ -112,27 +110,18 @@ def _named_together(layouts: Sequence[Layout]) -> list[list[Entry]]:
     sides = [list(layout.entries) for layout in layouts]
     if any(layout.kind != "content" for layout in layouts):
         return sides
-    names = cell_names([entry.run for entry in chain.from_iterable(sides)])
-    sides = _split(
-        [
-            _celled(entry, name)
-            for entry, name in zip(chain.from_iterable(sides), names, strict=True)
-        ],
-        sides,
-    )
-    matching = _matching_cells(sides)
-    every = chain.from_iterable(sides)
-    sides = _split(
-        [
-            entry if entry.cell in matching else _without_variant(entry)
-            for entry in every
-        ],
-        sides,
-    )
+    entries = list(chain.from_iterable(sides))
+    names = cell_names([entry.run for entry in entries])
+    entries = list(map(_celled, entries, names))
+    matching = _matching_cells(_split(entries, sides))
+    entries = [
+        entry if entry.cell in matching else _without_variant(entry)
+        for entry in entries
+    ]
     arms: list[tuple[int, str]] = []
-    for number, side in enumerate(sides):
+    for number, side in enumerate(_split(entries, sides)):
         arms += [(number, entry.variant) for entry in side]
-    return _split(apart(list(chain.from_iterable(sides)), arms), sides)
+    return _split(apart(entries, arms), sides)
 
 
 def _split(
@@ -155,8 +144,8 @@ def _matching_cells(sides: Sequence[Sequence[Entry]]) -> set[str]:
     """Cells that have the same several variants on all sides."""
     first, *others = map(_variants, sides)
     matching = set(first)
-    for held in others:
-        matching &= {cell for cell in matching if held.get(cell) == first[cell]}
+    for other in others:
+        matching &= {cell for cell in first if other.get(cell) == first[cell]}
     return matching
 
 
@@ -165,20 +154,21 @@ def _variants(entries: Iterable[Entry]) -> dict[str, set[str]]:
     variants: dict[str, set[str]] = {}
     for entry in entries:
         variants.setdefault(entry.cell, set()).add(entry.variant)
+    several = {cell: names for cell, names in variants.items() if len(names) > 1}
     return {
-        cell: names
-        for cell, names in variants.items()
-        if len(names) > 1 and not all(map(is_number, names))
+        cell: names for cell, names in several.items() if not all(map(is_number, names))
     }
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
     """Paths as short as they can be and still differ: their last parts, without what all have in common before."""
     parts = [os.path.normpath(path).split(os.sep) for path in paths]
-    for length in range(1, max(map(len, parts)) + 1):
+    longest = max(map(len, parts))
+    for length in range(1, longest + 1):
         names = ["/".join(part[-length:]) for part in parts]
         if len(set(names)) == len(names):
             return names
+    # The same path was given twice.
     return [f"{path} ({number})" for number, path in enumerate(paths, 1)]
 
 
@@ -190,59 +180,57 @@ def shared_cells(
     old, other = baseline.cells(), variant.cells()
     shared = {name: (old[name], other[name]) for name in old if name in other}
     if not shared and len(old) == len(other) == 1:
-        (first, a), (second, b) = *old.items(), *other.items()
-        return {f"{first} against {second}": (a, b)}, ()
-    left = [f"{name} ({baseline.name})" for name in old if name not in other]
-    return shared, (
-        *left,
-        *(f"{name} ({variant.name})" for name in other if name not in old),
-    )
+        [(first, runs)], [(second, other_runs)] = old.items(), other.items()
+        return {f"{first} against {second}": (runs, other_runs)}, ()
+    unmatched = [f"{name} ({baseline.name})" for name in old if name not in shared]
+    unmatched += [f"{name} ({variant.name})" for name in other if name not in shared]
+    return shared, tuple(unmatched)
 
 
 def differences(
     pairs: Iterable[tuple[Sequence[Entry], Sequence[Entry]]],
 ) -> tuple[Differing, ...]:
-    """What else differs between the sides, over all cells compared."""
-    pairs_apart: dict[tuple[str, str, str], None] = {}
-    ends_of_one: list[float] = []
-    ends_of_other: list[float] = []
+    """What else differs between the sides, over all cells compared; likely confounders first."""
+    different: dict[tuple[str, str, str], None] = {}
+    ends: list[float] = []
+    other_ends: list[float] = []
     for old, other in pairs:
-        a, b = (
-            [_facts(entry.run) for entry in old],
-            [_facts(entry.run) for entry in other],
-        )
-        for what in dict.fromkeys(chain.from_iterable((*a, *b))):
-            before, after = _values(a, what), _values(b, what)
+        facts = [_facts(entry.run) for entry in old]
+        other_facts = [_facts(entry.run) for entry in other]
+        for what in dict.fromkeys(chain.from_iterable((*facts, *other_facts))):
+            before, after = _values(facts, what), _values(other_facts, what)
             if before != after:
-                pairs_apart[what, ", ".join(before), ", ".join(after)] = None
-        ends_of_one += _ends(old)
-        ends_of_other += _ends(other)
-    given = [_differing(what, before, after) for what, before, after in pairs_apart]
-    return tuple(
-        sorted(
-            (*given, *_apart(ends_of_one, ends_of_other)),
-            key=lambda differing: not differing.likely,
-        )
-    )
+                different[what, ", ".join(before), ", ".join(after)] = None
+        ends += _ends(old)
+        other_ends += _ends(other)
+    given = [_differing(*values) for values in different]
+    given += _apart(ends, other_ends)
+    return tuple(sorted(given, key=lambda differing: not differing.likely))
 
 
 def _ends(side: Sequence[Entry]) -> list[float]:
     """When its runs ended, in Unix seconds, of those that say so in a known time zone."""
-    runs = [entry.run for entry in side]
-    return [run.ended for run in runs if run.ended is not None and not run.local_time]
+    in_known_zone = [entry.run for entry in side if not entry.run.local_time]
+    ends = [run.ended for run in in_known_zone]
+    return [end for end in ends if end is not None]
 
 
 def _differing(what: str, old: str, other: str) -> Differing:
     group, why, likely = option_of(what, grave=what in GRAVE)
-    return Differing(what, old, other, group, why, likely)
+    return Differing(
+        what=what, baseline=old, variant=other, group=group, why=why, likely=likely
+    )
 
 
 def _values(facts: Sequence[Mapping[str, str]], what: str) -> tuple[str, ...]:
-    return tuple(sorted({own.get(what, "not given") for own in facts}))
+    values = {of_run.get(what, "not given") for of_run in facts}
+    return tuple(sorted(values))
 
 
 def _facts(run: Run) -> dict[str, str]:
+    """What a run was asked for and where it ran, by name; options that name a variant left out."""
     work = run.workload
+    disks = [disk.name for disk in run.disks if not disk.member]
     asked = {
         "fio": run.fio_version,
         "host": run.host,
@@ -255,17 +243,17 @@ def _facts(run: Run) -> dict[str, str]:
         "direct": None if work.direct is None else int(work.direct),
         "runtime": work.runtime,
         "size": work.size,
-        "devices": " ".join(disk.name for disk in run.disks if not disk.member),
+        "devices": " ".join(disks),
         "filename": run.options.get("filename"),
     }
     facts = {
         name: str(value) for name, value in asked.items() if value not in (None, "")
     }
-    return {
-        name: value
-        for name, value in run.options.items()
-        if name not in NO_VARIANT and name not in facts
-    } | facts
+    left_out = NO_VARIANT | facts.keys()
+    options = {
+        name: value for name, value in run.options.items() if name not in left_out
+    }
+    return options | facts
 
 
 def _apart(old: Sequence[float], other: Sequence[float]) -> tuple[Differing, ...]:
@@ -280,8 +268,6 @@ def _apart(old: Sequence[float], other: Sequence[float]) -> tuple[Differing, ...
 
 def _span(times: Sequence[float]) -> str:
     """``2026-01-02 03:04 to 2026-01-02 05:06``; one of them where both are the same."""
-    ends = [
-        time.strftime("%Y-%m-%d %H:%M", time.gmtime(end))
-        for end in (min(times), max(times))
-    ]
+    first, last = time.gmtime(min(times)), time.gmtime(max(times))
+    ends = [time.strftime("%Y-%m-%d %H:%M", end) for end in (first, last)]
     return " to ".join(dict.fromkeys(ends))

@@ -56,9 +56,7 @@ def _machine(host: Mapping[str, str]) -> str:
     virtual = "virtual machine" if host.get("virtual") == "yes" else ""
     container = f"in a container ({host['container']})" if "container" in host else ""
     return ", ".join(
-        part
-        for part in (model, virtual, container, host.get("distribution", ""))
-        if part
+        filter(None, (model, virtual, container, host.get("distribution", "")))
     )
 
 

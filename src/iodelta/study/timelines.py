@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -131,30 +131,38 @@ def timelines(sides: Mapping[str, Iterable[Run]]) -> tuple[Timeline, ...]:
     only, all of them. Of several sides, those with the same name are: where no name is the same, all of them."""
     logs = list(chain.from_iterable(_named(side, runs) for side, runs in sides.items()))
     several = len(sides) > 1
-    apart = _shared(logs) if several else _clones(logs)
-    found: list[Timeline] = []
+    by_job = _shared(logs) if several else _clones(logs)
+    charts: list[Timeline] = []
     for of in ORDER:
-        own = [log for log in logs if log.run.lines and log.run.lines[0].of == of]
-        for job, group in _grouped(
-            own, (lambda log: log.job) if apart else (lambda log: "")
-        ):
+        of_kind = [log for log in logs if log.run.lines[0].of == of]
+        for job, group in _grouped(of_kind, by_job=by_job):
             for kind in KINDS:
-                lines: list[tuple[_Log, Line]] = []
-                for log in group:
-                    lines += [(log, line) for line in _lines(log.run, kind)]
-                tracks = _tracks(lines, several)
-                found += _charts(job, kind, tracks, most=SIDES if several else TOGETHER)
-    return tuple(found)
+                tracks = _tracks(_lines_of(group, kind), several)
+                most = SIDES if several else TOGETHER
+                charts += _charts(job, kind, tracks, most)
+    return tuple(charts)
+
+
+def _lines_of(logs: Iterable[_Log], kind: Did) -> list[tuple[_Log, Line]]:
+    """The lines of one kind, each with its log."""
+    lines: list[tuple[_Log, Line]] = []
+    for log in logs:
+        lines += [(log, line) for line in _lines(log.run, kind)]
+    return lines
 
 
 def _lines(run: Run, kind: Did) -> Iterator[Line]:
     """The lines of one kind; in total the sum of a log's reads and writes, of rates only."""
+    by_kind = {line.kind: line for line in run.lines}
     if kind != "total":
         yield from (line for line in run.lines if line.kind == kind)
         return
-    did = {line.kind: line for line in run.lines if line.of in ("bw", "iops")}
-    if "read" in did and "write" in did:
-        yield _sum(did["read"], did["write"])
+    read, write = by_kind.get("read"), by_kind.get("write")
+    if read is None or write is None:
+        return
+    # Latencies do not add up.
+    if read.of in ("bw", "iops"):
+        yield _sum(read, write)
 
 
 def _sum(one: Line, other: Line) -> Line:
@@ -184,7 +192,14 @@ def _level(line: Line) -> Level:
         np.where(np.isnan(low), np.inf, low),
         np.where(np.isnan(high), -np.inf, high),
     )
-    return Level(line.width, weight, area, low, high, np.zeros(len(mean)))
+    return Level(
+        width=line.width,
+        weight=weight,
+        area=area,
+        low=low,
+        high=high,
+        amount=np.zeros(len(mean)),
+    )
 
 
 def _charts(
@@ -192,17 +207,18 @@ def _charts(
 ) -> Iterator[Timeline]:
     """At most ``most`` lines in each. Writes are drawn over what had been written too."""
     for first in range(0, len(tracks), most):
-        own = tuple(tracks[first : first + most])
-        counted = (
-            f"{first + 1} to {first + len(own)} of {len(tracks)}"
-            if len(tracks) > most
-            else ""
-        )
-        line = own[0].line
-        part = ": ".join(text for text in (job, counted) if text)
-        clock = any(track.offset for track in own)
+        shown = tuple(tracks[first : first + most])
+        parts = [job]
+        if len(tracks) > most:
+            parts.append(f"{first + 1} to {first + len(shown)} of {len(tracks)}")
+        line = shown[0].line
         chart = Timeline(
-            kind, line.of, UNITS.get(line.unit, line.unit), part, own, aligned=not clock
+            kind=kind,
+            of=line.of,
+            unit=UNITS.get(line.unit, line.unit),
+            part=": ".join(filter(None, parts)),
+            tracks=shown,
+            aligned=not any(track.offset for track in shown),
         )
         yield chart
         if line.of == "bw" and kind == "write":
@@ -210,15 +226,11 @@ def _charts(
 
 
 def _named(side: str, runs: Iterable[Run]) -> Iterator[_Log]:
-    own = [run for run in runs if run.lines]
-    common = shared_folder(run.place.file for run in own)
-    for run in own:
-        name = run.place.file.removeprefix(common)
-        number = number_of(name)
-        job = (
-            (without_kind(name) or name).removesuffix(".log").removesuffix(f".{number}")
-        )
-        yield _Log(side, job, number, run)
+    logged = [run for run in runs if run.lines]
+    common = shared_folder(run.place.file for run in logged)
+    for run in logged:
+        job, number = job_and_number(run.place.file.removeprefix(common))
+        yield _Log(side=side, job=job, number=number, run=run)
 
 
 def _clones(logs: Iterable[_Log]) -> bool:
@@ -235,35 +247,50 @@ def _shared(logs: Sequence[_Log]) -> bool:
     return any(len(names) > 1 for names in sides.values())
 
 
-def _grouped(
-    logs: Iterable[_Log], key: Callable[[_Log], str]
-) -> Iterator[tuple[str, list[_Log]]]:
-    names = list(logs)
-    order = {name: place for place, name in enumerate(dict.fromkeys(map(key, names)))}
-    for name, group in groupby(sorted(names, key=lambda log: order[key(log)]), key=key):
-        yield name, list(group)
+def _grouped(logs: Iterable[_Log], *, by_job: bool) -> Iterator[tuple[str, list[_Log]]]:
+    """The logs of each job in first-seen order, or all of them under an empty name."""
+    groups: dict[str, list[_Log]] = {}
+    for log in logs:
+        groups.setdefault(log.job if by_job else "", []).append(log)
+    yield from groups.items()
+
+
+def job_and_number(name: str) -> tuple[str, str]:
+    """The job that wrote a log, and which of its logs it is: ``writer_bw.2.log`` is ("writer", "2")."""
+    number = number_of(name)
+    job = without_kind(name) or name
+    return job.removesuffix(".log").removesuffix(f".{number}"), number
 
 
 def _tracks(lines: Sequence[tuple[_Log, Line]], several: bool) -> list[Track]:
     """Lines of one side stand as the clock says where all logs have one and overlap; else each begins at 0."""
-    begun = [line.started for _, line in lines if line.started is not None]
-    ends = [
-        line.started + _seconds(line) for _, line in lines if line.started is not None
-    ]
-    clock = not several and len(begun) == len(lines) > 1 and max(begun) < min(ends)
-    first = min(begun, default=0.0)
+    clock = not several and _overlap([line for _, line in lines])
+    starts = [line.started or 0.0 for _, line in lines]
+    first = min(starts, default=0.0)
     tracks = []
-    for log, line in lines:
+    for (log, line), start in zip(lines, starts, strict=True):
         name = f"{log.side}: {log.name}" if several else log.name
-        tracks.append(
-            Track(
-                name,
-                log.side if several else name,
-                line,
-                (line.started or 0.0) - first if clock else 0.0,
-            )
+        track = Track(
+            name=name,
+            side=log.side if several else name,
+            line=line,
+            offset=start - first if clock else 0.0,
         )
+        tracks.append(track)
     return tracks
+
+
+def _overlap(lines: Sequence[Line]) -> bool:
+    """Whether there are several lines, and all of them were written at one time by the clock."""
+    if len(lines) < 2:
+        return False
+    latest_start, first_end = -math.inf, math.inf
+    for line in lines:
+        if line.started is None:
+            return False
+        latest_start = max(latest_start, line.started)
+        first_end = min(first_end, line.started + _seconds(line))
+    return latest_start < first_end
 
 
 def _seconds(line: Line) -> float:

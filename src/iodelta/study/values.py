@@ -18,7 +18,7 @@ from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry
 from iodelta.ingest.layouts.content import run_name, workload_name
 from iodelta.ingest.model import Workload
-from iodelta.study.rows import BEYOND
+from iodelta.study.rows import BEYOND, percentiles_of
 from iodelta.trial import Direction, Kind, Latency, Quantity, Trial
 
 PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
@@ -145,19 +145,6 @@ def usable(quantity: Quantity) -> bool:
     return known(quantity) and 0 <= quantity.value < math.inf
 
 
-def percentiles_of(direction: Direction) -> Latency | None:
-    """The latency that has percentiles: fio gives those of clat unless asked otherwise."""
-    own = (direction.lat, direction.clat)
-    return next(
-        (
-            one
-            for one in own
-            if one is not None and (one.percentiles or one.histogram is not None)
-        ),
-        None,
-    )
-
-
 def _borne(found: Latency, percent: float) -> bool:
     return not found.count or found.count * (100 - percent) / 100 >= BEYOND * (1 - 1e-9)
 
@@ -218,7 +205,7 @@ def entry_places(cells: Iterable[tuple[str, Entry]]) -> list[Place]:
     for cell, entry in cells:
         work = msgspec.structs.replace(entry.run.workload, iodepth=None, numjobs=None)
         name = run_name(msgspec.structs.replace(entry.run, workload=work))
-        panel = ", ".join(part for part in (name, entry.condition) if part)
+        panel = ", ".join(filter(None, (name, entry.condition)))
         depth, jobs = (
             entry.run.workload.iodepth,
             entry.run.workload.numjobs or entry.run.jobs,
@@ -234,9 +221,7 @@ def cell_places(experiment: Experiment) -> list[Place]:
     for cell in experiment.cells:
         kind, size = kind_and_size(cell.options, experiment.variants)
         name = workload_name(Workload(rw=kind, bs=_bytes(size)), sizes=size)
-        panel = ", ".join(
-            part for part in (name, cell.condition if several else "") if part
-        )
+        panel = ", ".join(filter(None, (name, cell.condition if several else "")))
         depth, jobs = (
             _count(experiment, cell, option) for option in ("iodepth", "numjobs")
         )
@@ -310,7 +295,7 @@ def _shape(name: str) -> str:
 
 
 def _numbers(name: str) -> tuple[float, ...]:
-    return tuple(float(number) for number in _NUMBERS.findall(_sized(name)))
+    return tuple(map(float, _NUMBERS.findall(_sized(name))))
 
 
 def _sized(name: str) -> str:

@@ -139,7 +139,7 @@ def _logged(trial: Trial) -> list[Kind]:
 
 
 def _measured(pairs: Series) -> bool:
-    return any(math.isfinite(value) for value in pairs.baseline_values)
+    return any(map(math.isfinite, pairs.baseline_values))
 
 
 def _recommendation(
@@ -258,9 +258,9 @@ def _cost(cell: str, variant: str, trials: Sequence[Trial]) -> Cost:
     resolved = is_resolved(times)
     cuts = quantiles(times, method="inclusive") if len(times) >= 4 else ()
     return Cost(
-        cell,
-        variant,
-        median(times) if resolved else None,
-        median(switches) if switches else None,
-        (cuts[0], cuts[2]) if cuts and resolved else None,
+        cell=cell,
+        variant=variant,
+        system_ns=median(times) if resolved else None,
+        switches=median(switches) if switches else None,
+        system_quartiles=(cuts[0], cuts[2]) if cuts and resolved else None,
     )

@@ -65,13 +65,15 @@ def _headings(
     heads, *bodies = [row[slice(*part)] for row in rows]
     least = [
         max([LEAST, *map(cell_len, column)]) for column in zip(*bodies, strict=True)
-    ] or [LEAST] * len(heads)
+    ]
+    if not least:
+        least = [LEAST] * len(heads)
     spare = room - sum(least) - GAPS[-1] * (len(heads) - 1)
-    long = [place for place, head in enumerate(heads) if cell_len(head) > least[place]]
-    if (
-        not long
-        or sum(cell_len(heads[place]) - least[place] for place in long) <= spare
-    ):
+    too_wide = [
+        cell_len(head) - width for head, width in zip(heads, least, strict=True)
+    ]
+    long = [place for place, excess in enumerate(too_wide) if excess > 0]
+    if sum(too_wide[place] for place in long) <= max(0, spare):
         return heads
     names = [heads[place] for place in long]
     each = max(0, spare) // len(long)
@@ -79,7 +81,7 @@ def _headings(
         cut(name, least[place] + each)
         for place, name in zip(long, _ends(names), strict=True)
     ]
-    if len({*shorter}) < len({*names}):
+    if len(set(shorter)) < len(set(names)):
         return heads
     shown = dict(zip(long, shorter, strict=True))
     return [shown.get(place, head) for place, head in enumerate(heads)]

@@ -11,7 +11,7 @@ from iodelta.report.formats.spreadsheet import records_text
 
 if TYPE_CHECKING:
     from iodelta.study.comparison import Comparison
-    from iodelta.study.rows import Number, Row, Shown
+    from iodelta.study.rows import Number, Point, Row, Shown
 
 COMPARED = tuple(
     """
@@ -115,23 +115,29 @@ def _shown(row: Row) -> Iterator[dict[str, object]]:
 def _of_run(row: Row) -> dict[str, object]:
     from iodelta.study.rows import POINTS
 
-    p50, p99, p999 = (row.point(percent) for percent in POINTS)
+    p50, p99, p999 = map(row.point, POINTS)
+    iops_low, iops_high = _ends(row.iops)
+    p99_low, p99_high = _ends(p99)
     return {
         **{name: getattr(row, name) for name in _FIELDS},
         "direct": None if row.direct is None else int(row.direct),
         "iops": _value(row.iops),
-        "iops_low": row.iops.low if row.iops else None,
-        "iops_high": row.iops.high if row.iops else None,
+        "iops_low": iops_low,
+        "iops_high": iops_high,
         "bytes_per_s": _value(row.bandwidth),
         "mean_ns": _value(row.mean),
-        "p50_ns": p50.value if p50 else None,
-        "p99_ns": p99.value if p99 else None,
-        "p99.9_ns": p999.value if p999 else None,
-        "p99_low": p99.low if p99 else None,
-        "p99_high": p99.high if p99 else None,
+        "p50_ns": _value(p50),
+        "p99_ns": _value(p99),
+        "p99.9_ns": _value(p999),
+        "p99_low": p99_low,
+        "p99_high": p99_high,
         "rules": " ".join(row.rules),
     }
 
 
-def _value(number: Number | None) -> float | None:
+def _value(number: Number | Point | None) -> float | None:
     return number.value if number else None
+
+
+def _ends(number: Number | Point | None) -> tuple[float | None, float | None]:
+    return (number.low, number.high) if number else (None, None)

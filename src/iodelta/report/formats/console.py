@@ -113,7 +113,13 @@ def _changes(account: Account) -> list[Change]:
         if change is not None:
             name = ", ".join(line.names if several else line.names[::2])
             changes.append(
-                Change(name, change.value, change.low, change.high, line.verdict.word)
+                Change(
+                    name=name,
+                    change=change.value,
+                    low=change.low,
+                    high=change.high,
+                    word=line.verdict.word,
+                )
             )
     return changes
 

@@ -156,7 +156,7 @@ def _table(table: Table) -> Iterator[str]:
             own[-1] += f" [{numbered[row.note]}]"
         elif row.note:
             names[at] += f" [{numbered[row.note]}]"
-    heads = [plain(head) for head in table.heads]
+    heads = list(map(plain, table.heads))
     widths = [
         _width(head, list(map(itemgetter(at), texts))) for at, head in enumerate(heads)
     ]
@@ -267,8 +267,8 @@ def _split(name: str, room: int) -> tuple[str, str]:
 
 def _width(head: str, cells: Sequence[str]) -> int:
     """As wide as its cells; the heading takes several lines rather than make it wider."""
-    widest = max((len(cell) for cell in cells), default=0)
-    part = max((len(word) for word in re.split(r"[\s-]", head)), default=0)
+    widest = max(map(len, cells), default=0)
+    part = max(map(len, re.split(r"[\s-]", head)), default=0)
     return max(
         widest,
         min(max(part + 1 if "-" in head else part, -(-len(head) // TALLEST)), 12),

@@ -51,7 +51,7 @@ def _table(table: Table) -> Iterator[str]:
     last = "---" if table.words else "---:"
     yield f"|{'|'.join(['---', *(['---:'] * (len(table.heads) - 1)), last])}|"
     for row in table.rows:
-        cells = [escaped(row.label), *(_cell(cell) for cell in row.cells)]
+        cells = [escaped(row.label), *map(_cell, row.cells)]
         if row.note:
             cells[-1 if table.words else 0] += f" \\[{numbered[row.note]}]"
         yield f"| {' | '.join(cells)} |"
@@ -82,9 +82,7 @@ def _section(section: Section) -> Iterator[str]:
             yield from (f"  - {first(below)}" for below in item.below)
         return
     text = "\n".join(item.text for item in section.items)
-    fence = "`" * max(
-        3, 1 + max((len(run) for run in re.findall("`+", text)), default=0)
-    )
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     yield f"{fence}{'sh' if section.commands else 'text'}"
     yield text
     yield fence

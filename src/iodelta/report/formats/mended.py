@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from iodelta.audit import Repair
+from iodelta.ingest import Run
 from iodelta.study.audited import Audited
 from iodelta.study.words import inert
 
@@ -18,31 +19,31 @@ def mended(audited: Audited) -> str:
     if not repairs:
         return ""
     reasons: dict[str, int] = {}
-    parts = []
-    failed = set(audited.failed)
-    rows = [
-        (index, run) for index, run in enumerate(audited.runs) if run.format == "table"
-    ]
-    for (title, columns), group in groupby(
-        rows, key=lambda row: (row[1].table, tuple(row[1].labels))
-    ):
-        parts.append(f"### {_cell(title)}\n" if title else "")
-        parts.append(f"| {' | '.join(map(_cell, columns))} | |")
-        parts.append("|" + "---|" * (len(columns) + 1))
+    lines: list[str] = []
+    runs = enumerate(audited.runs)
+    rows = [(index, run) for index, run in runs if run.format == "table"]
+    for (title, columns), group in groupby(rows, key=_table_of):
+        lines.append(f"### {_cell(title)}\n" if title else "")
+        lines.append(f"| {' | '.join(map(_cell, columns))} | |")
+        lines.append("|" + "---|" * (len(columns) + 1))
         for index, run in group:
+            of_run = {column: repairs.get((index, column)) for column in run.labels}
             cells = [
-                _mended(text, repairs.get((index, column)), reasons)
+                _mended(text, of_run[column], reasons)
                 for column, text in run.labels.items()
             ]
-            spoilt = index in failed and not any(
-                (index, column) in repairs for column in run.labels
-            )
-            parts.append(
-                f"| {' | '.join(cells)} | {'not to be used' if spoilt else ''} |"
-            )
-        parts.append("")
+            spoilt = index in audited.failed and not any(of_run.values())
+            remark = "not to be used" if spoilt else ""
+            lines.append(f"| {' | '.join(cells)} | {remark} |")
+        lines.append("")
     notes = [f"[{number}] {reason}" for reason, number in reasons.items()]
-    return "\n".join([*parts, *notes]) + "\n"
+    return "\n".join([*lines, *notes]) + "\n"
+
+
+def _table_of(row: tuple[int, Run]) -> tuple[str, tuple[str, ...]]:
+    """The table that a row is of: its title and columns."""
+    _, run = row
+    return run.table, tuple(run.labels)
 
 
 def _mended(text: str, repair: Repair | None, reasons: dict[str, int]) -> str:

@@ -113,7 +113,15 @@ def bars_of(comparison: Comparison, width: int) -> Iterator[Text]:
             low, high = (row.change.low, row.change.high) if known else (None, None)
             variant = row.variant if len(comparison.variants) > 1 else ""
             name = ", ".join(filter(None, (row.cell, variant, name_of(row, several))))
-            changes.append(Change(inert(name), row.change.value, low, high, row.word))
+            changes.append(
+                Change(
+                    name=inert(name),
+                    change=row.change.value,
+                    low=low,
+                    high=high,
+                    word=row.word,
+                )
+            )
     drawn = list(bars(changes, comparison.margin, width))
     yield from (Text(), *drawn) if drawn else ()
 
@@ -189,33 +197,34 @@ def _sweeps(rows: Iterable[Row], axis: str) -> Iterator[tuple[str, list[float]]]
     other = "jobs" if axis == "iodepth" else "iodepth"
     groups: dict[tuple[object, ...], list[tuple[int, float]]] = {}
     for row in rows:
-        at, rate = getattr(row, axis), row.iops.value if row.iops else math.nan
-        if at and math.isfinite(rate):
-            key = (
-                row.name.rpartition("/")[0],
-                row.rw,
-                row.bs,
-                row.kind,
-                row.ioengine,
-                getattr(row, other),
-            )
-            groups.setdefault(key, []).append((at, rate))
+        place = getattr(row, axis)
+        rate = row.iops.value if row.iops else math.nan
+        if place and math.isfinite(rate):
+            directory = row.name.rpartition("/")[0]
+            work = (row.rw, row.bs, row.kind, row.ioengine)
+            key = (directory, *work, getattr(row, other))
+            groups.setdefault(key, []).append((place, rate))
     for (folder, rw, bs, kind, _, held), points in groups.items():
-        ordered = sorted(points)
-        rates = [rate for _, rate in ordered]
-        if (
-            len(ordered) >= LEAST
-            and len({at for at, _ in ordered}) == len(ordered)
-            and max(rates) > 0
-        ):
-            where = f"{other} {held}" if held and held != 1 else ""
-            work = " ".join(
-                str(part)
-                for part in (rw, quantity_of(bs), kind if rw != kind else "", where)
-                if part
-            )
-            name = f"{axis} {ordered[0][0]} to {ordered[-1][0]}: {work}"
-            yield inert(f"{name}, {folder}" if folder else name), rates
+        points.sort()
+        if not _is_sweep(points):
+            continue
+        parts = (
+            rw,
+            quantity_of(bs),
+            kind if rw != kind else "",
+            f"{other} {held}" if held and held != 1 else "",
+        )
+        what = " ".join(map(str, filter(None, parts)))
+        name = f"{axis} {points[0][0]} to {points[-1][0]}: {what}"
+        rates = [rate for _, rate in points]
+        yield inert(f"{name}, {folder}" if folder else name), rates
+
+
+def _is_sweep(points: Sequence[tuple[int, float]]) -> bool:
+    """Whether places in order have one rate each, enough of them, and not all of them zero."""
+    places = {place for place, _ in points}
+    fastest = max(rate for _, rate in points)
+    return len(places) == len(points) >= LEAST and fastest > 0
 
 
 def quantity_of(size: object) -> str:

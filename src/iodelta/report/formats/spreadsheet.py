@@ -20,7 +20,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        writer.writerow([defused(value) for value in row])
+        writer.writerow(list(map(defused, row)))
     return buffer.getvalue()
 
 

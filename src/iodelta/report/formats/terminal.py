@@ -210,7 +210,7 @@ def _name(row: Row) -> str:
 
 
 def _texts(row: Row, numbered: dict[str, int]) -> list[str]:
-    texts = [_text(cell) for cell in row.cells]
+    texts = list(map(_text, row.cells))
     if row.note:
         texts[-1] += f" [{numbered[row.note]}]"
     return texts

@@ -10,6 +10,7 @@ from iodelta.report.formats.spreadsheet import records_text
 if TYPE_CHECKING:
     from iodelta.study.experiment import Account
     from iodelta.verdict import Verdict
+    from iodelta.verdict.model import Change
 
 COLUMNS = tuple(
     """
@@ -96,12 +97,10 @@ def _answer(verdict: Verdict) -> dict[str, object]:
 
 def _evidence(verdict: Verdict) -> dict[str, object]:
     """What stands behind the word, as numbers; empty where unknown."""
-    total, needed = verdict.total, verdict.needed
-    typical, direct, unflagged = verdict.typical, verdict.direct, verdict.unflagged
-    carry, stalls = verdict.carry, verdict.stalls
+    needed, carry, stalls = verdict.needed, verdict.carry, verdict.stalls
     after = carry.change if carry else None
     return {
-        "total_change": total.value if total else None,
+        "total_change": _value(verdict.total),
         "sd": verdict.sd,
         "p": verdict.p,
         "p_looks": verdict.p_looks,
@@ -110,16 +109,20 @@ def _evidence(verdict: Verdict) -> dict[str, object]:
         "blocks_needed": needed.blocks if needed else None,
         "variant_measured": verdict.variant_measured,
         "basis": verdict.basis,
-        "typical_change": typical.value if typical else None,
-        "direct_change": direct.value if direct else None,
-        "carry_over": after.value if after else None,
+        "typical_change": _value(verdict.typical),
+        "direct_change": _value(verdict.direct),
+        "carry_over": _value(after),
         "carry_low": after.low if after else None,
         "carry_high": after.high if after else None,
         "adjusted_change": carry.adjusted if carry else None,
         "stalled": " ".join(map(str, stalls.variant)) if stalls else None,
         "stalls_not_excluded": stalls.not_excluded if stalls else None,
         "flagged_blocks": verdict.flagged,
-        "unflagged_change": unflagged.value if unflagged else None,
+        "unflagged_change": _value(verdict.unflagged),
         "two_speeds": int(verdict.two_speeds),
         "smallest_p": verdict.smallest_p,
     }
+
+
+def _value(change: Change | None) -> float | None:
+    return change.value if change else None

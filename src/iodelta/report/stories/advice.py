@@ -103,51 +103,41 @@ def _statements(account: Account) -> Iterator[str]:
 
 def _inconclusive(account: Account) -> Iterator[str]:
     """What is open, and what an answer takes: blocks where more can decide it, else the margin that is within reach."""
-    waiting = [
-        verdict
-        for verdict in account.judgement.verdicts
-        if verdict.word == "inconclusive"
-    ]
+    verdicts = account.judgement.verdicts
+    waiting = [verdict for verdict in verdicts if verdict.word == "inconclusive"]
     if not waiting:
         return
     each = account.block_seconds
     every = [cell.name for cell in account.plan.experiment.cells]
     open_ = {verdict.cell for verdict in waiting}
     cells = [cell for cell in every if cell in open_]
-    name = (
-        "Inconclusive"
-        if cells == every
-        else f"Inconclusive ({_some([*map(inert, cells)])})"
-    )
-    looks = filter(
-        None,
-        (
-            first_look(verdict, account.judgement, account.kept, each)
-            for verdict in waiting
-        ),
-    )
-    yield f"{name}: {next(looks, '') or _takes(waiting, cells, each)}."
+    name = "Inconclusive"
+    if cells != every:
+        name += f" ({_some([*map(inert, cells)])})"
+    looks = [
+        first_look(verdict, account.judgement, account.kept, each)
+        for verdict in waiting
+    ]
+    first = next(filter(None, looks), "")
+    yield f"{name}: {first or _takes(waiting, cells, each)}."
 
 
 def _takes(waiting: Sequence[Verdict], cells: Sequence[str], each: float) -> str:
     """What an answer takes; ``each`` block takes so many seconds."""
-    margins = [
-        verdict.reachable_margin for verdict in waiting if verdict.reachable_margin
-    ]
-    accept = (
-        f"accept a margin of {margin_of(max(margins))} %"
-        if margins and max(margins) < WHOLE
-        else ""
-    )
+    known = [verdict.reachable_margin for verdict in waiting]
+    margin = max(filter(None, known), default=0.0)
+    accept = f"accept a margin of {margin_of(margin)} %" if 0 < margin < WHOLE else ""
     more = max(map(more_blocks, waiting))
     if more:
         seconds = sum(_blocks_of(waiting, cell) for cell in cells) * each
-        needed = f"about {plural(more, 'more block')}{' of each cell' if len(cells) > 1 else ''} ({duration(seconds)})"
-        return f"{needed} would decide{f', or {accept}' if accept else ''}"
-    if margins:
-        remedy = f"{accept}, or reduce the noise" if accept else "reduce the noise"
-        return f"the planned blocks will probably not decide this; {remedy}"
-    return inert(waiting[0].phrase)
+        of_each = " of each cell" if len(cells) > 1 else ""
+        needed = f"about {plural(more, 'more block')}{of_each} ({duration(seconds)})"
+        alternative = f", or {accept}" if accept else ""
+        return f"{needed} would decide{alternative}"
+    if not margin:
+        return inert(waiting[0].phrase)
+    remedy = f"{accept}, or reduce the noise" if accept else "reduce the noise"
+    return f"the planned blocks will probably not decide this; {remedy}"
 
 
 def _blocks_of(verdicts: Sequence[Verdict], cell: str) -> int:
@@ -220,27 +210,18 @@ def _carry_in(called: Sequence[Verdict]) -> str:
 
 def _limits(account: Account) -> Iterator[str]:
     """What "equivalent" leaves open."""
-    same = [
-        verdict
-        for verdict in account.judgement.verdicts
-        if verdict.word == "equivalent"
-    ]
-    stalls = [
-        verdict.stalls.not_excluded for verdict in same if verdict.stalls is not None
-    ]
-    carried = [
-        bound
-        for verdict in same
-        if verdict.carry and (bound := not_excluded(verdict.carry)) is not None
-    ]
+    verdicts = account.judgement.verdicts
+    same = [verdict for verdict in verdicts if verdict.word == "equivalent"]
+    stalls = [verdict.stalls.not_excluded for verdict in same if verdict.stalls]
+    carries = [not_excluded(verdict.carry) for verdict in same if verdict.carry]
+    carried = [bound for bound in carries if bound is not None]
     parts = []
     if stalls:
         parts.append(f"stalls in up to {100 * max(stalls):.0f} % of trials")
     if carried:
         most = max(carried)
-        parts.append(
-            f"a carry-over of {'any size' if most > CANNOT_TELL else f'up to {share(most)}'}"
-        )
+        size = "any size" if most > CANNOT_TELL else f"up to {share(most)}"
+        parts.append(f"a carry-over of {size}")
     if parts:
         yield f"Equivalent does not exclude {' or '.join(parts)}."
 

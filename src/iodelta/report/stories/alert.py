@@ -68,7 +68,12 @@ def _tables(alert: Alert) -> Iterator[Table]:
         for step in alert.steps
     ]
     if rows:
-        yield Table("Series that step together", "series", ("z", "step"), tuple(rows))
+        yield Table(
+            title="Series that step together",
+            first="series",
+            heads=("z", "step"),
+            rows=tuple(rows),
+        )
 
 
 def _blocks(verdict: Verdict | None) -> Iterator[Table]:
@@ -90,7 +95,10 @@ def _blocks(verdict: Verdict | None) -> Iterator[Table]:
             Row(str(number + 1), (Cell("earlier" if first else "later"), Cell(size)))
         )
     yield Table(
-        "Blocks of the last experiment", "block", ("ran first", "change"), tuple(rows)
+        title="Blocks of the last experiment",
+        first="block",
+        heads=("ran first", "change"),
+        rows=tuple(rows),
     )
 
 

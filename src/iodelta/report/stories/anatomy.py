@@ -67,7 +67,7 @@ def footprint_table(one: Footprint, account: PathAccount) -> Table:
         f"{inert(account.baseline)} (medians)"
     )
     rows = [_measure(each) for each in one.measures if each.name in NAMES]
-    return Table(title, "by an I/O", heads, tuple(rows))
+    return Table(title=title, first="by an I/O", heads=heads, rows=tuple(rows))
 
 
 def _measure(one: Measured) -> Row:
@@ -122,7 +122,13 @@ def tree_tables(one: CallTree, account: PathAccount) -> Iterator[Table]:
     for root in one.roots:
         rows = tuple(_rows(root, 0, SHOWN * root.width))
         if _is_shown(root, one):
-            yield Table(_title(one, account, root), "calls", heads, rows, words=False)
+            yield Table(
+                title=_title(one, account, root),
+                first="calls",
+                heads=heads,
+                rows=rows,
+                words=False,
+            )
 
 
 def _is_shown(root: Branch, one: CallTree) -> bool:
@@ -210,7 +216,14 @@ def _boxes(branch: Branch, depth: int, left: float, whole: float) -> Iterator[Bo
         return
     figures = f"{branch.baseline:,.1f} to {branch.value:,.1f} ({branch.change:+,.1f})"
     change = branch.change / branch.width if branch.width else 0.0
-    yield Box(depth, left, width, inert(branch.name), figures, change)
+    yield Box(
+        depth=depth,
+        left=left,
+        width=width,
+        name=inert(branch.name),
+        figures=figures,
+        change=change,
+    )
     for child in branch.children:
         yield from _boxes(child, depth + 1, left, whole)
         left += drawn_width(child) / whole

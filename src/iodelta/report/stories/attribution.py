@@ -57,7 +57,9 @@ def _patches(account: AttributionAccount) -> Iterator[Table]:
         )
     )
     if rows:
-        yield Table("What each patch does", "patch", HEADS, tuple(rows))
+        yield Table(
+            title="What each patch does", first="patch", heads=HEADS, rows=tuple(rows)
+        )
 
 
 def _patch(account: AttributionAccount, number: int, name: str) -> Iterator[Row]:
@@ -93,7 +95,7 @@ def _parts(account: AttributionAccount) -> Iterator[Table]:
         _row(" + ".join(map(str, one.patches)), one.change, one.p, one.real)
         for one in groups[:SHOWN]
     )
-    yield Table(title, "patches", HEADS, tuple(rows))
+    yield Table(title=title, first="patches", heads=HEADS, rows=tuple(rows))
 
 
 def _combinations(account: AttributionAccount) -> Iterator[Table]:
@@ -108,10 +110,10 @@ def _combinations(account: AttributionAccount) -> Iterator[Table]:
             Row(inert(combination.title), (Cell(str(combination.runs)), Cell(value)))
         )
     yield Table(
-        "Every combination",
-        "patches that are on",
-        ("runs", account.question.metric),
-        tuple(rows),
+        title="Every combination",
+        first="patches that are on",
+        heads=("runs", account.question.metric),
+        rows=tuple(rows),
     )
 
 

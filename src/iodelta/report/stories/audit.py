@@ -62,10 +62,10 @@ def of_audit(audited: Audited, detail: Detail = PLAIN) -> Story:
 def of_rules(answer: RulesAnswer, detail: Detail = PLAIN) -> Story:
     """Every rule with what it needs and what to do."""
     return Story(
-        "",
-        f"{len(answer.rules)} rules.",
-        (),
-        section("Rules", map(_described, answer.rules)),
+        question="",
+        answer=f"{len(answer.rules)} rules.",
+        tables=(),
+        sections=section("Rules", map(_described, answer.rules)),
     )
 
 
@@ -103,7 +103,11 @@ def _tables(audited: Audited) -> Iterator[Table]:
         for title, (count, failing) in counts.items()
     )
     yield Table(
-        "Rows that fail a hard rule", "table", ("rows", "failing"), rows, words=False
+        title="Rows that fail a hard rule",
+        first="table",
+        heads=("rows", "failing"),
+        rows=rows,
+        words=False,
     )
 
 

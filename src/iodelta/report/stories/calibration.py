@@ -32,7 +32,7 @@ def of_calibrated(answer: CalibrationAnswer, detail: Detail = PLAIN) -> Story:
     return Story(
         question="",
         answer=false_alarms(calibration),
-        tables=(Table(title, "", HEADS, rows, words=False),),
+        tables=(Table(title=title, first="", heads=HEADS, rows=rows, words=False),),
         sections=(
             *section("How to read it", READ),
             *section("Alarms and stalls", _alarms(calibration)),

@@ -90,15 +90,20 @@ def _of_account(account: Account) -> Iterator[Check]:
         reason = broken or account.abandoned.get(
             cell, f"{NOT_MEASURED} ({account.state})"
         )
-        yield Check(inert(cell), "not measured", "unmeasured", inert(reason))
+        yield Check(
+            group=inert(cell),
+            name="not measured",
+            word="unmeasured",
+            says=inert(reason),
+        )
     findings = all_findings(account)
     for finding in findings:
         if finding.rule == LEFT_OUT:
             yield Check(
-                "experiment",
-                inert(finding.place),
-                "unmeasured",
-                inert(finding.explanation),
+                group="experiment",
+                name=inert(finding.place),
+                word="unmeasured",
+                says=inert(finding.explanation),
             )
     yield from _of_findings(finding for finding in findings if finding.rule != LEFT_OUT)
 
@@ -112,9 +117,16 @@ def _of_verdict(
 
     name = f"{inert(verdict.variant)}: {metric_name(verdict.metric, with_kind=True)}"
     if reason:
-        return Check(inert(verdict.cell), name, "unmeasured", reason)
+        return Check(
+            group=inert(verdict.cell), name=name, word="unmeasured", says=reason
+        )
     if not verdict.blocks:  # a percentile, say, for which the trials have too few I/Os
-        return Check(inert(verdict.cell), name, "inconclusive", inert(verdict.phrase))
+        return Check(
+            group=inert(verdict.cell),
+            name=name,
+            word="inconclusive",
+            says=inert(verdict.phrase),
+        )
     word: Word = "passed"
     if verdict.word in ("regression", "improvement"):
         word = verdict.word
@@ -133,17 +145,22 @@ def _of_verdict(
         else inert(verdict.phrase)
     )
     text = f"{'suspected ' if suspected else ''}{verdict.word}: {values}{size}"
-    return Check(inert(verdict.cell), name, word, "; ".join(filter(None, (text, more))))
+    return Check(
+        group=inert(verdict.cell),
+        name=name,
+        word=word,
+        says="; ".join(filter(None, (text, more))),
+    )
 
 
 def _of_findings(findings: Iterable[Finding]) -> Iterator[Check]:
     for finding in dict.fromkeys(findings):
         if finding.severity == "hard":
             yield Check(
-                "findings",
-                f"{inert(finding.rule)}: {inert(finding.place)}",
-                "finding",
-                _sentence(finding),
+                group="findings",
+                name=f"{inert(finding.rule)}: {inert(finding.place)}",
+                word="finding",
+                says=_sentence(finding),
             )
 
 
@@ -158,14 +175,17 @@ def _of_comparison(comparison: Comparison) -> Iterator[Check]:
     for variant, cells in comparison.lacking.items():
         for cell in cells:
             yield Check(
-                inert(cell),
-                inert(variant),
-                "unmeasured",
-                "no number is present in all runs of both sides",
+                group=inert(cell),
+                name=inert(variant),
+                word="unmeasured",
+                says="no number is present in all runs of both sides",
             )
     if not comparison.compared and not any(comparison.lacking.values()):
         yield Check(
-            "comparison", "cells", "unmeasured", "the sides have no cell in common"
+            group="comparison",
+            name="cells",
+            word="unmeasured",
+            says="the sides have no cell in common",
         )
     yield from _of_findings(comparison.findings)
 
@@ -185,16 +205,21 @@ def _of_compared(row: Compared, *, counts: bool) -> Check:
     )
     name = f"{inert(row.variant)}: {name_of(row, several=True)}"
     return Check(
-        inert(row.cell),
-        name,
-        word if counts else "unresolved",
-        "; ".join(filter(None, sentences)),
+        group=inert(row.cell),
+        name=name,
+        word=word if counts else "unresolved",
+        says="; ".join(filter(None, sentences)),
     )
 
 
 def _of_fleet(account: FleetAccount) -> Iterator[Check]:
     if not any(row.averaged for row in account.rows):
-        yield Check("fleet", "agreement", "unmeasured", "no host could be judged")
+        yield Check(
+            group="fleet",
+            name="agreement",
+            word="unmeasured",
+            says="no host could be judged",
+        )
         return
     for row in account.rows:
         if row.variant == account.placebo:
@@ -230,7 +255,9 @@ def _of_row(row: FleetRow, *, alarmed: bool) -> Check:
         inert(row.says),
         f"hosts: {own}" if own else "",
     )
-    return Check(inert(row.cell), name, word, "; ".join(filter(None, parts)))
+    return Check(
+        group=inert(row.cell), name=name, word=word, says="; ".join(filter(None, parts))
+    )
 
 
 def _of_search(account: SearchAccount) -> Iterator[Check]:
@@ -239,10 +266,12 @@ def _of_search(account: SearchAccount) -> Iterator[Check]:
     metric = inert(account.question.metric)
     for culprit in account.culprits:
         text = f"culprit: {metric} {_changed(culprit.change)} against {inert(culprit.parent)}"
-        yield Check("search", inert(culprit.title), "regression", text)
+        yield Check(
+            group="search", name=inert(culprit.title), word="regression", says=text
+        )
     if not account.culprits:
         word: Word = "passed" if account.exit_code == 0 else "inconclusive"
-        yield Check("search", metric, word, headline(account))
+        yield Check(group="search", name=metric, word=word, says=headline(account))
 
 
 def _of_attribution(account: AttributionAccount) -> Iterator[Check]:
@@ -250,7 +279,10 @@ def _of_attribution(account: AttributionAccount) -> Iterator[Check]:
     whole = f"all together {_changed(account.whole)}" if account.whole else ""
     text = "; ".join(filter(None, (whole, inert(account.answer))))
     yield Check(
-        "attribution", inert(account.question.metric), words[account.exit_code], text
+        group="attribution",
+        name=inert(account.question.metric),
+        word=words[account.exit_code],
+        says=text,
     )
 
 
@@ -268,7 +300,9 @@ def _of_path(account: PathAccount) -> Iterator[Check]:
             if account.counts or account.sharing.cells
             else NOT_MEASURED
         )
-        yield Check(what, inert(account.target), "unmeasured", reason)
+        yield Check(
+            group=what, name=inert(account.target), word="unmeasured", says=reason
+        )
         return
     for shift in account.shifts:
         yield _of_shift(shift)
@@ -276,10 +310,10 @@ def _of_path(account: PathAccount) -> Iterator[Check]:
         yield _of_sharing(moved)
     if not (account.shifts or account.sharing.shifts):
         yield Check(
-            what,
-            inert(account.target),
-            "inconclusive",
-            "nothing was compared",
+            group=what,
+            name=inert(account.target),
+            word="inconclusive",
+            says="nothing was compared",
         )
 
 
@@ -292,7 +326,12 @@ def _of_shift(shift: Shift) -> Check:
     name = f"{inert(shift.variant)} against {inert(shift.against)}: {shift.kind}"
     change = "" if shift.change is None else f": {shift.change:+g} instructions per I/O"
     text = "; ".join(filter(None, (f"{shift.word}{change}", inert(shift.reason))))
-    return Check(inert(shift.cell), name, words.get(shift.word, "inconclusive"), text)
+    return Check(
+        group=inert(shift.cell),
+        name=name,
+        word=words.get(shift.word, "inconclusive"),
+        says=text,
+    )
 
 
 def _of_sharing(shift: SharingShift) -> Check:
@@ -304,7 +343,12 @@ def _of_sharing(shift: SharingShift) -> Check:
     name = f"{inert(shift.variant)} against {inert(shift.against)}: moved lines"
     change = "" if shift.change is None else f": {shift.change:+g} lines per I/O"
     said = "; ".join(filter(None, (f"{shift.word}{change}", inert(shift.reason))))
-    return Check(inert(shift.cell), name, words.get(shift.word, "inconclusive"), said)
+    return Check(
+        group=inert(shift.cell),
+        name=name,
+        word=words.get(shift.word, "inconclusive"),
+        says=said,
+    )
 
 
 KINDS: dict[str, Callable[[Any], Iterator[Check]]] = {

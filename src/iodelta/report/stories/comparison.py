@@ -99,30 +99,34 @@ def _comparison_tables(comparison: Comparison) -> Iterator[Table]:
 
 def _of_variant(comparison: Comparison, variant: str) -> Iterator[Table]:
     """A table for each metric; of several variants without single runs, which stand side by side already."""
-    own = [row for row in comparison.compared if row.variant == variant]
-    several = len({row.metric.partition(".")[0] for row in own}) > 1
-    against = (
-        f": {inert(variant)} against {inert(comparison.baseline)}"
-        if len(comparison.variants) > 1
-        else ""
-    )
-    for metric in dict.fromkeys(row.metric for row in own):
-        rows = [row for row in own if row.metric == metric]
-        if against:
+    compared = [row for row in comparison.compared if row.variant == variant]
+    several_kinds = len({row.metric.partition(".")[0] for row in compared}) > 1
+    several_variants = len(comparison.variants) > 1
+    for metric in dict.fromkeys(row.metric for row in compared):
+        rows = [row for row in compared if row.metric == metric]
+        if several_variants:
             rows = [row for row in rows if row.basis != "single runs"]
-        if not rows:
-            continue
-        title = f"{name_of(rows[0], several)} ({rows[0].better} is better){against}"
-        spread = set(chain.from_iterable(row.spread for row in rows)) != {None}
-        heads = (
-            "n",
-            inert(comparison.baseline),
-            *(["+-"] * spread),
-            inert(variant),
-            *(["+-"] * spread),
-        )
-        lines = tuple(_compared(row, spread) for row in rows)
-        yield Table(title, "cell", (*heads, "change", "interval", "verdict"), lines)
+        if rows:
+            yield _of_metric(comparison, variant, rows, several_kinds)
+
+
+def _of_metric(
+    comparison: Comparison, variant: str, rows: Sequence[Compared], several_kinds: bool
+) -> Table:
+    """One metric of a variant, a row for each cell."""
+    baseline = inert(comparison.baseline)
+    title = f"{name_of(rows[0], several_kinds)} ({rows[0].better} is better)"
+    if len(comparison.variants) > 1:
+        title += f": {inert(variant)} against {baseline}"
+    has_spread = set(chain.from_iterable(row.spread for row in rows)) != {None}
+    spread = ["+-"] * has_spread
+    values = (baseline, *spread, inert(variant), *spread)
+    return Table(
+        title=title,
+        first="cell",
+        heads=("n", *values, "change", "interval", "verdict"),
+        rows=tuple(_compared(row, has_spread) for row in rows),
+    )
 
 
 def _side_by_side(comparison: Comparison, metric: str) -> Table:
@@ -146,10 +150,10 @@ def _side_by_side(comparison: Comparison, metric: str) -> Table:
     several = len({row.metric.partition(".")[0] for row in comparison.compared}) > 1
     title = f"{name_of(own[0], several)} ({own[0].better} is better)"
     return Table(
-        title,
-        "cell",
-        (inert(comparison.baseline), *map(inert, comparison.variants)),
-        tuple(rows),
+        title=title,
+        first="cell",
+        heads=(inert(comparison.baseline), *map(inert, comparison.variants)),
+        rows=tuple(rows),
         words=False,
     )
 
@@ -159,41 +163,37 @@ def _quantities(values: Sequence[float | None], unit: str) -> tuple[Cell, ...]:
 
 
 def _compared(row: Compared, spread: bool) -> Row:
-    counts = (
-        str(row.runs[0])
-        if row.runs[0] == row.runs[1]
-        else f"{row.runs[0]}, {row.runs[1]}"
-    )
-    change, bounds = change_of(row.change)[0], bounds_of(row)
-    marked = {"regression": (0,), "improvement": (1,), "equivalent": (0, 1)}.get(
-        row.word, ()
-    )
+    """A cell's values, its change and its word; the values that the word calls best are marked."""
+    old, new = row.runs
+    counts = str(old) if old == new else f"{old}, {new}"
+    best = BEST.get(row.word, ())
     cells = [Cell(counts)]
     for side, (value, share) in enumerate(zip(row.values, row.spread, strict=True)):
-        cells.append(Cell(quantity(value, row.unit), side in marked))
+        cells.append(Cell(quantity(value, row.unit), side in best))
         if spread:
             cells.append(Cell(scatter(share)))
-    return Row(
-        inert(row.cell),
-        (*cells, Cell(change), Cell(bounds or "-"), Cell(row.word)),
-        inert(says_of(row)),
-    )
+    change, _ = change_of(row.change)
+    cells += [Cell(change), Cell(bounds_of(row) or "-"), Cell(row.word)]
+    return Row(inert(row.cell), tuple(cells), inert(says_of(row)))
+
+
+BEST = {"regression": (0,), "improvement": (1,), "equivalent": (0, 1)}
+"""Which sides a word calls best: 0 the baseline, 1 the variant."""
 
 
 def answer(comparison: Comparison) -> str:
     """The answers for all variants, those that are the same in one sentence."""
     alike: dict[str, list[str]] = {}
     for variant in comparison.variants:
-        said_ = _said(
-            comparison,
-            variant,
-            [row for row in comparison.compared if row.variant == variant],
-        )
-        alike.setdefault(said_, []).append(inert(variant))
-    return " ".join(
-        f"{', '.join(names)} against {inert(comparison.baseline)}: {text}"
-        for text, names in alike.items()
-    )
+        rows = [row for row in comparison.compared if row.variant == variant]
+        said = _said(comparison, variant, rows)
+        alike.setdefault(said, []).append(inert(variant))
+    baseline = inert(comparison.baseline)
+    sentences = [
+        f"{', '.join(names)} against {baseline}: {said}"
+        for said, names in alike.items()
+    ]
+    return " ".join(sentences)
 
 
 def headline(comparison: Comparison, variant: str, own: Sequence[Compared]) -> str:
@@ -201,31 +201,31 @@ def headline(comparison: Comparison, variant: str, own: Sequence[Compared]) -> s
     return f"{inert(variant)} against {inert(comparison.baseline)}: {_said(comparison, variant, own)}"
 
 
-def _said(comparison: Comparison, variant: str, own: Sequence[Compared]) -> str:
+def _said(comparison: Comparison, variant: str, rows: Sequence[Compared]) -> str:
+    """``regression in 1 of 2 numbers.``; or why there is no verdict."""
     lacking = comparison.lacking.get(variant, ())
-    lack = (
-        f"no number that all runs have in {plural(len(lacking), 'cell')}"
-        if lacking
-        else ""
-    )
-    if not own:
-        if not lack:
-            return "no cell in common."
-        return f"no verdict: {lack}."
-    own = [row for row in own if row.resolved] or list(own)
-    words = [row.word for row in own]
-    verdicts = [
-        f"{word} in {words.count(word)} of {len(words)}"
-        for word in ("regression", "improvement", "equivalent", "inconclusive")
-        if word in words
-    ]
-    reasons = dict.fromkeys(row.why for row in own if row.word == "no verdict")
+    lack = []
+    if lacking:
+        cells = plural(len(lacking), "cell")
+        lack.append(f"no number that all runs have in {cells}")
+    if not rows:
+        return f"no verdict: {lack[0]}." if lack else "no cell in common."
+    # A percentile that its source cannot resolve counts only where nothing else does.
+    counting = [row for row in rows if row.resolved] or list(rows)
+    verdicts = ", ".join(_verdicts(counting))
+    reasons = dict.fromkeys(row.why for row in counting if row.word == "no verdict")
     if not reasons:
-        return f"{', '.join(verdicts)} numbers{f'; {lack}' if lack else ''}."
-    verdict = (
-        f"{', '.join(verdicts)}; no verdict on the others" if verdicts else "no verdict"
-    )
-    return f"{verdict}: {'; '.join((*reasons, *([lack] if lack else ())))}."
+        return f"{'; '.join((f'{verdicts} numbers', *lack))}."
+    none = f"{verdicts}; no verdict on the others" if verdicts else "no verdict"
+    return f"{none}: {'; '.join((*reasons, *lack))}."
+
+
+def _verdicts(rows: Sequence[Compared]) -> Iterator[str]:
+    """``regression in 1 of 2``, for each word that a row has."""
+    words = [row.word for row in rows]
+    for word in ("regression", "improvement", "equivalent", "inconclusive"):
+        if word in words:
+            yield f"{word} in {words.count(word)} of {len(words)}"
 
 
 def bounds_of(row: Compared) -> str:
@@ -296,7 +296,11 @@ def _intervals(compared: Sequence[Compared]) -> Iterator[Interval]:
         if row.change is not None and row.basis in ("blocks", "replicates"):
             name = inert(name_of(row, several))
             yield Interval(
-                name, row.better, row.change.value, row.change.low, row.change.high
+                metric=name,
+                better=row.better,
+                value=row.change.value,
+                low=row.change.low,
+                high=row.change.high,
             )
 
 

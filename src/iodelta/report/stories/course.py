@@ -51,7 +51,9 @@ def headline(courses: Sequence[Course], experiments: int) -> str:
 
 def _table(courses: Sequence[Course]) -> Table:
     heads = ("nights", "epochs", "newest", "against the reference", "steps")
-    return Table("Series", "series", heads, tuple(map(_row, courses)))
+    return Table(
+        title="Series", first="series", heads=heads, rows=tuple(map(_row, courses))
+    )
 
 
 def _row(course: Course) -> Row:

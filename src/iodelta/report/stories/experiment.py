@@ -51,16 +51,14 @@ RATIOS = "the change is taken from the ratios inside blocks, not from these medi
 
 def of_account(account: Account, detail: Detail = PLAIN) -> Story:
     """An experiment: verdicts, what else is known, system, method, findings, how to do it again."""
-    sentences = " ".join(
-        part for part in (headline(account), recommendation(account)) if part
-    )
+    sentences = " ".join(filter(None, (headline(account), recommendation(account))))
     more = (*not_measured(account), *beyond(account), *open_questions(account))
     return Story(
         question=inert(account.plan.experiment.question),
         answer=sentences,
         tables=(
             *_account_tables(account),
-            *chain.from_iterable(tables(disk) for disk in account.prepared),
+            *chain.from_iterable(map(tables, account.prepared)),
         ),
         sections=(
             *section("Further observations", more),
@@ -70,7 +68,7 @@ def of_account(account: Account, detail: Detail = PLAIN) -> Story:
                 looked(account.instruments, account.plan.experiment),
             ),
             *section("Preparation of the disk", _prepared(account)),
-            *chain.from_iterable(pictures(disk) for disk in account.prepared),
+            *chain.from_iterable(map(pictures, account.prepared)),
             *(system(account.system) if account.system else ()),
             *_changed(account.changed),
             *section(
@@ -181,10 +179,10 @@ def _values(
         )
         rows.append(Row(inert(cell), shown, RATIOS if opposite else ""))
     return Table(
-        f"{title}: medians of all variants as measured",
-        "cell",
-        tuple(map(inert, variants)),
-        tuple(rows),
+        title=f"{title}: medians of all variants as measured",
+        first="cell",
+        heads=tuple(map(inert, variants)),
+        rows=tuple(rows),
         words=False,
     )
 
@@ -236,7 +234,12 @@ def _changes(
         else ("variant", "n")
     )
     title = title if alone else f"{title}: change against {inert(baseline)}"
-    return Table(title, "cell", (*names, "change", "interval", "verdict"), tuple(rows))
+    return Table(
+        title=title,
+        first="cell",
+        heads=(*names, "change", "interval", "verdict"),
+        rows=tuple(rows),
+    )
 
 
 def _changed(facts: Sequence[Differing]) -> tuple[Section, ...]:

@@ -130,14 +130,19 @@ def _tables(account: FleetAccount) -> Iterator[Table]:
     )
     if joint:
         yield Table(
-            "All hosts together",
-            "metric",
-            ("hosts", "mean", "next host", "together"),
-            joint,
+            title="All hosts together",
+            first="metric",
+            heads=("hosts", "mean", "next host", "together"),
+            rows=joint,
         )
     each = tuple(chain.from_iterable(_hosts(account, row) for row in account.rows))
     if each:
-        yield Table(EACH, "host", ("blocks", "change", "interval", "word"), each)
+        yield Table(
+            title=EACH,
+            first="host",
+            heads=("blocks", "change", "interval", "word"),
+            rows=each,
+        )
 
 
 def _joint(row: FleetRow, together: Together) -> Row:
@@ -149,7 +154,12 @@ def _joint(row: FleetRow, together: Together) -> Row:
         row.word or "-",
     )
     group = f"{inert(row.cell)}: {inert(row.variant)} against {inert(row.baseline)}"
-    return Row(inert(name), tuple(map(Cell, texts)), _note(row, together), group)
+    return Row(
+        name=inert(name),
+        cells=tuple(map(Cell, texts)),
+        note=_note(row, together),
+        group=group,
+    )
 
 
 def _note(row: FleetRow, together: Together) -> str:
@@ -192,7 +202,9 @@ def _hosts(account: FleetAccount, row: FleetRow) -> Iterator[Row]:
             if host.averaged
             else f"not averaged: {inert(drained[host.host] or host.obstacle or host.phrase)}"
         )
-        yield Row(inert(host.host), tuple(map(Cell, cells)), note, group)
+        yield Row(
+            name=inert(host.host), cells=tuple(map(Cell, cells)), note=note, group=group
+        )
 
 
 def _change(change: Change) -> str:

@@ -82,17 +82,22 @@ def _tables(reproduced: FleetReproduced) -> tuple[Table, ...]:
         for matched in host.matched:
             row = reproduction.row_of(matched, reproduced.there.baseline)
             groups.setdefault(row.label, []).append(
-                Row(inert(host.host), row.cells, row.note, row.label)
+                Row(
+                    name=inert(host.host),
+                    cells=row.cells,
+                    note=row.note,
+                    group=row.label,
+                )
             )
     rows = tuple(chain.from_iterable(groups.values()))
     if not rows:
         return ()
     return (
         Table(
-            "Each host against the original",
-            "host",
-            ("there", "here", "reproduced?"),
-            rows,
+            title="Each host against the original",
+            first="host",
+            heads=("there", "here", "reproduced?"),
+            rows=rows,
         ),
     )
 

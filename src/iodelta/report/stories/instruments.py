@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from iodelta.experiment import Experiment
 from iodelta.lab.instrument import Instruments, Looked
+from iodelta.probe.profile import Profile
 from iodelta.study.words import inert, quantity
 
 SHOWN = 8
@@ -34,45 +35,55 @@ def looked(instruments: Instruments | None, experiment: Experiment) -> Iterator[
 
 
 def _compared(base: Looked, other: Looked) -> Iterator[str]:
+    """What the instruments saw of a variant against the baseline, in one cell."""
     head = f"{inert(base.cell)}, {inert(base.variant)} -> {inert(other.variant)}"
+    yield from _counts(head, base, other)
+    if base.profile is not None and other.profile is not None:
+        yield _profiles(head, base.profile, other.profile)
+    stages = {stage.name: stage for stage in base.stages}
+    for stage in other.stages:
+        before = stages.get(stage.name)
+        mean = quantity(stage.mean, "ns")
+        if before is None:
+            yield f"{head}, {stage.name}: only under {inert(other.variant)}, mean {mean}."
+            continue
+        yield (
+            f"{head}, {stage.name}: mean {quantity(before.mean, 'ns')} -> {mean}, "
+            f"p99 {quantity(before.p99, 'ns')} -> {quantity(stage.p99, 'ns')}."
+        )
+
+
+def _counts(head: str, base: Looked, other: Looked) -> Iterator[str]:
+    """Counters for one I/O, and which of them this machine does not have."""
     counted = [
         f"{name} {_number(base.counts[name])} -> {_number(count)}"
         for name, count in other.counts.items()
         if count is not None and base.counts.get(name) is not None
     ]
     uncounted = [name for name, count in other.counts.items() if count is None]
+    without = ""
+    if uncounted:
+        without = f" (not counted by this machine: {', '.join(map(inert, uncounted))})"
     if counted:
-        without = (
-            f" (not counted by this machine: {', '.join(map(inert, uncounted))})"
-            if uncounted
-            else ""
-        )
         yield f"{head}, for one I/O: {', '.join(map(inert, counted))}{without}."
-    if base.profile is not None and other.profile is not None:
-        before, after = base.profile.symbols, other.profile.symbols
-        grown = {
-            name: after.get(name, 0.0) - before.get(name, 0.0)
-            for name in {**before, **after}
-        }
-        largest = sorted(grown.items(), key=lambda item: -abs(item[1]))[:SHOWN]
-        parts = [
-            f"{inert(name)} {change:+,.0f}" for name, change in largest if round(change)
-        ]
-        totals = f"{base.profile.total:,.0f} -> {other.profile.total:,.0f}"
-        yield (
-            f"{head}, {inert(other.profile.unit)} in the kernel for one I/O: {totals}; "
-            f"by function: {', '.join(parts) or 'no difference'}."
-        )
-    stages = {stage.name: stage for stage in base.stages}
-    for stage in other.stages:
-        before_ = stages.get(stage.name)
-        if before_:
-            yield (
-                f"{head}, {stage.name}: mean {quantity(before_.mean, 'ns')} -> {quantity(stage.mean, 'ns')}, "
-                f"p99 {quantity(before_.p99, 'ns')} -> {quantity(stage.p99, 'ns')}."
-            )
-        else:
-            yield f"{head}, {stage.name}: only under {inert(other.variant)}, mean {quantity(stage.mean, 'ns')}."
+
+
+def _profiles(head: str, base: Profile, other: Profile) -> str:
+    """Kernel time of one I/O, and the functions whose share changed most."""
+    before, after = base.symbols, other.symbols
+    grown = {
+        name: after.get(name, 0.0) - before.get(name, 0.0)
+        for name in {**before, **after}
+    }
+    largest = sorted(grown.items(), key=lambda item: -abs(item[1]))[:SHOWN]
+    parts = [
+        f"{inert(name)} {change:+,.0f}" for name, change in largest if round(change)
+    ]
+    totals = f"{base.total:,.0f} -> {other.total:,.0f}"
+    return (
+        f"{head}, {inert(other.unit)} in the kernel for one I/O: {totals}; "
+        f"by function: {', '.join(parts) or 'no difference'}."
+    )
 
 
 def _number(count: float | None) -> str:

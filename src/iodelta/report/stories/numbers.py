@@ -33,7 +33,8 @@ def rate(row: Row) -> str:
     if row.spread is None:
         return iops(row.iops)
     share = 100 * row.spread
-    return f"{iops(row.iops)} ±{share:.{0 if share >= 9.5 else 1}f}%"
+    places = 0 if share >= 9.5 else 1
+    return f"{iops(row.iops)} ±{share:.{places}f}%"
 
 
 def iops(number: Number | None) -> str:
@@ -41,23 +42,30 @@ def iops(number: Number | None) -> str:
     if number is None:
         return "-"
     value, digits = number.value, known_digits(number.resolution)
+    # An exact number is said in full, as far as a reader can take it in.
+    in_full = digits == 5 and value < 1e7
     if value < 100:
-        return coarse(f"{value:.{min(4, max(2, digits))}g}", number.resolution)
-    if value < 10 ** max(3, digits) or (digits == 5 and value < 1e7):
-        return coarse(f"{value:,.0f}", number.resolution)
-    size, unit = (1e6, "M") if value >= 1e6 else (1e3, "k")
-    return coarse(f"{significant(value / size, digits)}{unit}", number.resolution)
+        places = min(4, max(2, digits))
+        text = f"{value:.{places}g}"
+    elif in_full or value < 10 ** max(3, digits):
+        text = f"{value:,.0f}"
+    elif value >= 1e6:
+        text = f"{significant(value / 1e6, digits)}M"
+    else:
+        text = f"{significant(value / 1e3, digits)}k"
+    return coarse(text, number.resolution)
 
 
 def bandwidth(number: Number | None) -> str:
     """In MiB/s."""
     if number is None:
         return "-"
-    value, digits = number.value / 2**20, known_digits(number.resolution)
-    return coarse(
-        f"{value:,.0f}" if value >= 1000 else significant(value, digits),
-        number.resolution,
-    )
+    value = number.value / 2**20
+    if value >= 1000:
+        text = f"{value:,.0f}"
+    else:
+        text = significant(value, known_digits(number.resolution))
+    return coarse(text, number.resolution)
 
 
 def time(value: Number | Point | None) -> str:
@@ -65,17 +73,19 @@ def time(value: Number | Point | None) -> str:
     if value is None:
         return "-"
     times = STEPS["ns"]
+    digits = known_digits(value.resolution)
     fitting = (step for step in reversed(times) if value.value >= step[0])
     size, unit = next(fitting, times[0])
-    return coarse(
-        f"{significant(value.value / size, known_digits(value.resolution))}{unit}",
-        value.resolution,
-    )
+    text = f"{significant(value.value / size, digits)}{unit}"
+    return coarse(text, value.resolution)
 
 
 def point(value: Point | None) -> str:
     """A percentile, in brackets where fewer than 100 I/Os lie beyond it."""
-    return f"({time(value)})" if value is not None and value.thin else time(value)
+    text = time(value)
+    if value is None or not value.thin:
+        return text
+    return f"({text})"
 
 
 def coarse(text: str, resolution: float) -> str:
@@ -103,21 +113,22 @@ def significant(value: float, digits: int) -> str:
     digits = min(digits, 4)
     if abs(value) < 1:
         return f"{value:.{digits - 1}f}"
-    return f"{value:.{max(0, digits - len(f'{abs(value):.0f}'))}f}"
+    before_point = len(f"{abs(value):.0f}")
+    places = max(0, digits - before_point)
+    return f"{value:.{places}f}"
 
 
 def legend(rows: Sequence[Row]) -> Iterator[str]:
     """What the marks in rows mean."""
     points = list(chain.from_iterable(row.points for row in rows))
-    others = chain.from_iterable((row.iops, row.bandwidth, row.mean) for row in rows)
-    if any(
-        number is not None and number.resolution > COARSE
-        for number in (*others, *points)
-    ):
+    numbers = chain.from_iterable((row.iops, row.bandwidth, row.mean) for row in rows)
+    resolutions = [number.resolution for number in numbers if number is not None]
+    resolutions += [point.resolution for point in points]
+    if max(resolutions, default=0.0) > COARSE:
         yield "~ known to within 5 % at best, because its source is rounded"
     if any(point.thin for point in points):
         yield "( ) fewer than 100 I/Os beyond"
-    if any(row.spread is not None for row in rows):
+    if {row.spread for row in rows} - {None}:
         yield "xN ±: medians of N runs, standard deviation of IOPS (--each shows every run)"
-    if any(row.latency == "clat" for row in rows):
+    if "clat" in {row.latency for row in rows}:
         yield "some means are of completion latency: total latency is not in the source"

@@ -145,13 +145,21 @@ def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
     )
     drawn = tuple(flames(account)) if detail.paths else ()
     answer = headline(account)
-    return Story(inert(account.question), answer, tuple(tables), sections, flames=drawn)
+    return Story(
+        question=inert(account.question),
+        answer=answer,
+        tables=tuple(tables),
+        sections=sections,
+        flames=drawn,
+    )
 
 
 def _shifts(account: PathAccount) -> Table:
     heads = (*_sides(account), "change", "%", "over layouts", "path")
     rows = tuple(_shift(shift, account) for shift in account.shifts)
-    return Table("Instructions per I/O (medians)", "cell", heads, rows)
+    return Table(
+        title="Instructions per I/O (medians)", first="cell", heads=heads, rows=rows
+    )
 
 
 def _shift(shift: Shift, account: PathAccount) -> Row:
@@ -169,7 +177,13 @@ def _shift(shift: Shift, account: PathAccount) -> Row:
 def _costs(table: FunctionTable, account: PathAccount) -> Table:
     heads = (inert(account.baseline), inert(table.variant), "change")
     rows = tuple(Row(name, tuple(map(Cell, values))) for name, *values in _rows(table))
-    return Table(_heading(table, account), "function", heads, rows, words=False)
+    return Table(
+        title=_heading(table, account),
+        first="function",
+        heads=heads,
+        rows=rows,
+        words=False,
+    )
 
 
 KINDS = {
@@ -186,7 +200,11 @@ def _bill(bill: Bill, account: PathAccount) -> Table:
     heads = (inert(account.baseline), inert(bill.variant), "change", "an I/O has")
     title = f"{inert(bill.cell)}: bill of an I/O in the kernel, {inert(bill.variant)} against {inert(account.baseline)}"
     return Table(
-        title, "executed per I/O", heads, tuple(map(_charge, bill.charges)), words=False
+        title=title,
+        first="executed per I/O",
+        heads=heads,
+        rows=tuple(map(_charge, bill.charges)),
+        words=False,
     )
 
 

@@ -283,22 +283,29 @@ def _target(survey: Survey) -> str:
 
 
 def _writes(survey: Survey, refused: str, experiment: Experiment) -> str:
+    """What the run would write to."""
+    target = inert(survey.target.path)
+    to_own_files = survey.target.kind == "directory" and not survey.scratch
     if refused:
         return f"refused: {inert(refused)}"
-    if experiment.of_command and not survey.writes:
-        own = "; iodelta itself only the scratch file" if survey.scratch else ""
-        if only_reads(experiment):
-            return f"nothing, says the file (only_reads){own}"
-        return f"what the commands write{own}"
     if not survey.writes:
-        return "nothing is written" + (
-            " but the scratch file" if survey.scratch else ""
-        )
-    if survey.target.kind == "directory" and not survey.scratch:
-        return f"to the files that iodelta made in {inert(survey.target.path)} only"
+        return _only_scratch(survey, experiment)
+    if to_own_files:
+        return f"to the files that iodelta made in {target} only"
     if survey.scratch:
         return "to the scratch file only"
-    return f"YES: {inert(survey.target.path)} will be overwritten"
+    return f"YES: {target} will be overwritten"
+
+
+def _only_scratch(survey: Survey, experiment: Experiment) -> str:
+    """What is written where the workload itself writes nothing that iodelta knows of."""
+    if not experiment.of_command:
+        but = " but the scratch file" if survey.scratch else ""
+        return f"nothing is written{but}"
+    scratch = "; iodelta itself only the scratch file" if survey.scratch else ""
+    if only_reads(experiment):
+        return f"nothing, says the file (only_reads){scratch}"
+    return f"what the commands write{scratch}"
 
 
 def _variant(name: str, baseline: str) -> str:

@@ -46,7 +46,12 @@ NAME = 27
 def of_policies(answer: PolicyListAnswer, detail: Detail = PLAIN) -> Story:
     """Rule, tie-break, source and parameters of each policy."""
     count = f"{len(answer.policies)} read policies."
-    return Story("", count, (), section("Policies", map(_described, answer.policies)))
+    return Story(
+        question="",
+        answer=count,
+        tables=(),
+        sections=section("Policies", map(_described, answer.policies)),
+    )
 
 
 def _described(policy: PolicyInfo) -> Item:
@@ -68,10 +73,10 @@ def of_explanations(answer: ExplainAnswer, detail: Detail = PLAIN) -> Story:
             _explained(policy.policy, mechanism) for mechanism in policy.explanations
         ]
     return Story(
-        "",
-        f"{len(items)} {'mechanism decides' if len(items) == 1 else 'mechanisms decide'} what is read from where.",
-        (),
-        (
+        question="",
+        answer=f"{len(items)} {'mechanism decides' if len(items) == 1 else 'mechanisms decide'} what is read from where.",
+        tables=(),
+        sections=(
             *section("Mechanisms", items),
             *system_lines(_array(answer.array)),
             *section("To do it again", (inert(answer.again),), commands=True),
@@ -103,10 +108,10 @@ def of_simulation(answer: SimulationAnswer, detail: Detail = PLAIN) -> Story:
     ]
     count = len(answer.predictions)
     return Story(
-        "",
-        f"{count} {'prediction' if count == 1 else 'predictions'} by simulation; no policy was measured.",
-        (_predictions(answer.predictions, worlds),),
-        (
+        question="",
+        answer=f"{count} {'prediction' if count == 1 else 'predictions'} by simulation; no policy was measured.",
+        tables=(_predictions(answer.predictions, worlds),),
+        sections=(
             *section("Overloaded", overloads),
             *section("What this relies on", trust(answer.closure, answer.held_out)),
             *system_lines(
@@ -128,10 +133,10 @@ def _predictions(predictions: Sequence[Predicted], worlds: int) -> Table:
     )
     heads = (load, "IOPS", "over worlds", "mean", "p99", "reads by member")
     return Table(
-        "Predictions",
-        "policy",
-        heads,
-        tuple(_predicted(prediction, worlds) for prediction in predictions),
+        title="Predictions",
+        first="policy",
+        heads=heads,
+        rows=tuple(_predicted(prediction, worlds) for prediction in predictions),
     )
 
 
@@ -186,17 +191,17 @@ def of_calibration(calibration: Calibration, detail: Detail = PLAIN) -> Story:
         for member in calibration.members
     )
     table = Table(
-        "Random 4k reads per second at depth",
-        "member",
-        tuple(map(str, DEPTHS)),
-        rows,
+        title="Random 4k reads per second at depth",
+        first="member",
+        heads=tuple(map(str, DEPTHS)),
+        rows=rows,
         words=False,
     )
     return Story(
-        "",
-        f"The models of {good} of {len(calibration.members)} members are within {100 * CLOSURE:.0f} %.",
-        (table,),
-        (
+        question="",
+        answer=f"The models of {good} of {len(calibration.members)} members are within {100 * CLOSURE:.0f} %.",
+        tables=(table,),
+        sections=(
             *section(
                 "Reads during writes",
                 filter(None, map(_beside_writes, calibration.members)),
@@ -239,10 +244,17 @@ def of_mirror(answer: MirrorAnswer, detail: Detail = PLAIN) -> Story:
     )
     heads = ("depth", "IOPS", "mean", "p50", "p99", "p99.9", "reads by member")
     return Story(
-        "",
-        "One run of each, in this order: a first look, not a verdict. --experiment prints the command for a verdict.",
-        (Table("Runs", "policy", heads, tuple(map(_mirrored, answer.runs))),),
-        (
+        question="",
+        answer="One run of each, in this order: a first look, not a verdict. --experiment prints the command for a verdict.",
+        tables=(
+            Table(
+                title="Runs",
+                first="policy",
+                heads=heads,
+                rows=tuple(map(_mirrored, answer.runs)),
+            ),
+        ),
+        sections=(
             *section("Findings", findings(dict.fromkeys(run_findings))),
             *system_lines(
                 (

@@ -111,10 +111,10 @@ def tables(disk: DiskAccount) -> Iterator[Table]:
         rows.append(Row(str(round_seen.round), tuple(map(Cell, cells))))
     title = f"Rounds of {disk.prepare.round:g} s on {inert(disk.path)}"
     yield Table(
-        title,
-        "round",
-        ("IOPS", "range of five", "slope", "size written", "window"),
-        tuple(rows),
+        title=title,
+        first="round",
+        heads=("IOPS", "range of five", "slope", "size written", "window"),
+        rows=tuple(rows),
     )
 
 
@@ -162,25 +162,26 @@ def drawing(values: Sequence[float], chosen: range) -> Iterator[str]:
     top = max((value for _, value in shown), default=0.0)
     if top <= 0:
         return
-    heights = [(number, max(1, round(HEIGHT * value / top))) for number, value in shown]
+    heights = [max(1, round(HEIGHT * value / top)) for _, value in shown]
+    marks = ["*" if number in chosen else "o" for number, _ in shown]
     for line in range(HEIGHT, 0, -1):
-        head = (
-            quantity(top * line / HEIGHT, "IOPS", 3)
-            if line in (HEIGHT, HEIGHT // 2)
-            else ""
-        )
-        marks = ("*" if number in chosen else "o" for number, _ in heights)
-        columns = (
+        labelled = line in (HEIGHT, HEIGHT // 2)
+        head = quantity(top * line / HEIGHT, "IOPS", 3) if labelled else ""
+        columns = [
             mark if height >= line else " "
-            for mark, (_, height) in zip(marks, heights, strict=True)
-        )
+            for mark, height in zip(marks, heights, strict=True)
+        ]
         yield f"{head:>9} | {' '.join(columns)} "
-    numbers = (
-        str(number) if number % 5 == 0 or number == shown[0][0] else ""
-        for number, _ in shown
-    )
-    axis = "".join(f"{text:<2}"[:2] if len(text) < 3 else text[-2:] for text in numbers)
-    yield f"{'round':>9}   {axis}"
+    yield f"{'round':>9}   {_axis([number for number, _ in shown])}"
+
+
+def _axis(numbers: Sequence[int]) -> str:
+    """The first number and every fifth, two characters each: of a number of three digits the last two."""
+    texts = [
+        str(number) if number % 5 == 0 or number == numbers[0] else ""
+        for number in numbers
+    ]
+    return "".join(f"{text[-2:]:<2}" for text in texts)
 
 
 def steps(disk: DiskAccount) -> Iterator[str]:

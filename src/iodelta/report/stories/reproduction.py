@@ -95,7 +95,14 @@ def _tables(reproduced: Reproduced) -> tuple[Table, ...]:
     )
     if not rows:
         return ()
-    return (Table("Changes", "metric", ("there", "here", "reproduced?"), rows),)
+    return (
+        Table(
+            title="Changes",
+            first="metric",
+            heads=("there", "here", "reproduced?"),
+            rows=rows,
+        ),
+    )
 
 
 def row_of(match: Matched, baseline: str) -> Row:
@@ -109,7 +116,12 @@ def row_of(match: Matched, baseline: str) -> Row:
         match.word,
     )
     group = f"{place}: {inert(variant)} against {inert(baseline)}"
-    return Row(inert(name), tuple(map(Cell, texts)), inert(_detail(match)), group)
+    return Row(
+        name=inert(name),
+        cells=tuple(map(Cell, texts)),
+        note=inert(_detail(match)),
+        group=group,
+    )
 
 
 def _metric(name: str) -> Metric:

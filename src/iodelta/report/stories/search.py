@@ -109,7 +109,7 @@ def headline(account: SearchAccount) -> str:
 
 def _culprit(culprit: Found) -> Iterator[str]:
     if len(culprit.suspects) > 1:
-        others = ", ".join(inert(title) for title in culprit.suspects[:-1])
+        others = ", ".join(map(inert, culprit.suspects[:-1]))
         yield f"or one of {len(culprit.suspects) - 1} before it that could not be tested: {others}"
     for merge in culprit.via:
         yield f"brought in by {inert(merge)}"
@@ -149,10 +149,10 @@ def _parts(account: SearchAccount) -> Iterator[Table]:
             size, _, between = _change(change).partition(" (")
             rows.append(Row(title, (Cell(size), Cell(between.rstrip(")")))))
     yield Table(
-        "Parts of the difference, which multiply",
-        "part",
-        ("change", "interval"),
-        tuple(rows),
+        title="Parts of the difference, which multiply",
+        first="part",
+        heads=("change", "interval"),
+        rows=tuple(rows),
     )
 
 
@@ -208,32 +208,47 @@ def proof(revert: Proof) -> str:
 
 def plot(account: SearchAccount) -> Iterator[str]:
     """Levels of measured items over the line, and below it the posterior of each culprit."""
+    points = _points(account)
+    if not points:
+        return
+    last = account.items - 1
+    values = [value for _, value in points]
+    low, high = min(values), max(values)
+    span = max(high - low, 1e-9)
+    grid = [[" "] * (COLUMNS + 1) for _ in range(ROWS)]
+    for place, value in points:
+        row = round((high - value) / span * (ROWS - 1))
+        grid[row][round(place / last * COLUMNS)] = "o"
+    places = _places(span)
+    for number, marks in enumerate(grid):
+        value = high - span * number / (ROWS - 1)
+        yield f"{value:>+9.{places}f} % |{''.join(marks).rstrip()}"
+    yield f"{'':>12}+{'-' * (COLUMNS + 1)}"
+    several = len(account.posterior) > 1
+    for number, bars in enumerate(account.posterior, 1):
+        name = f"posterior {number}" if several else "posterior"
+        yield f"{name:>11} |{''.join(map(_shade, _columns(bars, last))).rstrip()}"
+    axis = f"place on the line      {last}"
+    yield f"{'':>13}{'0':<{COLUMNS // 2}}{axis:>{COLUMNS // 2 + 1}}"
+    if account.posterior:
+        yield "  posterior: # over 50 %, = over 10 %, - over 1 %, . over 0.1 %"
+
+
+def _points(account: SearchAccount) -> list[tuple[int, float]]:
+    """Place and change in percent of each measured item, the good end last; empty where only ends were measured."""
     points = [
         (level.place, 100 * level.change.value)
         for level in account.levels
         if level.change and level.place > 0
     ]
-    if not points:
-        return
-    points.append((0, 0.0))
-    last = account.items - 1
-    low, high = min(y for _, y in points), max(y for _, y in points)
-    span = max(high - low, 1e-9)
-    grid = [[" "] * (COLUMNS + 1) for _ in range(ROWS)]
-    for place, y in points:
-        row = round((high - y) / span * (ROWS - 1))
-        grid[row][round(place / last * COLUMNS)] = "o"
-    places = 0 if span >= 20 else 1 if span >= 1 else 2
-    for number, row_ in enumerate(grid):
-        value = high - span * number / (ROWS - 1)
-        yield f"{value:>+9.{places}f} % |{''.join(row_).rstrip()}"
-    yield f"{'':>12}+{'-' * (COLUMNS + 1)}"
-    for number, bars in enumerate(account.posterior, 1):
-        name = f"posterior {number}" if len(account.posterior) > 1 else "posterior"
-        yield f"{name:>11} |{''.join(map(_shade, _columns(bars, last))).rstrip()}"
-    yield f"{'':>13}{'0':<{COLUMNS // 2}}{f'place on the line      {last}':>{COLUMNS // 2 + 1}}"
-    if account.posterior:
-        yield "  posterior: # over 50 %, = over 10 %, - over 1 %, . over 0.1 %"
+    return [*points, (0, 0.0)] if points else []
+
+
+def _places(span: float) -> int:
+    """Decimals of the labels of an axis over so many percent."""
+    if span >= 20:
+        return 0
+    return 1 if span >= 1 else 2
 
 
 def _columns(bars: Sequence[Bar], last: int) -> list[float]:
@@ -267,7 +282,12 @@ def _levels(account: SearchAccount) -> Iterator[Table]:
     if len(levels) < len(account.levels):
         title += f" ({len(levels)} of {len(account.levels)}; --format csv lists all)"
     rows = tuple(_level(level, account.question.unit) for level in levels)
-    yield Table(title, "item", ("runs", "median", "change", "interval"), rows)
+    yield Table(
+        title=title,
+        first="item",
+        heads=("runs", "median", "change", "interval"),
+        rows=rows,
+    )
 
 
 def _nearest(account: SearchAccount) -> list[Level]:
@@ -309,7 +329,11 @@ def _answers(account: SearchAccount) -> Iterator[Table]:
     ]
     if rows:
         yield Table(
-            "Answers by hand", "item", ("good", "bad"), tuple(rows), words=False
+            title="Answers by hand",
+            first="item",
+            heads=("good", "bad"),
+            rows=tuple(rows),
+            words=False,
         )
 
 
@@ -331,7 +355,7 @@ def _skipped(account: SearchAccount) -> Iterator[str]:
     for one in account.skipped:
         reasons.setdefault(one.reason, []).append(_brief(one.title))
     for reason, items in list(reasons.items())[:SHOWN]:
-        names = ", ".join(inert(item) for item in items[:6]) + (
+        names = ", ".join(map(inert, items[:6])) + (
             f" and {len(items) - 6} more" if len(items) > 6 else ""
         )
         yield f"{names}: {inert(reason)}."

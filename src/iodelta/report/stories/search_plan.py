@@ -13,7 +13,7 @@ SHOWN = 12
 
 def of_search_plan(answer: SearchPlanAnswer, detail: Detail = PLAIN) -> Story:
     """What a search would be about, before anything is built or measured."""
-    names = [inert(title) for title in answer.titles or answer.items]
+    names = list(map(inert, answer.titles or answer.items))
     rows = tuple(Row(str(number), (Cell(name),)) for number, name in enumerate(names))
     if len(rows) > SHOWN and not detail.whole:
         half = SHOWN // 2
@@ -28,6 +28,13 @@ def of_search_plan(answer: SearchPlanAnswer, detail: Detail = PLAIN) -> Story:
     return Story(
         question="",
         answer=f"Plan: {plural(len(names) - 1, 'candidate')} between {names[0]} and {names[-1]}. Nothing was built.",
-        tables=(Table("Items, good first, bad last", "", ("item",), rows),),
+        tables=(
+            Table(
+                title="Items, good first, bad last",
+                first="",
+                heads=("item",),
+                rows=rows,
+            ),
+        ),
         sections=section("Measured first", (first,)),
     )

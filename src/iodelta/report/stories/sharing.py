@@ -69,7 +69,7 @@ def _shifts(account: PathAccount) -> Table:
         _shift(one, several=several, row=account.row) for one in account.sharing.shifts
     ]
     title = "Cache lines that move between two CPUs, per I/O (medians)"
-    return Table(title, "cell", heads, tuple(rows))
+    return Table(title=title, first="cell", heads=heads, rows=tuple(rows))
 
 
 def _shift(one: SharingShift, *, several: bool, row: bool) -> Row:
@@ -91,7 +91,13 @@ def _lines(cell: SharedCell) -> Table:
         "lines that move between two CPUs, per I/O (means)"
     )
     heads = ("moved", "invalidated", "false share")
-    return Table(title, "line", heads, tuple(map(_line, cell.lines)), words=False)
+    return Table(
+        title=title,
+        first="line",
+        heads=heads,
+        rows=tuple(map(_line, cell.lines)),
+        words=False,
+    )
 
 
 def _line(line: SharedLine) -> Row:

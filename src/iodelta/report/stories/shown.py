@@ -73,19 +73,25 @@ def _table(title: str, rows: Sequence[RunRow]) -> Table:
             for name, number in row.measured.items()
         }
     if not of_command:
-        return Table(title, "run", HEADS, tuple(map(_run, rows)), words=False)
-    heads = tuple(inert(head) for head in of_command.values())
+        return Table(
+            title=title,
+            first="run",
+            heads=HEADS,
+            rows=tuple(map(_run, rows)),
+            words=False,
+        )
+    heads = tuple(map(inert, of_command.values()))
     return Table(
-        title,
-        "run",
-        heads,
-        tuple(_of_command(row, of_command) for row in rows),
+        title=title,
+        first="run",
+        heads=heads,
+        rows=tuple(_of_command(row, of_command) for row in rows),
         words=False,
     )
 
 
 def _of_command(row: RunRow, names: Iterable[str]) -> Row:
-    found = (row.measured.get(name) for name in names)
+    found = map(row.measured.get, names)
     cells = tuple(
         Cell(quantity(number.value, number.unit) if number else "-") for number in found
     )
@@ -128,10 +134,10 @@ def _devices(found: Sequence[Served], common: str) -> Iterator[Table]:
         lasted = f", {rows[0].seconds:g} s" if rows[0].seconds is not None else ""
         title = f"read_stats, {inert(file.removeprefix(common))}: {when}{lasted}"
         yield Table(
-            title,
-            "device",
-            ("reads", "share", "mean wait"),
-            tuple(map(_device, rows)),
+            title=title,
+            first="device",
+            heads=("reads", "share", "mean wait"),
+            rows=tuple(map(_device, rows)),
             words=False,
         )
 

@@ -62,12 +62,12 @@ def system_lines(lines: Iterable[str]) -> tuple[Section, ...]:
 
 def foreign_system(versions: Iterable[str | None]) -> tuple[Section, ...]:
     """The system behind results that somebody gave: the fio that wrote them."""
-    known = sorted({inert(version) for version in versions if version})
+    known = sorted(set(map(inert, filter(None, versions))))
     if not known:
         return system(())
-    fio = (
-        f"{', '.join(known[:VERSIONS])}{' and others' if len(known) > VERSIONS else ''}"
-    )
+    fio = ", ".join(known[:VERSIONS])
+    if len(known) > VERSIONS:
+        fio += " and others"
     return section(
         "System",
         (f"fio: {fio}", UNKNOWN),
@@ -93,19 +93,24 @@ def system_of_sides(
 ) -> tuple[Section, ...]:
     """The systems of what was compared; what all have in common is said once on one line."""
     items = [Item(inert(side), _facts(facts)) for side, facts in sides.items()]
-    alike = len({tuple(facts) for facts in sides.values()}) == 1
-    room = LINE if alike else LINE // max(len(sides), 1)
-    named = [] if alike else [len(side) + 2 for side in sides]
-    lines = [
-        (inert(side), brief(facts, room - max(named, default=0)))
-        for side, facts in sides.items()
-    ]
-    short = (
-        lines[0][1]
-        if alike
-        else "; ".join(f"{side}: {line}" for side, line in lines if line)
-    )
+    alike = len(set(map(tuple, sides.values()))) == 1
+    if alike:
+        short = brief(next(iter(sides.values())))
+    else:
+        short = "; ".join(_brief_of_sides(sides))
     return section("System", items or (UNKNOWN,), brief=short)
+
+
+def _brief_of_sides(
+    sides: Mapping[str, Sequence[tuple[str, str]]],
+) -> Iterator[str]:
+    """As much of each system as its part of the line holds, behind the name of its side."""
+    longest = max((len(side) + 2 for side in sides), default=0)
+    room = LINE // max(len(sides), 1) - longest
+    for side, facts in sides.items():
+        line = brief(facts, room)
+        if line:
+            yield f"{inert(side)}: {line}"
 
 
 def _facts(system: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from iodelta.report.stories.evidence import (
 from iodelta.report.stories.visible import Interval, visible
 from iodelta.stats.modes import Modes
 from iodelta.study.experiment import Account
+from iodelta.study.views import Cost
 from iodelta.study.words import (
     duration,
     inert,
@@ -251,23 +252,26 @@ def _grown(end: float | None) -> float | None:
 def _costs(account: Account) -> Iterator[str]:
     """Kernel time and context switches per I/O, where they were measured."""
     known = [cost for cost in account.views.costs if cost.system_ns is not None]
-    if not known or len(account.plan.experiment.cells) > MANY:
+    cells = [cell.name for cell in account.plan.experiment.cells]
+    if len(cells) > MANY:
         return
-    by_cell: dict[str, list[str]] = {
-        cell.name: [] for cell in account.plan.experiment.cells
-    }
+    by_cell: dict[str, list[str]] = {cell: [] for cell in cells}
     for cost in known:
-        switches = (
-            f", {cost.switches:.2f} switches" if cost.switches is not None else ""
-        )
-        half = " to ".join(
-            quantity(end, "ns", 3) for end in cost.system_quartiles or ()
-        )
-        text = f"{inert(cost.variant)} {quantity(cost.system_ns, 'ns', 3)}{f' ({half})' if half else ''}{switches}"
-        by_cell.setdefault(cost.cell, []).append(text)
+        by_cell.setdefault(cost.cell, []).append(_cost_of(cost))
     for cell, parts in by_cell.items():
         if parts:
             yield f"Kernel time per I/O (half of the trials), {inert(cell)}: {'; '.join(parts)}."
+
+
+def _cost_of(cost: Cost) -> str:
+    """``new 1.2 us (1.1 us to 1.3 us), 0.98 switches``."""
+    text = f"{inert(cost.variant)} {quantity(cost.system_ns, 'ns', 3)}"
+    if cost.system_quartiles:
+        low, high = (quantity(end, "ns", 3) for end in cost.system_quartiles)
+        text += f" ({low} to {high})"
+    if cost.switches is not None:
+        text += f", {cost.switches:.2f} switches"
+    return text
 
 
 def open_questions(account: Account) -> Iterator[str]:
@@ -431,7 +435,11 @@ def intervals(account: Account) -> Iterator[Interval]:
         if change is not None:
             name = inert(metric_name(verdict.metric, with_kind=several))
             yield Interval(
-                name, verdict.metric.better, change.value, change.low, change.high
+                metric=name,
+                better=verdict.metric.better,
+                value=change.value,
+                low=change.low,
+                high=change.high,
             )
 
 

@@ -163,7 +163,11 @@ def section(
     )
     if not entries:
         return ()
-    return (Section(title, entries, commands, drawing, brief),)
+    return (
+        Section(
+            title=title, items=entries, commands=commands, drawing=drawing, brief=brief
+        ),
+    )
 
 
 def notes(rows: Iterable[Row]) -> dict[str, int]:

@@ -15,7 +15,7 @@ from iodelta.report.formats.charts.model import (
 )
 from iodelta.study.units import axis_unit
 from iodelta.study.words import quantity
-from iodelta.trial import Trial
+from iodelta.trial import Background, Trial
 
 if TYPE_CHECKING:
     import altair as alt
@@ -42,30 +42,21 @@ def chart() -> alt.LayerChart:
 
 def figures(source: Source) -> Iterator[Figure]:
     """Its rate where that is known, else the share of each trial during which it ran."""
-    loads: dict[str, list[tuple[int, Trial]]] = {}
+    loads: dict[str, list[tuple[int, Trial, Background]]] = {}
     for place, trial in enumerate(source.trials, 1):
         if trial.background is not None:
-            loads.setdefault(
-                source.backgrounds.get(trial.cell, "background"), []
-            ).append((place, trial))
-    for number_, (name, own) in enumerate(loads.items(), 1):
-        rated = [
-            (place, trial, trial.background.rate)
-            for place, trial in own
-            if trial.background
-        ]
+            name = source.backgrounds.get(trial.cell, "background")
+            loads.setdefault(name, []).append((place, trial, trial.background))
+    for number_, (name, loaded) in enumerate(loads.items(), 1):
         rates = [
-            (place, trial, rate) for place, trial, rate in rated if rate is not None
+            (place, trial, load.rate)
+            for place, trial, load in loaded
+            if load.rate is not None
         ]
-        if len(rates) == len(own):
-            yield _figure(source, name, number_, rates, by_rate=True)
-        alive = [
-            (place, trial, trial.background.alive)
-            for place, trial in own
-            if trial.background
-        ]
-        if len(rates) < len(own):
-            yield _figure(source, name, number_, alive, by_rate=False)
+        alive = [(place, trial, load.alive) for place, trial, load in loaded]
+        by_rate = len(rates) == len(loaded)
+        shown = rates if by_rate else alive
+        yield _figure(source, name, number_, shown, by_rate=by_rate)
 
 
 def _figure(
@@ -109,7 +100,7 @@ def _figure(
             }
             for place, trial, value in rates
         ],
-        texts={"y": y, "variants": [label(variant) for variant in source.variants]},
+        texts={"y": y, "variants": list(map(label, source.variants))},
         head=("variant", "median rate" if by_rate else "median share of the trial"),
         table=[(label(variant), text) for variant, text in words.items() if text],
         wide=True,

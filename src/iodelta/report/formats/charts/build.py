@@ -149,7 +149,7 @@ def by_variant(
         )
     }
     if line:
-        dashes = alt.Scale(domain=domain, range=[list(dash) for dash in DASHES])
+        dashes = alt.Scale(domain=domain, range=list(map(list, DASHES)))
         encoding["strokeDash"] = alt.StrokeDash(
             scale=dashes, legend=None if shape else legend, **common
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from statistics import median
 from typing import Any
@@ -122,25 +122,35 @@ def _sheet(
 
 def _which(places: Sequence[Place], group: Sequence[Place]) -> Iterator[str]:
     """``4 jobs``, ``iodepth 8 to 32``: on which part of an axis ``places`` lie, where ``group`` covers more of it."""
-    depths = [place.depth or 0 for place in places]
-    jobs = [place.jobs or 0 for place in places]
-    if set(depths) < {place.depth or 0 for place in group}:
+    depths, jobs = _depths(places), _jobs(places)
+    if depths < _depths(group):
         yield f"iodepth {_range(depths)}"
-    if set(jobs) < {place.jobs or 0 for place in group}:
-        yield f"{_range(jobs)} {'job' if max(jobs) == 1 else 'jobs'}"
+    if jobs < _jobs(group):
+        unit = "job" if max(jobs) == 1 else "jobs"
+        yield f"{_range(jobs)} {unit}"
 
 
-def _range(numbers: Sequence[int]) -> str:
+def _depths(places: Iterable[Place]) -> set[int]:
+    return {place.depth or 0 for place in places}
+
+
+def _jobs(places: Iterable[Place]) -> set[int]:
+    return {place.jobs or 0 for place in places}
+
+
+def _range(numbers: Collection[int]) -> str:
     low, high = min(numbers), max(numbers)
     return str(low) if low == high else f"{low} to {high}"
 
 
 def coordinate(place: Place, among: Sequence[Place]) -> str:
     """``iodepth 32, 4 jobs``: the axes in which cells of one panel differ; the cell's name where there are none."""
+    several_depths = len({other.depth for other in among}) > 1
+    several_jobs = len({other.jobs for other in among}) > 1
     parts = []
-    if len({other.depth for other in among}) > 1 and place.depth is not None:
+    if several_depths and place.depth is not None:
         parts.append(f"iodepth {place.depth}")
-    if len({other.jobs for other in among}) > 1 and place.jobs is not None:
+    if several_jobs and place.jobs is not None:
         parts.append(plural(place.jobs, "job"))
     return ", ".join(parts) or place.cell
 
@@ -164,12 +174,14 @@ def spans(value: Value) -> str:
     """A value's interval with what it is; or that it is of one run."""
     if value.low is None or value.high is None:
         return "none: one run"
-    return f"{quantity(value.low, value.unit)} .. {quantity(value.high, value.unit)} ({value.basis})"
+    low, high = quantity(value.low, value.unit), quantity(value.high, value.unit)
+    return f"{low} .. {high} ({value.basis})"
 
 
 def datum(value: Value, size: float, **more: Any) -> dict[str, Any]:
     """What a mark is drawn from, and what a pointer shows."""
-    low, high = (value.value if end is None else end for end in (value.low, value.high))
+    low = value.value if value.low is None else value.low
+    high = value.value if value.high is None else value.high
     return {
         "cell": label(value.cell),
         "value": number(value.value / size),
@@ -186,10 +198,9 @@ def sized(values: Iterable[Value], *, log: bool = False) -> tuple[float, str]:
     """What to divide by so that an axis of them reads well, and the unit that results."""
     shown = list(values)
     ends = [value.value if value.high is None else value.high for value in shown]
-    positive = [value.value for value in shown if value.value > 0]
-    return axis_unit(
-        shown[0].unit, max(ends), min(positive, default=None) if log else None
-    )
+    positive = _positive(value.value for value in shown)
+    least = min(positive, default=None) if log else None
+    return axis_unit(shown[0].unit, max(ends), least)
 
 
 NO_ZEROS = "A logarithmic axis cannot show zeros: they are in the table."
@@ -198,15 +209,21 @@ NO_ZEROS = "A logarithmic axis cannot show zeros: they are in the table."
 def above_zero(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows that a logarithmic axis can show; an interval that begins at zero begins at its smallest number."""
     shown = [row for row in rows if row["value"]]
-    ends = chain.from_iterable((row["low"], row["value"]) for row in shown)
-    least = min((end for end in ends if end > 0), default=1.0)
+    ends = [row["low"] for row in shown] + [row["value"] for row in shown]
+    least = min(_positive(ends), default=1.0)
     return [{**row, "low": row["low"] or least} for row in shown]
+
+
+def _positive(numbers: Iterable[float]) -> list[float]:
+    return [number for number in numbers if number > 0]
 
 
 def wide_apart(values: Iterable[Value]) -> bool:
     """Whether values differ so much that only a logarithmic axis shows all of them."""
-    positive = [value.value for value in values if value.value > 0]
-    return bool(positive) and max(positive) > DECADES * min(positive)
+    positive = _positive(value.value for value in values)
+    if not positive:
+        return False
+    return max(positive) > DECADES * min(positive)
 
 
 def axis_title(name: str, unit: str) -> str:
@@ -226,17 +243,15 @@ def tick_format(unit: str, *, log: bool) -> str:
 def rate_of(values: Values, kind: Kind) -> str:
     """IOPS; bandwidth for I/Os of 64 KiB and more, as storage people read it."""
     rates, bandwidths = values.of(kind, "iops"), values.of(kind, "bandwidth")
-    sizes = [
-        bandwidths[arm].value / rates[arm].value
-        for arm in rates
-        if arm in bandwidths and rates[arm].value > 0
-    ]
     if not bandwidths:
         return "iops"
+    sizes = [
+        bandwidths[arm].value / rate.value
+        for arm, rate in rates.items()
+        if arm in bandwidths and rate.value > 0
+    ]
     are_large = bool(sizes) and median(sizes) >= LARGE_BLOCK
-    if are_large or not rates:
-        return "bandwidth"
-    return "iops"
+    return "bandwidth" if are_large or not rates else "iops"
 
 
 def colored(names: Sequence[str]) -> list[str]:

@@ -148,8 +148,8 @@ def _figure(source: Source, cell: str, rows: list[Row], note: str) -> Figure:
         ],
         texts={
             "x": f"per I/O, change against {label(source.baseline, 24)}, %",
-            "variants": [label(variant) for variant in source.variants],
-            "others": [label(variant) for variant in source.others],
+            "variants": list(map(label, source.variants)),
+            "others": list(map(label, source.others)),
         },
         head=("per I/O", "variant", label(source.baseline), "variant's", "change"),
         table=[

@@ -93,10 +93,10 @@ def curve_groups(
         variants = {variant for variant, _ in group}
         made = [
             Curve(
-                _named(names, key, other, variants, len(others)),
-                key[0],
-                tuple(lines[key]),
-                key[1],
+                name=_named(names, key, other, variants, len(others)),
+                variant=key[0],
+                points=tuple(lines[key]),
+                held=key[1],
             )
             for key in group
         ]

@@ -135,7 +135,7 @@ def _figure(
         rows=rows,
         texts={
             "x": f"{kind} latency, {unit}",
-            "variants": [label(variant) for variant in source.variants],
+            "variants": list(map(label, source.variants)),
         },
         head=("variant", "I/Os", *(f"p{100 * p:g}" for p in POINTS)),
         table=[

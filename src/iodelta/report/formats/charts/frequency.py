@@ -94,7 +94,7 @@ def figures(source: Source) -> Iterator[Figure]:
         ]
         if len(clocks) > 1
         else (),
-        texts={"variants": [label(variant) for variant in source.variants]},
+        texts={"variants": list(map(label, source.variants))},
         head=("variant", "median of the means, MHz"),
         table=[(label(variant), f"{value:.0f}") for variant, value in means.items()],
         wide=True,

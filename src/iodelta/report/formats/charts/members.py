@@ -126,7 +126,7 @@ def _figure(
         about=f"Share of the reads that each member device served; an even share would be {100 * even:.0f} % each.",
         rows=rows,
         texts={},
-        head=("variant", *(label(member) for member in source.members)),
+        head=("variant", *map(label, source.members)),
         table=[
             (label(variant), *map(_percent, own)) for variant, own in shares.items()
         ],

@@ -64,18 +64,19 @@ def rates(source: Source) -> list[Metric]:
 def relative(source: Source, metric: Metric) -> list[tuple[int, Trial, float]]:
     """(place in the run, trial, its value over the median of its cell and variant, less 1)."""
     read = reader(metric.name)
-    values = [
-        (place, trial, read(trial)[0]) for place, trial in enumerate(source.trials, 1)
-    ]
+    values: list[tuple[int, Trial, float]] = []
     arms: dict[tuple[str, str], list[float]] = {}
-    for _, trial, value in values:
+    for place, trial in enumerate(source.trials, 1):
+        value = read(trial)[0]
         if math.isfinite(value) and value > 0:
+            values.append((place, trial, value))
             arms.setdefault((trial.cell, trial.variant), []).append(value)
-    levels = {arm: median(own) for arm, own in arms.items() if len(own) > 1}
+    # A single trial is its own median.
+    levels = {arm: median(of_arm) for arm, of_arm in arms.items() if len(of_arm) > 1}
     return [
         (place, trial, value / levels[trial.cell, trial.variant] - 1)
         for place, trial, value in values
-        if (trial.cell, trial.variant) in levels and math.isfinite(value) and value > 0
+        if (trial.cell, trial.variant) in levels
     ]
 
 
@@ -126,9 +127,9 @@ def _figure(
         },
         texts={
             "y": f"{name} against its level, %",
-            "variants": [label(variant) for variant in source.variants],
+            "variants": list(map(label, source.variants)),
         },
-        head=("trials", *(label(variant) for variant in source.variants)),
+        head=("trials", *map(label, source.variants)),
         table=_thirds(source, changes),
         wide=True,
     )

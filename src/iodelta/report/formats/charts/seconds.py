@@ -127,14 +127,14 @@ def _run(source: Source, kind: Kind, trial_stays: Sequence[Stay]) -> Figure:
         name=f"seconds-{kind}",
         spec="seconds",
         title=f"Every trial at its time: {kind} IOPS, second by second",
-        alt=f"{', '.join(text for text in parts if text)}.",
+        alt=f"{', '.join(filter(None, parts))}.",
         about="A point is a trial's mean against the level of its cell and variant, the line through it goes from its "
         "slowest to its fastest second. Rings: flagged trials. Dashed: a session begins. Shaded: background load.",
         rows=rows,
         texts={
             "x": f"time since the first trial, {unit}",
             "y": f"{kind} IOPS against their level, %",
-            "variants": [label(variant) for variant in source.variants],
+            "variants": list(map(label, source.variants)),
         },
         extra={
             "flagged": flagged,

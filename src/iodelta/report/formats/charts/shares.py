@@ -47,7 +47,7 @@ def _figure(source: Source, held: Sequence[Shares], note: str) -> Figure:
         name=f"shares-{place(source, held[0].cell)}",
         spec="values",
         title=label(held[0].cell),
-        alt=" ".join(_seen(shares) for shares in held),
+        alt=" ".join(map(_seen, held)),
         about=ABOUT,
         rows=rows,
         extra={"spans": []},

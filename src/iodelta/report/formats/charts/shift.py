@@ -160,8 +160,8 @@ def _figure(
         rows=rows,
         extra=run_off(rows, ends),
         texts={
-            "variants": [label(name) for name in source.variants],
-            "others": [label(name) for name in source.others],
+            "variants": list(map(label, source.variants)),
+            "others": list(map(label, source.others)),
             "frame": ends,
             **margins(source),
         },

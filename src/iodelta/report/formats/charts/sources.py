@@ -97,21 +97,13 @@ def _effect(verdict: Verdict, several: bool) -> Effect:
 def members_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
     """The devices among which the target's reads are shared out: those of a btrfs, or those below a stacked device."""
     target = environment.get("target", {})
-    names = [
-        str(device["name"])
-        for device in environment.get("devices", ())
-        if device.get("name")
-    ]
+    recorded = [device.get("name") for device in environment.get("devices", ())]
+    names = [str(name) for name in recorded if name]
     # What lies under the files of loop devices is shared by all of them.
     names = [name for name in names if name.startswith("loop")] or names
-    if target.get("fstype") == "btrfs":
-        if len(names) > 1:
-            return tuple(names)
-        return ()
-    below = tuple(name for name in names if name != target.get("device"))
-    if len(below) > 1:
-        return below
-    return ()
+    if target.get("fstype") != "btrfs":
+        names = [name for name in names if name != target.get("device")]
+    return tuple(names) if len(names) > 1 else ()
 
 
 def of_comparison(

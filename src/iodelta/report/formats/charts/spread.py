@@ -116,7 +116,7 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
         },
         texts={
             "x": f"{name} against its median, %",
-            "variants": [label(variant) for variant in source.variants],
+            "variants": list(map(label, source.variants)),
         },
         head=("cell", "variant", "trials", "standard deviation"),
         table=[

@@ -141,7 +141,7 @@ def _figure(
         texts={
             "x": "I/Os in flight",
             "y": f"{name}, {unit}" if unit != "IOPS" else name,
-            "variants": [label(variant) for variant in source.variants],
+            "variants": list(map(label, source.variants)),
             "depths": sorted(set(depths.values())),
         },
         extra={"knees": knees},
@@ -192,7 +192,7 @@ def _knees(
     moves = [move for move in source.knees if move.metric == metric]
     if len(source.sweeps) > 1:  # moves stand in the order of the sweeps
         per = max(1, len(moves) // len(source.sweeps))
-        at = [dict(sweep) for sweep in source.sweeps].index(dict(depths))
+        at = list(map(dict, source.sweeps)).index(dict(depths))
         moves = moves[at * per : (at + 1) * per]
     last = max(depths.values())
     for variant, knee in dict(_each(moves)).items():

@@ -67,7 +67,7 @@ def chart(*, log: bool = False) -> alt.LayerChart:
     color = alt.Color(
         scale=alt.Scale(domain=domain, range="category"), legend=legend, **sides
     )
-    dashes = alt.Scale(domain=domain, range=[list(one) for one in build.DASHES])
+    dashes = alt.Scale(domain=domain, range=list(map(list, build.DASHES)))
     dash, detail = (
         alt.StrokeDash(scale=dashes, legend=legend, **sides),
         alt.Detail(field="name", type="nominal"),

@@ -162,12 +162,12 @@ def matrix(source: Source) -> Matrix:
             groups += [tuple(chain.from_iterable(marks))] if dense else marks
         lines.append(Line(inert(cell), tuple(groups)))
     return Matrix(
-        inert(source.baseline),
-        tuple(map(inert, source.others)),
-        names,
-        tuple(lines),
-        tuple(_counts(source.effects)),
-        dense,
+        baseline=inert(source.baseline),
+        variants=tuple(map(inert, source.others)),
+        metrics=names,
+        lines=tuple(lines),
+        counts=tuple(_counts(source.effects)),
+        dense=dense,
     )
 
 
@@ -200,7 +200,10 @@ def _counts(effects: Sequence[Effect]) -> Iterator[tuple[Mark, int]]:
     for word, glyph in GLYPHS.items():
         count = sum(effect.word == word for effect in effects)
         if count:
-            yield Mark(glyph, word, CLASSES[word], "", ""), count
+            yield (
+                Mark(glyph=glyph, word=word, css=CLASSES[word], change="", detail=""),
+                count,
+            )
 
 
 def _mark(effect: Effect) -> Mark:
@@ -214,11 +217,11 @@ def _mark(effect: Effect) -> Mark:
     if effect.low is not None:
         bounds = interval(effect.low, effect.high)
     return Mark(
-        GLYPHS[effect.word],
-        effect.word,
-        CLASSES[effect.word],
-        effect.text,
-        "; ".join(
+        glyph=GLYPHS[effect.word],
+        word=effect.word,
+        css=CLASSES[effect.word],
+        change=effect.text,
+        detail="; ".join(
             filter(
                 None,
                 (
@@ -229,8 +232,8 @@ def _mark(effect: Effect) -> Mark:
                 ),
             )
         ),
-        bounds,
-        values,
+        interval=bounds,
+        values=values,
     )
 
 
@@ -242,7 +245,11 @@ def _chapters(charts: Charts, source: Source | None) -> Iterator[Chapter]:
         more = [figure for figure in own if figure.name not in kept]
         first = [figure for figure in own if figure.name in kept]
         yield Chapter(
-            f"charts-{number}", title, tuple(first), tuple(notes), tuple(more)
+            anchor=f"charts-{number}",
+            title=title,
+            figures=tuple(first),
+            notes=tuple(notes),
+            more=tuple(more),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import PurePath
 
@@ -74,26 +74,24 @@ def of_shown(results: Shown, charts: Charts) -> Page:
     """What results of others hold, nothing compared."""
     made = page(shown.of_shown(results), None, charts)
     names = ", ".join(inert(PurePath(path).name or path) for path in results.paths)
+    rows = results.rows
     facts = [("runs", str(results.runs)), ("files", str(results.files))]
-    for name, values in (
-        ("fio", [row.fio_version for row in results.rows]),
-        ("engine", [row.ioengine for row in results.rows]),
-        ("work", [row.rw for row in results.rows]),
-        ("block size", [size(row.bs) if row.bs else None for row in results.rows]),
-    ):
-        known = list(dict.fromkeys(inert(value) for value in values if value))
-        if known:
-            facts.append(
-                (
-                    name,
-                    ", ".join(known[:FEW])
-                    + (f" and {len(known) - FEW} more" if len(known) > FEW else ""),
-                )
-            )
+    facts += _several("fio", [row.fio_version for row in rows])
+    facts += _several("engine", [row.ioengine for row in rows])
+    facts += _several("work", [row.rw for row in rows])
+    facts += _several("block size", [size(row.bs) if row.bs else None for row in rows])
     title = f"{names}: {made.title}" if names else made.title
     return msgspec.structs.replace(
         made, title=title, facts=tuple(facts), tables=joined(made.tables)
     )
+
+
+def _several(name: str, values: Iterable[str | None]) -> Iterator[tuple[str, str]]:
+    """A fact with its first values, each once; nothing where none is known."""
+    known = list(dict.fromkeys(map(inert, filter(None, values))))
+    if known:
+        more = f" and {len(known) - FEW} more" if len(known) > FEW else ""
+        yield name, ", ".join(known[:FEW]) + more
 
 
 def joined(tables: Sequence[Table]) -> tuple[Table, ...]:

@@ -34,7 +34,7 @@ def report(page: Page) -> bytes:
     text = _template().render(
         **parts(page),
         style=_safe(sheet),
-        scripts=[_safe(script) for script in scripts],
+        scripts=list(map(_safe, scripts)),
         hashes=hashes,
     )
     return str(text).encode("utf-8", "backslashreplace")
