@@ -68,13 +68,19 @@ def call_tree(cell: str, variant: str, sides: tuple[Calls, Calls]) -> CallTree:
     orphans = (sides[0].orphans, sides[1].orphans)
     for side, name in zip(sides, ("the baseline", variant), strict=True):
         if side.refused:
-            return CallTree(cell, variant, (), orphans, f"{name}: {side.refused}")
+            return CallTree(
+                cell=cell,
+                variant=variant,
+                roots=(),
+                orphans=orphans,
+                refused=f"{name}: {side.refused}",
+            )
     pair = (_plant(sides[0].paths), _plant(sides[1].paths))
     roots = [
         _merged(root, *(one.children.get(root, _Node()) for one in pair))
         for root in (KERNEL, INTERRUPTS)
     ]
-    return CallTree(cell, variant, tuple(roots), orphans)
+    return CallTree(cell=cell, variant=variant, roots=tuple(roots), orphans=orphans)
 
 
 class _Node:
@@ -101,36 +107,52 @@ def _plant(paths: Mapping[Path, float]) -> _Node:
     return root
 
 
-def _merged(name: str, a: _Node, b: _Node) -> Branch:
-    for part in (*_inlined(a, b), *_inlined(b, a)):
+def _merged(name: str, before: _Node, after: _Node) -> Branch:
+    """One branch of both trees; those of its children that are too small to be shown are one."""
+    for part in (*_inlined(before, after), *_inlined(after, before)):
         name = f"{name} + {part}"
-    branches = [_merged(label, *pair) for label, pair in _pairs(a, b)]
-    branches.sort(key=lambda one: (-one.width, one.name))
-    large = [one for one in branches if one.width >= LEAST]
+    branches = [_merged(label, *pair) for label, pair in _pairs(before, after)]
+    branches.sort(key=lambda branch: (-branch.width, branch.name))
+    large = [branch for branch in branches if branch.width >= LEAST]
     small = branches[len(large) :]
     if len(small) == 1:
-        large, small = branches, []
-    if small:
+        large = branches
+    elif small:
         large.append(_summed(small))
-    return Branch(name, a.whole, b.whole, a.own, b.own, tuple(large))
+    return Branch(
+        name=name,
+        baseline=before.whole,
+        value=after.whole,
+        own_baseline=before.own,
+        own_value=after.own,
+        children=tuple(large),
+    )
 
 
 def _summed(small: list[Branch]) -> Branch:
-    sides = (sum(one.baseline for one in small), sum(one.value for one in small))
-    return Branch(SMALL, *sides, *sides)
+    baseline = sum(branch.baseline for branch in small)
+    value = sum(branch.value for branch in small)
+    return Branch(
+        name=SMALL,
+        baseline=baseline,
+        value=value,
+        own_baseline=baseline,
+        own_value=value,
+    )
 
 
-def _pairs(a: _Node, b: _Node) -> Iterator[tuple[str, tuple[_Node, _Node]]]:
+def _pairs(before: _Node, after: _Node) -> Iterator[tuple[str, tuple[_Node, _Node]]]:
     """Children of both, by name or by what they share; then those of one side alone."""
-    for name in a.children.keys() & b.children.keys():
-        yield name, (a.children[name], b.children[name])
-    left = {name: a.children[name] for name in a.children.keys() - b.children.keys()}
-    right = {name: b.children[name] for name in b.children.keys() - a.children.keys()}
-    for old, new in _alike(left, right):
-        yield f"{old} -> {new}", (left.pop(old), right.pop(new))
-    for name, node in left.items():
+    old, new = before.children, after.children
+    for name in old.keys() & new.keys():
+        yield name, (old[name], new[name])
+    gone = {name: old[name] for name in old.keys() - new.keys()}
+    come = {name: new[name] for name in new.keys() - old.keys()}
+    for was, now in _alike(gone, come):
+        yield f"{was} -> {now}", (gone.pop(was), come.pop(now))
+    for name, node in gone.items():
         yield name, (node, _Node())
-    for name, node in right.items():
+    for name, node in come.items():
         yield name, (_Node(), node)
 
 

@@ -54,24 +54,26 @@ def per_io(
 def _slope(
     cell: int, ios: int, phases: _Phases, flat: Mapping[int, Mapping[str, int]]
 ) -> Calls:
-    once, twice = 2 * cell + 1, 2 * cell + 2
-    first, second = phases.paths[once], phases.paths[twice]
-    paths = {
+    """What one I/O adds: a cell's second phase, of twice as many I/Os, less its first."""
+    numbers = (2 * cell + 1, 2 * cell + 2)
+    first, second = (phases.paths[number] for number in numbers)
+    added = {
         path: (second.get(path, 0) - first.get(path, 0)) / ios
         for path in sorted(first.keys() | second.keys())
     }
-    pairs = [phases.returns.get(phase, (0, 0)) for phase in (once, twice)]
-    returns = sum(pair[0] for pair in pairs)
-    orphans = sum(pair[1] for pair in pairs) / returns if returns else 1.0
-    wrong = [
-        why
-        for phase in (once, twice)
-        for why in _differences(phases.paths[phase], flat.get(phase, {}))
-    ]
-    if orphans > ORPHANS:
-        wrong.append(f"{100 * orphans:.2f} % of all returns belong to no call")
-    kept = {path: value for path, value in paths.items() if value}
-    return Calls(kept, orphans, wrong[0] if wrong else "")
+    wrong: list[str] = []
+    returns = orphans = 0
+    for number in numbers:
+        wrong += _differences(phases.paths[number], flat.get(number, {}))
+        counted, of_no_call = phases.returns.get(number, (0, 0))
+        returns += counted
+        orphans += of_no_call
+    # Without a return nothing shows that paths were followed.
+    share = orphans / returns if returns else 1.0
+    if share > ORPHANS:
+        wrong.append(f"{100 * share:.2f} % of all returns belong to no call")
+    paths = {path: value for path, value in added.items() if value}
+    return Calls(paths, share, wrong[0] if wrong else "")
 
 
 def _differences(paths: Mapping[Path, int], flat: Mapping[str, int]) -> Iterator[str]:

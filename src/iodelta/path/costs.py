@@ -35,14 +35,18 @@ def costed(
         counted = boot.purpose in ("functions", "anatomy") and not boot.seed
         if counted and boot.number in outputs:
             costs[boot.variant] = _costs(folder, boot, outputs[boot.number])
+    baseline = costs.get(plan.experiment.baseline, {})
     for number, cell in enumerate(plan.experiment.cells):
         for variant in plan.others:
-            before, after = (
-                costs.get(name, {}).get(number)
-                for name in (plan.experiment.baseline, variant)
-            )
+            before = baseline.get(number)
+            after = costs.get(variant, {}).get(number)
             if before is not None and after is not None:
-                yield Costed(number, cell.name, variant, (before, after))
+                yield Costed(
+                    number=number,
+                    cell=cell.name,
+                    variant=variant,
+                    costs=(before, after),
+                )
 
 
 def function_tables(

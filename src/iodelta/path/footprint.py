@@ -132,7 +132,12 @@ def footprint(
     measures = [
         _measured(name, scope, sides, layouts) for scope in _SCOPES for name in MEASURES
     ]
-    return Footprint(cell, variant, tuple(measures), (sides[0].each, sides[1].each))
+    return Footprint(
+        cell=cell,
+        variant=variant,
+        measures=tuple(measures),
+        each=(sides[0].each, sides[1].each),
+    )
 
 
 _SCOPES: tuple[Scope, ...] = ("kernel", "all")
@@ -150,4 +155,6 @@ def _measured(
         medians = [value, *(one.medians[scope][name] for one in others)]
         ranges.append(max(medians) - min(medians))
     bar = max(ranges) if all(layouts) else None
-    return Measured(name, scope, values[0], values[1], bar)
+    return Measured(
+        name=name, scope=scope, baseline=values[0], value=values[1], bar=bar
+    )

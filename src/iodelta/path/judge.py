@@ -168,13 +168,16 @@ class PathAccount(msgspec.Struct, frozen=True):
     def exit_code(self) -> int:
         """0 nothing longer, 1 a longer path or more moved lines, 3 something has no verdict, 4 nothing measured or
         refused."""
-        words: list[str] = [shift.word for shift in self.shifts]
-        words += [one.word for one in self.sharing.shifts]
-        if self.self_check != "identical" or not (self.counts or self.sharing.cells):
+        words: set[str] = {shift.word for shift in self.shifts}
+        words |= {shift.word for shift in self.sharing.shifts}
+        measured = self.counts or self.sharing.cells
+        if not measured or self.self_check != "identical":
             return 4
-        if "longer" in words or "more" in words:
+        if words & {"longer", "more"}:
             return 1
-        return 3 if "no verdict" in words or not words or self.problems else 0
+        if self.problems or "no verdict" in words:
+            return 3
+        return 0 if words else 3
 
 
 def judge(folder: Folder) -> PathAccount:
@@ -256,7 +259,11 @@ _SELF_CHECK: Mapping[bool | None, Literal["not made", "identical", "different"]]
 
 def _side(arm: Arm) -> Side:
     return Side(
-        arm.variant, arm.kernel.release, arm.kernel.package, arm.cmdline, arm.memory
+        variant=arm.variant,
+        release=arm.kernel.release,
+        package=arm.kernel.package,
+        cmdline=arm.cmdline,
+        memory=arm.memory,
     )
 
 
@@ -320,14 +327,14 @@ def _counts(plan: PathPlan, outputs: Mapping[int, Output]) -> list[Count]:
                 medians = _layout_medians(plan, outputs, arm.variant, number, kind)
                 found.append(
                     Count(
-                        cell.name,
-                        arm.variant,
-                        kind,
-                        counts.median,
-                        counts.mean,
-                        counts.modes(),
-                        medians,
-                        reads,
+                        cell=cell.name,
+                        variant=arm.variant,
+                        kind=kind,
+                        median=counts.median,
+                        mean=counts.mean,
+                        modes=counts.modes(),
+                        layouts=medians,
+                        reads=reads,
                     )
                 )
     return found

@@ -63,20 +63,40 @@ _KINDS: tuple[Kind, ...] = ("read", "write", "trim")
 
 _ALL = (
     *(
-        PathMetric(f"{kind}.instructions", "latency", kind, "instructions", LATENCY)
+        PathMetric(
+            name=f"{kind}.instructions",
+            source="latency",
+            column=kind,
+            unit="instructions",
+            exact=LATENCY,
+        )
         for kind in _KINDS
     ),
     *(
-        PathMetric(f"bill.{kind}", "bill", kind, "instructions", CHARGE)
+        PathMetric(
+            name=f"bill.{kind}",
+            source="bill",
+            column=kind,
+            unit="instructions",
+            exact=CHARGE,
+        )
         for kind in CLASSES
         if kind != "string"
     ),
     *(
-        PathMetric(f"footprint.{name}", "footprint", name, UNITS[name], TOUCHED[name])
+        PathMetric(
+            name=f"footprint.{name}",
+            source="footprint",
+            column=name,
+            unit=UNITS[name],
+            exact=TOUCHED[name],
+        )
         for name in MEASURES
         if name in UNITS
     ),
-    PathMetric("moved_lines", "sharing", "", "lines", CHARGE),
+    PathMetric(
+        name="moved_lines", source="sharing", column="", unit="lines", exact=CHARGE
+    ),
 )
 
 METRICS: Mapping[str, PathMetric] = {one.name: one for one in _ALL}

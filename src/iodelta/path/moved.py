@@ -123,7 +123,7 @@ def phases(data: bytes, place: str) -> dict[int, Phase]:
 class _DraftLine:
     def __init__(self, words: Sequence[str]) -> None:
         self.address = int(words[0], 16)
-        self.numbers = [int(word) for word in words[2:6]]
+        self.numbers = list(map(int, words[2:6]))
         if len(self.numbers) != 4:
             raise ValueError("a line has four counts")
         self.touched: dict[int, Touched] = {}
@@ -133,7 +133,13 @@ class _DraftLine:
         moved, invalidated, shared, ios = self.numbers
         touchers = tuple(self.touchers)
         return MovedLine(
-            self.address, moved, invalidated, shared, ios, self.touched, touchers
+            address=self.address,
+            moved=moved,
+            invalidated=invalidated,
+            shared=shared,
+            ios=ios,
+            touched=self.touched,
+            touchers=touchers,
         )
 
 
@@ -146,7 +152,7 @@ class _DraftPhase:
 
     def phase(self) -> Phase:
         lines = tuple(line.line() for line in self.lines)
-        return Phase(self.ios, self.moves, self.bases, lines)
+        return Phase(ios=self.ios, moves=self.moves, bases=self.bases, lines=lines)
 
 
 class _Reader:
@@ -179,7 +185,7 @@ class _Reader:
 
 def _toucher(words: Sequence[str]) -> Toucher:
     pc, cpu, what, count = words
-    return Toucher(int(pc, 16), int(cpu), what == "w", int(count))
+    return Toucher(pc=int(pc, 16), cpu=int(cpu), store=what == "w", count=int(count))
 
 
 def _check_cpu(words: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Literal
 
@@ -98,7 +98,7 @@ class PathPlan(msgspec.Struct, frozen=True):
         return next(
             boot.number
             for boot in self.boots
-            if boot.variant == variant and boot.purpose == "exact"
+            if (boot.variant, boot.purpose) == (variant, "exact")
         )
 
     @property
@@ -109,19 +109,20 @@ class PathPlan(msgspec.Struct, frozen=True):
     @property
     def others(self) -> tuple[str, ...]:
         """The variants that are compared with the baseline."""
-        return tuple(
-            arm.variant for arm in self.arms if arm.variant != self.experiment.baseline
-        )
+        variants = [arm.variant for arm in self.arms]
+        baseline = self.experiment.baseline
+        return tuple(variant for variant in variants if variant != baseline)
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """What is compared: every variant with the baseline; in a row of kernels with the one before, and its last with
         its first: many small steps may be a long way."""
         if not self.row:
-            baseline = self.experiment.baseline
-            return tuple((baseline, variant) for variant in self.others)
+            return tuple(product([self.experiment.baseline], self.others))
         names = [arm.variant for arm in self.arms]
-        return tuple(dict.fromkeys([*pairwise(names), (names[0], names[-1])]))
+        whole_way = (names[0], names[-1])
+        # A row of two kernels is its own whole way.
+        return tuple(dict.fromkeys([*pairwise(names), whole_way]))
 
 
 class PathPlanAnswer(msgspec.Struct, frozen=True):
@@ -156,7 +157,16 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
     boots = _boots(experiment, functions=not why, seeds=seeds)
     fio = kernels.digest(guest.find_program("fio"))
     identifier = f"{random.SystemRandom().getrandbits(64):016x}"
-    return PathPlan(experiment, arms, boots, version, fio, why, identifier, row)
+    return PathPlan(
+        experiment=experiment,
+        arms=arms,
+        boots=boots,
+        qemu=version,
+        fio=fio,
+        functions=why,
+        identifier=identifier,
+        row=row,
+    )
 
 
 def check_programs(
@@ -183,37 +193,39 @@ def _boots(
     """The baseline twice, which must count the same; then the other variants, and all of them at other layouts."""
     baseline = experiment.baseline
     variants = [variant.name for variant in experiment.variants]
-    wanted: list[tuple[str, Purpose, int]] = [
+    others = [variant for variant in variants if variant != baseline]
+    planned: list[tuple[str, Purpose, int]] = [
         (baseline, "exact", 0),
         (baseline, "again", 0),
     ]
-    wanted += [(variant, "exact", 0) for variant in variants if variant != baseline]
-    for seed in seeds:
-        wanted += [(variant, "layout", seed) for variant in variants]
+    planned += [(variant, "exact", 0) for variant in others]
+    planned += [(variant, "layout", seed) for seed, variant in product(seeds, variants)]
     if functions and experiment.anatomy:
-        for seed in (0, *ANATOMY_SEEDS):
-            wanted += [(variant, "anatomy", seed) for variant in variants]
+        planned += [
+            (variant, "anatomy", seed)
+            for seed, variant in product((0, *ANATOMY_SEEDS), variants)
+        ]
     elif functions:
-        wanted += [(variant, "functions", 0) for variant in variants]
-    return tuple(BootPlan(number, *boot) for number, boot in enumerate(wanted))
+        planned += [(variant, "functions", 0) for variant in variants]
+    return tuple(BootPlan(number, *boot) for number, boot in enumerate(planned))
 
 
 def _refuse(experiment: Experiment) -> None:
-    if any(
-        condition.background or condition.background_fio
-        for condition in experiment.conditions
-    ):
-        raise RequestError(
-            "the instruction clock allows no background load",
-            place="[condition]",
-            remedy="path mode counts one path at a time on one CPU; measure with background loads under clock = wall",
-        )
+    """Raises RequestError for what the instruction clock cannot count."""
     for condition in experiment.conditions:
-        held = settings(condition.knobs, f"[condition.{condition.name}]")
-        if held.kernel or held.cmdline or held.memory or held.files:
+        if condition.background or condition.background_fio:
+            raise RequestError(
+                "the instruction clock allows no background load",
+                place="[condition]",
+                remedy="path mode counts one path at a time on one CPU; measure with background loads under clock = wall",
+            )
+    for condition in experiment.conditions:
+        place = f"[condition.{condition.name}]"
+        knobs = settings(condition.knobs, place)
+        if knobs.kernel or knobs.cmdline or knobs.memory or knobs.files:
             raise RequestError(
                 "kernel, kernel.cmdline, vm.memory, sysctl and sysfs apply to a whole boot: only variants can set them",
-                place=f"[condition.{condition.name}]",
+                place=place,
             )
     if experiment.anatomy != "sharing" and "vm.devices" in experiment.knob_names():
         raise RequestError(
@@ -221,22 +233,25 @@ def _refuse(experiment: Experiment) -> None:
             place="vm.devices",
             remedy="add --anatomy=sharing, or remove it",
         )
-    for cell in experiment.cells:
-        for name in ("rate_iops", "rate", "thinktime"):
-            if cell.option(name):
-                raise RequestError(
-                    f"{name} waits for time to pass, so its path cannot be counted",
-                    place=f"cell {cell.name}",
-                )
+    _refuse_waiting(experiment)
+
+
+def _refuse_waiting(experiment: Experiment) -> None:
+    """Raises RequestError for options of fio that wait: under this clock no time passes."""
+    for cell, name in product(experiment.cells, ("rate_iops", "rate", "thinktime")):
+        if cell.option(name):
+            raise RequestError(
+                f"{name} waits for time to pass, so its path cannot be counted",
+                place=f"cell {cell.name}",
+            )
 
 
 def _check_options(experiment: Experiment) -> None:
     """Raises RequestError for options that the guests' own fio does not accept, which is static and runs here too."""
     jobs = []
-    for cell in experiment.cells:
-        for variant in experiment.variants:
-            words = ("--name=cell", *option_words(_options(cell, variant)))
-            jobs.append(parsing.Job(f"cell {cell.name}, variant {variant.name}", words))
+    for cell, variant in product(experiment.cells, experiment.variants):
+        words = ("--name=cell", *option_words(_options(cell, variant)))
+        jobs.append(parsing.Job(f"cell {cell.name}, variant {variant.name}", words))
     machine = LocalMachine()
     with workdir(machine) as place:
         parsing.check(machine, jobs, place, fio=str(guest.find_program("fio")))
@@ -282,11 +297,11 @@ def _arm(experiment: Experiment, variant: Variant) -> Arm:
     )
     digest = hashlib.sha256(_initramfs(experiment, variant.name, kernel)).hexdigest()
     return Arm(
-        variant.name,
-        kernel,
-        digest,
-        cmdline,
-        own.memory or _memory(target(experiment).target),
+        variant=variant.name,
+        kernel=kernel,
+        guest=digest,
+        cmdline=cmdline,
+        memory=own.memory or _memory(target(experiment).target),
     )
 
 

@@ -80,16 +80,15 @@ def booted(events: list[Event]) -> dict[int, Booted]:
 
 def alike(folder: Folder, plan: PathPlan, done: dict[int, Booted]) -> bool | None:
     """Whether the boot that was made twice gave the same bytes twice; None before both are there."""
-    pair = [
-        wanted.number for wanted in plan.boots if wanted.purpose in ("exact", "again")
-    ][:2]
-    if any(number not in done for number in pair):
+    twice = [boot.number for boot in plan.boots if boot.purpose in ("exact", "again")]
+    first, second = (done.get(number) for number in twice[:2])
+    if first is None or second is None:
         return None
-    if any(done[number].problem for number in pair):
-        return done[pair[0]].problem == done[pair[1]].problem
+    if first.problem or second.problem:
+        return first.problem == second.problem
     kinds = ("out", "counts") if plan.sharing else ("out",)
     return all(
-        folder.read_raw(pair[0], kind) == folder.read_raw(pair[1], kind)
+        folder.read_raw(first.boot, kind) == folder.read_raw(second.boot, kind)
         for kind in kinds
     )
 
@@ -269,7 +268,11 @@ class _Session:
         self._folder.write_raw(boot_plan.number, raw)
         self._clear(boot_plan)
         event = Booted(
-            now(), boot_plan.number, ended.seconds, ended.problem, ended.console
+            at=now(),
+            boot=boot_plan.number,
+            seconds=ended.seconds,
+            problem=ended.problem,
+            console=ended.console,
         )
         self._folder.append(event)
         self.done[boot_plan.number] = event

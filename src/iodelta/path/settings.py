@@ -45,13 +45,13 @@ class Settings(msgspec.Struct, frozen=True):
     def under(self, other: Settings) -> Settings:
         """These with ``other`` over them: a variant's over its cell's condition."""
         return Settings(
-            other.kernel or self.kernel,
-            " ".join(filter(None, (self.cmdline, other.cmdline))),
-            other.memory or self.memory,
-            other.devices or self.devices,
-            {**self.disk, **other.disk},
-            {**self.queue, **other.queue},
-            {**self.files, **other.files},
+            kernel=other.kernel or self.kernel,
+            cmdline=" ".join(filter(None, (self.cmdline, other.cmdline))),
+            memory=other.memory or self.memory,
+            devices=other.devices or self.devices,
+            disk={**self.disk, **other.disk},
+            queue={**self.queue, **other.queue},
+            files={**self.files, **other.files},
         )
 
 
@@ -87,7 +87,15 @@ def settings(knobs: Mapping[str, str], place: str) -> Settings:
                 place=place,
                 remedy=f"it can set {', '.join(KNOBS)} (clock = wall: all)",
             )
-    return Settings(kernel, cmdline, memory, devices, disk, queue, files)
+    return Settings(
+        kernel=kernel,
+        cmdline=cmdline,
+        memory=memory,
+        devices=devices,
+        disk=disk,
+        queue=queue,
+        files=files,
+    )
 
 
 def modules_for(found: list[Settings]) -> list[str]:

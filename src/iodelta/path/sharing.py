@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Literal
 
 import msgspec
@@ -135,7 +136,8 @@ def read(data: bytes, place: str) -> Output:
     """A guest's output. Raises MeasureError for one that is not whole."""
     parts = list(sections(data.decode("utf-8", "replace")))
     heads = [head for head, _ in parts]
-    if len(heads) < 3 or not heads[0].startswith("boot ") or heads[-1] != "end":
+    whole = len(heads) >= 3 and heads[0].startswith("boot ") and heads[-1] == "end"
+    if not whole:
         raise MeasureError("the guest's output is not whole", place=place)
     cells: dict[int, CellMade] = {}
     symbols, number = "", -1
@@ -175,27 +177,33 @@ class _Boot(msgspec.Struct, frozen=True):
 
 def sharing(folder: Folder, plan: PathPlan, sound: Sequence[BootPlan]) -> Sharing:
     """What ``sound`` boots of a folder say. Raises MeasureError for raw output that is damaged."""
-    boots = [_boot(folder, one) for one in sound if one.purpose != "again"]
+    boots = [_boot(folder, boot) for boot in sound if boot.purpose != "again"]
     cells = tuple(_cells(plan, boots))
     problems = dict.fromkeys(_problems(plan, boots))
     shifts = tuple(_shifts(plan, cells, boots))
-    return Sharing(cells, shifts, tuple(problems), tuple(_panics(folder, plan)))
+    return Sharing(
+        cells=cells,
+        shifts=shifts,
+        problems=tuple(problems),
+        panics=tuple(_panics(folder, plan)),
+    )
 
 
-def _boot(folder: Folder, one: BootPlan) -> _Boot:
-    place = f"{folder.path}, boot {one.number}"
-    output = read(folder.read_raw(one.number, "out"), place)
-    counted = phases(folder.read_raw(one.number, "counts"), place)
+def _boot(folder: Folder, boot: BootPlan) -> _Boot:
+    place = f"{folder.path}, boot {boot.number}"
+    output = read(folder.read_raw(boot.number, "out"), place)
+    counted = phases(folder.read_raw(boot.number, "counts"), place)
     by_cell = {number - 1: phase for number, phase in counted.items() if phase.ios}
-    return _Boot(one, output, by_cell)
+    return _Boot(boot, output, by_cell)
 
 
 def _panics(folder: Folder, plan: PathPlan) -> Iterator[Panics]:
-    for one in plan.boots:
-        if folder.has_raw(one.number, "panics"):
-            consoles = folder.read_raw(one.number, "panics")
+    """Boots that qemu ended with a panic of the kernel, and how often."""
+    for boot in plan.boots:
+        if folder.has_raw(boot.number, "panics"):
+            consoles = folder.read_raw(boot.number, "panics")
             times = consoles.count(b"Kernel panic - not syncing")
-            yield Panics(one.number, one.variant, times)
+            yield Panics(boot.number, boot.variant, times)
 
 
 def _problems(plan: PathPlan, boots: Sequence[_Boot]) -> Iterator[str]:
@@ -207,19 +215,29 @@ def _problems(plan: PathPlan, boots: Sequence[_Boot]) -> Iterator[str]:
 
 
 def _cells(plan: PathPlan, boots: Sequence[_Boot]) -> Iterator[SharedCell]:
-    exact = {boot.plan.variant: boot for boot in boots if boot.plan.purpose == "exact"}
-    sweep = [boot for boot in boots if boot.plan.purpose == "layout"]
+    """Every cell of every variant that was counted, with the medians of its boots at other layouts."""
+    exact = _exact(boots)
     for number, cell in enumerate(plan.experiment.cells):
-        for variant in (arm.variant for arm in plan.arms if arm.variant in exact):
-            if number in exact[variant].phases:
-                layouts = _medians(sweep, variant, number)
-                yield _cell(cell.name, variant, number, exact[variant], layouts)
+        for arm in plan.arms:
+            boot = exact.get(arm.variant)
+            if boot is not None and number in boot.phases:
+                layouts = _medians(boots, arm.variant, number)
+                yield _cell(cell.name, arm.variant, number, boot, layouts)
+
+
+def _exact(boots: Sequence[_Boot]) -> dict[str, _Boot]:
+    """The boot of each variant whose counts are judged."""
+    return {boot.plan.variant: boot for boot in boots if boot.plan.purpose == "exact"}
 
 
 def _medians(boots: Sequence[_Boot], variant: str, number: int) -> list[float]:
-    """The medians of a cell in those boots of a variant that counted it."""
-    own = [boot.phases for boot in boots if boot.plan.variant == variant]
-    return [median(counted[number]) for counted in own if number in counted]
+    """The medians of a cell in those boots of a variant at other layouts that counted it."""
+    medians = []
+    for boot in boots:
+        is_layout = (boot.plan.variant, boot.plan.purpose) == (variant, "layout")
+        if is_layout and number in boot.phases:
+            medians.append(median(boot.phases[number]))
+    return medians
 
 
 def _cell(
@@ -269,58 +287,79 @@ def _at(ordered: Sequence[tuple[int, int]], rank: int) -> int:
 def _shifts(
     plan: PathPlan, cells: Sequence[SharedCell], boots: Sequence[_Boot]
 ) -> Iterator[SharingShift]:
+    """Each pair of variants in each cell: the shift, or why there is none."""
     by_name = {(cell.cell, cell.variant): cell for cell in cells}
-    for number, cell in enumerate(plan.experiment.cells):
-        for pair in plan.pairs:
-            a, b = (by_name.get((cell.name, name)) for name in pair)
-            if a is not None and b is not None:
-                yield _shift(a, b)
-                continue
-            values = (a.median if a else None, b.median if b else None)
-            reason = "; ".join(_missing(boots, number, pair))
-            yield SharingShift(
-                cell.name, *pair, *values, None, None, None, "no verdict", reason
-            )
+    numbered = enumerate(plan.experiment.cells)
+    for (number, cell), (against, variant) in product(numbered, plan.pairs):
+        before = by_name.get((cell.name, against))
+        after = by_name.get((cell.name, variant))
+        if before is not None and after is not None:
+            yield _shift(before, after)
+            continue
+        reasons = _missing(boots, number, (against, variant))
+        yield SharingShift(
+            cell=cell.name,
+            against=against,
+            variant=variant,
+            baseline=before.median if before else None,
+            value=after.median if after else None,
+            change=None,
+            low=None,
+            high=None,
+            word="no verdict",
+            reason="; ".join(reasons),
+        )
 
 
 def _missing(
     boots: Sequence[_Boot], number: int, pair: tuple[str, str]
 ) -> Iterator[str]:
-    exact = {boot.plan.variant: boot for boot in boots if boot.plan.purpose == "exact"}
+    """Why a cell of a pair of variants has no counts."""
+    exact = _exact(boots)
     for name in pair:
-        if name not in exact:
+        boot = exact.get(name)
+        if boot is None:
             yield f"{name}: did not boot to its end"
-        elif number not in exact[name].phases:
-            made = exact[name].output.cells.get(number, CellMade())
+        elif number not in boot.phases:
+            made = boot.output.cells.get(number, CellMade())
             yield f"{name}: {made.reason or 'no I/O was counted'}"
 
 
-def _shift(a: SharedCell, b: SharedCell) -> SharingShift:
-    change = b.median - a.median
-    low, high = b.low - a.high, b.high - a.low
-    values = (a.median, b.median, change, low, high)
-    for cell in (a, b):
-        if cell.tags in BY_CHANCE:
-            why = f"{cell.variant}: {BY_CHANCE[cell.tags]}"
-            return SharingShift(
-                a.cell, a.variant, b.variant, *values, "no verdict", why
-            )
-    return SharingShift(a.cell, a.variant, b.variant, *values, _word(change, a, b))
+def _shift(before: SharedCell, after: SharedCell) -> SharingShift:
+    """How many more lines move; no verdict where chance decided on which line a counter lay."""
+    change = after.median - before.median
+    by_chance = [
+        f"{cell.variant}: {BY_CHANCE[cell.tags]}"
+        for cell in (before, after)
+        if cell.tags in BY_CHANCE
+    ]
+    return SharingShift(
+        cell=before.cell,
+        against=before.variant,
+        variant=after.variant,
+        baseline=before.median,
+        value=after.median,
+        change=change,
+        low=after.low - before.high,
+        high=after.high - before.low,
+        word="no verdict" if by_chance else _word(change, before, after),
+        reason=by_chance[0] if by_chance else "",
+    )
 
 
-def _word(change: float, a: SharedCell, b: SharedCell) -> Word:
+def _word(change: float, before: SharedCell, after: SharedCell) -> Word:
     """Half a line is a change, as medians are whole numbers; but not one that another layout makes too."""
-    sweep = max(a.high - a.low, b.high - b.low)
+    sweep = max(before.high - before.low, after.high - after.low)
     if abs(change) < CERTAIN or abs(change) <= sweep:
         return "same"
     return "more" if change > 0 else "fewer"
 
 
 def summary(cell: SharedCell) -> str:
-    """What moves for an I/O, in a sentence without its end: the lines of at least a tenth of all I/Os."""
-    lines = [line for line in cell.lines if line.moved >= 0.1]
-    count = f"{cell.median:.2f} {'line' if cell.median == 1 else 'lines'} per I/O"
-    regular = [line for line in lines if line.moved >= 0.5]
+    """What moves for an I/O, in a sentence without its end: the lines of at least half of all I/Os."""
+    unit = "line" if cell.median == 1 else "lines"
+    count = f"{cell.median:.2f} {unit} per I/O"
+    regular = [line for line in cell.lines if line.moved >= 0.5]
     if not regular:
         return count
     return f"{count}: {'; '.join(map(_described, regular[:SUMMED]))}"

@@ -49,26 +49,46 @@ def of_epochs(
     plan: PathPlan, epochs: Mapping[tuple[str, int], Mapping[int, Epochs]]
 ) -> Iterator[Tally]:
     """Those of the kernel's part, by variant and seed of the boot; none where an epoch is not an I/O."""
+    metrics = [
+        metric for metric in METRICS.values() if metric.source in ("bill", "footprint")
+    ]
     for number, cell in enumerate(plan.experiment.cells):
-        for variant in (arm.variant for arm in plan.arms):
-            own = epochs.get((variant, 0), {}).get(number)
-            if own is None or not own.by_ios:
-                continue
-            swept = [
-                by_cell[number]
-                for (name, seed), by_cell in epochs.items()
-                if name == variant and seed and number in by_cell
-            ]
-            for metric in METRICS.values():
-                if metric.source in ("bill", "footprint"):
-                    yield _tally(metric, cell.name, variant, own, swept)
+        for arm in plan.arms:
+            measured = epochs.get((arm.variant, 0), {}).get(number)
+            if measured is not None and measured.by_ios:
+                layouts = _layouts(epochs, arm.variant, number)
+                for metric in metrics:
+                    yield _tally(metric, cell.name, arm.variant, measured, layouts)
+
+
+def _layouts(
+    epochs: Mapping[tuple[str, int], Mapping[int, Epochs]], variant: str, number: int
+) -> list[Epochs]:
+    """The epochs of a cell in the boots with other address layouts: those with a seed."""
+    boots = [
+        by_cell for (name, seed), by_cell in epochs.items() if name == variant and seed
+    ]
+    return [by_cell[number] for by_cell in boots if number in by_cell]
 
 
 def _tally(
-    metric: PathMetric, cell: str, variant: str, own: Epochs, swept: Sequence[Epochs]
+    metric: PathMetric,
+    cell: str,
+    variant: str,
+    measured: Epochs,
+    layouts: Sequence[Epochs],
 ) -> Tally:
-    values = [one.medians["kernel"][metric.column] for one in (own, *swept)]
-    return Tally(cell, variant, metric.name, values[0], tuple(values[1:]))
+    return Tally(
+        cell=cell,
+        variant=variant,
+        metric=metric.name,
+        value=_median(metric, measured),
+        layouts=tuple(_median(metric, epochs) for epochs in layouts),
+    )
+
+
+def _median(metric: PathMetric, epochs: Epochs) -> float:
+    return epochs.medians["kernel"][metric.column]
 
 
 def of_sharing(sharing: Sharing) -> Iterator[Tally]:
@@ -76,4 +96,10 @@ def of_sharing(sharing: Sharing) -> Iterator[Tally]:
     for cell in sharing.cells:
         if cell.tags in BY_CHANCE:
             continue
-        yield Tally(cell.cell, cell.variant, "moved_lines", cell.median, cell.layouts)
+        yield Tally(
+            cell=cell.cell,
+            variant=cell.variant,
+            metric="moved_lines",
+            value=cell.median,
+            layouts=cell.layouts,
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from iodelta.errors import MeasureError
@@ -61,32 +61,42 @@ def broken(plugin: Path, firmware: Path) -> str:
 def _wrong(tree: str, epochs: str) -> Iterator[str]:
     """Where the plugin's files are not what the firmware does."""
     yield from _wrong_calls(tree)
-    rows = [tuple(map(int, line.split())) for line in epochs.splitlines()]
+    by_phase: dict[int, list[tuple[int, ...]]] = {}
+    for line in epochs.splitlines():
+        phase, *numbers = map(int, line.split())
+        by_phase.setdefault(phase, []).append(tuple(numbers[: len(MEASURES)]))
     for phase, rounds in ROUNDS.items():
-        kernel = [row[1 : len(MEASURES) + 1] for row in rows if row[0] == phase]
+        kernel = by_phase.get(phase, [])
         if len(kernel) != rounds - 1:
             yield f"{len(kernel) + 1} calls of a function where {rounds} are"
-        for row in kernel:
-            for name, value in zip(MEASURES, row, strict=True):
-                if value != EACH.get(name, 0):
-                    yield f"{value} {name.replace('_', ' ')} where {EACH.get(name, 0)} are"
+        for values in kernel:
+            yield from _wrong_values(values)
+
+
+def _wrong_values(values: Sequence[int]) -> Iterator[str]:
+    """Measures of one round of the firmware that are not what it does."""
+    for name, value in zip(MEASURES, values, strict=True):
+        expected = EACH.get(name, 0)
+        if value != expected:
+            yield f"{value} {name.replace('_', ' ')} where {expected} are"
 
 
 def _wrong_calls(tree: str) -> Iterator[str]:
-    lines = [line.split() for line in tree.splitlines()]
-    nodes = {words[1]: (words[2], words[4]) for words in lines if words[0] == "n"}
+    """Where the tree of calls is not that of the firmware."""
+    nodes: dict[str, tuple[str, str]] = {}
+    returns: dict[int, tuple[int, int]] = {}
+    for kind, *words in map(str.split, tree.splitlines()):
+        if kind == "n":
+            nodes[words[0]] = (words[1], words[3])
+        elif kind == "r":
+            returns[int(words[0])] = (int(words[1]), int(words[2]))
     callers = {
         entry: nodes.get(parent, ("", ""))[1] for parent, entry in nodes.values()
     }
     if callers.get(INNER) != WORK:
         yield "not which function calls which"
-    returns = {
-        int(words[1]): (int(words[2]), int(words[3]))
-        for words in lines
-        if words[0] == "r"
-    }
     for phase, rounds in ROUNDS.items():
-        expected = (2 * rounds + 1, 0)
-        if returns.get(phase) != expected:
-            counted, orphans = returns.get(phase, (0, 0))
-            yield f"{counted} returns, {orphans} of them of no call, where {expected[0]} are"
+        expected = 2 * rounds + 1
+        counted, orphans = returns.get(phase, (0, 0))
+        if (counted, orphans) != (expected, 0):
+            yield f"{counted} returns, {orphans} of them of no call, where {expected} are"
