@@ -49,6 +49,17 @@ def section_of(prepared: DiskAccount, title: str) -> Section:
     return found
 
 
+@pytest.mark.parametrize("state", ["steady", "not steady", "running"])
+def test_a_preparation_says_what_the_machine_was_and_how_to_do_it_again(state: str) -> None:
+    machine = (("kernel", "6.18.1"), ("fio", "3.39"))
+    story = of_preparation(PrepareAnswer("one", disk(state=state), "1", machine))
+    texts = {section.title: [item.text for item in section.items] for section in story.sections}
+    assert texts["System"] == ["kernel: 6.18.1", "fio: 3.39"]
+    assert texts["To do it again"] == ["iodelta prepare FOLDER/experiment.toml --destroy /dev/sdb"]
+    to_go_on = ["iodelta prepare FOLDER --destroy /dev/sdb"]
+    assert texts.get("To go on", []) == ([] if state == "steady" else to_go_on)
+
+
 @pytest.mark.parametrize(("kind", "noun"), [("purge", "purges"), ("fill", "parts"), ("round", "rounds")])
 def test_what_a_step_without_an_end_wrote_is_called_unknown_never_nothing(kind: str, noun: str) -> None:
     whole = disk((), state="running")

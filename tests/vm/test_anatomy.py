@@ -287,6 +287,11 @@ def test_a_row_of_kernels_names_the_step_that_added_a_locked_instruction(tmp_pat
         assert "18 to 19 locked instructions per I/O" in text, name
         assert text.count("+1 more") == 1, name
         assert "no step in fences, rdtsc, indirect calls, loads" in text, name
+    (table,) = of_path(found, PLAIN).tables
+    names = [(row.group, row.name) for row in table.rows]
+    assert names == [("randread 4k", pair) for pair in ("first to second", "second to third", "first to third")]
+    (drawn,) = [section for section in of_path(found, PLAIN).sections if section.title == "Steps"]
+    assert max(len(item.text) for item in drawn.items) <= 76, "a terminal of 80 columns"
     rows = [row for row in csv.DictReader(io.StringIO(rendered(found, "csv").decode())) if row["path"] == "more"]
     assert [(row["unit"], row["baseline"], row["variant"]) for row in rows] == [
         ("bill.locked per I/O", "first", "second")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, product
 from typing import Literal
 
 import msgspec
@@ -31,6 +31,7 @@ from iodelta.lab.superblocks import kinds_of
 from iodelta.plural import plural
 from iodelta.probe.topology import Target
 from iodelta.stats.rounds import RANGE, SLOPE, Window, departure
+from iodelta.study.system import recorded_environment, system
 from iodelta.study.words import inert, percent, size
 from iodelta.trial import Finding, Trial
 from iodelta.verdict import Metric
@@ -110,6 +111,8 @@ class PrepareAnswer(msgspec.Struct, frozen=True):
     disk: DiskAccount
     measured_by: str
     """Version of iodelta that did it."""
+    system: tuple[tuple[str, str], ...] = ()
+    """What the machine was, in a few lines: name and value; empty where it is not recorded."""
     schema: Literal["iodelta.prepare/1"] = "iodelta.prepare/1"
 
     @property
@@ -134,11 +137,17 @@ def prepared(folder: Folder) -> PrepareAnswer:
     folder.check_journal()
     account = Account(folder.events())
     question = plan.question
-    (disk, *_) = disk_accounts(folder, account, question.prepare) or (
-        _nothing(question.target.path, question.prepare),
+    disks = disk_accounts(folder, account, question.prepare)
+    if disks:
+        disk = disks[0]
+    else:
+        disk = _nothing(question.target.path, question.prepare)
+    return PrepareAnswer(
+        folder=str(folder.path),
+        disk=disk,
+        measured_by=account.planned.version if account.planned else "",
+        system=system(recorded_environment(folder)),
     )
-    version = account.planned.version if account.planned else ""
-    return PrepareAnswer(str(folder.path), disk, version)
 
 
 def disk_accounts(
@@ -154,13 +163,18 @@ def disk_accounts(
 def _account(
     folder: Folder, account: Account, prepare: Prepare, begun: Preparing
 ) -> DiskAccount:
+    """What became of the disk of one machine."""
     rounds = rounds_of(folder, account, begun.machine)
-    own = [step for step in account.steps.values() if step.machine == begun.machine]
+    steps = [step for step in account.steps.values() if step.machine == begun.machine]
+    fills = [step.written for step in steps if step.step == "fill"]
+    to_fill = [part.size for part in parts_of_fill(begun.size, prepare.fill)]
     settled = account.settled.get(begun.machine)
-    over = settled is not None and (settled.steady or settled.rounds == len(rounds))
     state: State = "running"
-    if over and settled is not None:
+    ended = None
+    # A round after the end belongs to a preparation that was continued.
+    if settled is not None and (settled.steady or settled.rounds == len(rounds)):
         state = "steady" if settled.steady else "not steady"
+        ended = settled.at
     return DiskAccount(
         path=converted(begun.target, Target).path,
         machine=begun.machine,
@@ -168,14 +182,14 @@ def _account(
         prepare=prepare,
         workload=begun.workload,
         state=state,
-        purged=any(step.step == "purge" for step in own),
-        filled=sum(step.written for step in own if step.step == "fill"),
-        to_fill=sum(part.size for part in parts_of_fill(begun.size, prepare.fill)),
+        purged=any(step.step == "purge" for step in steps),
+        filled=sum(fills),
+        to_fill=sum(to_fill),
         rounds=tuple(_seen(rounds)),
         overwritten=overwritten(rounds),
         least_written=least_written(prepare, begun.size),
         begun=begun.at,
-        ended=settled.at if over and settled is not None else None,
+        ended=ended,
         unfinished=account.unfinished(begun.machine),
     )
 
@@ -261,28 +275,20 @@ def _departures(
     rates = [
         metric for metric in metrics if metric.name.endswith((".iops", ".bandwidth"))
     ]
-    cells = [
-        cell
-        for cell in experiment.cells
-        if experiment.prepare is not None or "write" in kinds_of(cell)
-    ]
-    for cell in cells:
-        for variant in experiment.variants:
-            own = [
-                trial
-                for trial in trials
-                if (trial.cell, trial.variant) == (cell.name, variant.name)
-            ]
-            own = sorted(
-                (trial for trial in own if not problem_of(trial)),
-                key=lambda trial: trial.number,
-            )
-            for metric in rates:
-                window = departure([reader(metric.name)(trial)[0] for trial in own])
-                if window is not None:
-                    yield _departed(
-                        f"{cell.name}, {variant.name}", metric.name, window, len(own)
-                    )
+    arms: dict[tuple[str, str], list[Trial]] = {}
+    for trial in sorted(trials, key=lambda trial: trial.number):
+        if not problem_of(trial):
+            arms.setdefault((trial.cell, trial.variant), []).append(trial)
+    for cell, variant in product(experiment.cells, experiment.variants):
+        # A disk that was not prepared wears only where it is written to.
+        if experiment.prepare is None and "write" not in kinds_of(cell):
+            continue
+        made = arms.get((cell.name, variant.name), [])
+        for metric in rates:
+            window = departure([reader(metric.name)(trial)[0] for trial in made])
+            if window is not None:
+                place = f"{cell.name}, {variant.name}"
+                yield _departed(place, metric.name, window, len(made))
 
 
 def _departed(place: str, metric: str, window: Window, trials: int) -> Finding:

@@ -8,10 +8,13 @@ from itertools import pairwise
 from iodelta.path.judge import PathAccount
 from iodelta.path.tallies import Tally, change
 from iodelta.report.stories.anatomy import NOUNS
-from iodelta.study.words import inert
+from iodelta.study.words import inert, wrap
 
 STEPS = 32
 """Columns in which a row of kernels is drawn."""
+
+PICTURE = 70
+"""Columns of a line of a drawing."""
 
 
 def steps(account: PathAccount) -> list[str]:
@@ -60,7 +63,7 @@ def _tallied(account: PathAccount) -> Iterator[str]:
         unit = f"{NOUNS[metric]} per I/O"
         yield from _drawn(inert(cell), unit, medians, words, account)
     for cell, nouns in level.items():
-        yield f"{inert(cell)}: no step in {', '.join(nouns)}"
+        yield from wrap(f"{inert(cell)}: no step in {', '.join(nouns)}", PICTURE, "  ")
 
 
 def _steps_of(

@@ -171,7 +171,26 @@ def _shift(shift: Shift, account: PathAccount) -> Row:
         _layouts(shift),
         shift.word,
     )
-    return Row(_named(shift, account), tuple(map(Cell, texts)), inert(shift.reason))
+    cell = _cell(shift, account)
+    group = ""
+    name = cell
+    if account.row:
+        group, name = cell, f"{inert(shift.against)} to {inert(shift.variant)}"
+    elif len(account.sides) > 2:
+        name = f"{cell} [{inert(shift.variant)}]"
+    return Row(
+        name=name,
+        cells=tuple(map(Cell, texts)),
+        note=inert(shift.reason),
+        group=group,
+    )
+
+
+def _cell(shift: Shift, account: PathAccount) -> str:
+    """The cell, with the kind of I/O where it does several."""
+    kinds = {other.kind for other in account.shifts if other.cell == shift.cell}
+    cell = inert(shift.cell)
+    return f"{cell} {shift.kind}" if len(kinds) > 1 else cell
 
 
 def _costs(table: FunctionTable, account: PathAccount) -> Table:
@@ -323,18 +342,6 @@ def _sides(account: PathAccount) -> tuple[str, str]:
     if len(names) == 2 and max(map(len, names)) < SHORT:
         return names[0], names[1]
     return "baseline", "variant"
-
-
-def _named(shift: Shift, account: PathAccount) -> str:
-    several = (
-        len({other.kind for other in account.shifts if other.cell == shift.cell}) > 1
-    )
-    name = inert(shift.cell) + (f" {shift.kind}" if several else "")
-    if account.row:
-        return f"{name} [{inert(shift.against)} to {inert(shift.variant)}]"
-    if len(account.sides) > 2:
-        return f"{name} [{inert(shift.variant)}]"
-    return name
 
 
 def _count(value: float | None) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
+from iodelta.errors import pasted
 from iodelta.plural import plural
+from iodelta.report.stories.sources import system
 from iodelta.report.stories.story import (
     PLAIN,
     Cell,
@@ -38,15 +39,6 @@ SOURCE = (
 def of_preparation(account: PrepareAnswer, detail: Detail = PLAIN) -> Story:
     """A folder of a preparation alone."""
     disk = account.disk
-    more = (
-        {}
-        if disk.state == "steady"
-        else {
-            "To go on": [
-                f"iodelta prepare {detail.folder} --destroy {inert(disk.path)}"
-            ]
-        }
-    )
     return Story(
         question=f"Is {inert(disk.path)} in a known state?",
         answer=answer(disk),
@@ -54,11 +46,20 @@ def of_preparation(account: PrepareAnswer, detail: Detail = PLAIN) -> Story:
         sections=(
             *pictures(disk),
             *section("Method", (*steps(disk), *limits(disk))),
-            *chain.from_iterable(
-                section(title, lines, commands=True) for title, lines in more.items()
-            ),
+            *system(account.system),
+            *_commands(account, detail.folder),
         ),
     )
+
+
+def _commands(account: PrepareAnswer, folder: str) -> Iterator[Section]:
+    """What continues an unfinished preparation, and what makes the same from the beginning; ``folder`` as it is pasted."""
+    destroy = f"--destroy {inert(pasted(account.disk.path))}"
+    if account.disk.state != "steady":
+        command = f"iodelta prepare {folder} {destroy}"
+        yield from section("To go on", (command,), commands=True)
+    command = f"iodelta prepare {folder}/experiment.toml {destroy}"
+    yield from section("To do it again", (command,), commands=True)
 
 
 def answer(disk: DiskAccount) -> str:
