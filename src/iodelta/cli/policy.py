@@ -55,7 +55,12 @@ def list_(format_: str) -> None:
 
 @command.command("explain")
 @click.argument("policies", nargs=-1, required=True)
-@click.option("--copies", default=2, show_default=True, help="Copies of each byte.")
+@click.option(
+    "--copies",
+    default=2,
+    show_default=True,
+    help="Copies of each byte, one for each --rate.",
+)
 @click.option(
     "--rate",
     "rates",
@@ -97,6 +102,7 @@ def explain(
     format_: str,
 ) -> None:
     """Explain why a policy behaves as it does, and how to see it. Does not need the native core."""
+    from iodelta.cli.search_question import given_options
     from iodelta.policy.answers import ExplainAnswer, PolicyExplanation
     from iodelta.policy.calibrate import load, rates_of
     from iodelta.policy.explain import Array, explain
@@ -115,7 +121,8 @@ def explain(
     length = size_of(bs, "--bs")
     if calibration:
         rates = rates_of(load(calibration), length, iodepth * jobs)
-    copies = len(rates) or copies
+    if rates and not given_options({"copies"}):
+        copies = len(rates)
     array = Array(
         copies=copies,
         rates=rates,

@@ -148,7 +148,13 @@ def inverse(given: str, array: Array) -> Explanation:
         parts = tournament([rate**power for rate in array.rates])
         numbers |= {f"share of rank {rank}": part for rank, part in enumerate(parts)}
         numbers["serial rate"] = serial_rate(parts, array)
-        text += f": {percentages(parts)}, one at a time {numbers['serial rate']:.0f}/s, where {together(array)}"
+        if array.copies == 2:
+            text += f": {percentages(parts)}"
+        elif percentages(parts) != percentages(equal):
+            text += f". Members of these rates are read {percentages(parts)}"
+        text += (
+            f", one at a time {numbers['serial rate']:.0f}/s, where {together(array)}"
+        )
     confirm = f"{READS}: one at a time their ratio is this one; more in flight brings it nearer to that of the rates"
     return Explanation("weighted lottery", text, confirm, numbers)
 
