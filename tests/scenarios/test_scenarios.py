@@ -216,10 +216,24 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def find(name: str) -> SimpleNamespace:
         missing = {} if name == "6.12" else {"ublk_drv": "kernel has no CONFIG_BLK_DEV_UBLK"}
-        return SimpleNamespace(loadable=lambda: SimpleNamespace(needed=lambda names: SimpleNamespace(missing=missing)))
+        loadable = SimpleNamespace(needed=lambda names: SimpleNamespace(missing=missing))
+        return SimpleNamespace(release=f"{name}.0", loadable=lambda: loadable)
 
     monkeypatch.setattr(ublk_null_affinity, "find", find)
     monkeypatch.setattr(ublk_null_affinity, "has_program", lambda name: True)
+
+
+@pytest.mark.parametrize(
+    ("has_rublk", "without", "said"),
+    [
+        (True, [], ""),
+        (False, [], "rublk is not installed here"),
+        (True, ["6.1", "5.10"], "ublk is not in kernel 6.1, 5.10"),
+        (False, ["6.1"], "rublk is not installed here; ublk is not in kernel 6.1"),
+    ],
+)
+def test_what_a_ublk_device_lacks_is_named(has_rublk: bool, without: list[str], said: str) -> None:
+    assert ublk_null_affinity.lacking_for_ublk(has_rublk, without) == said
 
 
 @pytest.mark.usefixtures("known")
@@ -240,7 +254,7 @@ def test_the_null_device_of_a_guest_is_ublks_where_every_kernel_has_it_and_t_io_
     assert (both.target, new.target) == ("null_blk", "ublk-null")
     assert dict(new.options)["queues"] == str(new.cpus)
     assert (both.nodes, new.nodes) == (2, 2)
-    assert "null_blk device (ublk is not in every kernel" in one.of_guest(("6.1", "6.12"))["device"]
+    assert "a null_blk device (ublk is not in kernel 6.1.0) of" in one.of_guest(("6.1", "6.12"))["device"]
     values = {**(one.in_guest or {}), **one.of_guest(("6.12", "6.12")), "variants": "[variant.a]\n[variant.b]"}
     found = parse(one.text({**values, "baseline": "a"}, full=False))
     assert {cell.option("tool") for cell in found.cells} == {"t/io_uring"}

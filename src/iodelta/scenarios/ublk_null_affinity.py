@@ -305,16 +305,23 @@ def of_guest(kernels: Sequence[str]) -> Values:
     cpus = 4 if kvm_works() else QUEUES
     known = [find(name) for name in kernels if not is_absent(name)]
     booted = known or here()[-1:]
-    able = has_program("rublk") and not any(
-        kernel.loadable().needed(["ublk_drv"]).missing for kernel in booted
-    )
-    made = f"ublk-null:queues={cpus}" if able else f"null_blk:submit_queues={cpus}"
-    name = (
-        "a ublk null device"
-        if able
-        else "a null_blk device (ublk is not in every kernel, or rublk is not here)"
-    )
+    without = [
+        kernel.release
+        for kernel in booted
+        if kernel.loadable().needed(["ublk_drv"]).missing
+    ]
+    lacks = lacking_for_ublk(has_program("rublk"), without)
+    made = f"null_blk:submit_queues={cpus}" if lacks else f"ublk-null:queues={cpus}"
+    name = f"a null_blk device ({lacks})" if lacks else "a ublk null device"
     return {"cpus": str(cpus), "made": made, "device": f"{name} of {_counted(cpus)}"}
+
+
+def lacking_for_ublk(has_rublk: bool, without: Sequence[str]) -> str:
+    """Why a guest gets no ublk device: each thing that is missing, ``without`` being the kernels that lack ublk."""
+    reasons = [] if has_rublk else ["rublk is not installed here"]
+    if without:
+        reasons.append(f"ublk is not in kernel {', '.join(without)}")
+    return "; ".join(reasons)
 
 
 def building(machine: Machine) -> Iterator[Need]:
