@@ -40,7 +40,7 @@ def test_the_first_patch_costs_20_percent_and_the_rest_is_the_second_together_wi
     done = attribute(base, "--repo", repo.path, *options, *MEASURE, "--folder", tmp_path / "out")
     assert done.code == 1
     assert "All patches together: the number -37" in " ".join(done.out.split())
-    assert "Patch 1 costs 20 % by itself; patch 2 together with 3 costs another 22 %." in " ".join(done.out.split())
+    assert "Patch 1 costs 20.0 % by itself; patch 2 together with 3 costs another 22.0 %." in " ".join(done.out.split())
     assert repo.untouched() == before
     found = attribute(tmp_path / "out", "--show", "--format", "json").json
     assert [share["value"] for share in found["shares"]] == pytest.approx([-0.2, -0.117, -0.117], abs=0.01)
@@ -50,7 +50,7 @@ def test_the_first_patch_costs_20_percent_and_the_rest_is_the_second_together_wi
 def test_the_same_by_reverting_what_the_base_has(repo: Toy, patched: list[str], tmp_path: Path) -> None:
     options = [word for commit in patched[1:] for word in ("--patch", commit)]
     done = attribute("HEAD", "--revert", "--repo", repo.path, *options, *MEASURE, "--folder", tmp_path / "out")
-    assert "Patch 1 costs 20 % by itself; patch 2 together with 3 costs another 22 %." in " ".join(done.out.split())
+    assert "Patch 1 costs 20.0 % by itself; patch 2 together with 3 costs another 22.0 %." in " ".join(done.out.split())
 
 
 def test_a_combination_that_does_not_apply_or_run_is_left_out_and_what_that_costs_is_said(
@@ -71,7 +71,7 @@ def test_a_combination_that_does_not_apply_or_run_is_left_out_and_what_that_cost
     assert found["inestimable"] == ["patch 2 without 1"]
     assert found["whole"] is not None
     assert found["shares"][0] is None
-    assert "costs 20 % by itself" in found["answer"], "what the first does is known all the same"
+    assert "costs 20.0 % by itself" in found["answer"], "what the first does is known all the same"
     assert [one["over"] for one in found["alone"]] == [[], [1], []]
     assert "indistinguishable" not in found["answer"]
 
@@ -89,7 +89,7 @@ def test_guilty_patches_of_which_one_does_not_apply_without_the_other_are_not_ca
     done = attribute(base, "--repo", repo.path, *options, *MEASURE, "--folder", tmp_path / "out")
     assert done.code == 1
     text = " ".join(done.out.split())
-    assert "Patch 3 costs 9 % on top of 2, without which it was not run" in text
+    assert "Patch 3 costs 8.6 % on top of 2, without which it was not run" in text
     assert "3 nothing that matters" not in text
     assert "The combinations that could be run do not determine: patch 3 without 2." in text
 

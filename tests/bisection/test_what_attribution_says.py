@@ -129,7 +129,7 @@ def test_a_measure_that_repeats_exactly_cannot_stall() -> None:
 
 def test_two_patches_of_five_that_cost_only_together_are_not_said_to_cost_anything_by_themselves() -> None:
     found, _ = replayed(5, lambda on: 0.08 * ({2, 4} <= on), noise=0.005)
-    assert said(found).startswith("patch 2 together with 4 costs 8 %")
+    assert re.match(r"patch 2 together with 4 costs [78]\.\d %", said(found))
     assert "by itself" not in said(found)
     assert "patch 1, 3 and 5 nothing that matters, alone or on top of others" in said(found)
 
@@ -137,7 +137,7 @@ def test_two_patches_of_five_that_cost_only_together_are_not_said_to_cost_anythi
 def test_a_guilty_patch_that_does_not_apply_without_another_is_not_called_harmless() -> None:
     """As in a report in which the table said 1003 -> 917 and the sentence "patch 2, 3 nothing that matters"."""
     found, _ = replayed(3, lambda on: 0.08 * ({2, 3} <= on), noise=0.005, runs=lambda on: 3 not in on or 2 in on)
-    assert "patch 3 costs 8 % on top of 2, without which it was not run" in said(found)
+    assert re.search(r"patch 3 costs [78]\.\d % on top of 2, without which it was not run", said(found))
     assert "3 nothing that matters" not in said(found)
     assert list(inestimable(found)) == ["patch 3 without 2"]
 
@@ -148,7 +148,7 @@ def test_a_patch_that_never_ran_alone_is_not_said_to_do_anything_or_nothing_alon
     assert (2,) not in {run for run in asked if run in {term.patches for term in found.terms}}
     sentence = said(found)
     if cost:
-        assert "patch 1 costs 8 %" in sentence
+        assert re.search(r"patch 1 costs [78]\.\d %", sentence)
         assert "patch 2 nothing that matters, alone or on top of others" in sentence
         assert "patch 3 nothing that matters on top of others, and was never run alone" in sentence
     else:
@@ -183,7 +183,7 @@ def test_alone_is_said_only_of_what_was_run_alone_and_without_only_of_what_never
 
 def test_patches_that_need_each_other_are_named_with_what_they_cost_and_that_they_cannot_be_told_apart() -> None:
     found, _ = replayed(3, lambda on: 0.08 * ({2, 3} <= on), noise=0.005, runs=lambda on: (2 in on) == (3 in on))
-    assert said(found).startswith("patch 2 with 3 costs 8 %; they are indistinguishable")
+    assert re.match(r"patch 2 with 3 costs [78]\.\d %; they are indistinguishable", said(found))
     assert list(inestimable(found)) == ["which of patch 2 and 3 it is"]
 
 
@@ -192,14 +192,14 @@ def test_in_a_series_in_which_each_patch_needs_the_one_before_the_guilty_one_is_
         return on == set(range(1, len(on) + 1))
 
     found, asked = replayed(6, lambda on: 0.08 * (4 in on), noise=0.005, runs=series)
-    assert "patch 4 costs 8 % on top of 1, 2 and 3" in said(found)
+    assert re.search(r"patch 4 costs [78]\.\d % on top of 1, 2 and 3", said(found))
     assert len(set(asked)) < 64 / 2, "few combinations are tried in vain"
     assert all(asked.count(run) == 1 for run in asked if not series({n + 1 for n in run})), "and none of them twice"
 
 
 def test_where_the_base_itself_does_not_run_what_each_patch_does_last_is_said() -> None:
     found, _ = replayed(3, lambda on: 0.08 * (2 in on), noise=0.005, runs=lambda on: len(on) > 1)
-    assert "patch 2 costs 8 % on top of the others" in said(found)
+    assert re.search(r"patch 2 costs [78]\.\d % on top of the others", said(found))
 
 
 def test_three_patches_that_act_together_are_not_blamed_one_by_one() -> None:
@@ -225,7 +225,7 @@ def test_many_small_costs_that_add_up_are_said_to_be_there_though_no_patch_can_b
 
 def test_a_gain_is_called_one() -> None:
     found, _ = replayed(2, lambda on: -0.1 * (2 in on), noise=0.005)
-    assert said(found).startswith("patch 2 gains 10 % by itself")
+    assert re.match(r"patch 2 gains (9|10)\.\d % by itself", said(found))
 
 
 @pytest.mark.parametrize("patches", [3, 5, 7])

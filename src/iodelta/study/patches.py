@@ -21,6 +21,7 @@ from iodelta.stats.attribution import (
 )
 from iodelta.stats.effect import Estimate
 from iodelta.study.search import changed
+from iodelta.study.words import digits
 
 
 def answer(attribution: Attribution, question: Question) -> str:
@@ -178,14 +179,18 @@ def _step(attribution: Attribution, question: Question, step: Step) -> str:
 def _sized(question: Question, effect: Estimate, another: str = "") -> str:
     """``costs another 20 %``."""
     verb = "costs" if effect.value > 0 else "gains"
-    return f"{verb} {another}{size(question, effect.value)}"
+    return f"{verb} {another}{size(question, effect.value, effect)}"
 
 
-def size(question: Question, value: float) -> str:
-    """A change without its sign; ``value`` is a log-ratio."""
+def size(question: Question, value: float, effect: Estimate) -> str:
+    """The size of an effect or of an end of its interval, without sign, with the digits that the table gives it;
+    ``value`` is a log-ratio."""
+    change = changed(question, effect.value, effect.low, effect.high)
+    half_width = None
+    if change.low is not None and change.high is not None:
+        half_width = (change.high - change.low) / 2
     share = abs(changed(question, value).value)
-    places = 0 if share >= 0.05 else 1
-    return f"{100 * share:.{places}f} %"
+    return f"{100 * share:,.{digits(half_width)}f} %"
 
 
 def _nothing(attribution: Attribution, question: Question) -> str:
@@ -198,7 +203,7 @@ def _nothing(attribution: Attribution, question: Question) -> str:
     whole = attribution.whole
     if whole is None or whole.low <= 0:
         return text
-    return f"all patches together cost {size(question, whole.value)}, but {text}"
+    return f"all patches together cost {size(question, whole.value, whole)}, but {text}"
 
 
 def _stands_alone(step: Step | None) -> bool:
@@ -215,7 +220,7 @@ def _rest(attribution: Attribution, question: Question) -> Iterator[str]:
     matters = abs(rest.value) >= question.rules.margin
     if matters and rest.excludes_zero:
         verb = "a cost" if rest.value > 0 else "a gain"
-        another = size(question, rest.value)
+        another = size(question, rest.value, rest)
         yield f"{verb} of another {another} remains, which is not certain for any patch or group"
 
 
@@ -227,14 +232,14 @@ def _idle(
     carried: list[int] = []
     open_: list[int] = []
     bundled: list[int] = []
-    bound = 0.0
+    undecided: list[Estimate] = []
     for patch in _unnamed(len(attribution.alone), named):
         first, last = attribution.alone[patch], attribution.last[patch]
         if not (_is_single(first) and _is_single(last)):
             bundled.append(patch)
         elif max(_reach(first), _reach(last)) > question.rules.margin:
             open_.append(patch)
-            bound = max(bound, first.effect.high, last.effect.high)
+            undecided += (first.effect, last.effect)
         elif first.over:
             carried.append(patch)
         else:
@@ -246,15 +251,19 @@ def _idle(
         yield f"patch {listed(tuple(carried))} nothing that matters on top of others, and {were} never run alone"
     # Without a named term the answer says already that nothing is certain.
     if named:
-        yield from _not_settled(question, open_, bundled, bound)
+        yield from _not_settled(question, open_, bundled, undecided)
 
 
 def _not_settled(
-    question: Question, open_: list[int], bundled: list[int], bound: float
+    question: Question,
+    open_: list[int],
+    bundled: list[int],
+    undecided: Sequence[Estimate],
 ) -> Iterator[str]:
-    """Patches whose cost is not excluded up to ``bound`` (a log-ratio), and those that were only run with others."""
+    """Patches whose cost is not excluded, of which the figures are ``undecided``, and those only run with others."""
     if open_:
-        most = size(question, bound)
+        worst = max(undecided, key=lambda effect: effect.high)
+        most = size(question, max(0.0, worst.high), worst)
         yield f"of patch {listed(tuple(open_))} no cost is shown, and up to {most} is not excluded"
     if bundled:
         yield f"patch {listed(tuple(bundled))} cannot be separated from others"
