@@ -65,6 +65,9 @@ DAMAGE: dict[str, Callable[[str], bytes]] = {
         lambda line: f"Jobs: 3 (f=3): [r(2),P(1)][35.5%][r=98MiB/s][r=25k IOPS][eta 00m:04s]\r{line}"
     ),
     "tabs": each_line(lambda line: "\t" + line),
+    "Unicode's line ends": lambda text: text.replace("\n", "\u2028").encode(),
+    "the next line of a mainframe": lambda text: text.replace("\n", "\x85").encode(),
+    "characters that are not seen": lambda text: text.replace("=", "=\u200b").replace(":", "\u00ad:").encode(),
     "trailing spaces": each_line(lambda line: line + "   "),
     "blank lines doubled": lambda text: text.replace("\n\n", "\n\n\n").encode(),
     "build server's time": each_line(lambda line: f"[2026-01-02T03:04:05.678Z] {line}"),

@@ -28,6 +28,10 @@ _TYPESET = str.maketrans("“”„", '"""')
 """What editors make of quotes."""
 _FIXED_SPACE = re.compile(r"(?<!\d)\xa0|\xa0(?!\d{3})")
 """A fixed space, but for one that groups digits."""
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
+"""What editors and web pages put where a line may break, or text changes its direction."""
+_LINE_ENDS = re.compile("[\x0b\x0c\x85\u2028\u2029]")
+"""Other characters that end a line."""
 _LOOK = 8192
 """Bytes by which text is told from other things."""
 _NOT_TEXT = (0, 1, 2, 3, 4, 5, 6, 14)
@@ -111,6 +115,8 @@ def _decoded(data: bytes) -> str:
         text = data.decode(order, "replace")
     else:
         text = data.decode("utf-8-sig", "replace")
+    if not text.isascii():
+        text = _LINE_ENDS.sub("\n", text)
     if "\nContent-Transfer-Encoding: base64" in text[:_HEADERS]:
         text = _BASE64.sub(_of_base64, text)
     return markup.plain(text)
@@ -140,6 +146,7 @@ def _plain(text: str, tab: str = "    ") -> str:
 
 def _typed(text: str) -> str:
     """As fio writes it: without typeset quotes and full-width letters; what stands in a string keeps its quotes."""
+    text = _INVISIBLE.sub("", text)
     text = _WIDE_MARKS.sub(lambda match: _MARKS[match[0][0]], text)
     if '"' in text:
         return text.translate(

@@ -30,7 +30,7 @@ def opened(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """
     many = False
     for number, raw in lines:
-        if '"' not in raw and "'" not in raw:
+        if not any(mark in raw for mark in ('"', "'", "\\n")):
             yield number, raw
         elif many and _ALONE.fullmatch(raw):
             continue

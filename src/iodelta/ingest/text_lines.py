@@ -22,8 +22,8 @@ VERSION = re.compile(
 )
 STARTING = re.compile(r"Starting (\d{1,6}) (?:process|thread)")
 HEAD = re.compile(
-    r"(\S.{0,500}?)?: ?\(groupid=(\d{1,9}), jobs=(\d{1,9})\): err=\s{0,4}(-?\d{1,9})(?: ?\((.{0,400}?)\))?: "
-    r"pid=(\d{1,10})"
+    r"(\S.{0,500}?)?: {0,8}\(groupid=(\d{1,9}), {0,8}jobs=(\d{1,9})\): {0,8}err=\s{0,4}(-?\d{1,9})"
+    r"(?: ?\((.{0,400}?)\))?: {0,8}pid=(\d{1,10})"
 )
 END = re.compile(
     r"Run status group|Disk stats|All clients:|Additional Terse|fio: |(?:.{0,80}[$#+>] {1,3})?(?:sudo )?fio -"
@@ -39,6 +39,10 @@ _HEADS = re.compile(
     r"issued\b.{0,12}|latency|errors|fsync/.{0,60}|steadystate|block lifetime percentiles|states|Description|"
     r"(?:[sc]?lat|sync) .{0,60}percentiles\(.{0,8}|(?:[sc]?lat|high|low) prio.{0,60}"
 )
+_DIGITS = re.compile(r"\d{1,20}")
+_GROUPED = re.compile(r"\d\.\d")
+_DECIMAL = re.compile(r"=\d{1,20},(?:\d{1,2}|\d{4,12})(?!\d)")
+"""What tells in a line that a comma groups digits, or that it stands before decimals."""
 _BW = re.compile(
     r"([\d.]{1,24}[kmgtpe]?i?)(b|bit)?(?:/s)?(?:\(([\d.]{1,24}[kmgtpe]?i?)?(?:b|bit)?(?:/s)?\))?"
     r"\(([\d.]{1,24}[kmgtpe]?i?)b?/(\d{1,18})msec\)",
@@ -63,6 +67,9 @@ _MONTHS = (
     "Nov",
     "Dec",
 )
+
+DIRECTIONS = 4
+"""Reads, writes, trims and syncs: fio counts no others."""
 
 STEP = {"n": 1, "u": 1_000, "m": 1_000_000}
 """Nanoseconds of fio's nsec, usec and msec."""
@@ -89,7 +96,7 @@ class Rates(NamedTuple):
 
 
 def statement(line: str) -> Statement:
-    """``line`` taken apart. A group of three digits after a comma belongs to the number before it."""
+    """``line`` taken apart. Digits after a comma belong to the number before it."""
     text = _TIGHT.sub(r"\1", " ".join(line[:4000].split()))
     head, _, body = text.partition(":")
     fields: dict[str, str] = {}
@@ -101,9 +108,23 @@ def statement(line: str) -> Statement:
         if equals:
             key = name.strip()
             fields.setdefault(key, value)
-        elif key and len(part) == 3 and part.isdigit():
-            fields[key] += part
+        elif key and part[:1].isdigit() and fields[key][-1:].isdigit():
+            fields[key] = _continued(fields[key], part, text)
     return Statement(head, fields, text)
+
+
+def _continued(value: str, part: str, text: str) -> str:
+    """A number and what stands after its comma. Three digits are a group of it; others are decimals, as some programs
+    write them. Three digits of a number with a prefix (``4,052MB/s``) may be either: where no other number of the line
+    tells, the comma stays, and the number cannot be read."""
+    digits = _DIGITS.match(part)
+    assert digits is not None
+    rest = part[digits.end() :]
+    if len(digits[0]) != 3 or rest.startswith("%"):
+        return f"{value}.{part}"
+    if not re.match(r"[kmgtpe](?!s)i?", rest, re.IGNORECASE) or _GROUPED.search(text):
+        return f"{value}{part}"
+    return f"{value}.{part}" if _DECIMAL.search(text) else f"{value},{part}"
 
 
 def begins(stated: Statement) -> bool:
@@ -115,6 +136,16 @@ def begins(stated: Statement) -> bool:
     )
 
 
+KINDS = ("read", "write", "trim", "mixed")
+
+
+def is_rate(stated: Statement) -> bool:
+    """Whether this is a direction line, readable or not."""
+    return stated.head in KINDS and not {"BW", "IOPS", "bw", "iops"}.isdisjoint(
+        stated.fields
+    )
+
+
 def rates(stated: Statement, version: Version | None) -> Rates | None:
     """IOPS, bandwidth (bytes/s, each spelling with the interval of its rounding), amount (bytes) and run time (ms) of a
     direction line of any fio version; None for any other line.
@@ -123,7 +154,7 @@ def rates(stated: Statement, version: Version | None) -> Rates | None:
     bits (``unit_base=1``).
     """
     fields = stated.fields
-    if stated.head not in ("read", "write", "trim", "mixed"):
+    if stated.head not in KINDS or _is_fraction(stated):
         return None
     if "BW" in fields:
         match = _BW.match(fields["BW"])
@@ -149,6 +180,12 @@ def rates(stated: Statement, version: Version | None) -> Rates | None:
     if iops is None or total is None or not known or milliseconds is None:
         return None
     return Rates(stated.head, iops, known, total, milliseconds)  # type: ignore[arg-type]
+
+
+def _is_fraction(stated: Statement) -> bool:
+    """Whether IOPS have decimals without a prefix, as fio never writes them: their point groups digits."""
+    iops = stated.fields.get("IOPS", stated.fields.get("iops", ""))
+    return re.fullmatch(r"\d+\.\d+", iops.strip()) is not None
 
 
 def _in_bytes(speeds: Sequence[Printed | None], unit: str) -> tuple[Printed, ...]:
@@ -197,11 +234,16 @@ def issued(stated: Statement) -> tuple[list[int], list[int], list[int]] | None:
     if match is None:
         return None
     total, short, dropped = map(_whole_numbers, match.groups(""))
-    return total, short, dropped
+    # A total of more numbers than the others has groups of digits, which its commas do not tell from directions.
+    return total if len(total) == len(short) else [], short, dropped
 
 
 def _whole_numbers(text: str) -> list[int]:
-    return list(map(int, re.findall(r"\d{1,19}", text)))
+    """``1,2,0`` or ``r=1/w=2/d=0`` as numbers; none where commas group the digits of the former."""
+    if "=" in text:
+        text = text.replace(",", "")
+    numbers = list(map(int, re.findall(r"\d{1,19}", text)))
+    return numbers if len(numbers) <= DIRECTIONS else []
 
 
 def disk(line: str, *, member: bool) -> Disk | None:

@@ -32,6 +32,10 @@ from iodelta.workload.fio_schema import rate
 _ETA = re.compile(r"\[eta [^\[\]]{0,40}\]|\^C")
 
 
+ORDER = ("slat", "clat", "lat")
+"""In which fio writes the latencies of a direction; what it sampled follows them."""
+
+
 class _Part:
     """One direction of a job, or its syncs, as the lines come in."""
 
@@ -40,6 +44,16 @@ class _Part:
         self.times: dict[str, say.Statement] = {}
         self.percentiles: dict[str, tuple[int, str]] = {}
         self.samplers: list[say.Statement] = []
+
+    def has(self, stated: say.Statement) -> bool:
+        """Whether a line of latencies repeats one of this direction: it is of another, whose own line is missing."""
+        if head := say.percentile_head(stated):
+            return head[0] in self.percentiles
+        name = stated.head.partition("(")[0]
+        if "avg" not in stated.fields or name not in ORDER:
+            return False
+        later = ORDER[ORDER.index(name) :]
+        return bool(self.samplers) or any(time in self.times for time in later)
 
     def take(self, stated: say.Statement) -> None:
         """A line of latencies, or of what fio sampled."""
@@ -214,7 +228,7 @@ def _run(
 ) -> Run | Refusal:
     version = version_of(now.version)
     statements = [say.statement(line) for line in job.lines[1:]]
-    parts, sync = _parts(statements, version)
+    parts, sync, unread = _parts(statements, version)
     fields = {stated.head: stated.fields for stated in statements}
     options = now.options(job)
     target = fields.get("latency", {}).get("target", "0")
@@ -237,6 +251,8 @@ def _run(
         return Refusal(
             place, f"the report of job {clean(job.name)!r} has no line with its rate"
         )
+    if unread and directions:
+        findings += (_unread(unread, place),)
     if not issued[0] and directions:
         findings += (_shortened(directions, asked.rw, place),)
     cpu, depths = fields.get("cpu", {}), fields.get("IO depths", {})
@@ -287,6 +303,17 @@ def _own_remarks(
         )
 
 
+def _unread(kinds: Sequence[str], place: Place) -> Finding:
+    """Of a report in which the rate of a direction could not be read."""
+    which = " and ".join(dict.fromkeys(kind or "a direction" for kind in kinds))
+    return Finding(
+        "read.cut",
+        "warning",
+        f"{place.file}:{place.line}",
+        f"the line with the rate of {which} is missing, cut or changed: what is below it was not read",
+    )
+
+
 def _shortened(
     directions: Sequence[Direction], rw: str | None, place: Place
 ) -> Finding:
@@ -311,11 +338,13 @@ def _rated(parts: Sequence[_Part]) -> Iterator[tuple[say.Rates, _Part]]:
 
 def _parts(
     statements: Sequence[say.Statement], version: Version | None
-) -> tuple[list[_Part], _Part | None]:
-    """The statements, sorted to the direction lines above them; those of the syncs apart."""
+) -> tuple[list[_Part], _Part | None, list[str]]:
+    """The statements, sorted to the direction lines above them; those of the syncs apart; and the directions of which
+    the line cannot be read, "" where it is missing. What stands below such a line is of no other direction."""
     parts: list[_Part] = []
+    unread: list[str] = []
     sync: _Part | None = None
-    part = _Part(None)
+    part = nameless = _Part(None)
     target = ""
     for stated in statements:
         head = say.percentile_head(stated)
@@ -329,14 +358,22 @@ def _parts(
         if rates is not None:
             part = _Part(rates)
             parts.append(part)
-        elif stated.head.startswith("fsync/"):
+            continue
+        if stated.head.startswith("fsync/"):
             part = sync = _Part(None)
-        elif head is not None:
+            continue
+        unreadable = say.is_rate(stated)
+        if unreadable or part.has(stated):
+            unread.append(stated.head if unreadable else "")
+            part = _Part(None)
+        if head is not None:
             target = head[0]
             part.percentiles[target] = (head[1], stated.text.partition(":")[2])
         else:
             part.take(stated)
-    return parts, sync
+    if nameless.times:
+        unread.insert(0, "")
+    return parts, sync, unread
 
 
 def _counts_nanoseconds(

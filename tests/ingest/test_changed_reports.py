@@ -1,0 +1,123 @@
+"""A report that was cut, that lost a line, or whose numbers another program wrote in its own way: each number that is
+still read is the one that stood there, and of the same direction."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import second_reading as second
+
+from iodelta.ingest import Imported, read_bytes
+
+DATA = Path(__file__).parent.parent / "data"
+OLD = """x: (groupid=0, jobs=8): err= 0: pid=4175: Tue Apr  4 17:21:33 2017
+  read : io=4096.0MB, bw=245439KB/s, iops=61359, runt= 17089msec
+    clat (usec): min=39, max=84543, avg=1987.34, stdev=1061.22
+  cpu          : usr=3.58%, sys=9.01%, ctx=741411, majf=0, minf=207
+     issued    : total=r=1048576/w=0/d=0, short=r=0/w=0/d=0, drop=r=0/w=0/d=0
+"""
+TWO = """x: (groupid=0, jobs=1): err= 0: pid=27195: Sat Nov 21 19:07:11 2026
+  read: IOPS=5313, BW=20.8MiB/s (21.8MB/s)(62.3MiB/3001msec)
+    clat (usec): min=47, max=5810, avg=85.83, stdev=69.55
+     lat (usec): min=48, max=5810, avg=85.96, stdev=69.55
+    clat percentiles (usec):
+     |  1.00th=[   63], 50.00th=[   82], 99.00th=[  147]
+   iops        : min= 4808, max= 5544, avg=5258.00, stdev=276.91, samples=5
+  write: IOPS=5299, BW=20.7MiB/s (21.7MB/s)(62.1MiB/3001msec); 0 zone resets
+    clat (usec): min=42, max=7117, avg=99.99, stdev=92.53
+     lat (usec): min=42, max=7117, avg=100.20, stdev=92.54
+    clat percentiles (usec):
+     |  1.00th=[   61], 50.00th=[   92], 99.00th=[  176]
+   iops        : min= 5015, max= 5416, avg=5265.80, stdev=160.70, samples=5
+  cpu          : usr=4.91%, sys=15.51%, ctx=31843, majf=0, minf=24
+     issued rwts: total=15945,15903,0,0 short=0,0,0,0 dropped=0,0,0,0
+"""
+REAL = ("client.txt",)
+REPORTS = {"fio 2": OLD, "two directions": TWO, **{name: (DATA / "fio-3.33" / name).read_text() for name in REAL}}
+
+
+def read(text: str) -> Imported:
+    return read_bytes(text.encode(), "x.txt")
+
+
+def wrong(found: Imported, text: str) -> Iterator[str]:
+    """What was read of a changed report that does not stand in the original ``text``."""
+    stated = list(second.text(text))
+    for run in found.runs:
+        for direction in run.directions:
+            same = [rate for rate in stated if rate.kind == direction.kind]
+            iops, clat = direction.iops.value, direction.clat.mean.value if direction.clat else math.nan
+            if not any(math.isclose(rate.iops, iops, rel_tol=rate.spare + 0.002) for rate in same):
+                yield f"{direction.kind}: {iops:g} IOPS"
+            if not any(math.isnan(clat) or math.isclose(rate.clat or 0.0, clat, rel_tol=1e-9) for rate in same):
+                yield f"{direction.kind}: {clat:g} ns"
+
+
+def told(found: Imported) -> bool:
+    return bool(found.refusals) or any(run.findings for run in found.runs)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_line_that_is_missing_gives_no_number_to_another_direction(name: str) -> None:
+    """The completion latency of writes was shown as that of reads."""
+    text = REPORTS[name]
+    lines = text.split("\n")
+    for number in range(len(lines)):
+        without = "\n".join(lines[:number] + lines[number + 1 :])
+        found = read(without)
+        assert list(wrong(found, text)) == [], lines[number]
+        if list(second.text(lines[number])):
+            assert told(found), lines[number]
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_lines_that_are_cut_at_any_column_give_no_number_to_another_direction(name: str) -> None:
+    text = REPORTS[name]
+    for width in range(30, 110):
+        cut = "\n".join(line[:width] for line in text.split("\n"))
+        found = read(cut)
+        # A number that ends at the edge may be a part of the original: only whole ones are compared.
+        assert [fault for fault in wrong(found, text) if fault not in set(wrong(found, cut))] == [], width
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_decimal_commas_are_read_as_such_or_not_at_all(name: str) -> None:
+    """``avg=85,83`` was 85 us."""
+    text = REPORTS[name]
+    found = read(re.sub(r"(\d)\.(\d)", r"\1,\2", text))
+    assert list(wrong(found, text)) == []
+    assert found.runs or told(found)
+
+
+@pytest.mark.parametrize("mark", [",", ".", " ", "'", "\u202f"])
+@pytest.mark.parametrize("name", REPORTS)
+def test_grouped_digits_are_read_as_such_or_not_at_all(name: str, mark: str) -> None:
+    """``iops=61,359 ... total=r=1,048,576/w=0`` was 58.8 IOPS, ``IOPS=3.864`` with ``3.864MiB/s`` a thousandth."""
+    text = REPORTS[name]
+    grouped = re.sub(r"(?<![\d.,\w])\d{4,}(?![\d.])", lambda match: f"{int(match[0]):,}".replace(",", mark), text)
+    found = read(grouped)
+    assert list(wrong(found, text)) == []
+    assert found.runs or told(found)
+
+
+def test_what_is_read_of_numbers_with_commas() -> None:
+    (old,) = read(OLD.replace("245439", "245,439").replace("61359", "61,359").replace("17089", "17,089")).runs
+    assert (old.directions[0].iops.value, old.directions[0].runtime_ms) == (1048576 / 17.089, 17089)
+    (two,) = read(re.sub(r"(\d)\.(\d)", r"\1,\2", TWO)).runs
+    assert [direction.clat and direction.clat.mean.value for direction in two.directions] == [85830.0, 99990.0]
+
+
+def test_a_direction_line_that_cannot_be_read_is_said() -> None:
+    (run,) = read(TWO.replace("(62.1MiB/3001msec)", "(62.1MiB/300")).runs
+    assert [direction.kind for direction in run.directions] == ["read"]
+    (finding,) = (finding for finding in run.findings if finding.rule == "read.cut")
+    assert "the line with the rate of write is missing, cut or changed" in finding.explanation
+
+
+def test_line_ends_that_were_written_as_two_letters_are_line_ends() -> None:
+    (run,) = read(TWO.replace("\n", "\\n")).runs
+    assert run.directions == read(TWO).runs[0].directions
