@@ -22,7 +22,8 @@ class IodeltaError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        head = f"{self.place}: {self.what}" if self.place else self.what
+        place = self.place.replace("\n", "\\x0a")  # no name makes lines of a message
+        head = f"{place}: {self.what}" if place else self.what
         if not self.remedy:
             return head
         return f"{head}\n  {self.remedy}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodelta.cli.delivery import VERDICT_FORMATS
+from iodelta.cli.progress import say_line
 from iodelta.cli.search_options import by_hand as by_hand_options
 from iodelta.cli.search_options import folder as folder_options
 from iodelta.cli.search_options import measuring, repository, time_limits
@@ -153,7 +154,7 @@ def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
             )
         question = ask(fio, options)
         at = replayed(machine, question, ())
-        click.echo(candidates(at.search.line.items, at.kind.title), err=True)
+        say_line(candidates(at.search.line.items, at.kind.title))
         if options["plan_"]:
             _show_plan(at, str(options["format_"]))
             return

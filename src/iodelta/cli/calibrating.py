@@ -15,6 +15,7 @@ import msgspec
 from iodelta.cli.contact import contact
 from iodelta.cli.delivery import deliver
 from iodelta.cli.own_command import of_file
+from iodelta.cli.progress import say_line
 from iodelta.cli.search_question import given_options
 from iodelta.cli.turn import in_turn
 from iodelta.cli.watching import watcher
@@ -98,9 +99,7 @@ class Asked:
             self._by_fio() if self.workload is None else self._by_file(self.workload)
         )
         if len(experiment.cells) > 1:
-            click.echo(
-                f"calibrating the first cell only: {experiment.cells[0].name}", err=True
-            )
+            say_line(f"calibrating the first cell only: {experiment.cells[0].name}")
         base = experiment.variant(experiment.baseline)
         return text, msgspec.structs.replace(
             experiment, cells=experiment.cells[:1], variants=(base,)

@@ -7,6 +7,7 @@ import functools
 import click
 
 from iodelta.api import machines
+from iodelta.cli.progress import say_line
 from iodelta.errors import RequestError
 
 
@@ -30,7 +31,5 @@ on_machine = click.option(
     help="Where to run: over SSH or in a throw-away guest (default: this machine).",
 )
 
-_say = functools.partial(click.echo, err=True)
-
-contact = functools.partial(machines.contact, say=_say)
-contacts = functools.partial(machines.contacts, say=_say)
+contact = functools.partial(machines.contact, say=say_line)
+contacts = functools.partial(machines.contacts, say=say_line)

@@ -12,7 +12,7 @@ import click
 from iodelta.cli.delivery import deliver
 from iodelta.cli.files import print_document
 from iodelta.cli.gate import WORSE, Words, exit_code
-from iodelta.cli.progress import Progress
+from iodelta.cli.progress import Progress, say_line
 from iodelta.errors import pasted
 from iodelta.lab.folder import Booted, Folder
 from iodelta.lab.signals import stop_on_signals
@@ -46,7 +46,7 @@ def begin(
         deliver(PathPlanAnswer(plan), tuple, format_, output, force=force)
         return
     for line in labelled(facts(plan)):
-        click.echo(line, err=True)
+        say_line(line)
     go_on(Folder.begin(path, text, plan), format_, output, force=force, fail_on=fail_on)
 
 

@@ -190,6 +190,7 @@ def cancel(folder: Path, expression: str | None, format_: str) -> None:
     from iodelta.fleet.answers import FleetCancelAnswer
     from iodelta.fleet.coordinator import CANCELLED
     from iodelta.fleet.folder import FleetFolder
+    from iodelta.study.words import inert
 
     opened = FleetFolder.open(folder)
     names = tuple(host.name for host in among(opened, expression))
@@ -200,7 +201,7 @@ def cancel(folder: Path, expression: str | None, format_: str) -> None:
     if format_ == "json":
         print_document(FleetCancelAnswer(str(folder), names))
     elif names:
-        click.echo(f"asked {', '.join(names)} to end", err=True)
+        click.echo(inert(f"asked {', '.join(names)} to end"), err=True)
     else:
         click.echo(
             "no `iodelta fleet run` is running on this folder: nothing to cancel",

@@ -32,6 +32,7 @@ from iodelta.cli.history_confirm import (
     write,
 )
 from iodelta.cli.own_command import allow_commands
+from iodelta.cli.progress import say_line
 from iodelta.cli.turn import waits
 from iodelta.errors import IodeltaError, MeasureError, RequestError
 
@@ -292,7 +293,7 @@ def _resolved(file: Path, commit: str, place: Path) -> str:
                 commit,
                 place,
                 stop=stop,
-                say=lambda text: click.echo(text, err=True),
+                say=say_line,
             )
         values[BUILT] = str(kept)
         subject["labels"] = {**subject.get("labels", {}), BUILT: str(kept)}

@@ -10,6 +10,7 @@ import click
 
 from iodelta.cli.files import print_document
 from iodelta.cli.groups import Group
+from iodelta.cli.progress import say_line
 from iodelta.cli.shared_options import with_anatomy
 from iodelta.errors import MeasureError, RequestError
 from iodelta.study.words import inert
@@ -63,7 +64,7 @@ def list_(format_: str) -> None:
                 f"available  {inert(package.release):<34} {inert(package.package)} {inert(package.version)}"
             )
     if reason:
-        click.echo(reason, err=True)
+        say_line(reason)
 
 
 @command.command(

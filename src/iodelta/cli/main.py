@@ -78,8 +78,8 @@ class LazyGroup(Group):
         try:
             try:
                 return super().invoke(ctx)
-            except click.NoSuchOption as error:
-                raise _with_fio_in_mind(error) from error
+            except click.UsageError as error:
+                raise _quoted(error) from error
             finally:
                 sys.stdout.flush()
         except KeyboardInterrupt:
@@ -93,6 +93,17 @@ class LazyGroup(Group):
             # Nobody reads any more, which rich makes an exit of 1; what is still buffered must not fail once more.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(128 + signal.SIGPIPE)
+
+
+def _quoted(error: click.UsageError) -> click.UsageError:
+    """Click's message with the user's words made inert: click quotes some of them as they are."""
+    from iodelta.study.words import inert_message
+
+    if isinstance(error, click.NoSuchOption):
+        error = _with_fio_in_mind(error)
+    text = error.format_message()
+    safe = inert_message(text)
+    return error if safe == text else click.UsageError(safe, error.ctx)
 
 
 def _with_fio_in_mind(error: click.NoSuchOption) -> click.UsageError:
@@ -164,10 +175,8 @@ def main() -> NoReturn:
     try:
         cli(prog_name="iodelta")
     except IodeltaError as error:
-        from iodelta.study.words import inert  # --help does without
+        from iodelta.study.words import inert_message  # --help does without
 
-        # It may quote another host, or a file.
-        text = "\n".join(map(inert, str(error).split("\n")))
-        sys.stderr.write(f"iodelta: {text}\n")
+        sys.stderr.write(f"iodelta: {inert_message(str(error))}\n")
         sys.exit(error.exit_code)
     raise AssertionError("click exits by itself")

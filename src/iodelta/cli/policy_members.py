@@ -22,6 +22,7 @@ from iodelta.cli.policy_words import (
     reads_percent,
     size_of,
 )
+from iodelta.cli.progress import say_line
 from iodelta.cli.shared_options import in_console_or_json
 from iodelta.cli.turn import in_turn, waits
 from iodelta.cli.typed import SHOWING, typed
@@ -82,7 +83,7 @@ def calibrate(
         seconds=seconds,
         seed=seed,
         destroy=destroy,
-        said=lambda text: click.echo(text, err=True),
+        said=say_line,
     )
     write(output, stored(calibration), "the calibration", force=force)
     deliver(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Self
 
-from iodelta.study.words import expected
+from iodelta.study.words import expected, inert
 
 TELLING_SHARE = 0.1
 TELLING_SECONDS = 5.0
@@ -64,7 +64,7 @@ class Progress:
         self, *, log: bool = False, say: Callable[[str], None] | None = None
     ) -> None:
         self.is_live = say is None and redrawable(sys.stderr)
-        self._say = say or _line
+        self._say = say or say_line
         self._log = log or say is not None
         self._last = ""
         self._pace = Pace()
@@ -102,7 +102,7 @@ class Progress:
         if not self.is_live:
             self._say(f"{text}{more}")
             return
-        sys.stderr.write(f"\r\x1b[K{text}{more}")
+        sys.stderr.write(f"\r\x1b[K{inert(text + more)}")
         sys.stderr.flush()
 
     def _percent(self, share: float) -> int:
@@ -111,6 +111,7 @@ class Progress:
         return 100 // QUARTERS * int(QUARTERS * share)
 
 
-def _line(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
+def say_line(text: str) -> None:
+    """A line on standard error. The text may quote a file, another host, or a name with control characters."""
+    sys.stderr.write(f"{inert(text)}\n")
     sys.stderr.flush()

@@ -19,6 +19,7 @@ from iodelta.api.planning import Looked
 from iodelta.cli.checkout import checked_out
 from iodelta.cli.contact import contacts
 from iodelta.cli.gate import WORSE, Words, exit_code
+from iodelta.cli.progress import say_line
 from iodelta.cli.turn import expect_turn, in_turn
 from iodelta.errors import RequestError
 from iodelta.experiment import overridden, parse, seconds, shorthand
@@ -264,7 +265,7 @@ def _show(folder: Folder, asked: Asked) -> NoReturn:
     sys.exit(exit_code(account, asked.fail_on))
 
 
-looked = functools.partial(planning.looked, say=lambda text: click.echo(text, err=True))
+looked = functools.partial(planning.looked, say=say_line)
 """Variants that are left out are named on standard error."""
 
 

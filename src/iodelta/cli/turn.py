@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from iodelta.cli.progress import say_line
+
 if TYPE_CHECKING:
     from iodelta.machine import Machine
     from iodelta.probe.topology import Target
@@ -51,7 +53,7 @@ def _may_wait() -> bool:
 def in_turn(
     measure: Callable[[], T],
     stop: Callable[[], bool] = lambda: False,
-    note: Callable[[str], None] = lambda text: click.echo(text, err=True),
+    note: Callable[[str], None] = say_line,
 ) -> T:
     """What ``measure`` returns, called again after others where ``--wait`` was said. Raises as it does."""
     from iodelta.lab.turns import patiently

@@ -56,9 +56,31 @@ def inert(text: str) -> str:
     return "".join(
         char
         if unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
-        else f"\\x{ord(char):02x}"
+        else f"\\x{_byte(char):02x}"
         for char in text
     )
+
+
+def _byte(char: str) -> int:
+    """The number of a character, or the byte of a file name for which Python puts this surrogate (PEP 383)."""
+    number = ord(char)
+    return number - 0xDC00 if 0xDC80 <= number <= 0xDCFF else number
+
+
+def inert_message(text: str) -> str:
+    """A message of one line or several, without control characters.
+
+    Further lines of a message are indented. A line break before anything else belongs to a quoted name, which would
+    otherwise make a line that looks like one of iodelta's own.
+    """
+    first, *further = text.split("\n")
+    lines = [first]
+    for line in further:
+        if line.startswith((" ", "\t")):
+            lines.append(line)
+        else:
+            lines[-1] += f"\n{line}"
+    return "\n".join(map(inert, lines))
 
 
 def wrap(text: str, width: int, indent: str = "", *, whole: bool = False) -> list[str]:

@@ -51,7 +51,7 @@ def check(
     if refusal is not None:
         job, message = refusal
         raise RequestError(
-            f"fio does not accept these options:\n{message}", place=job.name
+            f"fio does not accept these options:\n  {message}", place=job.name
         )
 
 
@@ -79,7 +79,7 @@ def _refused(
             f"{done.stderr.decode(errors='replace')}\n{done.text}".strip()
             or f"fio ended with {done.returncode}"
         )
-        return jobs[0], "\n".join(
+        return jobs[0], "\n  ".join(
             line.rstrip() for line in message.splitlines()[:LINES] if line.strip()
         )
     middle = len(jobs) // 2
