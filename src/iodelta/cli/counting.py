@@ -86,7 +86,7 @@ def rebuild(folder: Folder, format_: str) -> None:
     )
 
 
-WORK: Mapping[str, float] = {"functions": 8.0, "anatomy": 20.0}
+WORK: Mapping[str, float] = {"functions": 8.0, "anatomy": 8.0}
 """Purpose of a boot -> how often the CPU time of a boot without qemu's plugin it takes (measured)."""
 
 
