@@ -72,17 +72,31 @@ def looks_of(sample: bytes) -> str:
     data = sample.replace(b"\0", b"")[:ENOUGH]
     if not data:
         return ""
-    other = data.translate(None, _PRINTED)
-    if not other or (
-        min(other) >= 0x80 and len(other) < 0.9 * len(data) and _is_unicode(data)
-    ):
+    if _is_text(data):
         return "text"
-    mean = len(data) / 255
-    if len(data) >= BLOCK / 2 and all(
-        mean / 3 < data.count(byte) < 3 * mean for byte in range(1, 256)
-    ):
+    if _is_random(data):
         return "random bytes, as encrypted or compressed data are"
     return "data"
+
+
+def _is_text(data: bytes) -> bool:
+    """Whether it is ASCII, or UTF-8 with some ASCII in it."""
+    other = data.translate(None, _PRINTED)
+    if not other:
+        return True
+    has_controls = min(other) < 0x80
+    if has_controls or len(other) >= 0.9 * len(data):
+        return False
+    return _is_unicode(data)
+
+
+def _is_random(data: bytes) -> bool:
+    """Whether every byte but zero is about as frequent as any other."""
+    if len(data) < BLOCK / 2:
+        return False
+    mean = len(data) / 255
+    counts = map(data.count, range(1, 256))
+    return all(mean / 3 < count < 3 * mean for count in counts)
 
 
 def _is_unicode(data: bytes) -> bool:

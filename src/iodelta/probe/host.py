@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from itertools import chain, product
+from itertools import product
 
 from iodelta.probe.reader import Reader, Section, pairs
 
@@ -118,6 +118,24 @@ CGROUP_V1: dict[str, Files] = {
 }
 
 
+MODEL = {
+    "model": ("model name", "Model", "cpu model", "CPU part"),
+    "family_model_stepping": ("cpu family", "CPU implementer"),
+    "microcode": ("microcode",),
+}
+"""Our key -> names in /proc/cpuinfo, of which the first that is there holds."""
+
+CPUFREQ = {
+    "governor": "scaling_governor",
+    "driver": "scaling_driver",
+    "epp": "energy_performance_preference",
+    "khz_min": "scaling_min_freq",
+    "khz_max": "scaling_max_freq",
+    "khz_hardware_max": "cpuinfo_max_freq",
+}
+"""Our key -> file of every cpufreq policy."""
+
+
 def host(reader: Reader) -> Section:
     """Name, distribution, firmware, and what it runs in."""
     section = {"machine": reader.machine.name}
@@ -138,20 +156,13 @@ def host(reader: Reader) -> Section:
     )
     if release:
         section["distribution"] = release.get("PRETTY_NAME") or release.get("NAME", "")
-    flags = re.search(
-        r"^(?:flags|Features)\s*:(.*)",
-        reader.text("host.flags", "/proc/cpuinfo"),
-        re.MULTILINE,
-    )
-    section["virtual"] = (
-        "yes"
-        if "hypervisor" in section or (flags and "hypervisor" in flags[1].split())
-        else "not seen"
-    )
+    # Xen names itself in sysfs; others set a flag of the CPU.
+    flags = _cpu_flags(reader)
+    is_virtual = "hypervisor" in section or "hypervisor" in flags
+    section["virtual"] = "yes" if is_virtual else "not seen"
     # It moves interrupts between CPUs while a trial runs.
-    section["irqbalance"] = (
-        "runs" if reader.machine.glob("/run/irqbalance*/*.sock") else "not seen"
-    )
+    balancers = reader.machine.glob("/run/irqbalance*/*.sock")
+    section["irqbalance"] = "runs" if balancers else "not seen"
     identity = machine_id(
         reader.text("host.machine_id", "/etc/machine-id", "/var/lib/dbus/machine-id")
     )
@@ -163,6 +174,13 @@ def host(reader: Reader) -> Section:
     if container or reader.machine.glob("/.dockerenv"):
         section["container"] = container or "docker"
     return section
+
+
+def _cpu_flags(reader: Reader) -> list[str]:
+    """What the first CPU can do, in the kernel's words; ARM calls them features."""
+    text = reader.text("host.flags", "/proc/cpuinfo")
+    flags = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
+    return flags[1].split() if flags else []
 
 
 def machine_id(text: str) -> str:
@@ -227,19 +245,7 @@ def cpu(reader: Reader) -> Section:
     """Model, topology, and how its clock and idle states are governed."""
     info = reader.text("cpu.model", "/proc/cpuinfo")
     first = pairs(info.split("\n\n")[0], ":")
-    section = {}
-    for key, names in {
-        "model": ("model name", "Model", "cpu model", "CPU part"),
-        "family_model_stepping": ("cpu family", "CPU implementer"),
-        "microcode": ("microcode",),
-    }.items():
-        value = next((first[name] for name in names if name in first), "")
-        if value:
-            section[key] = value
-    if "cpu family" in first:
-        section["family_model_stepping"] = "/".join(
-            first.get(k, "?") for k in ("cpu family", "model", "stepping")
-        )
+    section = _model(first)
     section |= reader.section(
         "cpu",
         {
@@ -260,38 +266,49 @@ def cpu(reader: Reader) -> Section:
     if "boost" in section and not reader.machine.glob(f"{CPU}/cpufreq/boost"):
         # no_turbo says the opposite.
         section["boost"] = "0" if section["boost"] == "1" else "1"
-    threads = reader.machine.glob(f"{CPU}/cpu[0-9]*/topology/core_id")
-    where = [
-        (
-            reader.text("cpu.sockets", path.replace("core_id", "physical_package_id")),
-            reader.text("cpu.cores", path),
-        )
-        for path in threads
-    ]
-    section |= {
-        "threads": str(len(threads)),
-        "cores": str(len(set(where))),
-        "sockets": str(len({s for s, _ in where})),
-    }
+    section |= _topology(reader)
     policy = f"{CPU}/cpufreq/policy*"
-    for key, file in {
-        "governor": "scaling_governor",
-        "driver": "scaling_driver",
-        "epp": "energy_performance_preference",
-        "khz_min": "scaling_min_freq",
-        "khz_max": "scaling_max_freq",
-        "khz_hardware_max": "cpuinfo_max_freq",
-    }.items():
+    for key, file in CPUFREQ.items():
         text = reader.together(f"cpu.{key}", f"{policy}/{file}")
         if text:
             section[key] = text
     for path in reader.machine.glob(f"{CPU}/cpu0/cpuidle/state*/name"):
         disabled = reader.text("cpu.idle_states", path.replace("/name", "/disable"))
+        name = reader.text("cpu.idle_states", path)
         state = path.split("/")[-2]
-        section[f"idle.{state}"] = reader.text("cpu.idle_states", path) + (
-            " (disabled)" if disabled == "1" else ""
-        )
+        section[f"idle.{state}"] = f"{name} (disabled)" if disabled == "1" else name
     return section
+
+
+def _model(first: Section) -> Section:
+    """The model of the first CPU; x86 and ARM have other words for it in /proc/cpuinfo."""
+    section: Section = {}
+    for key, names in MODEL.items():
+        values = [first[name] for name in names if name in first]
+        if values and values[0]:
+            section[key] = values[0]
+    if "cpu family" in first:
+        parts = [first.get(name, "?") for name in ("cpu family", "model", "stepping")]
+        section["family_model_stepping"] = "/".join(parts)
+    return section
+
+
+def _topology(reader: Reader) -> Section:
+    """How many threads, cores and sockets there are."""
+    threads = reader.machine.glob(f"{CPU}/cpu[0-9]*/topology/core_id")
+    sockets: set[str] = set()
+    # Cores are numbered within their socket.
+    cores: set[tuple[str, str]] = set()
+    for path in threads:
+        package = path.replace("core_id", "physical_package_id")
+        socket = reader.text("cpu.sockets", package)
+        sockets.add(socket)
+        cores.add((socket, reader.text("cpu.cores", path)))
+    return {
+        "threads": str(len(threads)),
+        "cores": str(len(cores)),
+        "sockets": str(len(sockets)),
+    }
 
 
 def numa(reader: Reader) -> Section:
@@ -386,25 +403,26 @@ def limits(reader: Reader) -> Section:
             words = line.split()
             section["_".join(words[1:3])] = words[3]
     for line in reader.text("limits.cgroup", "/proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        roots, files = (
-            CGROUP_V2
-            if not controllers
-            else CGROUP_V1.get(controllers.split(",")[0], ((), ()))
-        )
-        if not controllers:
-            section["cgroup"] = path
-        for file in files:
-            places = [
-                f"{root}{level.rstrip('/')}/{file}"
-                for root, level in product(roots, _levels(path))
-            ]
-            held = chain.from_iterable(
-                reader.directory(place).values() for place in places
-            )
-            texts = [text.replace("\n", "; ") for text in held]
-            if texts:
-                section[file] = " > ".join(texts)
+        section |= _cgroup_limits(reader, line)
+    return section
+
+
+def _cgroup_limits(reader: Reader, line: str) -> Section:
+    """The limits of one line of /proc/self/cgroup, ``NUMBER:CONTROLLERS:PATH``; version 2 names no controllers."""
+    section: Section = {}
+    _, controllers, path = line.split(":", 2)
+    if controllers:
+        roots, files = CGROUP_V1.get(controllers.split(",")[0], ((), ()))
+    else:
+        roots, files = CGROUP_V2
+        section["cgroup"] = path
+    for file in files:
+        texts: list[str] = []
+        for root, level in product(roots, _levels(path)):
+            values = reader.directory(f"{root}{level.rstrip('/')}/{file}").values()
+            texts += [text.replace("\n", "; ") for text in values]
+        if texts:
+            section[file] = " > ".join(texts)
     return section
 
 
@@ -437,5 +455,7 @@ def now(reader: Reader) -> Section:
 
 def _levels(path: str) -> list[str]:
     """``/a/b`` -> ``/``, ``/a``, ``/a/b``: a limit holds for everything below it."""
-    words = [word for word in path.split("/") if word]
-    return ["/" + "/".join(words[:depth]) for depth in range(len(words) + 1)]
+    levels = ["/"]
+    for word in filter(None, path.split("/")):
+        levels.append(f"{levels[-1].rstrip('/')}/{word}")
+    return levels

@@ -110,19 +110,25 @@ def _loop_identity(machine: Machine, name: str) -> str:
 
 def _udev(machine: Machine, devno: str) -> tuple[tuple[str, ...], dict[str, str]]:
     """Links (below /dev) and properties that udev recorded for a block device; empty where no udev runs."""
-    lines = (attribute(machine, f"/run/udev/data/b{devno}") or "").splitlines()
-    links = tuple(line[2:] for line in lines if line.startswith("S:"))
-    pairs = (line[2:].partition("=") for line in lines if line.startswith("E:"))
-    return links, {key: value for key, _, value in pairs}
+    links: list[str] = []
+    properties: dict[str, str] = {}
+    text = attribute(machine, f"/run/udev/data/b{devno}") or ""
+    for line in text.splitlines():
+        kind, record = line[:2], line[2:]
+        if kind == "S:":
+            links.append(record)
+        elif kind == "E:":
+            key, _, value = record.partition("=")
+            properties[key] = value
+    return tuple(links), properties
 
 
 def _first(machine: Machine, *paths: str) -> str:
-    """The first that is there and says something, printable characters only (vpd_pg80 has a binary head)."""
+    """The text of the first of these files that has any, printable characters only (vpd_pg80 has a binary head)."""
     for path in paths:
-        text = attribute(machine, path)
-        clean = "".join(
-            c for c in text or "" if c.isascii() and c.isprintable()
-        ).strip()
+        text = attribute(machine, path) or ""
+        ascii_text = text.encode("ascii", "ignore").decode()
+        clean = "".join(filter(str.isprintable, ascii_text)).strip()
         if clean:
             return clean
     return ""

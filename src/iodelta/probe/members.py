@@ -45,7 +45,8 @@ def inspect(
     findings = []
     if max(sizes) != least:
         listed = ", ".join(
-            f"{path}: {problem}" for path, problem in zip(members, sizes, strict=True)
+            f"{path}: {member_size}"
+            for path, member_size in zip(members, sizes, strict=True)
         )
         text = f"the members have unequal sizes ({listed}); the first {least} bytes are used"
         findings.append(Finding("mirror.sizes", "note", members[0], text))

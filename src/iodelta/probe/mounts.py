@@ -30,13 +30,15 @@ def mounts(machine: Machine) -> tuple[Mount, ...]:
 
 def mount_of(real_path: str, table: Iterable[Mount]) -> Mount | None:
     """The mount of a resolved path: the deepest mount point above it, the latest where several stack."""
-    found: Mount | None = None
+    deepest: Mount | None = None
     for mount in table:
         prefix = mount.point.rstrip("/") + "/"
-        inside = real_path == mount.point or real_path.startswith(prefix)
-        if inside and (found is None or len(mount.point) >= len(found.point)):
-            found = mount
-    return found
+        if real_path != mount.point and not real_path.startswith(prefix):
+            continue
+        # Of two mounts on one point the later one is seen.
+        if deepest is None or len(mount.point) >= len(deepest.point):
+            deepest = mount
+    return deepest
 
 
 def layers(real_path: str, table: Iterable[Mount], depth: int = 4) -> tuple[str, ...]:
@@ -56,15 +58,17 @@ def layers(real_path: str, table: Iterable[Mount], depth: int = 4) -> tuple[str,
 
 def _layer_directories(mount: Mount) -> Iterable[str]:
     """In the order in which overlayfs looks; since Linux 6.8 each lower one is an option of its own."""
-    given = [_unescape(option).partition("=")[::2] for option in mount.options]
-    yield from (value for name, value in given if name == "upperdir")
-    for name, value in given:
-        if name.rstrip("+") in ("lowerdir", "datadir"):
-            yield from (
-                part.replace("\\:", ":")
-                for part in re.split(r"(?<!\\):+", value)
-                if part
-            )
+    upper: list[str] = []
+    lower: list[str] = []
+    for option in mount.options:
+        name, _, value = _unescape(option).partition("=")
+        if name == "upperdir":
+            upper.append(value)
+        elif name.rstrip("+") in ("lowerdir", "datadir"):
+            # Colons separate layers, unless a backslash escapes them; two before a data-only layer.
+            parts = re.split(r"(?<!\\):+", value)
+            lower += [part.replace("\\:", ":") for part in parts if part]
+    return upper + lower
 
 
 def swaps(machine: Machine) -> tuple[str, ...]:

@@ -125,11 +125,8 @@ def _of_the_load(text: str) -> Iterator[tuple[str, float]]:
             continue
         share, comm, _, symbol = words[:4]
         name = re.sub(r"^\[.\] ", "", symbol)
-        if (
-            symbol.startswith("[k]")
-            and LOAD.match(comm.strip(":"))
-            and not IDLE.search(name)
-        ):
+        is_load = symbol.startswith("[k]") and LOAD.match(comm.strip(":"))
+        if is_load and not IDLE.search(name):
             yield name, float(share[:-1])
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
 
 import msgspec
 
@@ -41,12 +40,11 @@ def numbers(text: str) -> Cpus:
     """``0-3,8`` -> {0, 1, 2, 3, 8}; empty for any other text."""
     if not _LIST.fullmatch(text):
         return frozenset()
-    ends = [part.partition("-") for part in text.split(",")]
-    return frozenset(
-        chain.from_iterable(
-            range(int(low), int(high or low) + 1) for low, _, high in ends
-        )
-    )
+    cpus: set[int] = set()
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        cpus.update(range(int(low), int(high or low) + 1))
+    return frozenset(cpus)
 
 
 def spelled(cpus: Iterable[int]) -> str:
@@ -57,9 +55,11 @@ def spelled(cpus: Iterable[int]) -> str:
             runs[-1].append(cpu)
         else:
             runs.append([cpu])
-    return ",".join(
-        f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs
-    )
+    texts: list[str] = []
+    for run in runs:
+        first, last = run[0], run[-1]
+        texts.append(f"{first}-{last}" if last > first else str(first))
+    return ",".join(texts)
 
 
 def queues(machine: Machine, disk: str) -> Queues:
@@ -68,18 +68,17 @@ def queues(machine: Machine, disk: str) -> Queues:
         machine.glob(f"/sys/block/{sysfs_name(disk)}/mq/*/cpu_list"),
         key=lambda path: int(path.split("/")[-2]),
     )
-    feeding = tuple(
-        numbers((attribute(machine, path) or "").replace(" ", "")) for path in paths
-    )
+    texts = [attribute(machine, path) or "" for path in paths]
+    feeding = tuple(numbers(text.replace(" ", "")) for text in texts)
     if disk.startswith("ublkb"):
         return Queues(disk, feeding, threads=True)
     interrupted: set[int] = set()
     for number in interrupts(machine, disk):
         action = attribute(machine, f"/sys/kernel/irq/{number}/actions") or ""
-        if not re.search(r"config$|nvme\d+q0$", action):  # those complete no I/O
-            interrupted |= numbers(
-                attribute(machine, f"/proc/irq/{number}/effective_affinity_list") or ""
-            )
+        # Interrupts for changes of configuration, and of NVMe's admin queue, complete no I/O.
+        if not re.search(r"config$|nvme\d+q0$", action):
+            affinity = f"/proc/irq/{number}/effective_affinity_list"
+            interrupted |= numbers(attribute(machine, affinity) or "")
     return Queues(disk, feeding, frozenset(interrupted))
 
 
@@ -90,48 +89,64 @@ def first_cpus(feeding: Iterable[Cpus]) -> Cpus:
 
 def nodes(machine: Machine) -> dict[int, Cpus]:
     """The CPUs of each NUMA node; empty without NUMA."""
-    paths = {
-        int(path.split("/")[-2][4:]): path
-        for path in machine.glob(f"{NODES}/node[0-9]*/cpulist")
-    }
-    return {
-        node: numbers(attribute(machine, path) or "")
-        for node, path in sorted(paths.items())
-    }
+    by_node: dict[int, Cpus] = {}
+    for path in machine.glob(f"{NODES}/node[0-9]*/cpulist"):
+        node = int(path.split("/")[-2].removeprefix("node"))
+        by_node[node] = numbers(attribute(machine, path) or "")
+    return dict(sorted(by_node.items()))
 
 
 def placement_findings(
-    found: Queues, cpus: Cpus, by_node: dict[int, Cpus], place: str = ""
+    queues_of_disk: Queues, cpus: Cpus, by_node: dict[int, Cpus], place: str = ""
 ) -> Iterator[Finding]:
     """What tasks bound to ``cpus`` will meet at the queues of a disk; nothing where they may run anywhere."""
-    fed = [feeding for feeding in found.feeding if feeding & cpus]
+    disk, feeding = queues_of_disk.disk, queues_of_disk.feeding
+    reached = [queue_cpus for queue_cpus in feeding if queue_cpus & cpus]
     where = f"{place or 'tasks'} on CPUs {spelled(cpus)}"
-    if fed and len(fed) < min(len(found.feeding), len(cpus)):
+    if reached and len(reached) < min(len(feeding), len(cpus)):
         yield Finding(
             "placement.few-queues",
             "warning",
             place,
-            f"{where} reach only {len(fed)} of the {len(found.feeding)} queues of {found.disk}",
+            f"{where} reach only {len(reached)} of the {len(feeding)} queues of {disk}",
             'cpus = "device-queues" takes a CPU of each queue',
         )
-    serving = first_cpus(fed) if found.threads else found.interrupted
-    if not serving:
-        return
+    serving = queues_of_disk.interrupted
+    if queues_of_disk.threads:
+        serving = first_cpus(reached)
+    if serving:
+        yield from _distance_findings(disk, serving, cpus, by_node, place, where)
+
+
+def _distance_findings(
+    disk: str,
+    serving: Cpus,
+    cpus: Cpus,
+    by_node: dict[int, Cpus],
+    place: str,
+    where: str,
+) -> Iterator[Finding]:
+    """Whether the CPUs that serve a disk are others than those of the tasks, or on another node."""
     if not serving & cpus:
         yield Finding(
             "placement.disjoint",
             "warning",
             place,
-            f"{where}, {found.disk} is served on CPUs {spelled(serving)}: every I/O ends on another CPU than it began",
+            f"{where}, {disk} is served on CPUs {spelled(serving)}: every I/O ends on another CPU than it began",
             f'cpus = "{spelled(serving)}" puts them together',
         )
-    mine = {node for node, own in by_node.items() if own & cpus}
-    theirs = {node for node, own in by_node.items() if own & serving}
+    mine = _nodes_of(cpus, by_node)
+    theirs = _nodes_of(serving, by_node)
     if theirs - mine:
         yield Finding(
             "placement.crosses-nodes",
             "warning",
             place,
-            f"{where} are on node {spelled(mine)}, {found.disk} is served on node {spelled(theirs)}",
+            f"{where} are on node {spelled(mine)}, {disk} is served on node {spelled(theirs)}",
             f'cpus = "node:{min(theirs)}" keeps them on one',
         )
+
+
+def _nodes_of(cpus: Cpus, by_node: dict[int, Cpus]) -> set[int]:
+    """The NUMA nodes that have any of these CPUs."""
+    return {node for node, node_cpus in by_node.items() if node_cpus & cpus}

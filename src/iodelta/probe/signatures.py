@@ -10,7 +10,7 @@ LVM2 ``lib/label/label.h``, DRBD ``drbd_meta_data.h``; of files their own specif
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 
 from iodelta.errors import MachineError
@@ -171,23 +171,32 @@ def detect(pieces: Mapping[int, bytes], size: int) -> tuple[str, ...]:
                 return piece[offset - start : offset - start + length]
         return b""
 
-    names = []
+    names: list[str] = []
     for name, magic, places in MAGICS:
-        names += [
-            name for p in places if at(p if p >= 0 else size + p, len(magic)) == magic
-        ]
+        for place in places:
+            # A negative place counts from the end.
+            offset = place if place >= 0 else size + place
+            if at(offset, len(magic)) == magic:
+                names.append(name)
     names += [name for name, holds in PAGES.items() if holds(at)]
-    for name, places in (
-        ("md RAID member", _md_places(size)),
-        ("ZFS", _zfs_places(size)),
-    ):
-        magics = (MD_MAGIC,) if name.startswith("md") else (ZFS_UBERBLOCK, ZFS_CHECKSUM)
-        width = 4 if name.startswith("md") else 8
-        wanted = {magic.to_bytes(width, "little") for magic in magics}
-        wanted |= {magic.to_bytes(width, "big") for magic in magics}
-        if any(at(place, width) in wanted for place in places):
-            names.append(name)
+    if _holds(at, _md_places(size), 4, (MD_MAGIC,)):
+        names.append("md RAID member")
+    if _holds(at, _zfs_places(size), 8, (ZFS_UBERBLOCK, ZFS_CHECKSUM)):
+        names.append("ZFS")
     return tuple(dict.fromkeys(names))
+
+
+def _holds(
+    at: Callable[[int, int], bytes],
+    places: Iterable[int],
+    width: int,
+    magics: Iterable[int],
+) -> bool:
+    """Whether one of these numbers of ``width`` bytes stands at one of the places, in either byte order."""
+    wanted: set[bytes] = set()
+    for magic in magics:
+        wanted.update((magic.to_bytes(width, "little"), magic.to_bytes(width, "big")))
+    return any(at(place, width) in wanted for place in places)
 
 
 def read_signatures(
@@ -220,12 +229,11 @@ def read_bytes(machine: Machine, path: str, offset: int, length: int) -> bytes:
     if done.returncode != 0:
         done = machine.run(words, timeout=60)
     if done.returncode != 0 or len(done.stdout) < length:
-        reason = done.stderr.decode(errors="replace").strip().splitlines()
-        raise MachineError(
-            f"only {len(done.stdout)} of {length} bytes at {offset} could be read"
-            + (f": {reason[0]}" if reason else ""),
-            place=path,
-        )
+        what = f"only {len(done.stdout)} of {length} bytes at {offset} could be read"
+        lines = done.error_text.splitlines()
+        if lines:
+            what = f"{what}: {lines[0]}"
+        raise MachineError(what, place=path)
     return done.stdout[:length]
 
 

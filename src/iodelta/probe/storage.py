@@ -40,6 +40,15 @@ MD = (
         "sync_speed_max",
     ),
 )
+BTRFS = (
+    "label",
+    "read_policy",
+    "nodesize",
+    "sectorsize",
+    "checksum",
+    "exclusive_operation",
+    "quota_override",
+)
 BTRFS_DEVICE = ("missing", "replace_target", "writeable")
 BCACHE = (
     "state",
@@ -73,72 +82,58 @@ def target_section(target: Target) -> Section:
 def filesystem(reader: Reader, target: Target) -> Section:
     """Where it is mounted and with which options; the layout of a btrfs."""
     try:
-        mount = next(
-            (
-                one
-                for one in mounts(reader.machine)
-                if target.mount and one.point == target.mount
-            ),
-            None,
-        )
+        table = mounts(reader.machine)
     except MachineError as error:
         reader.absent["filesystem"] = error.what
         return {}
-    if mount is None:
+    on_target = [mount for mount in table if mount.point == target.mount]
+    if not target.mount or not on_target:
         reader.absent["filesystem"] = "the target is on no mounted filesystem"
         return {}
+    mount = on_target[0]
     section = {
         "type": mount.fstype,
         "source": mount.source,
         "options": ",".join(mount.options),
     }
-    fsid = (
-        btrfs_of(reader.machine, target.devices[0])
-        if mount.fstype == "btrfs" and target.devices
-        else None
-    )
-    if fsid:
-        base = f"/sys/fs/btrfs/{fsid}"
-        files = (
-            "label",
-            "read_policy",
-            "nodesize",
-            "sectorsize",
-            "checksum",
-            "exclusive_operation",
-            "quota_override",
-        )
-        section["btrfs.fsid"] = fsid
-        section |= reader.section(
-            "filesystem", {f"btrfs.{file}": f"{base}/{file}" for file in files}
-        )
-        for kind in ("data", "metadata", "system"):
-            profiles = reader.machine.glob(f"{base}/allocation/{kind}/*/total_bytes")
-            section[f"btrfs.{kind}"] = ", ".join(
-                path.split("/")[-2] for path in profiles
-            )
-            section |= reader.section(
-                "filesystem",
-                {
-                    f"btrfs.{kind}.{file}": f"{base}/allocation/{kind}/{file}"
-                    for file in ("total_bytes", "bytes_used")
-                },
-            )
-        section["btrfs.devices"] = " ".join(
-            path.rsplit("/", 1)[1] for path in reader.machine.glob(f"{base}/devices/*")
-        )
-        section["btrfs.features"] = " ".join(
-            path.rsplit("/", 1)[1] for path in reader.machine.glob(f"{base}/features/*")
-        )
-        for path in reader.machine.glob(f"{base}/devinfo/*/missing"):
-            states = reader.directory(
-                *(f"{path.rsplit('/', 1)[0]}/{file}" for file in BTRFS_DEVICE)
-            )
-            section |= {
-                f"btrfs.devid{path.split('/')[-2]}.{key}": value
-                for key, value in states.items()
-            }
+    if mount.fstype == "btrfs" and target.devices:
+        fsid = btrfs_of(reader.machine, target.devices[0])
+        if fsid:
+            section |= _btrfs(reader, fsid)
     return section
+
+
+def _btrfs(reader: Reader, fsid: str) -> Section:
+    """The layout of a btrfs, and the state of its devices."""
+    base = f"/sys/fs/btrfs/{fsid}"
+    section = {"btrfs.fsid": fsid}
+    files = {f"btrfs.{file}": f"{base}/{file}" for file in BTRFS}
+    section |= reader.section("filesystem", files)
+    for kind in ("data", "metadata", "system"):
+        allocation = f"{base}/allocation/{kind}"
+        # A directory for each RAID profile in use.
+        profiles = reader.machine.glob(f"{allocation}/*/total_bytes")
+        names = [path.split("/")[-2] for path in profiles]
+        section[f"btrfs.{kind}"] = ", ".join(names)
+        totals = {
+            f"btrfs.{kind}.total_bytes": f"{allocation}/total_bytes",
+            f"btrfs.{kind}.bytes_used": f"{allocation}/bytes_used",
+        }
+        section |= reader.section("filesystem", totals)
+    for key in ("devices", "features"):
+        section[f"btrfs.{key}"] = " ".join(_names(reader, f"{base}/{key}/*"))
+    for missing in reader.machine.glob(f"{base}/devinfo/*/missing"):
+        directory = missing.rpartition("/")[0]
+        devid = directory.rpartition("/")[2]
+        states = reader.directory(*(f"{directory}/{file}" for file in BTRFS_DEVICE))
+        for key, value in states.items():
+            section[f"btrfs.devid{devid}.{key}"] = value
+    return section
+
+
+def _names(reader: Reader, pattern: str) -> list[str]:
+    """The last parts of the paths that match."""
+    return [path.rsplit("/", 1)[1] for path in reader.machine.glob(pattern)]
 
 
 def devices(reader: Reader, target: Target) -> tuple[Section, ...]:
@@ -171,36 +166,20 @@ def _device(reader: Reader, name: str) -> Section:
             {"start_sector": f"{base}/start", "alignment": f"{base}/alignment_offset"},
         )
     section |= _hardware(reader, name, base)
-    section |= {
-        f"queue.{key}": text
-        for key, text in reader.directory(f"{base}/queue/*").items()
-    }
-    section |= {
-        f"queue.iosched.{key}": text
-        for key, text in reader.directory(f"{base}/queue/iosched/*").items()
-    }
+    section |= _prefixed("queue", reader.directory(f"{base}/queue/*"))
+    section |= _prefixed("queue.iosched", reader.directory(f"{base}/queue/iosched/*"))
     section |= _queues(reader, name, base)
-    for key, texts in {
-        "loop": reader.directory(f"{base}/loop/*"),
-        "md": _attributes(reader, f"{base}/md", MD),
-        "bcache": _attributes(reader, f"{base}/bcache", BCACHE),
-        "dm": reader.directory(f"{base}/dm/name", f"{base}/dm/uuid"),
-    }.items():
-        section |= {f"{key}.{file}": text for file, text in texts.items()}
+    section |= _prefixed("loop", reader.directory(f"{base}/loop/*"))
+    section |= _prefixed("md", _attributes(reader, f"{base}/md", MD))
+    section |= _prefixed("bcache", _attributes(reader, f"{base}/bcache", BCACHE))
+    section |= _prefixed("dm", reader.directory(f"{base}/dm/name", f"{base}/dm/uuid"))
     for path in reader.machine.glob(f"{base}/md/dev-*"):
         member = path.rsplit("/dev-", 1)[1]
         states = reader.directory(f"{path}/slot", f"{path}/state")
-        section[f"md.member.{member}"] = (
-            f"slot {states.get('slot', '?')}, {states.get('state', '?')}"
-        )
+        slot, state = states.get("slot", "?"), states.get("state", "?")
+        section[f"md.member.{member}"] = f"slot {slot}, {state}"
     if "dm.name" in section:
-        table = reader.command(
-            f"{name}.dm.targets", ["dmsetup", "table", "--", section["dm.name"]]
-        )
-        # Only the types: a table may name keys.
-        types = [
-            words[2] for line in table.splitlines() if len(words := line.split()) > 2
-        ]
+        types = _dm_targets(reader, name, section["dm.name"])
         if types:
             section["dm.targets"] = summary(types)
     if this.slaves:
@@ -208,6 +187,18 @@ def _device(reader: Reader, name: str) -> Section:
     if this.holders:
         section["holders"] = " ".join(this.holders)
     return section
+
+
+def _prefixed(prefix: str, section: Section) -> Section:
+    return {f"{prefix}.{key}": text for key, text in section.items()}
+
+
+def _dm_targets(reader: Reader, name: str, dm_name: str) -> list[str]:
+    """The types of a device mapper's targets. Nothing else of its table, which may name keys."""
+    words = ["dmsetup", "table", "--", dm_name]
+    table = reader.command(f"{name}.dm.targets", words)
+    rows = [line.split() for line in table.splitlines()]
+    return [row[2] for row in rows if len(row) > 2]
 
 
 def _hardware(reader: Reader, name: str, base: str) -> Section:

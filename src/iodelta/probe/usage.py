@@ -46,61 +46,59 @@ class Uses(msgspec.Struct, frozen=True):
 def current_uses(machine: Machine) -> Uses:
     """Read what is mounted, swapped on and attached to loop devices. Raises MachineError."""
     table, swap_paths = mounts(machine), swaps(machine)
-    files = {
-        path.split("/")[3]: attribute(machine, path)
-        for path in machine.glob("/sys/block/loop*/loop/backing_file")
-    }
-    backing = {name: path for name, path in files.items() if path}
-    # btrfs shows one member, bcachefs all: these have anonymous device numbers, only the source names devices.
-    sources = {
-        mount: _devices_in(mount.source)
-        for mount in table
-        if mount.devno.startswith("0:")
-    }
-    below = {name: layers(path, table) for name, path in backing.items()}
-    layered = chain.from_iterable(below.values())
-    paths = {
-        *swap_paths,
-        *backing.values(),
-        *layered,
-        *chain.from_iterable(sources.values()),
-    }
-    known = statuses(machine, sorted(paths))
-    mounted: dict[str, tuple[str, ...]] = {}
+    # A loop device's file, and what lies below it where overlayfs shows it.
+    backing: dict[str, tuple[str, ...]] = {}
+    for attribute_path in machine.glob("/sys/block/loop*/loop/backing_file"):
+        path = attribute(machine, attribute_path)
+        if path:
+            backing[attribute_path.split("/")[3]] = (path, *layers(path, table))
+    paths = {*swap_paths, *chain.from_iterable(backing.values())}
     for mount in table:
-        numbers = {
-            mount.devno,
-            *(known[part].rdev for part in sources.get(mount, ()) if part in known),
-        }
-        for number in numbers:
-            mounted[number] = (*mounted.get(number, ()), mount.point)
+        paths.update(_sources(mount))
+    known = statuses(machine, sorted(paths))
     return Uses(
         mounts=table,
-        mounted=mounted,
+        mounted=_mounted(table, known),
         swapped={path: key(known[path]) for path in swap_paths if path in known},
-        loops=_loops(
-            machine,
-            {name: (path, *below[name]) for name, path in backing.items()},
-            known,
-        ),
+        loops=_loops(machine, backing, known),
     )
 
 
-def _devices_in(source: str) -> list[str]:
-    return [part for part in source.split(":") if part.startswith("/dev/")]
+def _mounted(
+    table: Iterable[Mount], known: Mapping[str, Stat]
+) -> dict[str, tuple[str, ...]]:
+    """The mount points of each device, by ``major:minor``."""
+    mounted: dict[str, tuple[str, ...]] = {}
+    for mount in table:
+        devices = [known[path].rdev for path in _sources(mount) if path in known]
+        for number in {mount.devno, *devices}:
+            mounted[number] = (*mounted.get(number, ()), mount.point)
+    return mounted
+
+
+def _sources(mount: Mount) -> list[str]:
+    """The devices that a mount without a device number of its own names: btrfs shows one member, bcachefs all."""
+    if not mount.devno.startswith("0:"):
+        return []
+    return [part for part in mount.source.split(":") if part.startswith("/dev/")]
 
 
 def _loops(
     machine: Machine, paths: Mapping[str, tuple[str, ...]], known: Mapping[str, Stat]
 ) -> dict[str, tuple[str, ...]]:
     """What each loop device writes to: as the driver says of a file, which may have lost its path, and by its paths."""
-    kept = loop_files(machine) if paths else {}
-    names = {}
+    by_driver = loop_files(machine) if paths else {}
+    names: dict[str, tuple[str, ...]] = {}
     for name, (path, *below) in paths.items():
-        seen = known.get(path)
-        driver = [kept[name]] if name in kept and not (seen and seen.is_block) else []
-        shown = _keys(seen, below, known) if seen else []
-        names[name] = tuple(dict.fromkeys((*driver, *shown)))
+        stat = known.get(path)
+        keys: dict[str, None] = {}
+        # Of a block device the driver gives the node's inode, not the device.
+        is_block = stat is not None and stat.is_block
+        if name in by_driver and not is_block:
+            keys[by_driver[name]] = None
+        if stat:
+            keys.update(dict.fromkeys(_keys(stat, below, known)))
+        names[name] = tuple(keys)
     return names
 
 
@@ -113,8 +111,11 @@ def _keys(stat: Stat, below: Sequence[str], known: Mapping[str, Stat]) -> list[s
 
     Where these lie in another mount namespace only the inode's number is known: ``* inode``.
     """
+    keys = [key(stat)]
+    if not below:
+        return keys
     lower = [key(known[path]) for path in below if path in known]
-    return [key(stat), *(lower or [f"* {stat.inode & _LOW}"] * bool(below))]
+    return keys + (lower or [f"* {stat.inode & _LOW}"])
 
 
 def _one(first: Iterable[str], second: Iterable[str]) -> bool:
@@ -232,14 +233,7 @@ def _claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]:
             True,
         )
     if not points and not fsid:
-        # ext4, xfs, f2fs and others list what they have mounted by device, in any mount namespace.
-        for entry in machine.glob(f"/sys/fs/*/{sysfs_name(this.name)}"):
-            yield Reason(
-                node,
-                f"is mounted ({entry.split('/')[3]}) in another mount namespace",
-                "unmount it first",
-                True,
-            )
+        yield from _mounted_elsewhere(machine, this.name)
     for path, number in uses.swapped.items():
         if number == this.devno:
             yield Reason(node, "is swapped on", f"`swapoff {path}` first", True)
@@ -259,6 +253,18 @@ def _claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]:
                 f"`losetup -d /dev/{loop}` first",
                 True,
             )
+
+
+def _mounted_elsewhere(machine: Machine, name: str) -> Iterator[Reason]:
+    """ext4, xfs, f2fs and others list what they have mounted by device, in any mount namespace."""
+    for entry in machine.glob(f"/sys/fs/*/{sysfs_name(name)}"):
+        fstype = entry.split("/")[3]
+        yield Reason(
+            f"/dev/{name}",
+            f"is mounted ({fstype}) in another mount namespace",
+            "unmount it first",
+            True,
+        )
 
 
 def _loop_claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]:
@@ -282,14 +288,13 @@ def _loop_claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]
             "`swapoff` it first",
             True,
         )
-    lower = next((name_of(machine, file) for file in backing if " " not in file), None)
+    # A key with a blank is a file's; one without is the number of a block device.
+    numbers = [entry for entry in backing if " " not in entry]
+    lower = name_of(machine, numbers[0]) if numbers else None
     if lower:
-        below = Uses(
-            uses.mounts,
-            uses.mounted,
-            uses.swapped,
-            {k: v for k, v in uses.loops.items() if k != this.disk},
-        )
+        other_loops = dict(uses.loops)
+        del other_loops[this.disk]
+        below = msgspec.structs.replace(uses, loops=other_loops)
         yield from device_reasons(machine, lower, below)
 
 
