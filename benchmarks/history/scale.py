@@ -30,9 +30,10 @@ from iodelta.history.finishing import finish
 from iodelta.history.log import Added, Given, Log
 from iodelta.history.points import Key, Night, Point
 from iodelta.history.reading import nights_of
+from iodelta.history.rows import experiment_row, series_row
 from iodelta.history.scan import scan
 from iodelta.history.schema import EXPERIMENTS, SERIES
-from iodelta.history.store import Store, _experiment, _series
+from iodelta.history.store import Store
 
 METRICS = ("read.iops", "read.lat.mean", "read.lat.p99")
 DAY = 86400.0
@@ -98,8 +99,8 @@ def fill(store: Store, machines: int, nights: int, cells: int) -> None:
     empty = (night(machine, number, 0) for machine in range(machines) for number in range(nights))
     with store.writing() as connection:
         connection.exec_driver_sql("DROP INDEX point_experiment")
-        connection.execute(EXPERIMENTS.insert(), [_experiment(one) for one in empty])
-        connection.execute(SERIES.insert(), [_series(number, point) for number, (_, _, point) in series.items()])
+        connection.execute(EXPERIMENTS.insert(), [experiment_row(one) for one in empty])
+        connection.execute(SERIES.insert(), [series_row(number, point) for number, (_, _, point) in series.items()])
         for number, (machine, place, _) in sorted(series.items()):
             noise = np.random.default_rng(number).standard_normal((2, nights)) * 0.004
             step = 0.03 * (place // len(METRICS) % 10 == 0) * after

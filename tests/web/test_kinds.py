@@ -23,8 +23,9 @@ from iodelta.fleet.events import Joined
 from iodelta.fleet.folder import FleetFolder, question
 from iodelta.fleet.host import FleetHost
 from iodelta.history.log import Log
+from iodelta.history.rows import experiment_row, point_row
 from iodelta.history.schema import EXPERIMENTS, POINTS
-from iodelta.history.store import Store, _experiment, _point, url_of
+from iodelta.history.store import Store, url_of
 from iodelta.lab.folder import Folder, now
 from iodelta.web.app import make_app
 from iodelta.web.folders import Folders
@@ -295,9 +296,9 @@ def test_ten_thousand_points_are_drawn(browser: Browser, place: Path, capsys: py
     store.add(first)
     nights = [night(number, epoch=f"e{number // 500}") for number in range(1, 10_000)]
     with store.writing() as connection:  # at once: it is the page that is to be seen
-        connection.execute(EXPERIMENTS.insert(), list(map(_experiment, nights)))
+        connection.execute(EXPERIMENTS.insert(), list(map(experiment_row, nights)))
         number = first.points[0].key.number
-        connection.execute(POINTS.insert(), [_point(number, one.points[0], one) for one in nights])
+        connection.execute(POINTS.insert(), [point_row(number, one.points[0], one) for one in nights])
     store.close()
     with serving("--history", "many", cwd=place) as many:
         visit = Visit(browser.new_page(viewport={"width": 1280, "height": 900}), many.url)

@@ -21,7 +21,7 @@ from iodelta.history.answers import (
     FalseAlarms,
     HistoryPoint,
 )
-from iodelta.history.commits import Order
+from iodelta.history.commits import Order, Span
 from iodelta.history.log import Confirmed, Decided, Entry, Opened
 from iodelta.history.notes import between, placed
 from iodelta.history.placebo import Placebos
@@ -45,6 +45,9 @@ STATES = {
     "contradicted": "contradicted",
 }
 """State of an alert by the word of its last experiment."""
+
+
+UNDECIDED = Decided(0.0, "", "new")
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -78,18 +81,26 @@ def history(lines: Iterable[Line], entries: Sequence[Entry]) -> History:
     known = [entry for entry in entries if isinstance(entry, Opened)]
     matched, unknown = _matched(grouped(scan.found), known, seen, order)
     logged = {entry.alert for entry in known}
-    fresh = tuple(
-        opened for opened in map(_opened, unknown) if opened.alert not in logged
-    )
-    matched |= {_opened(group).alert: group for group in unknown}
+    fresh: list[Opened] = []
+    for group in unknown:
+        opened = _opened(group)
+        matched[opened.alert] = group
+        # The identifier is made from series and nights: the log may have it already.
+        if opened.alert not in logged:
+            fresh.append(opened)
     teller = _Teller(lines, scan, order, entries, seen)
     alerts = [
         teller.alert(entry, matched.get(entry.alert)) for entry in (*known, *fresh)
     ]
-    alerts.sort(
-        key=lambda alert: (-(alert.first_bad.t if alert.first_bad else 0.0), alert.id)
-    )
-    return History(tuple(item.candidate for item in scan.found), tuple(alerts), fresh)
+    alerts.sort(key=_newest_first)
+    candidates = tuple(item.candidate for item in scan.found)
+    return History(candidates, tuple(alerts), tuple(fresh))
+
+
+def _newest_first(alert: Alert) -> tuple[float, str]:
+    """A key for sorting; an alert without its night comes last."""
+    t = alert.first_bad.t if alert.first_bad else 0.0
+    return -t, alert.id
 
 
 def grouped(items: Sequence[Found]) -> list[Group]:
@@ -103,11 +114,10 @@ def grouped(items: Sequence[Found]) -> list[Group]:
         for item in left[1:]:
             if item.span.meets(anchor.span):
                 members.setdefault(item.candidate.series, item)
-        groups.append(
-            Group(
-                tuple(sorted(members.values(), key=lambda item: item.candidate.placebo))
-            )
+        changing_first = sorted(
+            members.values(), key=lambda item: item.candidate.placebo
         )
+        groups.append(Group(tuple(changing_first)))
         taken = set(map(id, members.values()))
         left = [item for item in left if id(item) not in taken]
     return groups
@@ -123,17 +133,14 @@ def _matched(
     matched: dict[str, Group] = {}
     unknown = []
     for group in groups:
-        alert = next(
-            (
-                opened.alert
-                for opened in known
-                if opened.alert not in matched and _is_of(group, opened, seen, order)
-            ),
-            "",
-        )
-        if alert:
-            matched[alert] = group
-        elif not any(_is_of(group, opened, seen, order) for opened in known):
+        alerts = [
+            opened.alert for opened in known if _is_of(group, opened, seen, order)
+        ]
+        free = [alert for alert in alerts if alert not in matched]
+        if free:
+            matched[free[0]] = group
+        # A second group of one alert opens no other: its step was seen in two places.
+        elif not alerts:
             unknown.append(group)
     return matched, unknown
 
@@ -141,13 +148,21 @@ def _matched(
 def _is_of(
     group: Group, entry: Opened, seen: dict[str, HistoryPoint], order: Order
 ) -> bool:
-    if entry.last_good not in seen or entry.first_bad not in seen:
+    """Whether a member of the group may have the change for which the alert was opened."""
+    span = _span(entry, seen, order)
+    if span is None:
         return False
-    span = order.span(seen[entry.last_good], seen[entry.first_bad])
-    return any(
-        member.candidate.series in entry.series and member.span.meets(span)
-        for member in group.members
-    )
+    same_series = [
+        member for member in group.members if member.candidate.series in entry.series
+    ]
+    return any(member.span.meets(span) for member in same_series)
+
+
+def _span(entry: Opened, seen: dict[str, HistoryPoint], order: Order) -> Span | None:
+    """From the good night of an alert to the bad one; None where the history has one of them no more."""
+    if entry.last_good not in seen or entry.first_bad not in seen:
+        return None
+    return order.span(seen[entry.last_good], seen[entry.first_bad])
 
 
 def _opened(group: Group) -> Opened:
@@ -180,12 +195,10 @@ class _Teller:
         entries: Sequence[Entry],
         seen: dict[str, HistoryPoint],
     ) -> None:
-        self._placebos, self._found, self._order, self._seen = (
-            Placebos(lines),
-            scan,
-            order,
-            seen,
-        )
+        self._placebos = Placebos(lines)
+        self._scan = scan
+        self._order = order
+        self._seen = seen
         self._notes = placed(entries, seen.values(), order)
         self._machines = {line.key.number: line.key.machine for line in lines}
         self._names = {line.key.number: _name(line) for line in lines}
@@ -201,59 +214,64 @@ class _Teller:
                 self._decided[entry.alert] = entry
 
     def alert(self, entry: Opened, group: Group | None) -> Alert:
+        """An alert of the log with the group of steps that is its own; None where its step is no longer seen."""
         experiments = tuple(self._experiments.get(entry.alert, ()))
-        decided = self._decided.get(entry.alert)
-        steps = tuple(member.candidate for member in group.members) if group else ()
-        good = steps[0].last_good if steps else self._seen.get(entry.last_good)
-        bad = steps[0].first_bad if steps else self._seen.get(entry.first_bad)
-        commits, word = (
-            ((), "its nights are gone")
-            if good is None or bad is None
-            else self._order.between(good, bad)
-        )
+        decided = self._decided.get(entry.alert, UNDECIDED)
+        good, bad = self._seen.get(entry.last_good), self._seen.get(entry.first_bad)
+        steps: tuple[Candidate, ...] = ()
+        gone: tuple[str, ...] = ()
+        if group:
+            steps = tuple(member.candidate for member in group.members)
+            good, bad = steps[0].last_good, steps[0].first_bad
+        else:
+            gone = self._names_of(entry)
         is_over = group is None and self._is_over(entry)
+        commits, word = self._commits(good, bad)
         return Alert(
             id=entry.alert,
             kind="incident" if is_over else kind_of(steps),
             state=_state(experiments, is_there=group is not None, is_over=is_over),
-            triage=decided.word if decided else "new",
-            why=decided.why if decided else "",
+            triage=decided.word,
+            why=decided.why,
             opened=entry.at,
             last_good=good,
             first_bad=bad,
-            commits=tuple(
-                AlertCommit(commit.sha, commit.t, commit.author, commit.subject)
-                for commit in commits
-            ),
+            commits=commits,
             range_word=word,
             steps=steps,
             experiments=experiments,
-            decided_by=decided.by if decided else "",
-            decided_at=decided.at if decided else None,
+            decided_by=decided.by,
+            decided_at=None if decided is UNDECIDED else decided.at,
             false_alarms=self._false_alarms(entry, steps, experiments),
             notes=between(self._notes, good, bad, self._order) if good and bad else (),
-            gone=()
-            if steps
-            else tuple(
-                [
-                    self._names[number]
-                    for number in entry.series
-                    if number in self._names
-                ]
-            ),
+            gone=gone,
         )
+
+    def _commits(
+        self, good: HistoryPoint | None, bad: HistoryPoint | None
+    ) -> tuple[tuple[AlertCommit, ...], str]:
+        """The commits after the good night's up to the bad night's; or why they cannot be listed."""
+        if good is None or bad is None:
+            return (), "its nights are gone"
+        logged, word = self._order.between(good, bad)
+        commits = [
+            AlertCommit(commit.sha, commit.t, commit.author, commit.subject)
+            for commit in logged
+        ]
+        return tuple(commits), word
+
+    def _names_of(self, entry: Opened) -> tuple[str, ...]:
+        """What the series of an alert are called, as far as the history still has them."""
+        known = [number for number in entry.series if number in self._names]
+        return tuple(self._names[number] for number in known)
 
     def _is_over(self, entry: Opened) -> bool:
         """Whether what was seen went away within five points."""
-        if entry.last_good not in self._seen or entry.first_bad not in self._seen:
+        span = _span(entry, self._seen, self._order)
+        if span is None:
             return False
-        span = self._order.span(
-            self._seen[entry.last_good], self._seen[entry.first_bad]
-        )
-        return any(
-            one.series in entry.series and one.span.meets(span)
-            for one in self._found.gone
-        )
+        same_series = [gone for gone in self._scan.gone if gone.series in entry.series]
+        return any(gone.span.meets(span) for gone in same_series)
 
     def _false_alarms(
         self,
@@ -262,20 +280,15 @@ class _Teller:
         experiments: Sequence[AlertExperiment],
     ) -> FalseAlarms:
         by = steps[0].by if steps else "ratio"
-        machines = [
-            self._machines[series]
-            for series in entry.series
-            if series in self._machines
-        ]
+        known = [series for series in entry.series if series in self._machines]
+        machines = [self._machines[series] for series in known]
         points, candidates = self._placebos.count(machines, by)
-        if any(STATES.get(measured.word) == "confirmed" for measured in experiments):
-            rule, rate = (
-                "a candidate that a fresh experiment of both builds confirmed",
-                CONFIRMED_RATE,
-            )
-        else:
-            rule, rate = f"a candidate at z 3.5 {BY_WORDS[by]}", CANDIDATE_RATES[by]
-        return FalseAlarms(rule, rate, points, candidates)
+        states = [STATES.get(experiment.word) for experiment in experiments]
+        if "confirmed" in states:
+            rule = "a candidate that a fresh experiment of both builds confirmed"
+            return FalseAlarms(rule, CONFIRMED_RATE, points, candidates)
+        rule = f"a candidate at z 3.5 {BY_WORDS[by]}"
+        return FalseAlarms(rule, CANDIDATE_RATES[by], points, candidates)
 
 
 BY_WORDS = {"ratio": "against the reference", "level": "of the level alone"}
@@ -288,19 +301,26 @@ def _name(line: Line) -> str:
 def _state(
     experiments: Sequence[AlertExperiment], *, is_there: bool, is_over: bool
 ) -> str:
-    last = (
-        STATES.get(experiments[-1].word, "inconclusive") if experiments else "candidate"
-    )
-    if last in ("confirmed", "closed", "contradicted") or is_there:
-        return last
+    state = _measured_state([experiment.word for experiment in experiments])
+    if is_there or state in ("confirmed", "closed", "contradicted"):
+        return state
     return "over" if is_over else "withdrawn"
+
+
+def _measured_state(words: Sequence[str]) -> str:
+    """The state of an alert by the words of its experiments, of which the last counts."""
+    if not words:
+        return "candidate"
+    return STATES.get(words[-1], "inconclusive")
 
 
 def kind_of(steps: Sequence[Candidate]) -> str:
     """Whether a build or the machine changed, or I/Os only moved."""
     if steps and all(step.placebo for step in steps):
         return "machine"
-    return "shifted" if _is_shifted(steps) else "step"
+    if _is_shifted(steps):
+        return "shifted"
+    return "step"
 
 
 def _is_shifted(steps: Sequence[Candidate]) -> bool:
@@ -309,6 +329,7 @@ def _is_shifted(steps: Sequence[Candidate]) -> bool:
     cells: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for step in steps:
         if step.metric.endswith(".iops"):
+            # Points are logarithms, and steps of them are positive where it got worse: back to I/Os per second.
             before = math.exp(step.last_good.y)
             moved = (before * math.expm1(-step.size), before * step.error)
             cells.setdefault((step.machine, step.cell, step.variant), []).append(moved)
@@ -316,6 +337,7 @@ def _is_shifted(steps: Sequence[Candidate]) -> bool:
 
 
 def _balanced(moved: Sequence[tuple[float, float]]) -> bool:
+    """Whether gains and losses cancel out, within two standard errors of their sum."""
     changes = [change for change, _ in moved]
     if min(changes) >= 0.0 or max(changes) <= 0.0:
         return False
@@ -340,11 +362,8 @@ class Standing(msgspec.Struct, frozen=True):
     @property
     def said(self) -> str:
         """In words: state, alert and decision."""
-        return ", ".join(
-            filter(
-                None, (self.state, self.alert and f"alert {self.alert}", self.triage)
-            )
-        )
+        words = (self.state, self.alert and f"alert {self.alert}", self.triage)
+        return ", ".join(filter(None, words))
 
 
 def standing(
@@ -353,38 +372,27 @@ def standing(
     seen: dict[str, HistoryPoint],
     order: Order,
 ) -> Standing:
-    """Of a step among the nights ``seen``, by experiment."""
-    alerts = [
-        entry
-        for entry in entries
-        if isinstance(entry, Opened) and step.series in entry.series
-    ]
-    alerts = [
-        entry for entry in alerts if entry.last_good in seen and entry.first_bad in seen
-    ]
+    """What the log says of a step among the nights ``seen``, by experiment."""
     span = order.span(step.last_good, step.first_bad)
-    near = [
-        one
-        for one in alerts
-        if order.span(seen[one.last_good], seen[one.first_bad]).meets(span)
-    ]
-    if not near:
+    alert = ""
+    for entry in entries:
+        if isinstance(entry, Opened) and step.series in entry.series:
+            opened = _span(entry, seen, order)
+            if opened is not None and opened.meets(span):
+                alert = entry.alert
+                break
+    if not alert:
         return Standing()
-    alert = near[0].alert
-    words = [
-        entry.word
-        for entry in entries
-        if isinstance(entry, Confirmed) and entry.alert == alert
-    ]
-    decided = [
-        entry.word
-        for entry in entries
-        if isinstance(entry, Decided) and entry.alert == alert
-    ]
-    state = STATES.get(words[-1], "inconclusive") if words else "candidate"
-    return Standing(
-        alert, state, decided[-1] if decided and decided[-1] != "new" else ""
-    )
+    measured: list[str] = []
+    triage = ""
+    for entry in entries:
+        if isinstance(entry, Confirmed) and entry.alert == alert:
+            measured.append(entry.word)
+        elif isinstance(entry, Decided) and entry.alert == alert:
+            triage = entry.word
+    # "new" is what a step is before anybody decided.
+    triage = "" if triage == "new" else triage
+    return Standing(alert, _measured_state(measured), triage)
 
 
 def is_asking(alert: Alert) -> bool:

@@ -11,8 +11,14 @@ from iodelta.bisect.git import Repository
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.log import Entry, LoggedCommit, Ordered
 
+FULL = 40
+"""Hex digits of a whole SHA-1."""
+
 BY_TIME = "time"
 BY_COMMITS = "commits"
+
+ONE_COMMIT = "both nights measured one commit: what changed is not in this repository"
+REVERTED = "the slower build is the older one: the commits between them were reverted"
 
 Place = tuple[int, float]
 """Rank on the line of commits (0 where it is not known), then time."""
@@ -72,19 +78,15 @@ class Order:
         self, good: HistoryPoint, bad: HistoryPoint
     ) -> tuple[tuple[LoggedCommit, ...], str]:
         """The commits after the good night's up to the bad night's, oldest first; or why they cannot be listed."""
-        if good.commit and good.commit == bad.commit and good.repo == bad.repo:
-            return (
-                (),
-                "both nights measured one commit: what changed is not in this repository",
-            )
-        if word := self._why_not((good, bad)):
+        same_build = good.commit == bad.commit and good.repo == bad.repo
+        if good.commit and same_build:
+            return (), ONE_COMMIT
+        word = self._why_not((good, bad))
+        if word:
             return (), word
         first, last = self._rank(good), self._rank(bad)
         if first > last:
-            return (
-                (),
-                "the slower build is the older one: the commits between them were reverted",
-            )
+            return (), REVERTED
         return tuple(self._lines[good.repo][first:last]), ""
 
     def is_known(self, commit: str, repo: str) -> bool:
@@ -93,9 +95,9 @@ class Order:
 
     def holds(self, point: HistoryPoint, commit: str) -> bool:
         """Whether a night measured that commit, or a later one of its line."""
-        if point.commit and (
-            point.commit.startswith(commit) or commit.startswith(point.commit)
-        ):
+        # Either may be abbreviated.
+        is_same = point.commit.startswith(commit) or commit.startswith(point.commit)
+        if point.commit and is_same:
             return True
         return 0 < self._rank_of(point.repo, commit) <= self._rank(point)
 
@@ -104,54 +106,48 @@ class Order:
     ) -> Ordered | None:
         """What the log is to hold of the commits ``measured`` of the repository called ``name``; None for nothing new.
         Raises RequestError, MeasureError."""
-        known = self._ranks.get(name, {})
-        there = {sha: _full(repository, sha) for sha in measured}
-        line = _line(repository, [full for full in there.values() if full])
+        full_names = {sha: _full(repository, sha) for sha in measured}
+        line = _line(repository, [full for full in full_names.values() if full])
         places = {sha: number for number, sha in enumerate(line)}
-        on_it = sorted(places[full] for full in there.values() if full in places)
-        words = {
-            sha: _why(repository, full, line)
-            for sha, full in there.items()
-            if full not in places
-        }
-        news = {
-            sha: word
-            for sha, word in words.items()
-            if self._words.get((name, sha)) != word
-        }
-        wanted = line[on_it[0] : on_it[-1] + 1] if on_it else []
+        on_line: list[int] = []
+        news: dict[str, str] = {}
+        for sha, full in full_names.items():
+            if full in places:
+                on_line.append(places[full])
+                continue
+            word = _why(repository, full, line)
+            if self._words.get((name, sha)) != word:
+                news[sha] = word
+        wanted = line[min(on_line) : max(on_line) + 1] if on_line else []
+        known = self._ranks.get(name, {})
         if all(sha in known for sha in wanted):
             wanted = []
         if not wanted and not news:
             return None
-        after = max(
-            (sha for sha in wanted if sha in known),
-            key=lambda sha: places[sha],
-            default="",
-        )
+        known_here = [sha for sha in wanted if sha in known]
+        after = known_here[-1] if known_here else ""
         fresh = wanted[wanted.index(after) + 1 :] if after else wanted
-        return Ordered(
-            time.time(), name, after, tuple(_described(repository, fresh)), news
-        )
+        described = tuple(_described(repository, fresh))
+        return Ordered(time.time(), name, after, described, news)
 
     def _take(self, entry: Ordered) -> None:
+        """Add what an entry says: commits after one that is on the line, or a line of their own."""
         line = self._lines.setdefault(entry.repo, [])
         shas = [commit.sha for commit in line]
-        keep = (
-            shas.index(entry.after) + 1
-            if entry.after in shas
-            else 0
-            if entry.commits
-            else len(shas)
-        )
-        self._lines[entry.repo] = [*line[:keep], *entry.commits]
-        self._words |= {(entry.repo, sha): word for sha, word in entry.words.items()}
+        if entry.after in shas:
+            line = line[: shas.index(entry.after) + 1]
+        elif entry.commits:
+            line = []
+        self._lines[entry.repo] = [*line, *entry.commits]
+        for sha, word in entry.words.items():
+            self._words[entry.repo, sha] = word
 
     def _why_not(self, points: Sequence[HistoryPoint]) -> str:
         """Why these points have no order by commits; empty when they have."""
         repos = {point.repo for point in points}
         if len(repos) > 1:
-            return f"commits of {len(repos)} repositories: {', '.join(sorted(repo or 'unnamed' for repo in repos))}"
+            names = sorted(repo or "unnamed" for repo in repos)
+            return f"commits of {len(repos)} repositories: {', '.join(names)}"
         for point in points:
             if not point.commit:
                 return "the commit of a night is not known"
@@ -167,10 +163,15 @@ class Order:
         return self._rank_of(point.repo, point.commit)
 
     def _rank_of(self, repo: str, commit: str) -> int:
+        """The place of a commit on the line of a repository; 0 where it is not on it."""
         ranks = self._ranks.get(repo, {})
-        if commit in ranks or len(commit) >= 40 or not commit:
+        is_full = len(commit) >= FULL
+        if commit in ranks or is_full or not commit:
             return ranks.get(commit, 0)
-        return next((rank for sha, rank in ranks.items() if sha.startswith(commit)), 0)
+        for sha, rank in ranks.items():
+            if sha.startswith(commit):
+                return rank
+        return 0
 
     def _place(self, point: HistoryPoint) -> Place:
         return self._rank(point), point.t
@@ -182,20 +183,26 @@ def _ranks(line: Sequence[LoggedCommit]) -> dict[str, int]:
 
 
 def _full(repository: Repository, sha: str) -> str:
+    """The whole name of a commit; empty if the repository does not have it."""
     done = repository.git(
         "rev-parse", "--verify", "--quiet", "--end-of-options", f"{sha}^{{commit}}"
     )
-    return "" if done.returncode else done.text.strip()
+    if done.returncode:
+        return ""
+    return done.text.strip()
 
 
 def _line(repository: Repository, measured: Sequence[str]) -> list[str]:
     """The first-parent line, oldest first, that holds most of the measured commits: of HEAD, or of the last one."""
     best: list[str] = []
+    most = 0
     for tip in dict.fromkeys(["HEAD", *measured[-1:]]):
         done = repository.git("rev-list", "--first-parent", "--reverse", tip, "--")
         line = [] if done.returncode else done.text.split()
-        if not best or len(set(measured) & set(line)) > len(set(measured) & set(best)):
-            best = line
+        count = len(set(measured).intersection(line))
+        # HEAD's line where both hold as many.
+        if not best or count > most:
+            best, most = line, count
     return best
 
 
@@ -203,24 +210,22 @@ def _why(repository: Repository, full: str, line: Sequence[str]) -> str:
     """Why a commit is not on the line."""
     if not full:
         return "not in the repository: fetch it, or it was rebased away"
-    own = _identity(repository, full)
+    lost = _identity(repository, full)
+    tip = line[-1] if line else "HEAD"
     done = repository.git(
-        "log",
-        "--first-parent",
-        "--format=%H%x00%an%x00%at%x00%s",
-        line[-1] if line else "HEAD",
+        "log", "--first-parent", "--format=%H%x00%an%x00%at%x00%s", tip
     )
+    # A rebase keeps author, author's time and subject.
     for text in done.text.splitlines():
         sha, _, identity = text.partition("\0")
-        if identity == own:
+        if identity == lost:
             return f"rebased: it is {sha[:12]} now"
     return "not on the line of first parents: it came in by a merge, or is on another branch"
 
 
 def _identity(repository: Repository, sha: str) -> str:
-    return repository.git(
-        "log", "-1", "--format=%an%x00%at%x00%s", sha, "--"
-    ).text.rstrip("\n")
+    done = repository.git("log", "-1", "--format=%an%x00%at%x00%s", sha, "--")
+    return done.text.rstrip("\n")
 
 
 def _described(repository: Repository, shas: Sequence[str]) -> Iterable[LoggedCommit]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import NoReturn
 
@@ -170,26 +169,31 @@ def chosen(cells: Sequence[Cell], name: str) -> tuple[Cell, ...]:
     names = [cell.name for cell in cells]
     if name not in names:
         raise RequestError(f"the night has no cell {name!r} any more", place="ALERT")
-    at = names.index(name)
-    near = [cell for cell in cells if _differ(cell, cells[at]) == 1]
-    near.sort(key=lambda cell: abs(names.index(cell.name) - at))
-    return (cells[at], *near[:NEIGHBOURS])
+    place = names.index(name)
+    near = [cell for cell in cells if _differing(cell, cells[place]) == 1]
+    near.sort(key=lambda cell: abs(names.index(cell.name) - place))
+    return (cells[place], *near[:NEIGHBOURS])
 
 
-def _differ(left: Cell, other: Cell) -> int:
-    mine, own = dict(left.options), dict(other.options)
-    if left.condition != other.condition:
-        return len(mine) + len(own)
-    return sum(mine.get(name) != own.get(name) for name in mine.keys() | own.keys())
+def _differing(cell: Cell, other: Cell) -> int:
+    """How many options of two cells differ: all of them under another condition."""
+    options, others = dict(cell.options), dict(other.options)
+    if cell.condition != other.condition:
+        return len(options) + len(others)
+    names = options.keys() | others.keys()
+    return sum(options.get(name) != others.get(name) for name in names)
 
 
 def word_of(verdicts: Sequence[Verdict], labels: Mapping[str, str]) -> str:
     """The word for the log: what the alert's own cell and metric say of it."""
-    own = verdict_of(verdicts, labels)
-    word = own.word if own else ""
-    if word in WAYS.values():
-        return word if word == labels["way"] else "contradicted"
-    return word if word == "equivalent" else "inconclusive"
+    verdict = verdict_of(verdicts, labels)
+    word = verdict.word if verdict else ""
+    if word == "equivalent":
+        return word
+    if word not in WAYS.values():
+        return "inconclusive"
+    # The nights showed one way; the other contradicts them.
+    return word if word == labels["way"] else "contradicted"
 
 
 def verdict_of(
@@ -197,14 +201,10 @@ def verdict_of(
 ) -> Verdict | None:
     """The verdict on the alert's own cell and metric."""
     wanted = ("cell-1", labels.get("metric", ""), BAD)
-    return next(
-        (
-            verdict
-            for verdict in verdicts
-            if (verdict.cell, verdict.metric.name, verdict.variant) == wanted
-        ),
-        None,
-    )
+    for verdict in verdicts:
+        if (verdict.cell, verdict.metric.name, verdict.variant) == wanted:
+            return verdict
+    return None
 
 
 def told(verdict: Verdict, labels: Mapping[str, str]) -> str:
@@ -222,51 +222,59 @@ def bisect_line(
 ) -> str:
     """The search for the commit between the two nights; empty where no two commits are known, or the nights differ in
     settings too."""
-    if (
-        not good.commit
-        or not night.commit
-        or good.commit == night.commit
-        or _settings(good) != _settings(night)
-    ):
+    if not _is_searchable(good, night):
         return ""
-    if night.experiment.of_command:  # a search takes such a number by its own --measure
-        return ""
-    build, experiment = night.build, night.experiment
-    cell = next(
-        (one for one in experiment.cells if one.name == alert.steps[0].cell),
-        experiment.cells[0],
-    )
-    words = ["iodelta", "bisect", *(["--repo", build.repo] if build.repo else [])]
+    build, experiment, step = night.build, night.experiment, alert.steps[0]
+    words = ["iodelta", "bisect", *_option("--repo", build.repo)]
     words += ["--good", good.commit, "--bad", night.commit]
-    words += ["--build", shlex.join(build.command)] if build.command else []
-    words += list(chain.from_iterable(("--artifact", name) for name in build.artifacts))
+    words += _option("--build", shlex.join(build.command))
+    for name in build.artifacts:
+        words += ["--artifact", name]
     words += _how(night, put)
-    words += ["--target", experiment.target.path] if experiment.target.path else []
-    words += ["--size", experiment.target.size] if experiment.target.size else []
-    words += [
-        "--metric",
-        alert.steps[0].metric,
-        "--margin",
-        f"{100 * experiment.margin:g}%",
-        "--",
-    ]
-    options = {**dict(cell.options), **dict(night.variant.options)}
-    words += [
-        f"--{name}" if value is None else f"--{name}={_general(night, value)}"
-        for name, value in options.items()
-    ]
+    words += _option("--target", experiment.target.path)
+    words += _option("--size", experiment.target.size)
+    words += ["--metric", step.metric]
+    words += ["--margin", f"{100 * experiment.margin:g}%", "--"]
+    # The variant's own options hold over the cell's.
+    options = dict(_cell(experiment, step.cell).options) | dict(night.variant.options)
+    for option, value in options.items():
+        setting = "" if value is None else f"={_general(night, value)}"
+        words.append(f"--{option}{setting}")
     return shlex.join(words)
+
+
+def _is_searchable(good: Measured, bad: Measured) -> bool:
+    """Whether two nights differ in their commit alone, and a search can measure what they measured."""
+    if not good.commit or not bad.commit or good.commit == bad.commit:
+        return False
+    # A search takes the number of a command by its own --measure.
+    if bad.experiment.of_command:
+        return False
+    return _settings(good) == _settings(bad)
+
+
+def _cell(experiment: Experiment, name: str) -> Cell:
+    """The cell of that name, or the first where there is none any more."""
+    for cell in experiment.cells:
+        if cell.name == name:
+            return cell
+    return experiment.cells[0]
+
+
+def _option(name: str, value: str) -> list[str]:
+    """An option as words; none for an empty value."""
+    return [name, value] if value else []
 
 
 def _how(night: Measured, put: Sequence[str]) -> list[str]:
     """``--put`` and ``--set`` of the variant's settings."""
-    words = ["--put", shlex.join(put)] if put else []
+    words = _option("--put", shlex.join(put))
     for name, value in night.variant.knobs.items():
-        if name == "command" and not put:
+        if name != "command":
+            words += ["--set", f"{name}={_general(night, value)}"]
+        elif not put:
             apply = msgspec.json.decode(value)["apply"]
             words += ["--put", shlex.join(_general(night, word) for word in apply)]
-        elif name != "command":
-            words += ["--set", f"{name}={_general(night, value)}"]
     return words
 
 
@@ -275,9 +283,9 @@ def _settings(night: Measured) -> dict[str, str]:
 
 
 def _general(night: Measured, value: str) -> str:
-    for own, name in (
-        (night.experiment.subject.labels.get(BUILT, ""), "{built}"),
-        (night.commit, "{commit}"),
-    ):
-        value = value.replace(own, name) if own else value
+    """A setting as it is for any commit: with gaps for the tree that was built, and for the commit."""
+    built = night.experiment.subject.labels.get(BUILT, "")
+    for text, gap in ((built, "{built}"), (night.commit, "{commit}")):
+        if text:
+            value = value.replace(text, gap)
     return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from statistics import median
 from typing import Any
 
@@ -190,49 +190,49 @@ def _course(
 def _epochs(
     line: Line, experiments: Mapping[str, Mapping[str, Any]]
 ) -> Iterable[Epoch]:
-    for before, after in zip(line.points, line.points[1:], strict=False):
+    """Where the machine changed under a series, and what of it."""
+    for before, after in pairwise(line.points):
         if before.epoch != after.epoch:
-            facts = [
-                msgspec.json.decode(experiments[point.experiment]["facts"])
-                for point in (before, after)
-            ]
-            yield Epoch(after.t, tuple(_differs(*facts)))
+            facts_before = msgspec.json.decode(experiments[before.experiment]["facts"])
+            facts_after = msgspec.json.decode(experiments[after.experiment]["facts"])
+            yield Epoch(after.t, tuple(_differs(facts_before, facts_after)))
 
 
 def _differs(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:
-    names = [
-        name
-        for name in sorted({*before, *after})
-        if before.get(name) != after.get(name)
-    ]
+    """The facts that differ, of which only some are named."""
+    all_names = sorted(before.keys() | after.keys())
+    names = [name for name in all_names if before.get(name) != after.get(name)]
     for name in names[:NAMED]:
-        yield f"{name}: {before.get(name, 'not recorded')} -> {after.get(name, 'not recorded')}"
+        old = before.get(name, "not recorded")
+        new = after.get(name, "not recorded")
+        yield f"{name}: {old} -> {new}"
     if len(names) > NAMED:
         yield f"{len(names) - NAMED} more"
 
 
 def _flats(course: Course) -> Iterable[Flat]:
     """The weighted mean between two cuts, which are steps and epochs; a lone outlier is drawn in, as for steps."""
-    cuts = sorted(
-        {step.first_bad.t for step in course.steps}
-        | {epoch.t for epoch in course.epochs}
-    )
-    for low, high in zip([-math.inf, *cuts], [*cuts, math.inf], strict=True):
+    cuts = {step.first_bad.t for step in course.steps}
+    cuts.update(epoch.t for epoch in course.epochs)
+    for low, high in pairwise([-math.inf, *sorted(cuts), math.inf]):
         part = [point for point in course.line.points if low <= point.t < high]
-        errors = [point.r_se if course.by == "ratio" else point.se for point in part]
-        seen = zip(
-            map(course.shown, part), errors, (point.n for point in part), strict=True
-        )
-        rows = [row for row in seen if row[0] is not None]
-        if not rows:
-            continue
-        values, known, blocks = np.asarray(rows, dtype=float).T
-        known = levels.steadied(known, blocks)
-        single = np.zeros(len(values), dtype=np.intp)
-        values = np.asarray(
-            levels.clipped(
-                values, known, levels.robust_between(values, known), single
-            ).values
-        )
-        tau = levels.between(values, known, single)
-        yield Flat(part[0].t, part[-1].t, levels.level(values, known, tau).value)
+        rows: list[tuple[float, float | None, int]] = []
+        for point in part:
+            value = course.shown(point)
+            error = point.r_se if course.by == "ratio" else point.se
+            if value is not None:
+                rows.append((value, error, point.n))
+        if rows:
+            yield Flat(part[0].t, part[-1].t, _level(rows))
+
+
+def _level(rows: Sequence[tuple[float, float | None, int]]) -> float:
+    """The weighted mean of values with their errors and numbers of blocks, all on one level."""
+    values, errors, blocks = np.asarray(rows, dtype=float).T
+    errors = levels.steadied(errors, blocks)
+    one_level = np.zeros(len(values), dtype=np.intp)
+    scatter = levels.robust_between(values, errors)
+    clipped = levels.clipped(values, errors, scatter, one_level)
+    values = np.asarray(clipped.values)
+    tau = levels.between(values, errors, one_level)
+    return levels.level(values, errors, tau).value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -83,17 +82,18 @@ def _machine(path: Path, entries: Sequence[Entry], given: Given) -> str:
 
 
 def _time(path: Path, entries: Sequence[Entry], given: Given) -> float:
-    ends = chain.from_iterable(
-        (entry.run.started, entry.run.ended) for entry in entries
-    )
-    times = [time for time in ends if time]
-    if given.at is None and not times:
+    if given.at is not None:
+        return given.at
+    times = [entry.run.started for entry in entries]
+    times += [entry.run.ended for entry in entries]
+    known_times = [time for time in times if time]
+    if not known_times:
         raise RequestError(
             "these results do not say when they were measured",
             place=str(path),
             remedy="give it with --at, such as --at 2026-11-22T02:00Z",
         )
-    return min(times) if given.at is None else given.at
+    return min(known_times)
 
 
 def _digest(path: Path) -> str:
@@ -101,12 +101,10 @@ def _digest(path: Path) -> str:
     if path.is_file():
         return hashlib.sha256(path.read_bytes()).hexdigest()
     whole = hashlib.sha256()
-    for file in sorted(
-        file_path for file_path in path.rglob("*") if file_path.is_file()
-    ):
-        whole.update(
-            f"{file.relative_to(path)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode()
-        )
+    files = [file for file in path.rglob("*") if file.is_file()]
+    for file in sorted(files):
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        whole.update(f"{file.relative_to(path)}\0{digest}\n".encode())
     return whole.hexdigest()
 
 
@@ -119,11 +117,11 @@ def _points(entries: Sequence[Entry], machine: str) -> Iterator[Point]:
         variant = "" if alone or is_number(entry.variant) else entry.variant
         groups.setdefault((entry.cell, variant), []).append(entry.run)
     for (cell, variant), runs in groups.items():
-        found: dict[str, list[float]] = {}
+        by_metric: dict[str, list[float]] = {}
         for run in runs:
             for name, value in _values(run):
-                found.setdefault(name, []).append(value)
-        for name, values in found.items():
+                by_metric.setdefault(name, []).append(value)
+        for name, values in by_metric.items():
             key = _key(runs[0], cell, variant, machine, name)
             yield _point(key, cell, variant, metric(name), np.log(np.asarray(values)))
 
@@ -171,12 +169,10 @@ def _key(run: Run, cell: str, variant: str, machine: str, name: str) -> Key:
 def _values(run: Run) -> Iterator[tuple[str, float]]:
     """The metrics of a run that have a logarithm."""
     for direction in run.directions:
+        if direction.kind not in ("read", "write", "trim"):
+            continue
         for what, value in _numbers(direction):
-            if (
-                direction.kind in ("read", "write", "trim")
-                and math.isfinite(value)
-                and value > 0.0
-            ):
+            if math.isfinite(value) and value > 0.0:
                 yield f"{direction.kind}.{what}", value
 
 
@@ -184,19 +180,19 @@ def _numbers(direction: Direction) -> Iterator[tuple[str, float]]:
     yield "iops", direction.iops.value
     if not math.isfinite(direction.iops.value):
         yield "bandwidth", direction.bandwidth.value
-    families = (("lat", direction.lat), ("clat", direction.clat))
-    means = [
-        (f"{name}.mean", latency.mean.value)
-        for name, latency in families
-        if latency is not None and known(latency.mean)
-    ]
-    tails = [
-        (f"{name}.p99", _p99(latency))
-        for name, latency in families
-        if latency is not None
-    ]
+    means: list[tuple[str, float]] = []
+    tails: list[tuple[str, float]] = []
+    for name, latency in (("lat", direction.lat), ("clat", direction.clat)):
+        if latency is None:
+            continue
+        if known(latency.mean):
+            means.append((f"{name}.mean", latency.mean.value))
+        p99 = _p99(latency)
+        if p99 is not None:
+            tails.append((f"{name}.p99", p99))
+    # Total latency, which the user waits for; else completion latency.
     yield from means[:1]
-    yield from [(name, value) for name, value in tails if value is not None][:1]
+    yield from tails[:1]
 
 
 def _p99(latency: Latency) -> float | None:
@@ -206,4 +202,6 @@ def _p99(latency: Latency) -> float | None:
     if latency.histogram is not None and latency.histogram.total:
         return latency.histogram.quantile(0.99)
     printed = latency.percentiles.get(99.0)
-    return printed.value if printed is not None and known(printed) else None
+    if printed is None or not known(printed):
+        return None
+    return printed.value

@@ -189,10 +189,8 @@ def _bmf(data: bytes) -> Iterator[Told]:
     benchmarks = from_json(data, dict[str, dict[str, dict[str, Any]]])
     numbers = []
     for cell, measures in benchmarks.items():
-        numbers += [
-            Number(cell, measure, (float(value["value"]),))
-            for measure, value in measures.items()
-        ]
+        for measure, value in measures.items():
+            numbers.append(Number(cell, measure, (float(value["value"]),)))
     yield Told(tuple(numbers))
 
 
@@ -202,18 +200,14 @@ def _perfherder(data: bytes) -> Iterator[Told]:
     for suite in msgspec.json.decode(text)["suites"]:
         # Perfherder tells suites of one name apart by these, in any order.
         variant = " ".join(sorted(map(str, suite.get("extraOptions") or ())))
-        own = [(str(suite["name"]), suite)] if "value" in suite else []
-        own += [
-            (f"{suite['name']} {subtest['name']}", subtest)
-            for subtest in suite.get("subtests", ())
-        ]
-        for cell, subtest in own:
+        cells = [(str(suite["name"]), suite)] if "value" in suite else []
+        for subtest in suite.get("subtests", ()):
+            cells.append((f"{suite['name']} {subtest['name']}", subtest))
+        for cell, subtest in cells:
             values = tuple(map(float, subtest.get("replicates") or (subtest["value"],)))
-            way = (
-                "lower"
-                if subtest.get("lowerIsBetter", suite.get("lowerIsBetter", True))
-                else "higher"
-            )
+            # A subtest says what differs from its suite.
+            lower = subtest.get("lowerIsBetter", suite.get("lowerIsBetter", True))
+            way = "lower" if lower else "higher"
             unit = str(subtest.get("unit", suite.get("unit", "")))
             numbers.append(Number(cell, "value", values, None, way, unit, variant))
     yield Told(tuple(numbers))
@@ -225,45 +219,56 @@ def _lnt(data: bytes) -> Iterator[Told]:
     for test in document["tests"]:
         for name, value in test.items():
             values = value if isinstance(value, list) else [value]
-            if (
-                name != "name"
-                and values
-                and all(isinstance(one, int | float) for one in values)
-            ):
-                numbers.append(
-                    Number(str(test["name"]), name, tuple(map(float, values)))
-                )
+            # Notes and hashes are texts.
+            are_numbers = all(isinstance(item, int | float) for item in values)
+            if name != "name" and values and are_numbers:
+                samples = tuple(map(float, values))
+                numbers.append(Number(str(test["name"]), name, samples))
     run = document.get("run", {})
     at = _time(str(run["start_time"])) if run.get("start_time") else None
     machine = str(document.get("machine", {}).get("name", ""))
-    build, commit = (
-        str(run.get(name, "")) for name in ("llvm_project_revision", "commit")
-    )
+    build = str(run.get("llvm_project_revision", ""))
+    commit = str(run.get("commit", ""))
     yield Told(tuple(numbers), at, machine, build, commit)
 
 
 NEEDED = ("cell", "metric", "value")
+EMPTY = (None, "")
+"""What a cell of a table without a value is, in Parquet and in CSV."""
+
+
+def _word(row: Mapping[str, Any], column: str) -> str:
+    return str(row.get(column) or "")
+
+
+def _number(row: Mapping[str, Any]) -> Number:
+    """The number in a row of a table. Raises ValueError."""
+    error = None
+    if row.get("error") not in EMPTY:
+        error = float(row["error"])
+    return Number(
+        str(row["cell"]),
+        str(row["metric"]),
+        (float(row["value"]),),
+        error,
+        _word(row, "better"),
+        _word(row, "unit"),
+        _word(row, "variant"),
+    )
 
 
 def _table(records: Sequence[Mapping[str, Any]]) -> Iterator[Told]:
     """A row is a number; rows of one time, machine and build are a night."""
     groups: dict[tuple[Any, ...], list[Number]] = {}
     for number, row in enumerate(records, 1):
-        missing = [name for name in NEEDED if row.get(name) in (None, "")]
+        missing = [name for name in NEEDED if row.get(name) in EMPTY]
         if missing:
             raise ValueError(
                 f"row {number} has no {missing[0]}; needed are the columns {', '.join(NEEDED)}"
             )
-        place = (
-            _time(row.get("time")),
-            *(str(row.get(name) or "") for name in ("machine", "build", "commit")),
-        )
-        error = None if row.get("error") in (None, "") else float(row["error"])
-        texts = [str(row.get(name) or "") for name in ("better", "unit", "variant")]
-        one = Number(
-            str(row["cell"]), str(row["metric"]), (float(row["value"]),), error, *texts
-        )
-        groups.setdefault(place, []).append(one)
+        words = [_word(row, column) for column in ("machine", "build", "commit")]
+        night = (_time(row.get("time")), *words)
+        groups.setdefault(night, []).append(_number(row))
     for (at, machine, build, commit), numbers in groups.items():
         yield Told(tuple(numbers), at, machine, build, commit)
 
@@ -286,14 +291,15 @@ def _parquet(data: bytes) -> Iterator[Told]:
 
 def _time(value: Any) -> float | None:
     """Unix seconds, or ISO 8601 in UTC where it says no zone."""
-    if value in (None, ""):
+    if value in EMPTY:
         return None
-    if isinstance(value, int | float):
-        return float(value)
-    if isinstance(value, str) and value.replace(".", "", 1).isdigit():
+    is_number = isinstance(value, int | float)
+    if is_number or (isinstance(value, str) and value.replace(".", "", 1).isdigit()):
         return float(value)
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return moment.timestamp()
 
 
 READERS: dict[str, Callable[[bytes], Iterator[Told]]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -62,27 +62,27 @@ def export(store: Store, target: str, *, batch: int = BATCH) -> LakeWritten:
     """Bring the lake at ``target`` to what the history holds: append what is missing, delete what was replaced or taken
     out. A second call after a kill goes on. Raises RequestError where the extra is missing, MeasureError."""
     table, write = _delta(target)
-    shas = {row["id"]: row["sha"] for row in store.experiments()}
-    there = _there(target) if table else {}
-    stale = [
-        identifier for identifier, sha in there.items() if shas.get(identifier) != sha
-    ]
-    missing = [
-        identifier for identifier in shas if there.get(identifier) != shas[identifier]
-    ]
+    in_history = {row["id"]: row["sha"] for row in store.experiments()}
+    in_lake = _there(target) if table else {}
+    stale = _not_in(in_lake, in_history)
+    missing = _not_in(in_history, in_lake)
     with _said(target):
         if table is not None and stale:
             table.delete(f"experiment IN ({', '.join(map(_quoted, stale))})")
         for start in range(0, len(missing), batch):
-            write(
-                target,
-                _frame(store, missing[start : start + batch]),
-                mode="append",
-                partition_by=PARTITIONS,
-            )
+            frame = _frame(store, missing[start : start + batch])
+            write(target, frame, mode="append", partition_by=PARTITIONS)
+        # Every write and delete leaves small files.
         if missing or stale:
             _delta(target)[0].optimize.compact()
     return LakeWritten(target, len(missing), len(stale), -(-len(missing) // batch))
+
+
+def _not_in(these: Mapping[str, str], those: Mapping[str, str]) -> list[str]:
+    """The nights of one side that the other has not, or has with other content (SHA)."""
+    return [
+        identifier for identifier, sha in these.items() if those.get(identifier) != sha
+    ]
 
 
 def _quoted(text: str) -> str:

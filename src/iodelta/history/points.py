@@ -19,7 +19,7 @@ from iodelta.experiment.io_uring import TOOL
 from iodelta.experiment.model import PLACEBO
 from iodelta.jobfile import canonical
 from iodelta.lab.account import Account
-from iodelta.lab.folder import JOURNAL
+from iodelta.lab.folder import JOURNAL, Folder
 from iodelta.lab.integrity import integrity
 from iodelta.lab.judged import counted_trials, usable_trials
 from iodelta.lab.plan import Plan
@@ -64,12 +64,9 @@ class Key(msgspec.Struct, frozen=True):
     @property
     def number(self) -> int:
         """63 bits of its hash: the series' name in the database."""
-        return (
-            int.from_bytes(
-                hashlib.sha256(msgspec.json.encode(self)).digest()[:8], "big"
-            )
-            >> 1
-        )
+        digest = hashlib.sha256(msgspec.json.encode(self)).digest()
+        # SQLite's integers and PostgreSQL's bigint have a sign.
+        return int.from_bytes(digest[:8], "big") >> 1
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -124,42 +121,27 @@ def night_of(path: Path, given: str = "") -> Night:
             "blocks of several machines are not one night", place=str(path)
         )
     trials = usable_trials(folder, journal)
-    broken = [
-        finding for finding in integrity(folder, journal) if finding.severity == "hard"
-    ]
-    if broken:
-        raise RequestError(
-            f"this folder is not what was measured: {broken[0].explanation}",
-            place=str(path),
-            remedy="`iodelta report` of it says what was changed",
-        )
-    environment = sound(
-        folder.read_struct(journal.sessions[0].environment, dict[str, Any])
-    )
+    _check_whole(folder, journal)
+    session = journal.sessions[0]
+    environment = sound(folder.read_struct(session.environment, dict[str, Any]))
     counted = counted_trials(plan, journal, trials)
-    machine = journal.sessions[0].machine or plan.experiment.machines[:1] or ""
-    where = machine if isinstance(machine, str) else machine[0]
-    where = (
-        where
-        if where not in ("", "local")
-        else environment.get("host", {}).get("name", "local")
-    )
-    identity, sha = (
-        environment.get("host", {}).get("machine_id", ""),
-        sha256(folder.read(JOURNAL)),
-    )
+    host = environment.get("host", {})
+    machine = session.machine or "".join(plan.experiment.machines[:1])
+    if machine in ("", "local"):
+        machine = host.get("name", "local")
+    identity, sha = host.get("machine_id", ""), sha256(folder.read(JOURNAL))
     if is_nameless(folder):
-        where, identity = _unnamed(where, plan.identifier, given), ""
+        machine, identity = _unnamed(machine, plan.identifier, given), ""
+        # Under another name it is another night.
         sha = sha256(f"{sha}{given}".encode()) if given else sha
     facts = facts_of(environment)
-    points, left_out = points_of(
-        plan, counted, where, environment.get("target", {}).get("kind", "")
-    )
+    target = environment.get("target", {}).get("kind", "")
+    points, left_out = points_of(plan, counted, machine, target)
     return Night(
         identifier=plan.identifier,
         sha=sha,
-        t=journal.sessions[0].at,
-        machine=where,
+        t=session.at,
+        machine=machine,
         epoch=epoch_of(facts),
         facts=facts,
         subject=plan.experiment.subject,
@@ -169,6 +151,17 @@ def night_of(path: Path, given: str = "") -> Night:
         left_out=left_out,
         identity=identity,
     )
+
+
+def _check_whole(folder: Folder, journal: Account) -> None:
+    """Raises RequestError for a folder that was changed after it was measured."""
+    for finding in integrity(folder, journal):
+        if finding.severity == "hard":
+            raise RequestError(
+                f"this folder is not what was measured: {finding.explanation}",
+                place=str(folder.path),
+                remedy="`iodelta report` of it says what was changed",
+            )
 
 
 def _unnamed(placeholder: str, identifier: str, given: str) -> str:
@@ -186,18 +179,14 @@ def facts_of(environment: Mapping[str, Any]) -> dict[str, str]:
     """What begins an epoch when it changes. The kernel's release is not in it: it may be what is compared."""
     host, kernel = environment.get("host", {}), environment.get("kernel", {})
     facts = {f"host.{name}": str(host[name]) for name in _HARDWARE if name in host}
-    facts |= {
-        f"kernel.{name}": str(value)
-        for name, value in kernel.items()
-        if name.startswith("config.")
-    }
+    for name, value in kernel.items():
+        if name.startswith("config."):
+            facts[f"kernel.{name}"] = str(value)
     facts["fio.version"] = str(environment.get("fio", {}).get("version", ""))
     for number, device in enumerate(environment.get("devices", ())):
-        facts |= {
-            f"device.{number}.{name}": str(device[name])
-            for name in _DISK
-            if name in device
-        }
+        for name in _DISK:
+            if name in device:
+                facts[f"device.{number}.{name}"] = str(device[name])
     return facts
 
 
@@ -206,7 +195,8 @@ def points_of(
 ) -> tuple[tuple[Point, ...], dict[str, str]]:
     """A point for every cell, variant and metric that has two blocks, and why others have none."""
     experiment = plan.experiment
-    reference = next((one.name for one in experiment.variants if one.role), None)
+    references = [variant.name for variant in experiment.variants if variant.role]
+    reference = references[0] if references else None
     points: list[Point] = []
     left_out: dict[str, str] = {}
     for cell in experiment.cells:
@@ -225,15 +215,16 @@ def points_of(
 
 def apart(points: Sequence[Point]) -> tuple[Point, ...]:
     """Points of one night, those of one key told apart by the names of their variants."""
-    shared = Counter(point.key for point in points)
-    return tuple(
-        msgspec.structs.replace(
-            point, key=msgspec.structs.replace(point.key, twin=point.variant)
-        )
-        if shared[point.key] > 1
-        else point
-        for point in points
-    )
+    replace = msgspec.structs.replace
+    counts = Counter(point.key for point in points)
+    distinct: list[Point] = []
+    for point in points:
+        if counts[point.key] > 1:
+            key = replace(point.key, twin=point.variant)
+            distinct.append(replace(point, key=key))
+        else:
+            distinct.append(point)
+    return tuple(distinct)
 
 
 def key_of(

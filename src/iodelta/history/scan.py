@@ -93,39 +93,35 @@ class _Epoch:
 
     def found(self) -> list[Found]:
         """The steps of the whole series, and the newest candidate where these have not got it yet."""
-        steps = {step.at: step for step in self._segments.steps}
+        steps = list(self._segments.steps)
         last = len(self._y) - STANDS
         for step in self._newest(last - 1)[-1:]:
-            is_told = any(step.first <= at <= step.last for at in steps)
-            if not is_told and step.found >= last and not self._is_gone(step):
-                steps[step.at] = step
-        return [self._found(step) for step in steps.values()]
+            is_new = step.found >= last and not self._is_gone(step)
+            is_among = any(step.first <= known.at <= step.last for known in steps)
+            if is_new and not is_among:
+                steps.append(step)
+        return [self._found(step) for step in steps]
 
     def _newest(self, since: int) -> tuple[changepoints.Step, ...]:
         """Candidates of the nights ``since`` then, on the level that the whole series had before them. One that stood
         out already in the first of them is an older one."""
-        before = tuple(start for start in self._segments.starts if start <= since) or (
-            0,
-        )
+        before = tuple(start for start in self._segments.starts if start <= since)
         return changepoints.online(
             self._y,
             self._se,
             threshold=changepoints.CANDIDATE,
             inflation=self._inflation,
-            starts=before,
+            starts=before or (0,),
             since=since,
         )
 
     def gone(self) -> list[Gone]:
         """What went away."""
-        return [
-            Gone(
-                self._line.key.number,
-                self._span(max(incident.at - 1, 0), incident.end - 1),
-                incident.size,
-            )
-            for incident in self._segments.incidents
-        ]
+        gone: list[Gone] = []
+        for incident in self._segments.incidents:
+            span = self._span(max(incident.at - 1, 0), incident.end - 1)
+            gone.append(Gone(self._line.key.number, span, incident.size))
+        return gone
 
     def _is_gone(self, step: changepoints.Step) -> bool:
         return any(
@@ -135,15 +131,14 @@ class _Epoch:
 
     def _resemblance(self, placebos: Placebos) -> tuple[float, int]:
         """Long-run inflation, and the nights that it is known from: of the machine's placebo, else of the series."""
-        if known := placebos.inflation(self._line, self._by):
+        known = placebos.inflation(self._line, self._by)
+        if known:
             return known
         y, se = self._y, self._se
         first = changepoints.segments(y, se)
-        numbers = (
-            changepoints.numbered(first.starts, len(y))
-            if len(y)
-            else np.zeros(0, dtype=np.intp)
-        )
+        numbers = np.zeros(0, dtype=np.intp)
+        if len(y):
+            numbers = changepoints.numbered(first.starts, len(y))
         return levels.inflation(y, se, first.tau, numbers), len(y)
 
     def _span(self, good: int, bad: int) -> Span:

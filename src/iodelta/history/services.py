@@ -85,17 +85,14 @@ def lnt(lines: Iterable[Line]) -> Made:
             remedy=f"name one with --machine, such as {machines[0]}",
         )
     latest = max((point for _, point in pairs), key=lambda point: point.t)
-    usable, left_out = [], []
+    usable: list[tuple[Line, HistoryPoint]] = []
+    left_out: list[str] = []
     for line, point in pairs:
-        if point.experiment != latest.experiment:
-            left_out.append(f"{_words(line)}: not in the newest experiment")
-        elif line.better == "higher" or line.unit in SECONDS:
-            usable.append((line, point))
+        why = _why_not_lnt(line, point, latest)
+        if why:
+            left_out.append(f"{_words(line)}: {why}")
         else:
-            unit = line.unit or "no unit"
-            left_out.append(
-                f"{_words(line)}: LNT's suite has no metric that is better when lower, in {unit}"
-            )
+            usable.append((line, point))
     marks = marks_of(usable, _words)
     tests = [_test(line, point, marks[line.key.number]) for line, point in usable]
     machine = {"name": shortened(machines[0], NAME)}
@@ -105,6 +102,16 @@ def lnt(lines: Iterable[Line]) -> Made:
         "run": _run(latest),
         "tests": tests,
     }, tuple(left_out)
+
+
+def _why_not_lnt(line: Line, point: HistoryPoint, latest: HistoryPoint) -> str:
+    """Why a point is not in a report of LNT; empty if it is."""
+    if point.experiment != latest.experiment:
+        return "not in the newest experiment"
+    if line.better == "higher" or line.unit in SECONDS:
+        return ""
+    unit = line.unit or "no unit"
+    return f"LNT's suite has no metric that is better when lower, in {unit}"
 
 
 def _run(point: HistoryPoint) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import operator
 import os
@@ -21,7 +20,15 @@ from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment.order import in_order
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.place import network_of
-from iodelta.history.points import Key, Night, Point
+from iodelta.history.points import Key, Night
+from iodelta.history.rows import (
+    NIGHT_COLUMNS,
+    POINT_COLUMNS,
+    experiment_row,
+    point_of,
+    point_row,
+    series_row,
+)
 from iodelta.history.schema import (
     EXPERIMENTS,
     POINTS,
@@ -67,7 +74,8 @@ def url_of(file: Path) -> sa.URL:
 def _parsed(url: str | sa.URL) -> sa.URL:
     try:
         return sa.make_url(url)
-    except (ArgumentError, ValueError) as error:  # a port that is not a number
+    except (ArgumentError, ValueError) as error:
+        # ValueError: a port that is not a number.
         raise RequestError(
             "not the URL of a database",
             place="--history",
@@ -80,16 +88,13 @@ class Store:
 
     def __init__(self, url: str | sa.URL) -> None:
         self.url = _parsed(url)
-        self.place = (
-            (self.url.database or "")
-            if self.is_file
-            else self.url.render_as_string(hide_password=True)
-        )
         self._is_local = False
-        self._engine = sa.create_engine(
-            self._as_read_only() if self.is_file else self.url
-        )
-        if self.is_file:
+        if not self.is_file:
+            self.place = self.url.render_as_string(hide_password=True)
+            self._engine = sa.create_engine(self.url)
+        else:
+            self.place = self.url.database or ""
+            self._engine = sa.create_engine(self._as_read_only())
             sa.event.listen(self._engine, "connect", _set_up)
             sa.event.listen(self._engine, "begin", _begin)
 
@@ -103,22 +108,22 @@ class Store:
         share its log with writers, and opens nothing."""
         file = Path(self.url.database or "").absolute()
         log = file.with_name(f"{file.name}-wal")
-        can_write = (
-            os.access(file.parent, os.W_OK, effective_ids=True) and not self._is_full()
-        )
-        if can_write or not file.exists() or log.exists():
+        may_write = os.access(file.parent, os.W_OK, effective_ids=True)
+        if may_write and not self._is_full():
             return self.url
-        return self.url.set(
-            database=f"file:{quote(str(file))}", query={"immutable": "1", "uri": "true"}
-        )
+        # A log that is there holds what the file does not: read without it, the history would be an old one.
+        if not file.exists() or log.exists():
+            return self.url
+        query = {"immutable": "1", "uri": "true"}
+        return self.url.set(database=f"file:{quote(str(file))}", query=query)
 
     def _is_full(self) -> bool:
         """Whether the file system of the file has no room for SQLite's own files."""
         try:
-            there = os.statvfs(Path(self.url.database or "").absolute().parent)
+            space = os.statvfs(Path(self.url.database or "").absolute().parent)
         except OSError:
             return False
-        return there.f_bavail * there.f_frsize < ROOM
+        return space.f_bavail * space.f_frsize < ROOM
 
     @property
     def exists(self) -> bool:
@@ -158,10 +163,10 @@ class Store:
         if not identifiers:
             return
         with self.writing() as connection:
-            held = set().union(
-                *(_take_out(connection, identifier) for identifier in identifiers)
-            )
-            _drop_empty(connection, held)
+            series: set[int] = set()
+            for identifier in identifiers:
+                series |= _take_out(connection, identifier)
+            _drop_empty(connection, series)
 
     def experiments(self) -> list[dict[str, Any]]:
         """Every experiment, oldest first."""
@@ -176,68 +181,27 @@ class Store:
     ) -> list[Line]:
         """Every series with its points, in the one order of cells; or those with these numbers, of one machine, with
         the nights ``since`` then."""
-        joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
-        columns = (
-            POINTS.c[name]
-            for name in ("series", "experiment", "y", "se", "r", "r_se", "flags", "n")
-        )
-        query = sa.select(
-            EXPERIMENTS.c.t, EXPERIMENTS.c.epoch, EXPERIMENTS.c.subject, *columns
-        ).select_from(joined)
+        is_whole = not machine and not math.isfinite(since)
         described = sa.select(SERIES).order_by(
             SERIES.c.cell, SERIES.c.variant, SERIES.c.key
         )
         if series:
-            query, described = (
-                query.where(POINTS.c.series.in_(series)),
-                described.where(SERIES.c.id.in_(series)),
-            )
-        if machine:
-            query = query.where(EXPERIMENTS.c.machine == machine)
-        if math.isfinite(since):
-            query = query.where(EXPERIMENTS.c.t >= since)
+            described = described.where(SERIES.c.id.in_(series))
         points: dict[int, list[HistoryPoint]] = {}
         with self._reading() as connection:
-            for (
-                t,
-                epoch,
-                subject,
-                number,
-                experiment,
-                y,
-                se,
-                r,
-                r_se,
-                flags,
-                n,
-            ) in connection.execute(query).all():
-                build = _build(subject)
-                point = HistoryPoint(
-                    t,
-                    experiment,
-                    epoch,
-                    *build[:2],
-                    y,
-                    se,
-                    r,
-                    r_se,
-                    _flags(flags),
-                    build[2],
-                    n,
-                )
+            for row in connection.execute(_points_query(series, machine, since)).all():
+                number, point = point_of(row)
                 points.setdefault(number, []).append(point)
-            is_whole = not machine and not math.isfinite(since)
+            # A database takes so many numbers in one question; of more, series without a point go below.
             if not is_whole and len(points) <= NAMED:
                 described = described.where(SERIES.c.id.in_(points))
             rows = connection.execute(described).all()
         cells = in_order(row.cell for row in rows)
         places = {cell: place for place, cell in enumerate(cells)}
         rows = sorted(rows, key=lambda row: places[row.cell])
-        return [
-            _line(row, points.get(row.id, []))
-            for row in rows
-            if is_whole or row.id in points
-        ]
+        if not is_whole:
+            rows = [row for row in rows if row.id in points]
+        return [_line(row, points.get(row.id, [])) for row in rows]
 
     def rows(self, identifiers: list[str]) -> list[dict[str, Any]]:
         """The points of these experiments, each with its series and experiment."""
@@ -281,25 +245,13 @@ class Store:
                 EXPERIMENTS.update().where(of_it).values(folder=night.folder)
             )
             return "moved"
-        held = _take_out(connection, night.identifier) if before is not None else set()
-        connection.execute(EXPERIMENTS.insert().values(**_experiment(night)))
-        numbered = [(point.key.number, point) for point in night.points]
-        numbers = dict(numbered)
-        known = set(
-            connection.scalars(sa.select(SERIES.c.id).where(SERIES.c.id.in_(numbers)))
-        )
-        new = [
-            _series(number, point)
-            for number, point in numbers.items()
-            if number not in known
-        ]
-        for table, rows in (
-            (SERIES, new),
-            (POINTS, [_point(number, point, night) for number, point in numbered]),
-        ):
-            if rows:
-                connection.execute(table.insert(), rows)
-        _drop_empty(connection, held - set(numbers))
+        # Series in which the night had a point before.
+        old_series: set[int] = set()
+        if before is not None:
+            old_series = _take_out(connection, night.identifier)
+        connection.execute(EXPERIMENTS.insert().values(**experiment_row(night)))
+        new_series = _insert_points(connection, night)
+        _drop_empty(connection, old_series - new_series)
         return "added" if before is None else "replaced"
 
     def _version(self, connection: sa.Connection) -> int:
@@ -367,11 +319,8 @@ class Store:
         try:
             yield
         except DBAPIError as error:
-            message = (
-                str(error.orig).strip().splitlines()[0]
-                if str(error.orig).strip()
-                else "no reason given"
-            )
+            lines = str(error.orig).strip().splitlines()
+            message = lines[0] if lines else "no reason given"
             if self.is_file and self._is_full():
                 message = "the disk is full"
             raise MeasureError(
@@ -387,33 +336,59 @@ class Store:
             step = "free some space, then repeat the command"
         elif "readonly" in message or "unable to open" in message:
             step = "make the file and its directory writable, then repeat the command"
+        elif self.is_file:
+            step = "repeat the command"
         else:
-            step = (
-                "repeat the command"
-                if self.is_file
-                else "check the server and its URL, then repeat the command"
-            )
+            step = "check the server and its URL, then repeat the command"
         return f"{step}; {UNCHANGED if self.is_file else WHOLE}"
 
 
 def _lacks_table(error: DBAPIError) -> bool:
     """Whether a database answered that it has no such table; a lost connection or a full disk is another matter."""
-    return (
-        "no such table" in str(error.orig)
-        or getattr(error.orig, "sqlstate", "") == "42P01"
-    )
+    of_sqlite = "no such table" in str(error.orig)
+    of_postgresql = getattr(error.orig, "sqlstate", "") == "42P01"
+    return of_sqlite or of_postgresql
 
 
 def _take_out(connection: sa.Connection, identifier: str) -> set[int]:
-    """An experiment with its points; the series in which it had one."""
-    held = set(
-        connection.scalars(
-            sa.select(POINTS.c.series).where(POINTS.c.experiment == identifier)
-        )
-    )
-    connection.execute(POINTS.delete().where(POINTS.c.experiment == identifier))
+    """Remove an experiment with its points; returns the numbers of the series in which it had one."""
+    of_it = POINTS.c.experiment == identifier
+    series = set(connection.scalars(sa.select(POINTS.c.series).where(of_it)))
+    connection.execute(POINTS.delete().where(of_it))
     connection.execute(EXPERIMENTS.delete().where(EXPERIMENTS.c.id == identifier))
-    return held
+    return series
+
+
+def _insert_points(connection: sa.Connection, night: Night) -> set[int]:
+    """Add the points of a night, and its series that are new; returns the numbers of all its series."""
+    numbered = [(point.key.number, point) for point in night.points]
+    by_number = dict(numbered)
+    present = sa.select(SERIES.c.id).where(SERIES.c.id.in_(by_number))
+    known = set(connection.scalars(present))
+    new = [number for number in by_number if number not in known]
+    series = [series_row(number, by_number[number]) for number in new]
+    points = [point_row(number, point, night) for number, point in numbered]
+    # An insert of no rows would insert one of defaults.
+    if series:
+        connection.execute(SERIES.insert(), series)
+    if points:
+        connection.execute(POINTS.insert(), points)
+    return set(by_number)
+
+
+def _points_query(series: Sequence[int], machine: str, since: float) -> sa.Select[Any]:
+    """The points of these series (empty: of all) with their nights, of one machine (empty: of all), ``since`` then."""
+    joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
+    of_night = [EXPERIMENTS.c[name] for name in NIGHT_COLUMNS]
+    of_point = [POINTS.c[name] for name in POINT_COLUMNS]
+    query = sa.select(*of_night, *of_point).select_from(joined)
+    if series:
+        query = query.where(POINTS.c.series.in_(series))
+    if machine:
+        query = query.where(EXPERIMENTS.c.machine == machine)
+    if math.isfinite(since):
+        query = query.where(EXPERIMENTS.c.t >= since)
+    return query
 
 
 def _drop_empty(connection: sa.Connection, series: Iterable[int]) -> None:
@@ -429,12 +404,10 @@ def _set_up(connection: Any, record: object) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA busy_timeout = 30000")
     cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.execute(
-        "PRAGMA synchronous = NORMAL"
-    )  # whole after a power cut; the log, which is synced, has the rest
-    with contextlib.suppress(
-        Exception
-    ):  # a file that is only read keeps the mode it has
+    # Whole after a power cut; the log, which is synced, has the rest.
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    # A file that is only read keeps the mode it has.
+    with contextlib.suppress(Exception):
         cursor.execute("PRAGMA journal_mode = WAL")
     cursor.close()
 
@@ -445,51 +418,7 @@ def _begin(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-@functools.lru_cache(maxsize=1 << 14)
-def _build(subject: str) -> tuple[str, str, str]:
-    """Commit, name and repository of a build."""
-    fields = msgspec.json.decode(subject)
-    return fields.get("commit", ""), fields.get("describe", ""), fields.get("repo", "")
-
-
-@functools.lru_cache(maxsize=1 << 8)
-def _flags(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
 def _line(row: Any, points: list[HistoryPoint]) -> Line:
     points.sort(key=operator.attrgetter("t", "experiment"))
     key = from_json(row.key, Key)
     return Line(key, row.cell, row.variant, row.better, row.unit, tuple(points))
-
-
-def _experiment(night: Night) -> dict[str, Any]:
-    return {
-        "id": night.identifier,
-        "sha": night.sha,
-        "t": night.t,
-        "machine": night.machine,
-        "epoch": night.epoch,
-        "facts": msgspec.json.encode(night.facts, order="sorted").decode(),
-        "subject": msgspec.json.encode(night.subject).decode(),
-        "folder": night.folder,
-        "state": night.state,
-    }
-
-
-def _series(number: int, point: Point) -> dict[str, Any]:
-    return {
-        "id": number,
-        "key": msgspec.json.encode(point.key).decode(),
-        "cell": point.cell,
-        "variant": point.variant,
-        "better": point.better,
-        "unit": point.unit,
-    }
-
-
-def _point(number: int, point: Point, night: Night) -> dict[str, Any]:
-    columns = ("y", "se", "lag1", "n", "r", "r_se")
-    values = {name: getattr(point, name) for name in columns}
-    where = {"series": number, "experiment": night.identifier}
-    return {**where, **values, "flags": " ".join(point.flags)}
