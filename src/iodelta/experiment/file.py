@@ -9,16 +9,14 @@ from typing import Any
 
 import msgspec
 
-from iodelta.decoding import converted
 from iodelta.experiment.build import parse_build
 from iodelta.experiment.command import (
     check_fits,
-    is_command,
-    parse_command,
     parse_measures,
     placed,
 )
-from iodelta.experiment.expand import Workload, assemble
+from iodelta.experiment.design import parse_design
+from iodelta.experiment.expand import assemble
 from iodelta.experiment.model import (
     ANATOMIES,
     FIO_PREFIX,
@@ -27,7 +25,6 @@ from iodelta.experiment.model import (
     TARGET_CLASS,
     WORKLOAD_PREFIX,
     Condition,
-    Design,
     Experiment,
     Option,
     Target,
@@ -38,10 +35,17 @@ from iodelta.experiment.model import (
     variant as variant_of,
 )
 from iodelta.experiment.prepare import parse_prepare
-from iodelta.experiment.source import Source, check_keys, text_of, toml_data
+from iodelta.experiment.source import (
+    Source,
+    check_keys,
+    number_value,
+    text_of,
+    text_value,
+    toml_data,
+)
 from iodelta.experiment.subject import parse_role, parse_subject
-from iodelta.experiment.values import fraction, seconds, size_bytes, split_command
-from iodelta.jobfile import read_job_file
+from iodelta.experiment.values import fraction, size_bytes, split_command
+from iodelta.experiment.workloads import parse_workloads
 
 
 def load(path: Path) -> Experiment:
@@ -63,9 +67,9 @@ def parse(
     data = toml_data(text, name)
     source = Source(text, name, numbered=numbered)
     check_keys(source, data, (), _TOP)
-    design = _design(source, data.get("design", {}))
+    design = parse_design(source, data.get("design", {}))
     target = parse_target(source, data.get("target", {}))
-    workloads = _workloads(source, data.get("workload"), base)
+    workloads = parse_workloads(source, data.get("workload"), base)
     by_command = workloads[0].command is not None
     measures = parse_measures(
         data.get("metric", {}), source.refuse, by_command=by_command
@@ -85,7 +89,7 @@ def parse(
         _condition(source, condition_name, table)
         for condition_name, table in _tables(source, data, "condition").items()
     )
-    margin = _number(source, data.get("margin", "1%"), fraction, "margin")
+    margin = number_value(source, data.get("margin", "1%"), fraction, "margin")
     baseline = data.get("baseline", variants[0].name if variants else "")
     machines = parse_machines(source, data.get("machine", []))
     clock = _clock(source, data.get("clock", "wall"), machines)
@@ -238,74 +242,6 @@ def _tables(
     return dict(tables)
 
 
-_CONVERSIONS = dict.fromkeys(("trial", "ramp", "budget", "boot", "settle"), seconds) | {
-    "level": fraction,
-    "stalls": fraction,
-}
-"""Keys of ``[design]`` that are durations or shares."""
-
-_LIMITS = {
-    "trial": (0.2, 86400),
-    "blocks": (1, 2000),
-    "budget": (1, 30 * 86400),
-    "ramp": (0, 86400),
-    "boot": (1, 86400),
-    "conditioning": (1, 50),
-}
-"""Keys of ``[design]`` with their least and greatest value."""
-
-
-def _design(source: Source, table: Mapping[str, Any]) -> Design:
-    check_keys(source, table, ("design",), Design.__struct_encode_fields__)
-    values: dict[str, Any] = {}
-    for key, value in table.items():
-        convert = _CONVERSIONS.get(key)
-        if convert:
-            value = _number(source, value, convert, "design", key)
-        values[key] = value
-    if values.get("family") == "each":
-        source.refuse(
-            'family "each" does not correct for several comparisons: their false alarms add up',
-            "design",
-            "family",
-            remedy='leave family out, or say "holm" or "screen"',
-        )
-    try:
-        design = converted(values, Design)
-    except msgspec.ValidationError as error:
-        # msgspec ends its message with the place: `... - at `$.blocks``.
-        what = str(error).partition(" - at")[0]
-        key_in_error = re.search(r"\$\.([\w-]+)", str(error))
-        if not key_in_error:
-            source.refuse(what, "design")
-        key = key_in_error[1]
-        source.refuse(f"{key}: {what}", "design", key)
-    _check_limits(source, design)
-    return design
-
-
-def _check_limits(source: Source, design: Design) -> None:
-    for key, (least, most) in _LIMITS.items():
-        if not least <= getattr(design, key) <= most:
-            source.refuse(f"{key} must lie between {least} and {most}", "design", key)
-    if not 0.01 <= design.stalls <= 0.5:
-        source.refuse(
-            "stalls must lie between 1 % and 50 %, as in 10 %", "design", "stalls"
-        )
-    if not 0.5 < design.level < 1:
-        source.refuse(
-            "level must lie between 50 % and 100 %, as in 95 %", "design", "level"
-        )
-    for cell, weight in design.weights.items():
-        if not 0 <= weight <= 1e6:
-            source.refuse(
-                f"a weight is between 0 and a million, not {weight:g}",
-                "design",
-                "weights",
-                cell,
-            )
-
-
 def _instruments(source: Source, table: Any) -> tuple[str, ...]:
     is_table = isinstance(table, dict)
     if not is_table or not all(isinstance(value, bool) for value in table.values()):
@@ -328,7 +264,7 @@ def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
                 key,
             )
     if "size" in table:
-        _number(source, table["size"], size_bytes, "target", "size")
+        number_value(source, table["size"], size_bytes, "target", "size")
     path = table.get("path", "")
     class_name = path.removeprefix(TARGET_CLASS)
     if path.startswith(TARGET_CLASS) and not NAME.fullmatch(class_name):
@@ -361,7 +297,7 @@ def _settings(
     """Dotted names of settings with their values as text."""
     settings: dict[str, str] = {}
     for key, value in _flat(table).items():
-        settings[key] = _text(source, value, kind, name, key)
+        settings[key] = text_value(source, value, kind, name, key)
     return settings
 
 
@@ -392,7 +328,7 @@ def _condition(source: Source, name: str, table: Mapping[str, Any]) -> Condition
     elif isinstance(background, dict):
         place = ("condition", name, "background")
         job = tuple(
-            (key, _text(source, value, *place, key))
+            (key, text_value(source, value, *place, key))
             for key, value in background.items()
         )
     elif background is not None:
@@ -411,119 +347,3 @@ def _are_texts(value: Any) -> bool:
     if not isinstance(value, list) or not value:
         return False
     return all(isinstance(word, str) for word in value)
-
-
-def _text(source: Source, value: Any, *path: str) -> str:
-    """A value as fio and the kernel's files read it: one line of text. Refuses with the key."""
-    # Before the numbers, since true is one in Python.
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, str | int | float):
-        text = str(value)
-        if "\n" in text or "\0" in text:
-            source.refuse("a value is one line of text", *path)
-        return text
-    if path[-1] == "command" and isinstance(value, dict):
-        return msgspec.json.encode(value).decode()
-    source.refuse(f"{path[-1]} needs a single value, not {value!r}", *path)
-
-
-def _number(source: Source, value: Any, convert: Any, *path: str) -> Any:
-    try:
-        return convert(value)
-    except (ValueError, TypeError) as error:
-        source.refuse(str(error), *path)
-
-
-def _workloads(source: Source, table: Any, base: Path) -> tuple[Workload, ...]:
-    if not isinstance(table, dict) or not table:
-        source.refuse(
-            "there is no [workload]",
-            "workload",
-            remedy='add one, as in [workload] rw = "randread" bs = "4k"',
-        )
-    common: dict[str, Any] = {}
-    named: dict[str, dict[str, Any]] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            named[key] = value
-        else:
-            common[key] = value
-    if is_command(common, named):
-        return _of_commands(source, common, named)
-    job_file = common.pop("job_file", None)
-    if job_file is not None:
-        path = _job_file(source, job_file, base, named)
-        return _of_job_file(path, _options(source, common, "workload"))
-    if not named:
-        return (Workload("", tuple(_options(source, common, "workload").items())),)
-    workloads: list[Workload] = []
-    for name, table_of_it in named.items():
-        _check_workload_name(source, name)
-        options = _options(source, common, "workload")
-        options |= _options(source, table_of_it, "workload", name)
-        workloads.append(Workload(name, tuple(options.items())))
-    return tuple(workloads)
-
-
-def _job_file(
-    source: Source, name: Any, base: Path, named: Mapping[str, object]
-) -> Path:
-    """The path of the fio job file that is the workload. Refuses named workloads beside it."""
-    place = ("workload", "job_file")
-    if not isinstance(name, str):
-        source.refuse("job_file must be the path of a fio job file", *place)
-    if named:
-        source.refuse("give either job_file or named workloads, not both", *place)
-    return base / name
-
-
-def _check_workload_name(source: Source, name: str) -> None:
-    if not NAME.fullmatch(name):
-        source.refuse(f"{name!r} cannot be the name of a workload", "workload", name)
-
-
-def _of_commands(
-    source: Source, common: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]
-) -> tuple[Workload, ...]:
-    """A workload for each table; keys of ``[workload]`` itself apply to all of them."""
-    workloads: list[Workload] = []
-    for name, own in (named or {"": {}}).items():
-        path: tuple[str, ...] = ("workload",)
-        if name:
-            _check_workload_name(source, name)
-            path = ("workload", name)
-        command, parameters = parse_command({**common, **own}, path, source.refuse)
-        options = {
-            key: _values(source, value, *path, key) for key, value in parameters.items()
-        }
-        workloads.append(Workload(name, tuple(options.items()), command=command))
-    return tuple(workloads)
-
-
-def _of_job_file(path: Path, more: Mapping[str, Values]) -> tuple[Workload, ...]:
-    """A workload for each section of a job file; ``more`` is set in all of them."""
-    workloads: list[Workload] = []
-    for section in read_job_file(path):
-        options: dict[str, Values] = {key: (value,) for key, value in section.options}
-        workloads.append(
-            Workload(section.name, tuple({**options, **more}.items()), section.notes)
-        )
-    return tuple(workloads)
-
-
-Values = tuple[str | None, ...]
-
-
-def _options(source: Source, table: Mapping[str, Any], *path: str) -> dict[str, Values]:
-    return {key: _values(source, value, *path, key) for key, value in table.items()}
-
-
-def _values(source: Source, value: Any, *path: str) -> tuple[str | None, ...]:
-    """The values of a fio option, of which each makes a cell of its own. Refuses with the key."""
-    values = value if isinstance(value, list) else [value]
-    if not values:
-        source.refuse("an empty list makes no cell", *path)
-    if not re.fullmatch(r"[A-Za-z0-9_]+", path[-1]):
-        source.refuse(f"{path[-1]!r} is not the name of a fio option", *path)
-    return tuple(_text(source, one_value, *path) for one_value in values)

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import msgspec
+
 from iodelta.errors import RequestError
 
 
@@ -100,3 +102,26 @@ def check_keys(
                 key,
                 remedy=f"{hint}allowed: {', '.join(names)}",
             )
+
+
+def text_value(source: Source, value: Any, *path: str) -> str:
+    """A value as fio and the kernel's files read it: one line of text. Refuses with the key."""
+    # Before the numbers, since true is one in Python.
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, str | int | float):
+        text = str(value)
+        if "\n" in text or "\0" in text:
+            source.refuse("a value is one line of text", *path)
+        return text
+    if path[-1] == "command" and isinstance(value, dict):
+        return msgspec.json.encode(value).decode()
+    source.refuse(f"{path[-1]} needs a single value, not {value!r}", *path)
+
+
+def number_value(source: Source, value: Any, convert: Any, *path: str) -> Any:
+    """A value as ``convert`` reads it. Refuses with the key."""
+    try:
+        return convert(value)
+    except (ValueError, TypeError) as error:
+        source.refuse(str(error), *path)
