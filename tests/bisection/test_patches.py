@@ -102,7 +102,7 @@ def test_an_attribution_goes_on_from_its_log(repo: Toy, patched: list[str], tmp_
     text = (folder / "log.jsonl").read_text().splitlines(keepends=True)
     (folder / "log.jsonl").write_text("".join(text[:40]))
     assert "block 3 of at most 6" in attribute(folder, "--plan").out
-    assert "another 22 %" in attribute(folder).out
+    assert "another 22.0 %" in attribute(folder).out
 
 
 def test_no_patch_or_an_unknown_one_is_refused(repo: Toy, patched: list[str], tmp_path: Path) -> None:
