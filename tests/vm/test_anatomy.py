@@ -292,6 +292,7 @@ def test_a_row_of_kernels_names_the_step_that_added_a_locked_instruction(tmp_pat
     assert names == [("randread 4k", pair) for pair in ("first to second", "second to third", "first to third")]
     (drawn,) = [section for section in of_path(found, PLAIN).sections if section.title == "Steps"]
     assert max(len(item.text) for item in drawn.items) <= 76, "a terminal of 80 columns"
+    assert '<td class="name">7,000</td>' not in html_of(found, ()).decode(), "numbers are aligned at their ends"
     rows = [row for row in csv.DictReader(io.StringIO(rendered(found, "csv").decode())) if row["path"] == "more"]
     assert [(row["unit"], row["baseline"], row["variant"]) for row in rows] == [
         ("bill.locked per I/O", "first", "second")

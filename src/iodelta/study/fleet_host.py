@@ -261,9 +261,9 @@ def _left_out(result: Judged, left: Left | None) -> str:
         return f"the fleet drained it: {left.reason}"
     if result.counted:
         return ""
-    return "it has no complete block" + (
-        f": {left.said}" if left is not None and left.state != "done" else " yet"
-    )
+    unfinished = left is not None and left.state != "done"
+    why = f": {left.said}" if left is not None and unfinished else " yet"
+    return f"it has no complete block{why}"
 
 
 def _drained(result: Judged) -> str:
@@ -324,17 +324,14 @@ def _text(environment: Mapping[str, Any], section: str, name: str) -> str:
 def _disk(environment: Mapping[str, Any]) -> str:
     """The models of what was measured, each once."""
     devices = environment.get("devices")
-    whole = (
-        [device for device in devices if isinstance(device, dict)]
-        if isinstance(devices, list | tuple)
-        else []
-    )
-    models = [
-        str(device["model"])
-        for device in whole
-        if device.get("model") and "partition_of" not in device
-    ]
-    return " and ".join(dict.fromkeys(models)) or UNKNOWN
+    if not isinstance(devices, list | tuple):
+        return UNKNOWN
+    models: dict[str, None] = {}
+    for device in devices:
+        # A bundle of a stranger may hold anything.
+        if isinstance(device, dict) and "partition_of" not in device:
+            models[str(device.get("model") or "")] = None
+    return " and ".join(filter(None, models)) or UNKNOWN
 
 
 def words_of(
@@ -429,33 +426,37 @@ def _p_worse(change: HostChange | None, rules: Rules) -> float:
 
 
 def _excludes_stalls(verdict: Verdict, share: float) -> bool:
-    stalls = verdict.stalls
-    trials, stalled = (
-        (stalls.trials, stalls.stalled) if stalls is not None else (verdict.blocks, 0)
-    )
+    """Whether the trials exclude that more than this share of them stalls."""
+    trials, stalled = verdict.blocks, 0
+    if verdict.stalls is not None:
+        trials, stalled = verdict.stalls.trials, verdict.stalls.stalled
     return excluded(stalled, trials) <= share + 1e-9
 
 
 def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
     """What a reader must know of hosts that are averaged."""
     counting = [host for host in hosts if host.counts and host.judged is not None]
-    still = [
-        _unended(host.member) for host in counting if host.member.state not in OVER
-    ]
+    members = [host.member for host in counting]
+    still = [_unended(member) for member in members if member.state not in OVER]
     if still:
         yield (
             f"Not ended: {', '.join(still)}. Every verdict may still change, and repeated looks are not corrected for."
         )
     for host in counting:
         if host.judged is not None:
-            for cell, reason in host.judged.account.abandoned.items():
-                yield f"{host.member.name} could not measure {cell}: {reason}"
-            empty = _empty_cells(host.judged)
-            if empty:
-                yield f"{host.member.name} has no complete block of {', '.join(empty)}."
+            yield from _unmeasured(host.member.name, host.judged)
     for names in _same_machine(counting):
         listed = f"{', '.join(names[:-1])} and {names[-1]}"
         yield f"{listed} are one machine with different disks: they differ less than machines do."
+
+
+def _unmeasured(name: str, result: Judged) -> Iterator[str]:
+    """The cells that a host gave up, and those that it has not come to."""
+    for cell, reason in result.account.abandoned.items():
+        yield f"{name} could not measure {cell}: {reason}"
+    empty = _empty_cells(result)
+    if empty:
+        yield f"{name} has no complete block of {', '.join(empty)}."
 
 
 def _empty_cells(result: Judged) -> list[str]:

@@ -62,26 +62,25 @@ class Effect(msgspec.Struct, frozen=True):
     @property
     def shown(self) -> bool:
         """Whether zero is excluded, in a typical trial or in all work."""
-        typical = (
-            self.low is not None
-            and self.high is not None
-            and (self.low > 0.0 or self.high < 0.0)
-        )
-        return typical or (self.total is not None and self.total.excludes_zero)
+        if self.total is not None and self.total.excludes_zero:
+            return True
+        # One-sided intervals show nothing.
+        if self.low is None or self.high is None:
+            return False
+        return self.low > 0.0 or self.high < 0.0
 
     @property
     def measured(self) -> Measured:
         """Both logarithms of variant over baseline."""
-        typical = _logarithm(self.value, self.low, self.high, LEVEL, self.n)
-        total = self.total
-        known = (
-            None
-            if total is None
-            else _logarithm(total.value, total.low, total.high, total.level, self.n)
-        )
+        total = None
+        if self.total is not None:
+            change = self.total
+            total = _logarithm(
+                change.value, change.low, change.high, change.level, self.n
+            )
         return Measured(
-            typical=typical,
-            total=known,
+            typical=_logarithm(self.value, self.low, self.high, LEVEL, self.n),
+            total=total,
             trials=self.trials or self.n,
             stalled=self.stalled,
         )
@@ -153,26 +152,21 @@ class Reproduced(msgspec.Struct, frozen=True):
     def exit_code(self) -> int:
         """0 all that was shown there holds, 1 something does not, 3 something is open (or a single run, which decides
         nothing), 4 nothing in common."""
-        held = [
-            match.found.held if match.scatter_known else None
-            for match in self.matched
-            if match.found.asked
-        ]
-        if not held:
-            return 3 if self.matched else 4
-        if False in held:
+        if not self.matched:
+            return 4
+        asked = [match for match in self.matched if match.found.asked]
+        holds = {match.found.held if match.scatter_known else None for match in asked}
+        if False in holds:
             return 1
-        return 3 if None in held or self.unanswered else 0
+        is_open = None in holds or bool(self.unanswered)
+        return 3 if is_open or not asked else 0
 
     @property
     def unanswered(self) -> tuple[Effect, ...]:
         """The changes shown there that nothing here answers."""
-        met = [match.there for match in self.matched]
-        return tuple(
-            effect
-            for effect in self.there.effects
-            if effect.shown and effect not in met
-        )
+        answered = [match.there for match in self.matched]
+        shown = [effect for effect in self.there.effects if effect.shown]
+        return tuple(effect for effect in shown if effect not in answered)
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -376,33 +370,30 @@ def _unless_withheld(there: Effect, here: Effect, margin: float) -> Reproduction
 
 def planned_blocks(there: Side, margin: float) -> int:
     """Blocks of a cell that will probably measure the size of every change shown there, as far as that is known."""
-    own = [effect for effect in there.effects if effect.cell != "*"]
-    needed = [blocks_needed(effect.of("typical"), margin) for effect in own]
-    # Trials of all cells count.
-    equal = [
+    effects = [effect for effect in there.effects if effect.cell != "*"]
+    cells = {effect.cell for effect in effects}
+    blocks = [blocks_needed(effect.of("typical"), margin) for effect in effects]
+    known = [count for count in blocks if count is not None]
+    # That rare stalls are excluded takes trials, and those of all cells count.
+    trials = [
         trials_needed(STALLS, stalled=effect.stalled)
-        for effect in own
+        for effect in effects
         if not effect.shown
     ]
-    for_stalls = math.ceil(
-        max(equal, default=0) / max(1, len({effect.cell for effect in own}))
-    )
-    return max(
-        (count for count in (*needed, for_stalls) if count is not None), default=0
-    )
+    for_stalls = math.ceil(max(trials, default=0) / max(1, len(cells)))
+    return max(*known, for_stalls, 0)
 
 
 def _keyed(side: Side, other: Side) -> dict[tuple[str, str, str], Effect]:
+    """The effects by what must be the same on both sides; a name that each side has but once is not compared."""
     one_cell = _count(side, "cell") == _count(other, "cell") == 1
     one_variant = _count(side, "variant") == _count(other, "variant") == 1
-    return {
-        (
-            "" if one_cell else effect.cell,
-            "" if one_variant else effect.variant,
-            effect.metric,
-        ): effect
-        for effect in side.effects
-    }
+    keyed = {}
+    for effect in side.effects:
+        cell = "" if one_cell else effect.cell
+        variant = "" if one_variant else effect.variant
+        keyed[cell, variant, effect.metric] = effect
+    return keyed
 
 
 def _count(side: Side, what: str) -> int:

@@ -52,12 +52,14 @@ def _facts(environment: Environment) -> Iterator[tuple[str, str]]:
 
 
 def _machine(host: Mapping[str, str]) -> str:
-    model = " ".join(host[key] for key in ("vendor", "product") if key in host)
-    virtual = "virtual machine" if host.get("virtual") == "yes" else ""
-    container = f"in a container ({host['container']})" if "container" in host else ""
-    return ", ".join(
-        filter(None, (model, virtual, container, host.get("distribution", "")))
-    )
+    names = [host[key] for key in ("vendor", "product") if key in host]
+    parts = [" ".join(names)]
+    if host.get("virtual") == "yes":
+        parts.append("virtual machine")
+    if "container" in host:
+        parts.append(f"in a container ({host['container']})")
+    parts.append(host.get("distribution", ""))
+    return ", ".join(filter(None, parts))
 
 
 def _processors(cpu: Mapping[str, str], numa: Mapping[str, str]) -> str:
@@ -73,14 +75,12 @@ def _processors(cpu: Mapping[str, str], numa: Mapping[str, str]) -> str:
 
 
 def _mitigations(kernel: Mapping[str, str], states: Mapping[str, str]) -> str:
-    parts = [
-        word
-        for word in kernel.get("command_line", "").split()
-        if word.startswith("mitigations=")
-    ]
-    vulnerable = sum(text.startswith("Vulnerable") for text in states.values())
+    """What the command line says of mitigations, and how many vulnerabilities have none."""
+    words = kernel.get("command_line", "").split()
+    parts = [word for word in words if word.startswith("mitigations=")]
+    vulnerable = [text for text in states.values() if text.startswith("Vulnerable")]
     if vulnerable:
-        parts.append(f"{vulnerable} vulnerabilities open")
+        parts.append(f"{len(vulnerable)} vulnerabilities open")
     return "; ".join(parts)
 
 
@@ -103,46 +103,44 @@ def _section(environment: Environment, name: str) -> dict[str, str]:
 
 
 def _target(target: Mapping[str, str], filesystem: Mapping[str, str]) -> str:
-    text = f"{target.get('path', '')} ({target.get('kind', '')}"
-    if target.get("size_bytes", "").isdigit():
-        text += f", {size(int(target['size_bytes']))}"
-    mounted = (
-        f" on {filesystem['type']} {filesystem.get('options', '')}"
-        if filesystem.get("type")
-        else ""
-    )
+    """``/dev/sdb (block, 1 TiB)``, and on which filesystem."""
     if not target:
         return ""
-    return f"{text}){mounted}"
+    kind = [target.get("kind", "")]
+    size_bytes = target.get("size_bytes", "")
+    if size_bytes.isdigit():
+        kind.append(size(int(size_bytes)))
+    text = f"{target.get('path', '')} ({', '.join(kind)})"
+    if filesystem.get("type"):
+        text += f" on {filesystem['type']} {filesystem.get('options', '')}"
+    return text
 
 
 def _device(device: Mapping[str, str]) -> str:
-    spinning = {"1": "rotating", "0": ""}.get(device.get("queue.rotational", ""), "")
-    hardware = " ".join(
-        device[key]
-        for key in ("vendor", "model")
-        if not device.get(key, "0x").startswith("0x")
-    )
+    """What a device is, and the settings of its queue that decide on its speed."""
+    hardware = [device.get(key, "0x") for key in ("vendor", "model")]
+    # Virtual devices have the number of their vendor and no name.
+    named = [text for text in hardware if not text.startswith("0x")]
+    size_bytes = device.get("size_bytes", "")
     parts = [
-        hardware,
-        f"firmware {device['firmware']}" if "firmware" in device else "",
+        " ".join(named),
+        _labelled("firmware", device, "firmware"),
         device.get("transport", ""),
-        size(int(device["size_bytes"]))
-        if device.get("size_bytes", "").isdigit()
-        else "",
-        spinning,
-        f"scheduler {active(device['queue.scheduler'])}"
-        if device.get("queue.scheduler")
-        else "",
-        f"nr_requests {device['queue.nr_requests']}"
-        if "queue.nr_requests" in device
-        else "",
-        f"{device['md.level']} {device.get('md.layout', '')}".strip()
-        if "md.level" in device
-        else "",
-        f"members {device['members']}" if "members" in device else "",
+        size(int(size_bytes)) if size_bytes.isdigit() else "",
+        "rotating" if device.get("queue.rotational") == "1" else "",
     ]
+    if device.get("queue.scheduler"):
+        parts.append(f"scheduler {active(device['queue.scheduler'])}")
+    parts.append(_labelled("nr_requests", device, "queue.nr_requests"))
+    if "md.level" in device:
+        layout = device.get("md.layout", "")
+        parts.append(f"{device['md.level']} {layout}".strip())
+    parts.append(_labelled("members", device, "members"))
     return ", ".join(filter(None, parts))
+
+
+def _labelled(label: str, device: Mapping[str, str], key: str) -> str:
+    return f"{label} {device[key]}" if key in device else ""
 
 
 def _kib(text: str) -> str:

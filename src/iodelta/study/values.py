@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from statistics import median
@@ -78,17 +79,18 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
 
     def panels(self) -> dict[str, tuple[Place, ...]]:
         """The cells of each panel, in order."""
-        places: dict[str, list[Place]] = {}
+        panels: dict[str, list[Place]] = {}
         for place in self.places:
-            places.setdefault(place.panel, []).append(place)
-        return {panel: tuple(own) for panel, own in places.items()}
+            panels.setdefault(place.panel, []).append(place)
+        return {panel: tuple(places) for panel, places in panels.items()}
 
     def of(self, kind: Kind, metric: str) -> dict[tuple[str, str], Value]:
         """The values of one metric by cell and variant."""
+        asked = (kind, metric)
         return {
-            (v.cell, v.variant): v
-            for v in self.values
-            if v.kind == kind and v.metric == metric
+            (value.cell, value.variant): value
+            for value in self.values
+            if (value.kind, value.metric) == asked
         }
 
     def kinds(self) -> tuple[Kind, ...]:
@@ -108,29 +110,28 @@ def of_samples(places: Iterable[Place], samples: Iterable[Sample]) -> Values:
         variants[variant] = None
         for direction in directions:
             for metric, number in numbers(direction):
-                samples_of.setdefault(
-                    (cell, variant, direction.kind, metric), []
-                ).append(number)
-    values = tuple(_value(*key, numbers=own) for key, own in samples_of.items())
-    held = {value.cell for value in values}
+                key = (cell, variant, direction.kind, metric)
+                samples_of.setdefault(key, []).append(number)
+    values = [_value(*key, numbers=of_runs) for key, of_runs in samples_of.items()]
+    with_values = {value.cell for value in values}
     return Values(
         variants=tuple(variants),
-        places=tuple(place for place in ordered(places) if place.cell in held),
-        values=values,
+        places=tuple(place for place in ordered(places) if place.cell in with_values),
+        values=tuple(values),
     )
 
 
 def numbers(direction: Direction) -> Iterator[tuple[str, float]]:
     """Every number of a run's direction that is known. A percentile needs 100 I/Os beyond it where they are counted."""
-    for metric, quantity in (
+    total = latency(direction)
+    known_quantities = (
         ("iops", direction.iops),
         ("bandwidth", direction.bandwidth),
-    ):
-        if usable(quantity):
+        ("mean", total.mean if total is not None else None),
+    )
+    for metric, quantity in known_quantities:
+        if quantity is not None and usable(quantity):
             yield metric, quantity.value
-    total = latency(direction)
-    if total is not None and usable(total.mean):
-        yield "mean", total.mean.value
     pointed = percentiles_of(direction)
     if pointed is None:
         return
@@ -145,8 +146,12 @@ def usable(quantity: Quantity) -> bool:
     return known(quantity) and 0 <= quantity.value < math.inf
 
 
-def _borne(found: Latency, percent: float) -> bool:
-    return not found.count or found.count * (100 - percent) / 100 >= BEYOND * (1 - 1e-9)
+def _borne(latency: Latency, percent: float) -> bool:
+    """Whether enough I/Os lie beyond a percentile; taken for granted where they were not counted."""
+    if not latency.count:
+        return True
+    beyond = latency.count * (100 - percent) / 100
+    return beyond >= BEYOND * (1 - 1e-9)
 
 
 def _value(
@@ -169,11 +174,11 @@ def _value(
 def spread(numbers: Sequence[float]) -> tuple[float | None, float | None]:
     """The 95 % interval of the median by order statistics, which assumes nothing of the distribution; the range of the
     numbers where they are too few for that; nothing for a single one."""
-    own = sorted(numbers)
-    if len(own) < 2:
+    if len(numbers) < 2:
         return None, None
-    outer = max(order_statistic(len(own)), 1) - 1
-    return own[outer], own[-1 - outer]
+    in_order = sorted(numbers)
+    outer = max(order_statistic(len(in_order)), 1) - 1
+    return in_order[outer], in_order[-1 - outer]
 
 
 def order_statistic(count: int) -> int:
@@ -203,14 +208,16 @@ def entry_places(cells: Iterable[tuple[str, Entry]]) -> list[Place]:
     """The places of foreign runs' cells, each given with one of its runs."""
     places = []
     for cell, entry in cells:
-        work = msgspec.structs.replace(entry.run.workload, iodepth=None, numjobs=None)
-        name = run_name(msgspec.structs.replace(entry.run, workload=work))
-        panel = ", ".join(filter(None, (name, entry.condition)))
-        depth, jobs = (
-            entry.run.workload.iodepth,
-            entry.run.workload.numjobs or entry.run.jobs,
+        run = entry.run
+        work = msgspec.structs.replace(run.workload, iodepth=None, numjobs=None)
+        name = run_name(msgspec.structs.replace(run, workload=work))
+        place = Place(
+            cell=cell,
+            panel=", ".join(filter(None, (name, entry.condition))),
+            depth=run.workload.iodepth,
+            jobs=run.workload.numjobs or run.jobs,
         )
-        places.append(Place(cell=cell, panel=panel, depth=depth, jobs=jobs))
+        places.append(place)
     return _told_apart(places)
 
 
@@ -220,12 +227,16 @@ def cell_places(experiment: Experiment) -> list[Place]:
     places = []
     for cell in experiment.cells:
         kind, size = kind_and_size(cell.options, experiment.variants)
-        name = workload_name(Workload(rw=kind, bs=_bytes(size)), sizes=size)
-        panel = ", ".join(filter(None, (name, cell.condition if several else "")))
-        depth, jobs = (
-            _count(experiment, cell, option) for option in ("iodepth", "numjobs")
+        parts = [workload_name(Workload(rw=kind, bs=_bytes(size)), sizes=size)]
+        if several:
+            parts.append(cell.condition)
+        place = Place(
+            cell=cell.name,
+            panel=", ".join(filter(None, parts)),
+            depth=_count(experiment, cell, "iodepth"),
+            jobs=_count(experiment, cell, "numjobs"),
         )
-        places.append(Place(cell=cell.name, panel=panel, depth=depth, jobs=jobs))
+        places.append(place)
     return _told_apart(places)
 
 
@@ -251,15 +262,13 @@ def _bytes(text: str) -> int | None:
 
 def _told_apart(places: Sequence[Place]) -> list[Place]:
     """With the rest of the cells' names in the panel where two cells of a panel lie in one place."""
-    held: dict[tuple[str, int | None, int | None], int] = {}
+    counts = Counter((place.panel, place.depth, place.jobs) for place in places)
+    crowded = {panel for (panel, _, _), count in counts.items() if count > 1}
+    apart = []
     for place in places:
-        key = (place.panel, place.depth, place.jobs)
-        held[key] = held.get(key, 0) + 1
-    crowded = {panel for (panel, _, _), count in held.items() if count > 1}
-    return [
-        msgspec.structs.replace(p, panel=_rest(p.cell)) if p.panel in crowded else p
-        for p in places
-    ]
+        panel = _rest(place.cell) if place.panel in crowded else place.panel
+        apart.append(msgspec.structs.replace(place, panel=panel))
+    return apart
 
 
 def _rest(cell: str) -> str:

@@ -67,42 +67,48 @@ class Views(msgspec.Struct, frozen=True):
 def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
     """Every view of the ``trials`` that count (complete blocks of usable trials)."""
     experiment = plan.experiment
+    baseline = experiment.baseline
+    metrics = plan.rules.metrics
     rates = [
-        metric
-        for metric in plan.rules.metrics
-        if metric.name.endswith((".iops", ".bandwidth"))
+        metric for metric in metrics if metric.name.endswith((".iops", ".bandwidth"))
     ]
     by_cell: dict[str, list[Trial]] = {}
     for trial in trials:
         by_cell.setdefault(trial.cell, []).append(trial)
-    others = [
-        variant.name
-        for variant in experiment.variants
-        if variant.name != experiment.baseline
-    ]
+    names = [variant.name for variant in experiment.variants]
+    others = [name for name in names if name != baseline]
     series = {
-        (cell, metric.name, other): series_of(own, metric, experiment.baseline, other)
-        for (cell, own), metric, other in product(
-            by_cell.items(), plan.rules.metrics, others
-        )
+        (cell, metric.name, other): series_of(of_cell, metric, baseline, other)
+        for (cell, of_cell), metric, other in product(by_cell.items(), metrics, others)
     }
-    rated = [
-        pairs for pairs in series.values() if pairs.metric in rates and _measured(pairs)
-    ]
+    of_rates = [pairs for pairs in series.values() if pairs.metric in rates]
+    rated = filter(_measured, of_rates)
     shown = list(by_cell.items())[: SHIFTS // max(1, len(others))]
-    arms = (experiment.baseline, *others)
+    costs = [
+        _cost(cell, name, of_cell)
+        for (cell, of_cell), name in product(by_cell.items(), (baseline, *others))
+    ]
     return Views(
         spread=tuple(judge_spread(pairs, plan.rules) for pairs in rated),
         recommendation=_recommendation(plan, judgement, series, rates, others),
         together=_together(plan, judgement, series),
-        knees=tuple(_knees(plan, trials, rates, others)),
+        knees=tuple(_knee_moves(plan, trials, rates, others)),
         shifts=tuple(_shifts(shown, plan, others)),
-        modes=tuple(_modes(shown, experiment.baseline, others)),
-        costs=tuple(
-            _cost(cell, name, own)
-            for (cell, own), name in product(by_cell.items(), arms)
-        ),
+        modes=tuple(_modes(shown, baseline, others)),
+        costs=tuple(costs),
     )
+
+
+def _knee_moves(
+    plan: Plan, trials: Sequence[Trial], rates: Sequence[Metric], others: Sequence[str]
+) -> Iterator[KneeMove]:
+    """How the knee of each sweep moved under each variant; the placebo has no knee of its own."""
+    baseline, seed = plan.experiment.baseline, plan.rules.seed
+    ranked = [name for name in others if name != PLACEBO]
+    for depths in sweeps(plan.experiment):
+        swept = [trial for trial in trials if trial.cell in depths]
+        for rate, other in product(rates, ranked):
+            yield knee_move(swept, depths, rate, baseline, other, seed=seed)
 
 
 def _shifts(
@@ -215,33 +221,16 @@ def _together(
     return tuple(judged)
 
 
-def _knees(
-    plan: Plan, trials: Sequence[Trial], rates: Sequence[Metric], others: Sequence[str]
-) -> list[KneeMove]:
-    moves = []
-    for depths in sweeps(plan.experiment):
-        own = [trial for trial in trials if trial.cell in depths]
-        for rate in rates:
-            for other in others:
-                if other != PLACEBO:
-                    baseline = plan.experiment.baseline
-                    moves.append(
-                        knee_move(
-                            own, depths, rate, baseline, other, seed=plan.rules.seed
-                        )
-                    )
-    return moves
-
-
 def sweeps(experiment: Experiment) -> list[dict[str, int]]:
     """Depth sweeps among the cells: cells that differ in iodepth alone, with their I/Os in flight."""
     groups: dict[tuple[object, ...], dict[str, int]] = {}
     for cell in experiment.cells:
-        depth = _in_flight(cell)
-        if depth is not None:
-            rest = tuple(option for option in cell.options if option[0] != "iodepth")
-            groups.setdefault((cell.condition, rest), {})[cell.name] = depth
-    return [group for group in groups.values() if len(set(group.values())) >= SWEEP]
+        in_flight = _in_flight(cell)
+        rest = [option for option in cell.options if option[0] != "iodepth"]
+        if in_flight is not None:
+            group = groups.setdefault((cell.condition, tuple(rest)), {})
+            group[cell.name] = in_flight
+    return [depths for depths in groups.values() if len(set(depths.values())) >= SWEEP]
 
 
 def _in_flight(cell: Cell) -> int | None:

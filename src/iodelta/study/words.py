@@ -204,13 +204,12 @@ def interval(low: float | None, high: float | None) -> str:
 
 def between(low: float, high: float) -> str:
     """``-1.9 .. -0.4``, in percent. An interval that excludes 0 is not rounded to one that ends at it."""
-    places = [digits((high - low) / 2)] * 2
+    enough = digits((high - low) / 2)
+    low_places = high_places = enough
     if low * high > 0:
-        places = [
-            _places_to_see(end, enough)
-            for end, enough in zip((low, high), places, strict=True)
-        ]
-    return f"{_signed(low, places[0])} .. {_signed(high, places[1])}"
+        low_places = _places_to_see(low, enough)
+        high_places = _places_to_see(high, enough)
+    return f"{_signed(low, low_places)} .. {_signed(high, high_places)}"
 
 
 def _places_to_see(value: float, enough: int) -> int:

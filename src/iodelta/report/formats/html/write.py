@@ -141,8 +141,11 @@ def _colors(colors: dict[str, Any]) -> list[tuple[str, str]]:
 def _named(rows: Iterable[Sequence[str]], heads: Sequence[str]) -> set[int]:
     """The columns that hold names, not numbers: those of variants, and those whose every text begins with a letter."""
     columns = enumerate(zip(*rows, strict=False))
-    worded = {at for at, texts in columns if all(map(_WORDED.match, texts))}
-    return worded | {at for at, head in enumerate(heads) if head == "variant"}
+    worded = {place for place, texts in columns if all(map(_WORDED.match, texts))}
+    # Next to values of a baseline stand those of a variant.
+    if "baseline" in heads:
+        return worded
+    return worded | {place for place, head in enumerate(heads) if head == "variant"}
 
 
 _WORDED = re.compile(r"(?!x\d)[^\W\d_]|$")
