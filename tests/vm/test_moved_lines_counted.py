@@ -10,10 +10,11 @@ from iodelta.errors import MeasureError
 from iodelta.experiment import parse
 from iodelta.lab.folder import Folder
 from iodelta.path import functions, run, sharing_job
+from iodelta.path.functions import compiled
 from iodelta.path.moved import phases
 from iodelta.path.plan import make_plan
 from iodelta.path.sharing import sharing
-from iodelta.path.sharing_build import broken, build, compiled
+from iodelta.path.sharing_build import broken, build
 from iodelta.vm import boot, guest, kernels
 
 ROUNDS = 500

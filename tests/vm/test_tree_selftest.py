@@ -9,8 +9,8 @@ import pytest
 
 from iodelta.errors import MeasureError
 from iodelta.path import treetest
-from iodelta.path.functions import PLUGIN, SOURCES, build
-from iodelta.path.sharing_build import FIRMWARE, compiled
+from iodelta.path.functions import PLUGIN, SOURCES, build, compiled
+from iodelta.path.sharing_build import FIRMWARE
 from iodelta.vm import boot
 
 

@@ -64,20 +64,21 @@ def build() -> Built:
     place.mkdir(parents=True, exist_ok=True)
     mark = place / "mark"
     layout = ("-Wl,--section-start=.marks=0x7e000000", "-Wl,--build-id=none")
-    _compile(
+    compiled(
         mark,
+        marks,
         "-nostdlib",
         "-static",
         "-fno-pie",
         "-no-pie",
         "-fno-stack-protector",
         *layout,
-        str(marks),
     )
+    *others, last = sources
     for api in APIS:
         plugin = place / f"plugin-{api}.so"
         words = ("-shared", "-fPIC", f"-DAPI={api}")
-        _compile(plugin, *words, *map(str, sources))
+        compiled(plugin, last, *words, *map(str, others))
         if _accepted(plugin):
             return Built(str(plugin), str(mark))
     raise MeasureError(
@@ -87,16 +88,14 @@ def build() -> Built:
     )
 
 
-def _compile(made: Path, *words: str) -> None:
+def compiled(made: Path, source: Path, *words: str) -> None:
+    """Compile ``source`` to ``made`` unless it is there. Raises MeasureError."""
     if made.is_file():
         return
     draft = made.with_name(f".{made.name}")
+    command = ["gcc", "-O2", "-Wall", "-o", str(draft), *words, str(source)]
     done = subprocess.run(
-        ["gcc", "-O2", "-Wall", "-o", str(draft), *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        command, capture_output=True, text=True, timeout=120, check=False
     )
     if done.returncode:
         message = (done.stderr.strip().splitlines() or ["no message"])[-1]
@@ -105,6 +104,7 @@ def _compile(made: Path, *words: str) -> None:
             place=made.name,
             remedy="install gcc and its C library",
         )
+    # A build that is killed leaves no half of a file under the name.
     draft.replace(made)
 
 

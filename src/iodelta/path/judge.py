@@ -58,12 +58,12 @@ class Count(msgspec.Struct, frozen=True):
     @property
     def low(self) -> float:
         """The least median of all its boots."""
-        return min(self.median, *self.layouts) if self.layouts else self.median
+        return min((self.median, *self.layouts))
 
     @property
     def high(self) -> float:
         """The largest."""
-        return max(self.median, *self.layouts) if self.layouts else self.median
+        return max((self.median, *self.layouts))
 
 
 class Shift(msgspec.Struct, frozen=True):

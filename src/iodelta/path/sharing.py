@@ -65,12 +65,12 @@ class SharedCell(msgspec.Struct, frozen=True):
     @property
     def low(self) -> float:
         """The least median of all its boots."""
-        return min(self.median, *self.layouts) if self.layouts else self.median
+        return min((self.median, *self.layouts))
 
     @property
     def high(self) -> float:
         """The largest."""
-        return max(self.median, *self.layouts) if self.layouts else self.median
+        return max((self.median, *self.layouts))
 
 
 class SharingShift(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from iodelta.errors import MeasureError
-from iodelta.path.functions import APIS, SOURCES
+from iodelta.path.functions import APIS, SOURCES, compiled
 from iodelta.tools.cache import cache
 from iodelta.vm.boot import DETERMINISTIC, QEMU
 
@@ -82,25 +82,6 @@ def build() -> Built:
         place=QEMU,
         remedy="use another version of qemu: 7.2 passes (10.0 numbers CPUs wrongly under thread=single)",
     )
-
-
-def compiled(made: Path, source: Path, *words: str) -> None:
-    """Compile ``source`` to ``made`` unless it is there. Raises MeasureError."""
-    if made.is_file():
-        return
-    draft = made.with_name(f".{made.name}")
-    command = ["gcc", "-O2", "-Wall", "-o", str(draft), *words, str(source)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False
-    )
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise MeasureError(
-            f"gcc could not build it: {said}",
-            place=made.name,
-            remedy="install gcc and its C library",
-        )
-    draft.replace(made)
 
 
 def broken(plugin: Path, firmware: Path) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from iodelta.errors import MeasureError
 from iodelta.path.footprint import MEASURES
-from iodelta.path.functions import SOURCES, build
-from iodelta.path.sharing_build import FIRMWARE, compiled, emulated
+from iodelta.path.functions import SOURCES, build, compiled
+from iodelta.path.sharing_build import FIRMWARE, emulated
 from iodelta.vm.boot import QEMU
 
 ROUNDS = {1: 50, 2: 100}

@@ -9,9 +9,9 @@ from iodelta.bisect.driver import Judged
 from iodelta.bisect.items import CommitItems
 from iodelta.bisect.log import SearchFolder
 from iodelta.bisect.question import Question
+from iodelta.study.git_log import begun, named
 from iodelta.study.search import Found, SearchAccount, Skipped, Spoken
 from iodelta.study.searched import state_of, totals
-from iodelta.study.words import inert
 
 
 def account(folder: SearchFolder, question: Question, at: Judged) -> SearchAccount:
@@ -95,24 +95,10 @@ def _answers(at: Judged) -> tuple[Spoken, ...]:
 def git_log(at: Judged, culprit: Named | None) -> str:
     """What `git bisect log` would say: git takes no word for a mistake, so those that the culprit contradicts stay
     out, and without a culprit the line's ends alone are said."""
-    search = at.search
-    lines = ["git bisect start"]
-    for word, item in _marks(search, culprit):
-        lines += [
-            f"# {word}: [{item}] {_subject(at, item)}",
-            f"git bisect {word} {item}",
-        ]
+    lines = begun(at.kind, _marks(at.search, culprit))
     if culprit is not None and not culprit.skipped:
-        lines.append(
-            f"# first bad commit: [{culprit.item}] {_subject(at, culprit.item)}"
-        )
+        lines.append(f"# first bad commit: {named(at.kind, culprit.item)}")
     return "\n".join(lines) + "\n"
-
-
-def _subject(at: Judged, item: str) -> str:
-    if not isinstance(at.kind, CommitItems):
-        return item
-    return inert(at.kind.repository.commit(item).subject)
 
 
 def _marks(search: Judging, culprit: Named | None) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from iodelta.bisect.driver import Searched
 from iodelta.bisect.items import CommitItems
@@ -19,23 +19,32 @@ def git_log(at: Searched) -> str:
     items = at.search.line.items
     on_line = [culprit for culprit in at.search.culprits if not culprit.via]
     culprit = min(on_line, key=lambda one: items.index(one.item), default=None)
-    lines = ["git bisect start"]
-    for word, item in _marks(at, culprit):
-        lines += [
-            f"# {word}: [{item}] {_subject(at.kind, item)}",
-            f"git bisect {word} {item}",
-        ]
+    lines = begun(at.kind, _marks(at, culprit))
     if culprit is not None and not culprit.skipped:
-        lines.append(
-            f"# first bad commit: [{culprit.item}] {_subject(at.kind, culprit.item)}"
-        )
+        lines.append(f"# first bad commit: {named(at.kind, culprit.item)}")
     elif culprit is not None:
         lines.append("# only skipped commits left to test")
         lines += [
-            f"# possible first bad commit: [{item}] {_subject(at.kind, item)}"
+            f"# possible first bad commit: {named(at.kind, item)}"
             for item in culprit.suspects
         ]
     return "\n".join(lines) + "\n"
+
+
+def begun(kind: object, marks: Iterable[tuple[str, str]]) -> list[str]:
+    """The first lines of a log: the start, then word and item of each mark."""
+    lines = ["git bisect start"]
+    for word, item in marks:
+        lines += [f"# {word}: {named(kind, item)}", f"git bisect {word} {item}"]
+    return lines
+
+
+def named(kind: object, item: str) -> str:
+    """An item as git names it in comments: ``[1a2b3c] Subject of the commit``; of no commit, its name twice."""
+    subject = item
+    if isinstance(kind, CommitItems):
+        subject = inert(kind.repository.commit(item).subject)
+    return f"[{item}] {subject}"
 
 
 def _marks(at: Searched, culprit: Culprit | None) -> Iterator[tuple[str, str]]:
@@ -54,9 +63,3 @@ def _marks(at: Searched, culprit: Culprit | None) -> Iterator[tuple[str, str]]:
     yield from (
         ("bad", item) for item in reversed(measured) if items.index(item) >= guilty
     )
-
-
-def _subject(kind: object, item: str) -> str:
-    if not isinstance(kind, CommitItems):
-        return item
-    return inert(kind.repository.commit(item).subject)
