@@ -10,13 +10,14 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from iodelta.audit.columns import measured
 from iodelta.audit.model import Audit, Evidence
 from iodelta.audit.numbers import known, latency, number, parts
 from iodelta.audit.sentences import Claim, parse, stat_of
 from iodelta.audit.tables import context, groups, load, variant
 from iodelta.errors import RequestError
 from iodelta.ingest import Run
-from iodelta.ingest.table_headings import Stat, column
+from iodelta.ingest.table_columns import Stat
 from iodelta.plural import plural
 from iodelta.trial import Finding, Quantity, Severity
 
@@ -118,8 +119,8 @@ def _means(word: str, run: Run, texts: Iterable[str]) -> bool:
         return load(run) == _LOAD[word]
     if word in texts:
         return True
-    is_part = word.isalpha() and len(word) > 2
-    return is_part and any(word in text for text in texts)
+    may_be_part = word.isalpha() and len(word) > 2
+    return may_be_part and any(word in text for text in texts)
 
 
 class _Table:
@@ -152,28 +153,23 @@ class _Table:
     def _value(self, index: int, metric: str) -> Quantity | None:
         """A row's value of ``metric``, mended where that is exact; None where it is missing or cannot be believed."""
         run, (stat, percent) = self.runs[index], stat_of(metric)
-        if any((index, rule) in self.spoilt for rule in SPOILT[stat]):
-            if stat == "mean":
-                return None
-            return self._repaired(index, stat, percent)
-        if stat in ("iops", "bw"):
-            return _sum(
-                [part.iops if stat == "iops" else part.bandwidth for part in parts(run)]
-            )
+        findings = {(index, rule) for rule in SPOILT[stat]}
+        if not findings.isdisjoint(self.spoilt):
+            return None if stat == "mean" else self._repaired(index, stat, percent)
+        if stat == "iops":
+            return _sum([part.iops for part in parts(run)])
+        if stat == "bw":
+            return _sum([part.bandwidth for part in parts(run)])
         return _latency(run, percent)
 
     def _repaired(self, index: int, stat: Stat, percent: float) -> Quantity | None:
-        for title in self.runs[index].labels:
-            heading = column(title)
-            if (
-                heading is not None
-                and (heading.stat, heading.percent) == (stat, percent)
-                and heading.scale
-            ):
+        for title, _, meaning in measured(self.runs[index]):
+            is_wanted = (meaning.stat, meaning.percent) == (stat, percent)
+            if is_wanted and meaning.scale:
                 written = number(self.mended.get((index, title), ""))
                 if not written:
                     return None
-                return Quantity.exact(written[0] * heading.scale, "mended")
+                return Quantity.exact(written[0] * meaning.scale, "mended")
         return None
 
 
@@ -191,7 +187,7 @@ def _latency(run: Run, percent: float) -> Quantity | None:
     if spread is None:
         return None
     value = spread.percentiles.get(percent) if percent else spread.mean
-    return value if value and known(value) else None
+    return value if known(value) else None
 
 
 def _check(claim: Claim, audit: Audit) -> Checked:
@@ -207,24 +203,22 @@ def _check(claim: Claim, audit: Audit) -> Checked:
 
 def _extreme(claim: Claim, cells: list[Cell]) -> Checked:
     places = [_place(claim, cell) for cell in cells]
-    holds, ties, untested = (
-        places.count("first"),
-        places.count("tie"),
-        places.count("untested"),
-    )
+    holds, ties = places.count("first"), places.count("tie")
+    untested = places.count("untested")
     beaten_by = [place.best for place in places if isinstance(place, _Beaten)]
-    said = [f"holds in {holds} of {plural(len(cells), 'cell')}"]
+    words = [f"holds in {holds} of {plural(len(cells), 'cell')}"]
     if ties:
-        said.append(f"tied within rounding in {ties}")
+        words.append(f"tied within rounding in {ties}")
     if beaten_by:
-        said.append(f"beaten by {_counted(beaten_by)}")
+        words.append(f"beaten by {_counted(beaten_by)}")
     if untested:
-        said.append(
+        words.append(
             f"cannot be tested in {untested}, because their numbers are not credible"
         )
-    is_false = bool(beaten_by or (ties and not holds))
+    is_only_tied = bool(ties) and not holds
+    is_false = bool(beaten_by) or is_only_tied
     outcome = _outcome(is_false=is_false, is_tested=bool(holds and not untested))
-    return Checked(claim.sentence, outcome, holds, len(cells), "; ".join(said))
+    return Checked(claim.sentence, outcome, holds, len(cells), "; ".join(words))
 
 
 class _Beaten(NamedTuple):
@@ -234,14 +228,15 @@ class _Beaten(NamedTuple):
 def _place(claim: Claim, cell: Cell) -> Literal["first", "tie", "untested"] | _Beaten:
     """Where the variant of a claim about the highest or lowest stands in a cell."""
     who = cell[claim.who]
-    others = {
-        name: value for name, value in cell.items() if value and name != claim.who
-    }
-    if who is None or not others:
+    known_values = {name: value for name, value in cell.items() if value}
+    known_values.pop(claim.who, None)
+    if who is None or not known_values:
         return "untested"
-    best = _best(others, up=claim.up)
-    other = others[best]
-    if who.low <= other.high and other.low <= who.high:
+    best = _best(known_values, up=claim.up)
+    other = known_values[best]
+    # A mended value has no unit to compare.
+    may_be_equal = who.low <= other.high and other.low <= who.high
+    if may_be_equal:
         return "tie"
     if (who.value > other.value) == claim.up:
         return "first"
@@ -287,10 +282,10 @@ def _together(sentence: str) -> Checked | None:
 
 def _makes(together: Span, stated: Span, how: str) -> bool:
     """Whether changes together may be the one that is stated. At least a loss is at most what is left."""
-    is_at_most = how == "up to"
-    if is_at_most or how in ("at least", "more than"):
+    if how in ("up to", "at least", "more than"):
         is_loss = stated.value < 0
-        if is_loss == is_at_most:
+        is_upper_end = is_loss == (how == "up to")
+        if is_upper_end:
             return together.high >= stated.low
         return together.low <= stated.high
     slack = ABOUT * abs(stated.value) if how in ("about", "~") else 0.0
@@ -301,13 +296,12 @@ def _factors(
     sign: str, digits: str, to: str, loss: str, gain: str
 ) -> tuple[float, float, float]:
     """What a change leaves: least, as written and most. Without a sign or a word it is a loss."""
-    ends = [float(digits), float(to or digits)]
+    first, last = float(digits), float(to or digits)
     half = 0.5 * 10.0 ** -len(digits.partition(".")[2])
-    lost = -1 if sign in ("-", "−") or loss or not (sign or gain) else 1
-    factors = [
-        1 + lost * percent / 100
-        for percent in (ends[0] - half, sum(ends) / 2, ends[1] + half)
-    ]
+    is_loss = sign in ("-", "−") or bool(loss) or not (sign or gain)
+    lost = -1 if is_loss else 1
+    percents = (first - half, (first + last) / 2, last + half)
+    factors = [1 + lost * percent / 100 for percent in percents]
     return min(factors), factors[1], max(factors)
 
 
@@ -368,8 +362,10 @@ def _reaches(claim: Claim, shown: list[Span], *, all_shown: bool) -> tuple[int, 
     stated, slack = float(claim.percent), _slack(claim)
     is_reached = max(span.high for span in shown) >= stated - slack
     is_exceeded = max(span.low for span in shown) > stated + slack
-    contradicted = is_exceeded or (not is_reached and all_shown)
-    return (len(shown) if is_reached and not contradicted else 0), contradicted
+    is_missed = all_shown and not is_reached
+    contradicted = is_exceeded or is_missed
+    holds = is_reached and not contradicted
+    return (len(shown) if holds else 0), contradicted
 
 
 def _agrees(claim: Claim, span: Span) -> bool:

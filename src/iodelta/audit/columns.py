@@ -1,10 +1,12 @@
-"""The columns of somebody's table that name its rows."""
+"""The columns of a table that somebody made: those that name its rows, and those that hold measures."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from iodelta.ingest import Run
+from iodelta.ingest.table_columns import Column, column
 from iodelta.ingest.table_headings import names_rows
 
 _LONG = re.compile(r"\s*(?:\d[\d ,.]{4,}|[\d.]+e[+-]?\d+)\s*", re.IGNORECASE)
@@ -17,3 +19,11 @@ def naming(run: Run) -> dict[str, str]:
         for title, text in run.labels.items()
         if title not in run.nameless and names_rows(title) and not _LONG.fullmatch(text)
     }
+
+
+def measured(run: Run) -> Iterator[tuple[str, str, Column]]:
+    """Title, text and meaning of each cell of a table's row whose title names a measure, in the columns' order."""
+    for title, text in run.labels.items():
+        meaning = column(title)
+        if meaning is not None:
+            yield title, text, meaning

@@ -54,21 +54,22 @@ class Evidence:
 
     def measured(self) -> Iterable[tuple[int, Run]]:
         """The runs that some program measured and wrote down itself, with their indexes."""
-        return (
-            (index, run) for index, run in enumerate(self.runs) if run.format != "table"
-        )
+        return self._of_format(table=False)
 
     def rows(self) -> Iterable[tuple[int, Run]]:
         """The runs that are rows of a table somebody made, with their indexes."""
-        return (
-            (index, run) for index, run in enumerate(self.runs) if run.format == "table"
-        )
+        return self._of_format(table=True)
+
+    def _of_format(self, *, table: bool) -> Iterable[tuple[int, Run]]:
+        for index, run in enumerate(self.runs):
+            if (run.format == "table") == table:
+                yield index, run
 
     def place(self, index: int) -> str:
         """Where run ``index`` is, for a reader: file, line and the name it has there."""
         run = self.runs[index]
-        name = " ".join(text for text in naming(run).values() if text) or run.jobname
-        return " ".join(part for part in (where(run.place), name) if part)
+        name = " ".join(filter(None, naming(run).values())) or run.jobname
+        return " ".join(filter(None, (where(run.place), name)))
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,12 @@ def number(text: str) -> tuple[float, str] | None:
     return parsed[0].value, parsed[1]
 
 
+_BLANK = frozenset(("", "-", "--", "–", "—", "n/a", "na", "none", "?"))
+
+
 def blank(cell: str) -> bool:
     """Whether a cell says that there is no number: empty, a dash, n/a."""
-    return cell.strip().casefold() in (
-        "",
-        "-",
-        "--",
-        "–",
-        "—",
-        "n/a",
-        "na",
-        "none",
-        "?",
-    )
+    return cell.strip().casefold() in _BLANK
 
 
 def latency(direction: Direction) -> Latency | None:
@@ -39,39 +32,34 @@ def latency(direction: Direction) -> Latency | None:
 
 def parts(run: Run) -> tuple[Direction, ...]:
     """The directions of a run without the sum over all of them (``mixed``), where it stands beside them."""
-    for direction in run.directions:
-        if direction.kind == "mixed":
-            return (
-                tuple(
-                    direction
-                    for direction in run.directions
-                    if direction.kind != "mixed"
-                )
-                or run.directions
-            )
-    return run.directions
+    without_sum = tuple(filter(_is_no_sum, run.directions))
+    return without_sum or run.directions
+
+
+def _is_no_sum(direction: Direction) -> bool:
+    return direction.kind != "mixed"
 
 
 def known(quantity: Quantity | None) -> bool:
     """Whether the source gives this number at all."""
-    return (
-        quantity is not None
-        and quantity.value == quantity.value
-        and quantity.high != math.inf
-    )
+    if quantity is None:
+        return False
+    return not math.isnan(quantity.value) and quantity.high != math.inf
+
+
+def all_known(*quantities: Quantity | None) -> bool:
+    """Whether the source gives all these numbers."""
+    return all(map(known, quantities))
 
 
 def span(ns: float) -> str:
     """A time for a reader: ``13.8 ms``, ``77.1 us``, ``22 s``."""
-    size, unit = next(
-        (
-            (size, unit)
-            for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
-            if ns >= size
-        ),
-        (1.0, "ns"),
-    )
-    return f"{ns / size:.3g} {unit}"
+    fitting = (unit for unit in _UNITS if ns >= unit[0])
+    size, name = next(fitting, (1.0, "ns"))
+    return f"{ns / size:.3g} {name}"
+
+
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 
 
 def count(value: float) -> str:

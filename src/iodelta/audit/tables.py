@@ -32,15 +32,12 @@ SECTION = "section"
 
 def variant_column(run: Run) -> str | None:
     """The column whose values are compared: one called so, else the last that names the row and is no number."""
-    named = [
-        (title, text)
-        for title, text in reversed(naming(run).items())
-        if title != SECTION
-    ]
-    called = next((title for title, _ in named if _COMPARED.search(title)), None)
-    return called or next(
-        (title for title, text in named if number(text) is None), None
-    )
+    names = naming(run)
+    names.pop(SECTION, None)
+    titles = list(reversed(names))
+    called = next(filter(_COMPARED.search, titles), None)
+    worded = (title for title in titles if number(names[title]) is None)
+    return called or next(worded, None)
 
 
 def variant(run: Run) -> str:
@@ -53,8 +50,16 @@ def variant(run: Run) -> str:
 
 def cell(run: Run) -> tuple[str, ...]:
     """The names of a row other than its variant."""
-    own = variant_column(run)
-    return tuple(text for title, text in naming(run).items() if title != own)
+    return tuple(_other_names(run).values())
+
+
+def _other_names(run: Run) -> dict[str, str]:
+    """The cells that name a row, but for its variant, by title."""
+    names = naming(run)
+    title = variant_column(run)
+    if title is not None:
+        del names[title]
+    return names
 
 
 def context(run: Run) -> str:
@@ -72,28 +77,17 @@ def load(run: Run) -> Literal["idle", "loaded"] | None:
 
 def without_load(run: Run) -> Hashable:
     """What a row has in common with the same row under load."""
-    parts = (
-        _LOADED.sub(" ", _IDLE.sub(" ", part)) if of_load else part
-        for part, of_load in _context(run)
-    )
-    return (
-        run.place.file,
-        variant(run),
-        workload(run),
-        tuple(re.findall(r"[\w.]+", " ".join(parts).casefold())),
-    )
+    parts: list[str] = []
+    for part, of_load in _context(run):
+        parts.append(_LOADED.sub(" ", _IDLE.sub(" ", part)) if of_load else part)
+    words = re.findall(r"[\w.]+", " ".join(parts).casefold())
+    return (run.place.file, variant(run), workload(run), tuple(words))
 
 
 def _context(run: Run) -> Iterator[tuple[str, bool]]:
     """The parts of ``context``, and whether each is about a load."""
-    own = variant_column(run)
-    named = [
-        ("", run.table),
-        *((title, text) for title, text in naming(run).items() if title != own),
-    ]
-    return (
-        (text, _BESIDE.search(f"{title} {text}") is not None) for title, text in named
-    )
+    for title, text in (("", run.table), *_other_names(run).items()):
+        yield text, _BESIDE.search(f"{title} {text}") is not None
 
 
 def workload(run: Run) -> Hashable:
@@ -107,17 +101,17 @@ def groups(evidence: Evidence) -> Iterator[tuple[int, ...]]:
     members: dict[Hashable, list[int]] = {}
     for index, run in evidence.rows():
         if variant_column(run) is not None:
-            members.setdefault(
-                (run.place.file, run.table, cell(run), tuple(run.labels)), []
-            ).append(index)
-    return (tuple(rows) for rows in members.values())
+            key = (run.place.file, run.table, cell(run), tuple(run.labels))
+            members.setdefault(key, []).append(index)
+    return map(tuple, members.values())
 
 
 def rate(run: Run) -> float | None:
     """I/Os per second over all directions; None when unknown or zero."""
-    if not parts(run) or not all(known(direction.iops) for direction in parts(run)):
+    rates = [direction.iops for direction in parts(run)]
+    if not rates or not all(map(known, rates)):
         return None
-    total = sum(direction.iops.value for direction in parts(run))
+    total = sum(iops.value for iops in rates)
     return total if total > 0 else None
 
 
@@ -130,5 +124,5 @@ def _named(entry: Entry) -> Entry:
     run = entry.run
     if run.format != "table" or variant_column(run) is None:
         return entry
-    place = ": ".join(part for part in (run.table, ", ".join(cell(run))) if part)
+    place = ": ".join(filter(None, (run.table, ", ".join(cell(run)))))
     return msgspec.structs.replace(entry, cell=place or "table", variant=variant(run))

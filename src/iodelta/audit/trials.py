@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -55,63 +56,57 @@ def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
         )
     for hit in judge(evidence, RULES):
         cell, variant = evidence.arms[hit.runs[0]]
-        if (
-            (SAME_FACT.get(hit.finding.rule), cell, variant) in carried
-            or _judged(hit, evidence)
-            or _least(hit, evidence)
-        ):
+        is_carried = (SAME_FACT.get(hit.finding.rule), cell, variant) in carried
+        if is_carried or _judged(hit, evidence) or _least(hit, evidence):
             continue
-        grouped.setdefault(
-            (hit.finding.rule, hit.finding.severity, cell, variant), []
-        ).append(hit)
+        key = (hit.finding.rule, hit.finding.severity, cell, variant)
+        grouped.setdefault(key, []).append(hit)
     totals = {arm: len(indexes) for arm, indexes in evidence.of_arm().items()}
     findings: list[Finding] = []
     for (_, _, cell, variant), hits in grouped.items():
-        findings.append(
-            _finding(hits, f"cell {cell}, {variant}", totals[cell, variant])
-        )
+        total = totals[cell, variant]
+        findings.append(_finding(hits, f"cell {cell}, {variant}", total))
     return tuple(findings)
 
 
 def _judged(hit: Hit, evidence: Evidence) -> bool:
     """Whether its trials have judged that already, by what the disks did after their ramp: no rule can here."""
+    if hit.finding.rule != "device.other-io":
+        return False
     runs = (evidence.runs[index] for index in hit.runs)
-    return hit.finding.rule == "device.other-io" and any(
-        seconds(run.options.get("ramp_time", "")) for run in runs
-    )
+    return any(seconds(run.options.get("ramp_time", "")) for run in runs)
 
 
 def _least(hit: Hit, evidence: Evidence) -> bool:
     """Whether a disk is accused by the least that it may have done in seconds which ``t/io_uring`` counted: what it did
     in the whole run, the most, is enough or not known."""
-    if (
-        hit.finding.rule != "cache.not-from-device"
-        or "tool" not in evidence.runs[hit.runs[0]].options
-    ):
+    is_of_tool = "tool" in evidence.runs[hit.runs[0]].options
+    if hit.finding.rule != "cache.not-from-device" or not is_of_tool:
         return False
     most = fio = 0.0
     for index in hit.runs:
-        counters = evidence.counters[index].items()
-        most += sum(
-            value
-            for name, value in counters
-            if name.startswith("whole.disk.") and name.endswith("_bytes")
-        )
+        most += sum(_bytes_of_disks(evidence.counters[index]))
         fio += sum(direction.bytes for direction in evidence.runs[index].directions)
     return not most or most >= SERVED * fio
+
+
+def _bytes_of_disks(counters: Mapping[str, float]) -> list[float]:
+    """What each disk moved in the whole run, by direction."""
+    names = filter(_WHOLE_DISK_BYTES.fullmatch, counters)
+    return [counters[name] for name in names]
+
+
+_WHOLE_DISK_BYTES = re.compile(r"whole\.disk\..*_bytes", re.S)
 
 
 def _finding(hits: list[Hit], place: str, total: int) -> Finding:
     """One finding for all trials of an arm that a rule touches."""
     finding, touched = hits[0].finding, frozenset().union(*(hit.runs for hit in hits))
-    several = (
-        f"{len(touched)} of {plural(total, 'trial')}; the first: "
-        if total > 1 and len(hits[0].runs) == 1
-        else ""
-    )
-    return msgspec.structs.replace(
-        finding, place=place, explanation=several + finding.explanation
-    )
+    explanation = finding.explanation
+    if total > 1 and len(hits[0].runs) == 1:
+        several = f"{len(touched)} of {plural(total, 'trial')}"
+        explanation = f"{several}; the first: {explanation}"
+    return msgspec.structs.replace(finding, place=place, explanation=explanation)
 
 
 def _run(trial: Trial, facts: Facts) -> Run:
@@ -139,26 +134,23 @@ def _run(trial: Trial, facts: Facts) -> Run:
 def _disks(counters: Mapping[str, float], facts: Facts) -> tuple[Disk, ...]:
     disks = [_disk(name, counters, member=False) for name in facts.devices]
     disks += [_disk(name, counters, member=True) for name in facts.members]
-    return tuple(disk for disk in disks if disk is not None)
+    return tuple(filter(None, disks))
 
 
 def _disk(name: str, counters: Mapping[str, float], *, member: bool) -> Disk | None:
     if f"disk.{name}.read_ios" not in counters:
         return None
-    count = {
-        field: int(counters.get(f"disk.{name}.{field}", 0))
-        for field in ("read_ios", "write_ios")
-    }
-    moved = {
-        field: int(counters.get(f"disk.{name}.{field}", 0))
-        for field in ("read_bytes", "write_bytes")
-    }
+
+    def count(field: str) -> int:
+        return int(counters.get(f"disk.{name}.{field}", 0))
+
     return Disk(
         name,
-        **count,
-        read_sectors=moved["read_bytes"] // 512,
-        write_sectors=moved["write_bytes"] // 512,
-        read_merges=int(counters.get(f"disk.{name}.read_merges", 0)),
-        write_merges=int(counters.get(f"disk.{name}.write_merges", 0)),
+        read_ios=count("read_ios"),
+        write_ios=count("write_ios"),
+        read_sectors=count("read_bytes") // 512,
+        write_sectors=count("write_bytes") // 512,
+        read_merges=count("read_merges"),
+        write_merges=count("write_merges"),
         member=member,
     )

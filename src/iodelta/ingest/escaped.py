@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 
 import msgspec
 
@@ -34,13 +35,23 @@ def opened(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
             yield number, raw
         elif many and _ALONE.fullmatch(raw):
             continue
-        elif raw.count("\\n") >= max(LEAST, len(raw) // LONGEST) or _TERSE.search(raw):
-            many = True
-            yield from ((number, line) for line in _unescaped(raw))
-        elif (string := _CONTAINER.match(raw)) or (string := _ALONE.fullmatch(raw)):
-            yield from ((number, line) for line in _decoded(string[1]))
         else:
-            yield number, raw
+            is_string = _holds_lines(raw)
+            many = many or is_string
+            parts = _unescaped(raw) if is_string else _in_json(raw)
+            yield from zip(repeat(number), parts, strict=False)
+
+
+def _holds_lines(raw: str) -> bool:
+    """Whether a line has as many escaped line ends as a text in a string, or a terse record."""
+    least = max(LEAST, len(raw) // LONGEST)
+    return raw.count("\\n") >= least or _TERSE.search(raw) is not None
+
+
+def _in_json(raw: str) -> list[str]:
+    """The lines in a line that is one JSON string, or a container's log entry; else the line itself."""
+    string = _CONTAINER.match(raw) or _ALONE.fullmatch(raw)
+    return _decoded(string[1]) if string else [raw]
 
 
 def _unescaped(raw: str) -> list[str]:

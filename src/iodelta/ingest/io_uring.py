@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Refusal, Run, unknown
@@ -84,7 +85,7 @@ def outputs(lines: Sequence[Line], used: bytearray, file: str) -> list[Run | Ref
         if text and not used[index] and collector.take(line.number, text):
             used[index] = 1
     runs = (_run(block, Place(file, block.number)) for block in collector.blocks)
-    return [run for run in runs if run is not None]
+    return list(filter(None, runs))
 
 
 class _Outputs:
@@ -98,17 +99,20 @@ class _Outputs:
     def take(self, number: int, text: str) -> bool:
         """Whether the line is t/io_uring's."""
         now = self.blocks[-1] if self.blocks else None
+        if now is not None and now.ended:
+            running = None
+        else:
+            running = now
         rate = RATE.search(text) if "IOPS=" in text else None
         if rate:
-            if now is None or now.ended:
-                now = self._begin(number)
-            now.seconds.append(Second(rate))
+            running = running or self._begin(number)
+            running.seconds.append(Second(rate))
             return True
         if _HEADER.match(text):
-            if now is None or now.seconds or now.ended:
-                now = self._begin(number)
-                now.options, self._command = self._command, {}
-            now.header(text)
+            if running is None or running.seconds:
+                running = self._begin(number)
+                running.options, self._command = self._command, {}
+            running.header(text)
             return True
         return (now is not None and now.take(text)) or self._called(text)
 
@@ -136,24 +140,13 @@ def _command(switches: str, rest: str) -> dict[str, str]:
 
 def _run(block: _Block, place: Place) -> Run | Refusal | None:
     if not block.seconds:
-        if not (block.trouble or block.submitters):
-            return None
-        why = f": {clean(block.trouble[0])}" if block.trouble else ""
-        return Refusal(place, f"t/io_uring printed no rate{why}")
+        return _without_rate(block, place)
     size = _block_size(block)
-    iops = mean([_rate(second, size) for second in block.seconds[1:] or block.seconds])
+    rates = [_rate(second, size) for second in block.seconds]
+    iops = mean(rates[1:] or rates)
+    bandwidth = _bandwidth(iops, size)
+    lat = _latency(block)
     options = _options(block, size)
-    spread = _spread(block)
-    lat = (
-        Latency(0, unknown("ns"), unknown("ns"), unknown("ns"), unknown("ns"), spread)
-        if spread
-        else None
-    )
-    bandwidth = (
-        Quantity(iops.value * size, iops.low * size, iops.high * size, "B/s")
-        if size
-        else unknown("B/s")
-    )
     return Run(
         place=place,
         format="io_uring",
@@ -162,11 +155,32 @@ def _run(block: _Block, place: Place) -> Run | Refusal | None:
         directions=(Direction("read", 0, 0, _lasted(block), iops, bandwidth, lat=lat),),
         options=clean_all(options),
         workload=workload(options),
-        series={
-            "read.iops": tuple(_rate(second, size).value for second in block.seconds)
-        },
+        series={"read.iops": tuple(rate.value for rate in rates)},
         findings=tuple(_remarks(block, size, f"{place.file}:{place.line}")),
     )
+
+
+def _without_rate(block: _Block, place: Place) -> Refusal | None:
+    """Why a start printed no rate; None where nothing shows that t/io_uring was started."""
+    if not block.trouble and not block.submitters:
+        return None
+    why = f": {clean(block.trouble[0])}" if block.trouble else ""
+    return Refusal(place, f"t/io_uring printed no rate{why}")
+
+
+def _bandwidth(iops: Quantity, size: int | None) -> Quantity:
+    """Bytes per second of so many I/Os of ``size`` bytes."""
+    if not size:
+        return unknown("B/s")
+    return Quantity(iops.value * size, iops.low * size, iops.high * size, "B/s")
+
+
+def _latency(block: _Block) -> Latency | None:
+    spread = _spread(block)
+    if not spread:
+        return None
+    nothing = unknown("ns")
+    return Latency(0, nothing, nothing, nothing, nothing, spread)
 
 
 def _rate(second: Second, size: int | None) -> Quantity:
@@ -228,26 +242,31 @@ def _fits(block: _Block, size: int) -> bool:
 def _options(block: _Block, size: int | None) -> dict[str, str]:
     """What the header says, by the names of fio's job options where there is one."""
     given = dict(block.options)
+    is_sequential = given.pop("-R", "1") == "0"
     options = {
-        "rw": "read" if given.pop("-R", "1") == "0" else "randread",
+        "rw": "read" if is_sequential else "randread",
         "ioengine": given.pop("Engine", "io_uring"),
     }
-    depth = given.pop("QD", None)
-    if depth is not None:
-        given["iodepth"] = depth
-    if "buffered" in given:  # passthrough has no page cache whatever -O says
-        options["direct"] = (
-            "1" if given["buffered"] == "0" or given.get("-u") == "1" else "0"
-        )
+    if "QD" in given:
+        given["iodepth"] = given.pop("QD")
+    if "buffered" in given:
+        # Passthrough (-u) has no page cache whatever -O says.
+        is_direct = given["buffered"] == "0" or given.get("-u") == "1"
+        options["direct"] = "1" if is_direct else "0"
     if size:
         options["bs"] = str(size)
     if block.submitters:
         options["numjobs"] = str(len(block.submitters))
     if "file" in given:
         options["filename"] = given.pop("file")
-    return options | {
-        name: value for name, value in given.items() if name not in ("bs", "numjobs")
-    }
+    # Those follow from the rates and the threads, whatever the command line says.
+    for name in ("bs", "numjobs"):
+        given.pop(name, None)
+    return options | given
+
+
+_WORKED_OUT = ("bs", "numjobs")
+"""Options that follow from the rates and the threads, whatever the command line says."""
 
 
 def _percentiles(text: str, step: int) -> dict[float, Quantity]:
@@ -258,18 +277,20 @@ def _percentiles(text: str, step: int) -> dict[float, Quantity]:
 
 def _spread(block: _Block) -> dict[float, Quantity]:
     """Percentiles: those of one thread, or between those of all: a mixture's quantile lies between its parts'."""
-    # These are of unknown rate.
-    timed = [
-        (text, STEP[unit[0]]) for unit, text in block.spreads if unit != "tsc ticks"
-    ]
-    threads = [_percentiles(text, step) for text, step in timed]
-    if not threads:
-        return {}
-    found = {}
-    for percent in threads[0]:
+    threads: list[dict[float, Quantity]] = []
+    for unit, text in block.spreads:
+        if unit != "tsc ticks":  # those are of unknown rate
+            threads.append(_percentiles(text, STEP[unit[0]]))
+    spread: dict[float, Quantity] = {}
+    for percent in chain.from_iterable(threads[:1]):
         values = [thread[percent] for thread in threads if percent in thread]
-        low, high = min(v.low for v in values), max(v.high for v in values)
-        found[percent] = Quantity(
-            sum(v.value for v in values) / len(values), low, high, "ns"
-        )
-    return found
+        spread[percent] = _between(values)
+    return spread
+
+
+def _between(values: Sequence[Quantity]) -> Quantity:
+    """The mean of ``values`` in an interval that holds those of all."""
+    middle = sum(value.value for value in values) / len(values)
+    low = min(value.low for value in values)
+    high = max(value.high for value in values)
+    return Quantity(middle, low, high, "ns")

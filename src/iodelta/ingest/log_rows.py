@@ -289,23 +289,29 @@ def matrix(rows: bytes, columns: int) -> Ints | None:
 
 
 def _parsed(rows: bytes, shift: int, *, plain: bool) -> Chunk:
+    """Whole rows as columns: by the native core, else by numpy where they are ``plain``, else by polars."""
     take = native_function("take_rows")
-    if take and (taken := take(rows, shift)) is not None:
+    taken = take(rows, shift) if take else None
+    if taken is not None:
         times, values, kinds, blocks = (
             np.frombuffer(column, dtype=np.int64) for column in taken
         )
         return Chunk(times, values, kinds, blocks, 0)
     columns = rows[: rows.find(b"\n") + 1 or None].count(b",") + 1
-    if plain and columns >= 4 + shift and (quick := matrix(rows, columns)) is not None:
-        times, values, kinds, blocks = np.ascontiguousarray(
-            quick.T[[0, 1, 2 + shift, 3 + shift]]
-        )
+    quick = matrix(rows, columns) if plain and columns >= 4 + shift else None
+    if quick is not None:
+        wanted = quick.T[[0, 1, 2 + shift, 3 + shift]]
+        times, values, kinds, blocks = np.ascontiguousarray(wanted)
         return Chunk(times, values, kinds, blocks, 0)
+    return _by_polars(rows, shift, columns)
+
+
+def _by_polars(rows: bytes, shift: int, columns: int) -> Chunk:
     import polars as pl
 
     names = [f"column_{number}" for number in range(1, max(columns, 4 + shift) + 1)]
     wanted = [names[number] for number in (0, 1, 2 + shift, 3 + shift)]
-    schema = {name: pl.Int64 if name in wanted else pl.String for name in names}
+    schema = dict.fromkeys(names, pl.String) | dict.fromkeys(wanted, pl.Int64)
     try:
         table = pl.read_csv(
             rows,

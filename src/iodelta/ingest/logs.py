@@ -54,14 +54,21 @@ _AGREE = 1.5
 def is_log(head: bytes) -> bool:
     """Whether a file that begins with ``head`` holds the rows of a fio log: time in ms, value, direction, block size
     in bytes, and up to three further columns."""
-    rows = [row for row in head[:8192].splitlines()[:20] if row.strip()]
-    if len(rows) > 1 and (len(head) >= 8192 or not head.endswith((b"\n", b"\r"))):
-        rows.pop()  # cut by the look, or by what wrote the file
-    return (
-        bool(rows)
-        and all(_ROW.fullmatch(row) for row in rows)
-        and len({row.count(b",") for row in rows}) == 1
-    )
+    lines = head[:_LOOK].splitlines()[:_ROWS_LOOKED_AT]
+    rows = list(filter(bytes.strip, lines))
+    # The last is cut by the look, or by what wrote the file.
+    is_cut = len(head) >= _LOOK or not head.endswith((b"\n", b"\r"))
+    if is_cut and len(rows) > 1:
+        rows.pop()
+    widths = {row.count(b",") for row in rows}
+    return len(widths) == 1 and all(map(_ROW.fullmatch, rows))
+
+
+_LOOK = 8192
+"""Bytes of a log by which it is recognised."""
+
+
+_ROWS_LOOKED_AT = 20
 
 
 class Summary:
@@ -96,10 +103,8 @@ class Summary:
         """What the rows of this log say theirs and those of the bw log beside it are; None where it is no iops log."""
         if self._of != "iops":
             return None
-        low, high = (
-            min(side.low for side in self._sides.values()),
-            max(side.high for side in self._sides.values()),
-        )
+        low = min(side.low for side in self._sides.values())
+        high = max(side.high for side in self._sides.values())
         if self._sized:
             return "single" if high <= 1 else "averages"
         return "ones" if low == high == 1 else "averages"
@@ -113,17 +118,15 @@ class Summary:
         """As a run; ``version`` of the fio that wrote the files beside it, None when there are none, and what the iops
         log of the same job says rows are."""
         rows = self._rows(version, beside)
-        scales = (
-            (1.0, 1000.0)
-            if version is None
-            else ((1.0, 1.0) if version >= (2, 99) else (1000.0, 1000.0))
-        )
+        is_sure = version is not None or beside is not None
+        scales = _nanoseconds(version)
         series: dict[str, tuple[float, ...]] = {}
         directions = []
         for kind, side in self._sides.items():
             directions.append(self._direction(kind, side, rows, version, scales))
             series |= self._series(kind, side, rows, version, scales[0])
         number = number_of(self.place.file)
+        job = {"job": number} if number else {}
         return Run(
             place=self.place,
             format="log",
@@ -132,12 +135,8 @@ class Summary:
             fio_version=fio_version,
             series=series,
             lines=tuple(self._lines(rows, scales[0])),
-            labels={"log": self._of} | ({"job": number} if number else {}),
-            findings=tuple(
-                self._findings(
-                    rows, version, sure=version is not None or beside is not None
-                )
-            ),
+            labels={"log": self._of, **job},
+            findings=tuple(self._findings(rows, version, sure=is_sure)),
         )
 
     def _rows(self, version: Version | None, beside: Rows | None) -> Rows:
@@ -151,23 +150,20 @@ class Summary:
 
     def _rows_by_value(self) -> Rows:
         """Of a bw log alone with block sizes. A single I/O that waited for its turn has a rate far above the job's."""
-        windows = [
-            side.windows for side in self._sides.values() if side.windows is not None
-        ]
-        if (
-            len(windows) < len(self._sides)
-            or self._per_io
-            or any(window.close() > 0.05 for window in windows)
-        ):
+        sides = list(self._sides.values())
+        windows = [side.windows for side in sides if side.windows is not None]
+        if self._per_io or len(windows) < len(sides):
+            return "single"
+        if any(window.close() > 0.05 for window in windows):
             return "single"
         by_value = 1.024 * sum(window.area_by_io() for window in windows)
-        if by_value <= _AGREE * sum(side.bytes for side in self._sides.values()):
+        by_size = sum(side.bytes for side in sides)
+        if by_value <= _AGREE * by_size:
             return "single"
-        if self._columns > 4:
-            return "unclear"  # the fifth is an offset of 0, as averages have it, or a priority
-        if min(window.narrowest() for window in windows) >= _USUAL_WINDOW:
-            return "averages"
-        return "unclear"
+        narrowest = min(window.narrowest() for window in windows)
+        # A fifth column is an offset of 0, as averages have it, or a priority.
+        is_clear = self._columns <= 4 and narrowest >= _USUAL_WINDOW
+        return "averages" if is_clear else "unclear"
 
     def _findings(
         self, rows: Rows, version: Version | None, *, sure: bool
@@ -177,20 +173,21 @@ class Summary:
             yield self._finding("read.damaged", "warning", text)
         if self._of.endswith("lat") and version is None:
             text = "no file next to this log names the fio that wrote it: its latencies are ns, or us of a fio before 2.99"
-            yield self._finding(
-                "read.unit-unknown", "warning", text, "put fio's report next to the log"
-            )
-        if rows == "unclear" or (
-            rows == "averages" and self._sized and not sure and self._of == "bw"
-        ):
+            remedy = "put fio's report next to the log"
+            yield self._finding("read.unit-unknown", "warning", text, remedy)
+        yield from self._findings_of_rows(rows, sure=sure)
+
+    def _findings_of_rows(self, rows: Rows, *, sure: bool) -> Iterator[Finding]:
+        """What follows from what the rows are; ``sure``: a file beside the log says what."""
+        is_guess = rows == "averages" and self._sized and not sure
+        if rows == "unclear" or (is_guess and self._of == "bw"):
             text = "it is unknown whether rows are single I/Os or averages of a fio before 2.10"
             remedy = "put fio's own report or the iops log of the same job next to it"
             yield self._finding("read.log-unclear", "warning", text, remedy)
         if rows == "ones":
             text = "every row of the iops log is 1: fio averaged single I/Os (log_compression), or did one I/O a second"
-            yield self._finding(
-                "read.log-ones", "warning", text, "use fio's own report"
-            )
+            remedy = "use fio's own report"
+            yield self._finding("read.log-ones", "warning", text, remedy)
         if rows == "averages":
             yield from self._averaged()
 
@@ -224,10 +221,8 @@ class Summary:
         iops, bandwidth, ios, size = unknown("1/s"), unknown("B/s"), 0, 0
         if rows == "single":
             ios, size = side.rows, side.bytes
-            iops, bandwidth = (
-                _over(ios, side.last, "1/s"),
-                _over(size, side.last, "B/s"),
-            )
+            iops = _over(ios, side.last, "1/s")
+            bandwidth = _over(size, side.last, "B/s")
         elif rows == "averages" and self._of == "iops":
             iops = self._mean(side, version, 1, "1/s")
         elif rows == "averages" and self._of == "bw":
@@ -260,10 +255,11 @@ class Summary:
         return Quantity(area.value / span * scale, low * scale, high * scale, unit)
 
     def _area(self, windows: Windows, version: Version | None) -> Quantity:
-        """Value times milliseconds; which way fio sampled, its version tells, block sizes of averages (up to 2.9), or a
-        column more (3.18 and later)."""
+        """Value times milliseconds. Which way fio sampled follows from its version, from block sizes of averages (up to
+        2.9), or from a column more (3.18 and later)."""
         by_io, by_clock = windows.area_by_io(), windows.area_by_clock()
-        if self._sized or (version is not None and version < _PER_IO):
+        is_old = version is not None and version < _PER_IO
+        if self._sized or is_old:
             return Quantity.exact(by_io, "ms")
         if self._columns > 4 or version is not None:
             return Quantity.exact(by_clock, "ms")
@@ -305,14 +301,14 @@ class Summary:
 
     def _lines(self, rows: Rows, scale: float) -> Iterator[Line]:
         """What a chart draws; nothing where nothing tells what the rows are."""
+        is_single = rows == "single"
+        bytes_of_bw = 1 if is_single else 1024
+        units = {"bw": ("B/s", bytes_of_bw), "iops": ("1/s", 1)}
+        unit, size = units.get(self._of, ("ns", scale))
         for kind, side in self._sides.items():
-            level, over = line(side.drawn, self._of, single=rows == "single")
+            level, over = line(side.drawn, self._of, single=is_single)
             if level is None or rows in ("ones", "unclear"):
                 continue
-            unit, size = {
-                "bw": ("B/s", 1 if rows == "single" else 1024),
-                "iops": ("1/s", 1),
-            }.get(self._of, ("ns", scale))
             data = level.scaled(size).tobytes()
             yield Line(
                 kind, self._of, unit, level.width, side.rows, data, over, self._began
@@ -327,35 +323,38 @@ class Summary:
         if rows == "single":
             series[f"{kind}.iops"] = tuple(side.counts.astype(float).tolist())
         if self._of.endswith("lat"):
-            means = np.divide(
-                side.sums,
-                side.counts,
-                out=np.full(seconds, np.nan),
-                where=side.counts > 0,
-            )
+            gaps = np.full(seconds, np.nan)
+            means = np.divide(side.sums, side.counts, out=gaps, where=side.counts > 0)
             series[f"{kind}.{self._of}"] = tuple((means * scale).tolist())
-        elif (
-            rows == "averages"
-            and side.windows
-            and 0 < side.windows.width() <= 1000
-            and side.total
-        ):
-            window = self._area(side.windows, version).value / side.total
-            values = side.sums * (window / 1000) * (1024 if self._of == "bw" else 1)
-            series[f"{kind}.{self._of}"] = tuple(values.tolist())
+        elif rows == "averages" and side.windows:
+            series |= self._rates(kind, side, side.windows, version)
         return series
+
+    def _rates(
+        self, kind: Kind, side: Side, windows: Windows, version: Version | None
+    ) -> dict[str, tuple[float, ...]]:
+        """The rate of each second, from windows of at most one; none from longer ones."""
+        if not 0 < windows.width() <= 1000 or not side.total:
+            return {}
+        window = self._area(windows, version).value / side.total
+        unit = 1024 if self._of == "bw" else 1
+        values = side.sums * (window / 1000) * unit
+        return {f"{kind}.{self._of}": tuple(values.tolist())}
 
 
 def _over(amount: float, span: int, unit: str) -> Quantity:
     """``amount`` over ``span`` ms, known to one."""
     if span <= 0:
         return unknown(unit)
-    return Quantity(
-        amount * 1000 / span,
-        amount * 1000 / (span + 1),
-        amount * 1000 / max(span - 1, 1),
-        unit,
-    )
+    least, most = amount * 1000 / (span + 1), amount * 1000 / max(span - 1, 1)
+    return Quantity(amount * 1000 / span, least, most, unit)
+
+
+def _nanoseconds(version: Version | None) -> tuple[float, float]:
+    """How many ns the unit of a log's latencies has, at least and at most: fio logs ns since 2.99, before us."""
+    if version is None:
+        return 1.0, 1000.0
+    return (1.0, 1.0) if version >= (2, 99) else (1000.0, 1000.0)
 
 
 def percentiles(
@@ -413,23 +412,26 @@ def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:
 
 def _has_offsets(head: bytes, column: int) -> bool:
     """Whether a column holds more than the 0 and 1 of a priority: the offset of an average is 0."""
-    rows = [row.split(b",") for row in head[:8192].splitlines()[:20]]
-    return any(
-        row[column].strip() not in (b"0", b"1")
-        for row in rows[:-1]
-        if len(row) > column
-    )
+    rows = _split_rows(head)[:-1]
+    values = {row[column].strip() for row in rows if len(row) > column}
+    return not values <= {b"0", b"1"}
+
+
+def _split_rows(head: bytes) -> list[list[bytes]]:
+    """The values of the first rows; the last may be cut."""
+    return [row.split(b",") for row in head[:_LOOK].splitlines()[:_ROWS_LOOKED_AT]]
 
 
 def _integers(rows: Sequence[Sequence[bytes]], column: int) -> list[int]:
     """What stands in a column of rows of five and more."""
     texts = (row[column].strip() for row in rows if len(row) > 4)
-    return [int(text) for text in texts if text.isdigit()]
+    return list(map(int, filter(bytes.isdigit, texts)))
 
 
 def _extra_column(head: bytes) -> int:
     """1 when the third column is a maximum and the fourth the direction (log_window_value=both)."""
-    rows = [row.split(b",") for row in head[:8192].splitlines()[:20]]
+    rows = _split_rows(head)
     whole = rows[:-1] or rows
     thirds, fourths = _integers(whole, 2), _integers(whole, 3)
-    return 1 if thirds and max(thirds) > 2 and max(fourths, default=9) <= 2 else 0
+    is_direction = max(thirds, default=0) <= 2
+    return 0 if is_direction or max(fourths, default=9) > 2 else 1

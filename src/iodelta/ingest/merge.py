@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import chain, starmap
+from itertools import chain, starmap, takewhile
+from operator import attrgetter
 
 import msgspec
 
@@ -21,6 +22,13 @@ _RANK = {
     "terse3": 5,
     "terse2": 6,
 }
+"""The formats that show whole runs, the one with the most in it first."""
+
+
+def _rank(run: Run) -> int:
+    return _RANK.get(run.format, 9)
+
+
 _SAME_START = 2.0
 """Seconds by which printed - elapsed may differ between reports of one run: fio counts whole seconds."""
 
@@ -40,64 +48,76 @@ def once(reports: Sequence[Report]) -> list[Run | Refusal]:
 
 def _last(reports: Sequence[Report]) -> list[Report]:
     """Of cumulative reports of one run, as status-interval prints them, the last."""
-    kept: list[Report] = []
+    final: list[Report] = []
     counts: list[int] = []
     latest: dict[str, int] = {}
     for report in reports:
         form = _format(report)
         before = latest.get(form)
-        if before is not None and form in _RANK and _continues(kept[before], report):
-            kept[before] = report
+        may_go_on = before is not None and form in _RANK
+        if may_go_on and before is not None and _continues(final[before], report):
+            final[before] = report
             counts[before] += 1
         else:
-            latest[form] = len(kept)
-            kept.append(report)
+            latest[form] = len(final)
+            final.append(report)
             counts.append(1)
-    return [_marked(report, count) for report, count in zip(kept, counts, strict=True)]
+    return list(map(_marked, final, counts))
 
 
 def _format(report: Report) -> str:
-    return next((run.format for run in report if isinstance(run, Run)), "")
+    formats = (run.format for run in _runs(report))
+    return next(formats, "")
 
 
 def _marked(report: Report, count: int) -> Report:
+    """The last of ``count`` cumulative reports, with a note in each of its runs."""
     if count == 1:
         return report
     text = f"the last of {count} cumulative reports (status-interval) is used"
-    return [
-        msgspec.structs.replace(
-            run,
-            findings=(
-                *run.findings,
-                Finding("read.status-interval", "note", _at(run), text),
-            ),
-        )
-        if isinstance(run, Run)
-        else run
-        for run in report
-    ]
+    marked: Report = []
+    for run in report:
+        if isinstance(run, Run):
+            note = Finding("read.status-interval", "note", _at(run), text)
+            run = msgspec.structs.replace(run, findings=(*run.findings, note))
+        marked.append(run)
+    return marked
 
 
 def _continues(earlier: Report, later: Report) -> bool:
     """Whether ``later`` is the same run some time on: all that only grows has grown, and nothing says otherwise."""
-    before = [run for run in earlier if isinstance(run, Run)]
-    grown = False
-    for run, twin in zip(before, _twins(before, later), strict=True):
-        if twin is None or not _may_be_one(run, twin):
+    runs = _runs(earlier)
+    twins = list(_twins(runs, later))
+    return all(map(_is_later, runs, twins)) and any(map(_has_grown, runs, twins))
+
+
+def _is_later(run: Run, twin: Run | None) -> bool:
+    """Whether ``twin`` can be ``run`` some time on."""
+    if twin is None or not _may_be_one(run, twin):
+        return False
+    have_pid = bool(run.pid and twin.pid)
+    have_start = bool(run.started and twin.started)
+    for old in run.directions:
+        new = twin.direction(old.kind)
+        if new is None or not _went_on(old, new, known=have_pid or have_start):
             return False
-        known = bool((run.pid and twin.pid) or (run.started and twin.started))
-        for old in run.directions:
-            new = twin.direction(old.kind)
-            if new is None or not _went_on(old, new, known=known):
-                return False
-            grown = grown or new.runtime_ms != old.runtime_ms
-        grown = grown or not run.directions
-    return grown
+    return True
+
+
+def _has_grown(run: Run, twin: Run | None) -> bool:
+    """Whether a direction of ``twin`` ran for another time than that of ``run``, or ``run`` has none yet."""
+    if twin is None or not run.directions:
+        return True
+    later = [(old, twin.direction(old.kind)) for old in run.directions]
+    return any(
+        new is not None and new.runtime_ms != old.runtime_ms for old, new in later
+    )
 
 
 def _may_be_one(run: Run, twin: Run) -> bool:
     """Whether process, version and start do not contradict that two reports are of one run."""
-    if run.pid and twin.pid and run.pid != twin.pid:
+    have_pid = run.pid and twin.pid
+    if have_pid and run.pid != twin.pid:
         return False
     if run.fio_version != twin.fio_version:
         return False
@@ -112,7 +132,8 @@ def _went_on(old: Direction, new: Direction, *, known: bool) -> bool:
         return False
     # fio < 3.30: a job's time ran on after its end, but for the last.
     is_shorter = new.runtime_ms < old.runtime_ms
-    if is_shorter and not (known and (new.ios, new.bytes) == (old.ios, old.bytes)):
+    has_ended = known and (new.ios, new.bytes) == (old.ios, old.bytes)
+    if is_shorter and not has_ended:
         return False
     if known and not is_shorter:  # two short runs may have begun within one second
         return _extremes_widen(old, new)
@@ -121,10 +142,9 @@ def _went_on(old: Direction, new: Direction, *, known: bool) -> bool:
 
 def _latencies(old: Direction, new: Direction) -> list[tuple[Latency, Latency]]:
     """The latencies that both have."""
-    pairs = [
-        (getattr(old, name), getattr(new, name)) for name in ("slat", "clat", "lat")
-    ]
-    return [(a, b) for a, b in pairs if a is not None and b is not None]
+    latencies = attrgetter("slat", "clat", "lat")
+    pairs = zip(latencies(old), latencies(new), strict=True)
+    return [pair for pair in pairs if None not in pair]
 
 
 def _extremes_widen(old: Direction, new: Direction) -> bool:
@@ -134,7 +154,7 @@ def _extremes_widen(old: Direction, new: Direction) -> bool:
 
 
 def _could_grow(old: Direction, new: Direction) -> bool:
-    """Whether ``new`` can be ``old`` and more: extremes move outwards only, and the rest at no unheard-of rate."""
+    """Whether ``new`` can be ``old`` and more: extremes move outwards only, and its bytes at most five times as fast."""
     if not _extremes_widen(old, new):
         return False
     if old.bytes == new.bytes:
@@ -146,9 +166,8 @@ def _could_grow(old: Direction, new: Direction) -> bool:
 def _twins(before: Sequence[Run], later: Report) -> Iterator[Run | None]:
     """For each run the entry of ``later`` for the same job: same name, group and place among those (clones)."""
     left: dict[tuple[str, int | None], list[Run]] = {}
-    for run in later:
-        if isinstance(run, Run):
-            left.setdefault((run.jobname, run.group), []).append(run)
+    for run in _runs(later):
+        left.setdefault((run.jobname, run.group), []).append(run)
     for run in before:
         alike = left.get((run.jobname, run.group))
         yield alike.pop(0) if alike else None
@@ -156,40 +175,38 @@ def _twins(before: Sequence[Run], later: Report) -> Iterator[Run | None]:
 
 def _one_format(reports: Sequence[Report]) -> list[Report]:
     """Neighbours that show the same runs in different formats as one report, in the best of them."""
-    kept: list[Report] = []
+    merged: list[Report] = []
     for report in reports:
-        for count in range(
-            _alike(kept) if kept and _format(kept[-1]) != _format(report) else 0, 0, -1
-        ):
-            # Terse records of clones stand apart.
-            before = list(chain.from_iterable(kept[-count:]))
+        is_other_format = bool(merged) and _format(merged[-1]) != _format(report)
+        most = _alike(merged) if is_other_format else 0
+        # Terse records of clones stand apart: several reports may show the runs of one.
+        for count in range(most, 0, -1):
+            before = list(chain.from_iterable(merged[-count:]))
             matches = list(_matches(before, report))
-            if matches and len(matches) == min(_runs(before), _runs(report)):
-                kept[-count:] = [_joined(before, report, matches)]
+            fewer = min(len(_runs(before)), len(_runs(report)))
+            if matches and len(matches) == fewer:
+                merged[-count:] = [_joined(before, report, matches)]
                 break
         else:
-            kept.append(report)
-    return kept
+            merged.append(report)
+    return merged
 
 
-def _runs(report: Report) -> int:
-    return sum(isinstance(run, Run) for run in report)
+def _runs(report: Report) -> list[Run]:
+    """The entries of a report that could be read."""
+    return [run for run in report if isinstance(run, Run)]
 
 
-def _alike(kept: Sequence[Report]) -> int:
+def _alike(reports: Sequence[Report]) -> int:
     """How many of the last reports are of the format of the last."""
-    forms = [_format(report) for report in kept[-_CLONES:]]
-    return next(
-        (n for n, form in enumerate(reversed(forms)) if form != forms[-1]), len(forms)
-    )
+    forms = [_format(report) for report in reports[-_CLONES:]]
+    return len(list(takewhile(forms[-1].__eq__, reversed(forms))))
 
 
 def _matches(before: Report, report: Report) -> Iterator[tuple[Run, Run]]:
     """Pairs of entries that show one job: counts and run time agree."""
-    left = [run for run in report if isinstance(run, Run)]
-    for run in before:
-        if not isinstance(run, Run):
-            continue
+    left = _runs(report)
+    for run in _runs(before):
         twin = next((other for other in left if _same(run, other)), None)
         if twin is not None:
             left.remove(twin)
@@ -197,29 +214,28 @@ def _matches(before: Report, report: Report) -> Iterator[tuple[Run, Run]]:
 
 
 def _same(run: Run, other: Run) -> bool:
+    """Whether two entries of different formats show one job."""
     if (run.jobname, run.group) != (other.jobname, other.group):
         return False
     versions = {run.fio_version, other.fio_version} - {None, ""}
-    if len(versions) > 1:
+    formats = {run.format, *run.also}
+    if len(versions) > 1 or other.format in formats:
         return False
-    if other.format in run.also or other.format == run.format:
-        return False
-    if (
-        run.error
-        and run.error == other.error
-        and not (run.directions and other.directions)
-    ):
+    failed_alike = bool(run.error) and run.error == other.error
+    have_io = bool(run.directions and other.directions)
+    if failed_alike and not have_io:
         return True
     return _same_directions(run.directions, other.directions)
 
 
 def _same_directions(some: Sequence[Direction], others: Sequence[Direction]) -> bool:
     """Whether there are as many, of the same kinds unless one is the sum of them, and each shows the same."""
+    if len(some) != len(others):
+        return False
     kinds = {direction.kind for direction in some}
     other_kinds = {direction.kind for direction in others}
-    if len(some) != len(others) or (
-        kinds != other_kinds and "mixed" not in kinds | other_kinds
-    ):
+    has_sum = "mixed" in kinds | other_kinds
+    if kinds != other_kinds and not has_sum:
         return False
     return all(map(_same_direction, some, others))
 
@@ -229,15 +245,15 @@ def _same_direction(x: Direction, y: Direction) -> bool:
 
     With ramp_time a report has the bytes of I/Os that were issued before its end but not their count: where a format
     says one and another the other, rates are as close, and latencies must agree."""
-    if x.runtime_ms != y.runtime_ms or (x.ios and y.ios and x.ios != y.ios):
+    have_counts = x.ios and y.ios
+    if have_counts and x.ios != y.ios:
+        return False
+    if x.runtime_ms != y.runtime_ms:
         return False
     if x.iops.overlaps(y.iops) and x.bandwidth.overlaps(y.bandwidth):
         return True
-    return (
-        _close(x.iops, y.iops)
-        and _close(x.bandwidth, y.bandwidth)
-        and latencies_agree(x, y)
-    )
+    are_close = _close(x.iops, y.iops) and _close(x.bandwidth, y.bandwidth)
+    return are_close and latencies_agree(x, y)
 
 
 def _close(x: Quantity, y: Quantity) -> bool:
@@ -246,88 +262,86 @@ def _close(x: Quantity, y: Quantity) -> bool:
 
 def latencies_agree(x: Direction, y: Direction) -> bool:
     """Whether both have latencies, and the same."""
-    pairs = [
-        (a, b)
-        for name, a, b in shared(x, y)
-        if name not in ("iops", "bandwidth") and not math.isnan(a.value)
-    ]
+    latencies = [(a, b) for name, a, b in shared(x, y) if name not in _RATES]
+    pairs = [(a, b) for a, b in latencies if not math.isnan(a.value)]
     return bool(pairs) and all(a.overlaps(b) for a, b in pairs)
 
 
+_RATES = ("iops", "bandwidth")
+
+
 def over_files(runs: Sequence[Run]) -> list[Run]:
-    """``runs`` of several files with each that two of them show in different formats kept once, and said so."""
-    kept: list[Run] = []
+    """``runs`` of several files with each that two of them show in different formats kept once, with a note."""
+    unique: list[Run] = []
     places: dict[Hashable, list[int]] = {}
     for run in runs:
         counts = tuple((d.kind, d.runtime_ms, d.ios) for d in run.directions)
         alike = places.setdefault((run.jobname, run.group, counts), [])
-        at = next((number for number in alike if _shown_twice(kept[number], run)), None)
-        if at is None:
-            alike.append(len(kept))
-            kept.append(run)
-            continue
-        best, other = sorted(
-            (kept[at], run), key=lambda kind: _RANK.get(kind.format, 9)
-        )
-        text = (
-            f"the same run is in {other.place.file} as {other.format}: it counts once"
-        )
-        finding = Finding("read.twice", "note", _at(best), text)
-        kept[at] = msgspec.structs.replace(
-            _best(best, other), findings=(*best.findings, finding)
-        )
-    return kept
+        twins = (number for number in alike if _shown_twice(unique[number], run))
+        twin = next(twins, None)
+        if twin is None:
+            alike.append(len(unique))
+            unique.append(run)
+        else:
+            unique[twin] = _of_two_files(unique[twin], run)
+    return unique
+
+
+def _of_two_files(run: Run, twin: Run) -> Run:
+    best, other = sorted((run, twin), key=_rank)
+    text = f"the same run is in {other.place.file} as {other.format}: it counts once"
+    note = Finding("read.twice", "note", _at(best), text)
+    findings = (*best.findings, note)
+    return msgspec.structs.replace(_best(best, other), findings=findings)
 
 
 def _shown_twice(run: Run, other: Run) -> bool:
     """The same counts and latencies, and as many context switches: no second run has them all."""
-    if (
-        run.place.file == other.place.file
-        or not run.directions
-        or run.format == other.format
-    ):
+    are_apart = run.place.file != other.place.file and run.format != other.format
+    if not are_apart or not run.directions:
         return False
     if not {run.format, other.format} <= _RANK.keys() or not _same(run, other):
         return False
-    switches = None not in (run.context_switches, other.context_switches)
-    if switches and run.context_switches != other.context_switches:
+    switches = {run.context_switches, other.context_switches}
+    if None not in switches and len(switches) > 1:
         return False
-    return all(
-        latencies_agree(x, y)
-        for x, y in zip(run.directions, other.directions, strict=True)
-    )
+    return all(map(latencies_agree, run.directions, other.directions))
 
 
 def _joined(
     before: Report, report: Report, matches: Sequence[tuple[Run, Run]]
 ) -> Report:
     """In the order of the fuller report, each pair as one run; entries of one side alone are kept."""
-    of: dict[int, tuple[Run, Run]] = {}
+    pair_of: dict[int, tuple[Run, Run]] = {}
     for pair in matches:
-        of |= dict.fromkeys(map(id, pair), pair)
-    base, rest = (before, report) if len(before) >= len(report) else (report, before)
-    joined: Report = [_best(*of[id(run)]) if id(run) in of else run for run in base]
-    return joined + [run for run in rest if id(run) not in of]
+        pair_of |= dict.fromkeys(map(id, pair), pair)
+    is_fuller = len(before) >= len(report)
+    base, rest = (before, report) if is_fuller else (report, before)
+    joined: Report = []
+    for run in base:
+        pair_or_none = pair_of.get(id(run))
+        joined.append(_best(*pair_or_none) if pair_or_none else run)
+    unmatched = [run for run in rest if id(run) not in pair_of]
+    return joined + unmatched
 
 
 def _best(first: Run, second: Run) -> Run:
-    """The better format, with what only the other knows filled in, and where they contradict each other found."""
-    best, other = sorted((first, second), key=lambda run: _RANK.get(run.format, 9))
+    """The better format, with what only the other knows filled in, and a warning where they contradict each other."""
+    best, other = sorted((first, second), key=_rank)
     both = _paired(best.directions, other.directions)
+    filled = tuple(starmap(_filled, both))
     fuller = {name: getattr(best, name) or getattr(other, name) for name in _EITHER}
+    timed = best if best.ended is not None else other
+    further = (form for form in other.also if form not in best.also)
     return msgspec.structs.replace(
         best,
-        directions=tuple(starmap(_filled, both)) or best.directions or other.directions,
+        directions=filled or best.directions or other.directions,
         jobs=_jobs(best, other),
         pid=best.pid if best.pid is not None else other.pid,
-        ended=best.ended if best.ended is not None else other.ended,
-        local_time=best.local_time if best.ended is not None else other.local_time,
+        ended=timed.ended,
+        local_time=timed.local_time,
         workload=known(best.workload, other.workload),
-        also=(
-            *best.also,
-            other.format,
-            *(form for form in other.also if form not in best.also),
-        ),
+        also=(*best.also, other.format, *further),
         findings=_findings_of_both(best, other, both),
         **fuller,
     )
@@ -347,10 +361,8 @@ def _findings_of_both(
 ) -> tuple[Finding, ...]:
     """Those of the better format, what only the other has, and where they contradict each other."""
     rules = {finding.rule for finding in best.findings}
-    findings = (
-        *best.findings,
-        *(finding for finding in other.findings if finding.rule not in rules),
-    )
+    further = (finding for finding in other.findings if finding.rule not in rules)
+    findings = (*best.findings, *further)
     disagree = list(chain.from_iterable(starmap(_differences, both)))
     if not disagree:
         return findings
@@ -381,28 +393,30 @@ def _filled(best: Direction, other: Direction) -> Direction:
         parts[name] = mine or theirs
         if _lacks_percentiles(mine) and theirs is not None:
             parts[name] = msgspec.structs.replace(mine, percentiles=theirs.percentiles)
+    counted = other if other.ios and not best.ios else best
     return msgspec.structs.replace(
         best,
-        ios=best.ios or other.ios,
+        ios=counted.ios,
         bytes=best.bytes or other.bytes,
-        iops=other.iops if other.ios and not best.ios else best.iops,
+        iops=counted.iops,
         **parts,
     )
 
 
 def _differences(a: Direction, b: Direction) -> Iterator[str]:
     """Quantities whose intervals do not meet. With lat_percentiles a terse record has those of lat in clat's place."""
-    swapped = a.lat.percentiles if a.lat is not None else {}
+    of_lat = a.lat.percentiles if a.lat is not None else {}
     for name, x, y in shared(a, b):
-        percent = float(name.rpartition(" p")[2]) if name.startswith("clat p") else 0.0
-        if not x.overlaps(y) and not (
-            percent in swapped and swapped[percent].overlaps(y)
-        ):
+        measure, _, rank = name.rpartition(" p")
+        swapped = of_lat.get(float(rank)) if measure == "clat" else None
+        is_swapped = swapped is not None and swapped.overlaps(y)
+        if not x.overlaps(y) and not is_swapped:
             yield f"{a.kind} {name} is {y.value:g} {y.unit} and not {x.value:g}"
 
 
 def shared(a: Direction, b: Direction) -> Iterator[tuple[str, Quantity, Quantity]]:
-    """Name and both values of every quantity that two accounts of one direction give."""
+    """Name and both values of every quantity that two reports of one direction give: ``iops``, ``bandwidth``,
+    ``clat mean``, ``clat p99.9``."""
     yield "iops", a.iops, b.iops
     yield "bandwidth", a.bandwidth, b.bandwidth
     for name in ("slat", "clat", "lat"):

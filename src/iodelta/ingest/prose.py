@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from iodelta.ingest.model import Run, Workload, unknown
-from iodelta.ingest.table_headings import Column, column
+from iodelta.ingest.table_columns import Column, column
 from iodelta.ingest.wording import clean
 from iodelta.ingest.workload_words import facts
 from iodelta.trial import Direction, Kind, Latency, Place, Quantity

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -47,30 +48,33 @@ def read_text(data: bytes, file: str) -> list[Found]:
     ended = not _UNENDED.search(data[-8:])
     reports, data = json_found.in_bytes(data, file)
     if data.count(b"\n") + data.count(b"\r") > MOST_LINES:
-        reports.append(
-            [Refusal(Place(file), f"more than {MOST_LINES} lines and no fio log")]
-        )
-        return list(once(reports))
+        reason = f"more than {MOST_LINES} lines and no fio log"
+        return list(once([*reports, [Refusal(Place(file), reason)]]))
     cleaned = lines(data)
     used = bytearray(len(cleaned))
     whole = "\n".join(line.text for line in cleaned)
     reports += _reports_of_tools(cleaned, used, whole, file)
-    refused = other_tools.refused(whole, cleaned, file) + own_reports.refused(
-        whole, cleaned, file
-    )
-    stats = (
-        read_stats.dumps(cleaned, used, file) if read_stats.HINT.search(whole) else []
-    )
+    refused = [
+        *other_tools.refused(whole, cleaned, file),
+        *own_reports.refused(whole, cleaned, file),
+    ]
+    has_stats = read_stats.HINT.search(whole)
+    stats = read_stats.dumps(cleaned, used, file) if has_stats else []
     if tables.hinted(whole) and not refused:
-        reports += [
-            list(rows) for rows in tables.tables(cleaned, used, file, ended=ended)
-        ]
+        reports += map(list, tables.tables(cleaned, used, file, ended=ended))
     items: list[Found] = [*once(sorted(reports, key=_line)), *stats, *refused]
     if items and not refused:
         items += tables.lost(cleaned, used, file)
-    if not items and excerpts.hinted(whole):
-        items += excerpts.runs(cleaned, file)
-    return items or _told(cleaned, whole, file) or [_nothing(cleaned, file)]
+    return items or _without_results(cleaned, whole, file)
+
+
+def _without_results(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:
+    """What is in a text without a report or table: excerpts of reports, numbers in sentences, or the reason why there
+    is nothing."""
+    parts: list[Found] = []
+    if excerpts.hinted(whole):
+        parts += excerpts.runs(cleaned, file)
+    return parts or _told(cleaned, whole, file) or [_nothing(cleaned, file)]
 
 
 _OF_JSON = ('"jobs"', '"client_stats"', '"fio version"', '"jobname"')
@@ -131,15 +135,16 @@ def _split(runs: Sequence[Run | Refusal]) -> list[Report]:
 
 def _repeats(run: Run, report: Report) -> bool:
     """Whether ``run`` belongs to another invocation than the runs of ``report``: version, pid or group say so."""
-    before = [r for r in report if isinstance(r, Run)]
+    before = [other for other in report if isinstance(other, Run)]
     if not before:
         return False
     last = before[-1]
     if run.fio_version != last.fio_version or (run.group or 0) < (last.group or 0):
         return True
-    return any(
-        (r.jobname, r.group, r.pid) == (run.jobname, run.group, run.pid) for r in before
-    )
+    return _job_key(run) in map(_job_key, before)
+
+
+_job_key = attrgetter("jobname", "group", "pid")
 
 
 def _nothing(cleaned: Sequence[Line], file: str) -> Refusal:
@@ -156,14 +161,16 @@ def _nothing(cleaned: Sequence[Line], file: str) -> Refusal:
 
 
 def _why_nothing(cleaned: Sequence[Line]) -> str:
-    text = [line.text.strip() for line in cleaned[:5000] if line.text.strip()]
+    stripped = (line.text.strip() for line in cleaned[:5000])
+    text = list(filter(None, stripped))
     if not text:
         return "only blank lines"
     if any(_BEGUN.search(line[:1000]) for line in text):
         return "fio was started, but there is no report: it was killed, or the output is cut"
-    complaint = next((line for line in text if _COMPLAINT.match(line)), "")
+    complaint = next(filter(_COMPLAINT.match, text), "")
     if complaint:
         return f"fio printed no result, but {clean(complaint[:200])!r}"
-    if sum(1 for line in text[:50] if _JOB_FILE.match(line)) >= 2:
+    options = list(filter(_JOB_FILE.match, text[:50]))
+    if len(options) >= 2:
         return "a fio job file: it says what to run, and contains no results"
     return _UNKNOWN

@@ -77,36 +77,53 @@ _MISSING = frozenset(
 
 
 def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
-    """The number in a cell and the letters after it; None when there is none, or only about one (``~0``).
+    """The number in a cell and the letters after it; None when there is none, or only an approximate one (``~0``).
 
-    ``12 ± 3`` is 12, for a scatter is not a rounding; ``10-14`` is 12 and may be either.
+    ``12 ± 3`` is 12, for a scatter is not a rounding; ``10-14`` is 12, with an interval from 10 to 14.
     Groups of three after a space, apostrophe or comma are thousands; ``comma``: it is this column's decimal point.
-    Nobody says whether a table was rounded or cut: up to a unit of the last place may be missing.
+    A table may have been rounded or cut, and does not say which: up to a unit of the last place may be missing.
     """
     text = _without_scatter(plain(text))
     span = _RANGE.fullmatch(text)
     if span:
-        first, last = (
-            cell(end, comma=comma)
-            for end in (span[1] + (span[2] or span[4]), span[3] + span[4])
-        )
-        if first and last:
-            return _between(first, last)
-        return None
+        return _of_range(span, comma=comma)
     comma = comma or _GERMAN.fullmatch(text) is not None
     match = _NUMBER.fullmatch(text.replace(".", "") if comma else text)
-    if match is None or "~" in match[1] or "≈" in match[1]:
+    if match is None:
         return None
+    sign = match[1]
+    is_approximate = "~" in sign or "≈" in sign
     mantissa, _, exponent = match[2].lower().partition("e")
     mantissa = _with_point(mantissa, comma)
-    if mantissa.count(".") > 1:
-        return None  # either of its two marks may be the decimal one
+    is_ambiguous = mantissa.count(".") > 1  # either of two marks may be the decimal one
+    if is_approximate or is_ambiguous:
+        return None
     places = len(mantissa.partition(".")[2])
     power = 10.0 ** int(exponent or 0)
     value, half = float(mantissa) * power, 0.5 * 10.0**-places * power
-    if "-" in match[1]:
+    if "-" in sign:
         value = -value
     return Printed(value, value - half, value + 2 * half), match[3]
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell holds a number."""
+    return cell(text) is not None
+
+
+def is_value(text: str) -> bool:
+    """Whether a cell holds a number, or says that there is none."""
+    return is_number(text) or is_missing(text)
+
+
+def _of_range(span: re.Match[str], *, comma: bool) -> tuple[Printed, str] | None:
+    """``10-14 us`` or ``10k-14k``: the first number has the unit of the second where it has none."""
+    first_unit = span[2] or span[4]
+    low = cell(span[1] + first_unit, comma=comma)
+    high = cell(span[3] + span[4], comma=comma)
+    if low is None or high is None:
+        return None
+    return _between(low, high)
 
 
 def _without_scatter(text: str) -> str:
@@ -141,12 +158,12 @@ def is_missing(text: str) -> bool:
 def _between(
     low: tuple[Printed, str], high: tuple[Printed, str]
 ) -> tuple[Printed, str] | None:
-    """A range as the number in its middle."""
-    if low[1] != high[1] or low[0].value > high[0].value:
+    """A range as the number in its middle; None where its ends have different units, or it falls."""
+    (first, first_unit), (last, last_unit) = low, high
+    if first_unit != last_unit or first.value > last.value:
         return None
-    return Printed((low[0].value + high[0].value) / 2, low[0].low, high[0].high), high[
-        1
-    ]
+    middle = (first.value + last.value) / 2
+    return Printed(middle, first.low, last.high), last_unit
 
 
 _POINTED_THOUSANDS = re.compile(r"-?\d{1,3}(?:\.\d{3}){1,5}")
@@ -154,32 +171,39 @@ _ONE_COMMA = re.compile(r"-?\d{1,9},\d{1,9}")
 _COMMA_BEFORE_DECIMALS = re.compile(r"-?\d{1,9},(?:\d{1,2}|\d{4,9})|0,\d{1,9}")
 
 
+_EITHER_COMMA = re.compile(r"[1-9]\d{0,2},\d{3}")
+
+
+_CLEAR_COMMA = re.compile(r"\d{1,3}(?:,\d{3}){2,}|\d{4,}")
+"""Numbers that show what a comma means: two of them, or thousands without one."""
+
+
 def decimal_comma(cells: Sequence[str], *, beside: bool = False) -> bool:
     """Whether the commas in a column stand before decimals: one is not followed by just three digits.
 
     ``beside``: they do in another column. Then they do here too, and points may stand before thousands.
     """
-    numbers = [_UNIT.sub("", plain(text)) for text in cells]
+    numbers = list(map(_without_unit, cells))
     if any(map(_GERMAN.fullmatch, numbers)):
         return True
     pointed = [text for text in numbers if "." in text]
     if pointed:
         return beside and all(map(_POINTED_THOUSANDS.fullmatch, pointed))
-    return any(
-        map((_ONE_COMMA if beside else _COMMA_BEFORE_DECIMALS).fullmatch, numbers)
-    )
+    shape = _ONE_COMMA if beside else _COMMA_BEFORE_DECIMALS
+    return any(map(shape.fullmatch, numbers))
 
 
 def doubtful_commas(cells: Sequence[str]) -> bool:
-    """Whether a comma in a column may stand before thousands or decimals alike: ``1,234``, and nothing tells."""
-    numbers = [_UNIT.sub("", plain(text)) for text in cells]
-    plainly = any(
-        "." in text or re.fullmatch(r"\d{1,3}(?:,\d{3}){2,}|\d{4,}", text)
-        for text in numbers
-    )
-    return not plainly and any(
-        re.fullmatch(r"[1-9]\d{0,2},\d{3}", text) for text in numbers
-    )
+    """Whether a comma in a column may stand before thousands or decimals alike: ``1,234``, and no other cell shows
+    which."""
+    numbers = list(map(_without_unit, cells))
+    has_point = any("." in text for text in numbers)
+    is_clear = has_point or any(map(_CLEAR_COMMA.fullmatch, numbers))
+    return not is_clear and any(map(_EITHER_COMMA.fullmatch, numbers))
+
+
+def _without_unit(text: str) -> str:
+    return _UNIT.sub("", plain(text))
 
 
 _EITHER_POINT = re.compile(r"-?[1-9]\d{0,2}\.\d{3}")
@@ -193,8 +217,8 @@ _CLEAR_POINT = re.compile(
 
 def doubtful_points(cells: Sequence[str], beside: Sequence[str]) -> bool:
     """Whether a point in a column may stand before thousands or decimals alike: ``45.000``, and no number ``beside`` it
-    tells."""
-    if not any(_EITHER_POINT.fullmatch(_UNIT.sub("", plain(text))) for text in cells):
+    shows which."""
+    if not any(map(_EITHER_POINT.fullmatch, map(_without_unit, cells))):
         return False
     numbers = (_UNIT.sub("", _without_scatter(plain(text))) for text in beside)
     return not any(map(_CLEAR_POINT.fullmatch, numbers))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import Enum
-from itertools import pairwise
+from itertools import pairwise, starmap
 from statistics import median
 from typing import NamedTuple
 
@@ -63,22 +63,25 @@ def is_clock(title: str) -> bool:
 
 def spread(title: str, series: Sequence[Sequence[str]]) -> Spread:
     """What the rows are whose times, below ``title``, are those of ``series``: one for each name of rows."""
-    kinds = [_spread(title, cells) for cells in series if len(cells) > 1]
+    kinds = {_spread(title, cells) for cells in series if len(cells) > 1}
     if not kinds or Spread.RUNS in kinds:
         return Spread.RUNS
     return Spread.UNCLEAR if Spread.UNCLEAR in kinds else Spread.SAMPLES
 
 
 def _spread(title: str, cells: Sequence[str]) -> Spread:
-    moments = [moment for text in cells if (moment := _moment(title, text)) is not None]
+    read = (_moment(title, text) for text in cells)
+    moments = [moment for moment in read if moment is not None]
     if len(cells) < _LEAST or len(moments) < len(cells):
         return Spread.RUNS
-    steps = [_step(first, other) for first, other in pairwise(moments)]
+    steps = list(starmap(_step, pairwise(moments)))
     usual = median(steps)
     if min(steps) <= 0 or usual >= _DAY:
         return Spread.RUNS
-    is_even = _EVEN[0] * usual <= min(steps) and max(steps) <= _EVEN[1] * usual
-    if moments[0].is_stamp and moments[0].seconds > usual:
+    least, most = (factor * usual for factor in _EVEN)
+    is_even = least <= min(steps) and max(steps) <= most
+    first = moments[0]
+    if first.is_stamp and first.seconds > usual:
         return _of_stamps(usual, is_even=is_even)
     return _from_the_start(moments, is_even=is_even)
 

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import chain, pairwise
+from functools import partial
+from itertools import chain, filterfalse, pairwise, starmap
+from operator import lt
 
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import (
-    cell,
     decimal_comma,
     doubtful_commas,
     doubtful_points,
     is_missing,
+    is_number,
 )
+from iodelta.ingest.table_columns import is_column, with_point
 from iodelta.ingest.table_grids import LONGEST, RULE, Grid
-from iodelta.ingest.table_headings import (
-    Heading,
-    column,
-    heading,
-    names_other,
-    with_point,
-)
+from iodelta.ingest.table_headings import Heading, heading, names_other
 from iodelta.ingest.table_titles import certain
 
 _KNOWN = re.compile(
@@ -60,10 +57,11 @@ def is_data(grid: Grid) -> bool:
 def ends_in_number(grid: Grid) -> bool:
     """Whether the last title is a number as a row has it, and not a depth or a version."""
     first, *rest = grid.titles
-    names_measure = column(first) is not None or names_other(first)
-    return cell(rest[-1].split()[-1].rstrip("%)")) is not None and (
-        names_measure or not _is_axis(rest)
-    )
+    last_word = rest[-1].split()[-1].rstrip("%)")
+    if not is_number(last_word):
+        return False
+    names_measure = is_column(first) or names_other(first)
+    return names_measure or not _is_axis(rest)
 
 
 def has_number(title: str) -> bool:
@@ -77,46 +75,47 @@ def _is_axis(titles: Sequence[str]) -> bool:
         return False
     if all("." in title for title in titles):
         return True
-    if not all(title.isdigit() for title in titles):
+    if not all(map(str.isdigit, titles)):
         return False
     counts = list(map(int, titles))
-    rising = all(a < b for a, b in pairwise(counts))
-    return rising and all(
-        count & (count - 1) == 0 or _ROUND.fullmatch(str(count)) for count in counts
-    )
+    rising = all(starmap(lt, pairwise(counts)))
+    return rising and all(map(_is_round, counts))
+
+
+def _is_round(count: int) -> bool:
+    """Whether somebody may have chosen a number: a power of two, or a round one."""
+    is_power_of_two = count & (count - 1) == 0
+    return is_power_of_two or _ROUND.fullmatch(str(count)) is not None
 
 
 def _names_version(grid: Grid, title: str) -> bool:
     """Whether a title such as ``6.12 IOPS`` stands above plain numbers: a row of data has its unit below as well."""
+    if not is_column(title):
+        return False
     at = grid.titles.index(title)
-    below = [text for text in _below(grid, at) if not is_missing(text)]
-    return column(title) is not None and not any(
-        re.search(r"[a-zA-Z]{2}", text) for text in below
-    )
+    below = filterfalse(is_missing, _below(grid, at))
+    return not any(map(_TWO_LETTERS.search, below))
+
+
+_TWO_LETTERS = re.compile(r"[a-zA-Z]{2}")
 
 
 def headings(grid: Grid) -> list[Heading]:
     """What the titles mean, by their words and the commas in the cells below them."""
     columns = [_below(grid, at) for at in range(len(grid.titles))]
     commas = any(map(decimal_comma, columns))
-    headings_ = certain(
-        [
-            heading(text, cells, commas=commas)
-            for text, cells in zip(grid.titles, columns, strict=True)
-        ]
-    )
+    parsed = map(partial(heading, commas=commas), grid.titles, columns)
+    headings_ = certain(list(parsed))
     if commas:
         return headings_
-    measured = [
-        cells
-        for h, cells in zip(headings_, columns, strict=True)
-        if h.column is not None
-    ]
-    beside = list(chain.from_iterable(measured))
-    return [
-        without_marks(h) if in_doubt(h, cells, beside, grid.mark) else h
-        for h, cells in zip(headings_, columns, strict=True)
-    ]
+    pairs = list(zip(headings_, columns, strict=True))
+    numbers = [cells for h, cells in pairs if h.column is not None]
+    beside = list(chain.from_iterable(numbers))
+    unmarked: list[Heading] = []
+    for h, cells in pairs:
+        is_doubtful = in_doubt(h, cells, beside, grid.mark)
+        unmarked.append(without_marks(h) if is_doubtful else h)
+    return unmarked
 
 
 def _below(grid: Grid, at: int) -> list[str]:
@@ -150,36 +149,39 @@ def is_row(text: str) -> bool:
     if not text.strip() or len(text) > LONGEST:
         return False
     words = text.split()
-    numbers = sum(cell(word) is not None for word in words)
+    numbers = sum(map(is_number, words))
     return numbers >= 2 and 2 * numbers >= len(words)
 
 
 def names_number(text: str) -> bool:
     """Whether a line ends in the name of a measure and its number: ``none lat_us 12``."""
     words = text.split()
-    names = (
-        " ".join(words[first:-1])
-        for first in range(max(len(words) - _NAME, 0), len(words) - 1)
-    )
-    return len(words) <= _WORDS and any(column(name) is not None for name in names)
+    if len(words) > _WORDS:
+        return False
+    begins = range(max(len(words) - _NAME, 0), len(words) - 1)
+    return any(is_column(" ".join(words[first:-1])) for first in begins)
 
 
 def unsplit_heading(lines: Sequence[Line], index: int) -> str:
     """The measures that a line of titles names, when rows of numbers follow it; empty for any other line."""
     text = lines[index].text.strip()
     words = text.split()
-    if not 2 <= len(words) <= _WORDS or text.endswith((".", ",", ";", ":")):
+    is_sentence = text.endswith((".", ",", ";", ":"))
+    if is_sentence or not 2 <= len(words) <= _WORDS:
         return ""
-    named = [match for word in words if (match := _MEASURE_WORD.fullmatch(word))]
-    kinds = sorted({str(match.lastgroup) for match in named})
-    if len(kinds) < 2 or sum(cell(word) is not None for word in words) > 1:
+    measures = filter(None, map(_MEASURE_WORD.fullmatch, words))
+    kinds = sorted({str(match.lastgroup) for match in measures})
+    if len(kinds) < 2 or sum(map(is_number, words)) > 1:
         return ""
-    below = [
-        line.text
-        for line in lines[index + 1 : index + 4]
-        if line.text.strip() and not RULE.fullmatch(line.text)
-    ]
-    if not below or not is_row(below[0]):
+    if not is_row(_first_below(lines, index)):
         return ""
-    known = {"iops": "IOPS", "bw": "bandwidth", "lat": "latency"}
-    return " and ".join(known[kind] for kind in kinds)
+    names = {"iops": "IOPS", "bw": "bandwidth", "lat": "latency"}
+    return " and ".join(names[kind] for kind in kinds)
+
+
+def _first_below(lines: Sequence[Line], index: int) -> str:
+    """The first of the three lines below that is neither blank nor a rule; empty without one."""
+    for line in lines[index + 1 : index + 4]:
+        if line.text.strip() and not RULE.fullmatch(line.text):
+            return line.text
+    return ""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import compress, islice, takewhile
 
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.numbers import size
-from iodelta.ingest.table_cells import cell
-from iodelta.ingest.table_headings import Column, column
+from iodelta.ingest.table_cells import cell, is_number
+from iodelta.ingest.table_columns import Column, column, is_column
+from iodelta.trial import Kind
 
 _UNIT = r"\((?:[kmg]?i?b/s|[mnuµμ]?s(?:ec)?|iops)\)"
 _MEASURE = re.compile(
@@ -62,12 +63,11 @@ def flattened(lines: Sequence[Line], first: int) -> tuple[list[str], Rows] | Non
         parts = _words(text)
         taken = _taken_apart(parts, len(columns), known)
         if taken is None:
-            following = _words(lines[index + 1].text) if index + 1 < len(lines) else []
-            if (
-                not 0 < len(parts) <= _SECTION
-                or cell(parts[-1]) is not None
-                or _taken_apart(following, len(columns), known) is None
-            ):
+            following = _words(
+                "".join(line.text for line in lines[index + 1 : index + 2])
+            )
+            stands_above_row = _taken_apart(following, len(columns), known) is not None
+            if not stands_above_row or not _may_be_section(parts):
                 break
             section = text
             continue
@@ -77,49 +77,51 @@ def flattened(lines: Sequence[Line], first: int) -> tuple[list[str], Rows] | Non
         elif len(labels) > 1:
             above = _named(labels[:-1], names[:-1])
         known.add(labels[-1])
-        rows.append(
-            (
-                index,
-                [*above, labels[-1], *_grouped(numbers, columns, _block(above))],
-                section,
-            )
-        )
-    if len(rows) >= 2:
-        return [*names, *measures], rows
-    return None
+        grouped = _grouped(numbers, columns, _block(above))
+        rows.append((index, [*above, labels[-1], *grouped], section))
+    return ([*names, *measures], rows) if len(rows) >= 2 else None
+
+
+def _may_be_section(words: Sequence[str]) -> bool:
+    """Whether a line is short, and does not end in a number."""
+    return 0 < len(words) <= _SECTION and not is_number(words[-1])
 
 
 def _words(text: str) -> list[str]:
     """Split at plain spaces: a narrow or fixed one belongs to its number."""
-    return [word for word in re.split(r"[ \t]+", text[:1000].strip()) if word]
+    return list(filter(None, re.split(r"[ \t]+", text[:1000].strip())))
 
 
 def _head(text: str) -> tuple[list[str], list[str]] | None:
     """Names and measures of a line of titles: at least two measures, and nothing but measures after the first."""
     measures = list(_MEASURE.finditer(text[:1000]))
-    if len(measures) < 2 or not text[: measures[0].start()].strip():
+    if len(measures) < 2:
         return None
-    between = [text[a.end() : b.start()] for a, b in pairwise(measures)] + [
-        text[measures[-1].end() :]
-    ]
     words = text[: measures[0].start()].split()
-    if any(part.strip() for part in between) or any(
-        column(word) is not None for word in words
-    ):
+    if not words or any(map(is_column, words)):
         return None
-    numbered = next(
-        (at for at, word in enumerate(words[:-1]) if word.lower() in _NUMBERED), None
-    )
-    if numbered is None:
-        names = [" ".join(words[:-1])] if len(words) > 1 else []
+    ends = [match.end() for match in measures]
+    begins = [*(match.start() for match in measures[1:]), len(text)]
+    if any(text[end:begin].strip() for end, begin in zip(ends, begins, strict=True)):
+        return None
+    *before, last = words
+    return [*_names(before), last], [match[0] for match in measures]
+
+
+def _names(words: Sequence[str]) -> list[str]:
+    """The titles before the last name: Jobs and the like are one, what is before and after such a word another."""
+    at = _numbered_title(words)
+    if at is None:
+        parts = [words]
     else:
-        parts = (
-            words[:numbered],
-            words[numbered : numbered + 1],
-            words[numbered + 1 : -1],
-        )
-        names = [" ".join(part) for part in parts if part]
-    return [*names, words[-1]], [match[0] for match in measures]
+        parts = [words[:at], words[at : at + 1], words[at + 1 :]]
+    return [" ".join(part) for part in parts if part]
+
+
+def _numbered_title(words: Sequence[str]) -> int | None:
+    """Where the title of a column of numbers stands: Jobs, iodepth."""
+    places = (at for at, word in enumerate(words) if word.lower() in _NUMBERED)
+    return next(places, None)
 
 
 def _taken_apart(
@@ -127,40 +129,35 @@ def _taken_apart(
 ) -> tuple[list[str], list[str]] | None:
     """The words of a row and its numbers, as many as there are ``measures`` or more; None when it is no row.
 
-    Where a number is missing ("~0", "very high", "-"), the row is told by its last word being ``known``.
+    Where a number is missing ("~0", "very high", "-"), its last word, one that is ``known``, shows where the numbers
+    begin.
     """
     if not 1 < len(parts) <= _WORDS:
         return None
-    at = len(parts)
-    while at > 0 and _NUMERIC.match(parts[at - 1]):
-        at -= 1
-    if at > 0 and len(parts) - at >= measures:
+    numbers = len(list(takewhile(_NUMERIC.match, reversed(parts))))
+    at = len(parts) - numbers
+    if at > 0 and numbers >= measures:
         return list(parts[:at]), list(parts[at:])
-    for place, word in enumerate(parts[:-1]):
-        rest = " ".join(parts[place + 1 :])
+    for place, word in enumerate(parts[:-1], 1):
+        if word not in known:
+            continue
+        rest = " ".join(parts[place:])
         cells = _CELL.findall(rest)
-        if (
-            word in known
-            and len(cells) == measures
-            and "".join(cells).replace(" ", "") == rest.replace(" ", "")
-        ):
-            return list(parts[: place + 1]), cells
+        is_whole = "".join(cells).replace(" ", "") == rest.replace(" ", "")
+        if len(cells) == measures and is_whole:
+            return list(parts[:place]), cells
     return None
 
 
 def _named(words: Sequence[str], names: Sequence[str]) -> list[str]:
     """``words`` shared out to ``names``: a title such as Jobs takes the number, the others what is before and after."""
-    numbered = next(
-        (at for at, name in enumerate(names) if name.lower() in _NUMBERED), None
-    )
+    numbered = _numbered_title(names)
     number = next((at for at, word in enumerate(words) if word.isdigit()), None)
     if numbered is None or number is None:
         return [" ".join(words), *[""] * (len(names) - 1)]
-    parts = ([words[:number]] if numbered else []) + [
-        words[number : number + 1],
-        words[number + 1 :],
-    ]
-    shared = [" ".join(part) for part in parts]
+    before = [words[:number]] if numbered else []
+    parts = [*before, words[number : number + 1], words[number + 1 :]]
+    shared = list(map(" ".join, parts))
     return (shared + [""] * len(names))[: len(names)]
 
 
@@ -174,64 +171,63 @@ def _grouped(
     if not ways:
         return [*numbers[: len(columns) - 1], " ".join(numbers[len(columns) - 1 :])]
     strains = [_strain(cells, columns, block) for cells in ways]
-    least = min(strains)
-    likely = [
-        cells
-        for cells, strain in zip(ways, strains, strict=True)
-        if strain <= least + _CLEAR
-    ]
-    return [
-        texts[0] if len(set(texts)) == 1 else _UNSURE
-        for texts in zip(*likely, strict=True)
-    ]
+    most = min(strains) + _CLEAR
+    likely = compress(ways, map(most.__ge__, strains))
+    return [_agreed(set(texts)) for texts in zip(*likely, strict=True)]
+
+
+def _agreed(texts: set[str]) -> str:
+    """The one text of a cell, whichever way its row is read."""
+    return texts.pop() if len(texts) == 1 else _UNSURE
 
 
 def _ways(numbers: Sequence[str], cells: int) -> Iterator[list[str]]:
     """Every way to read ``numbers`` as ``cells`` numbers."""
-    if not cells or len(numbers) < cells:
-        if not cells and not numbers:
-            yield []
+    if not cells and not numbers:
+        yield []
+    if not 0 < cells <= len(numbers) <= cells * _MOST_GROUPS:
         return
-    if len(numbers) > cells * _MOST_GROUPS:
-        return
-    for taken in range(1, min(len(numbers) - cells + 2, _MOST_GROUPS + 1)):
-        if taken > 1 and not (
-            _GROUP.match(numbers[taken - 1]) and numbers[taken - 2].isdigit()
-        ):
-            break
-        if taken > 1 and len(numbers[0]) > 3:
+    most = min(len(numbers) - cells + 1, _MOST_GROUPS)
+    for taken in range(1, most + 1):
+        if taken > 1 and not _joins(numbers[:taken]):
             break
         for rest in _ways(numbers[taken:], cells - 1):
             yield [" ".join(numbers[:taken]), *rest]
 
 
+def _joins(groups: Sequence[str]) -> bool:
+    """Whether the last of ``groups`` of digits may go on a number that those before it are."""
+    is_group = _GROUP.match(groups[-1]) is not None and groups[-2].isdigit()
+    return is_group and len(groups[0]) <= 3
+
+
 def _strain(
     cells: Sequence[str], columns: Sequence[Column | None], block: int | None
 ) -> float:
-    """How far bandwidth is from IOPS times the block size, summed over the directions; 0 where nothing tells."""
-    strain = 0.0
+    """How far bandwidth is from IOPS times the block size (bytes), summed over the directions, as the logarithm of
+    their ratio; 0 where one of the three is not given."""
     if block is None:
-        return strain
-    values = [
-        found[0].value if (found := cell(text)) is not None else 0.0 for text in cells
-    ]
-    numbers = [
-        (meaning, value)
-        for meaning, value in zip(columns, values, strict=True)
-        if meaning is not None and value
-    ]
-    for meaning, bandwidth in numbers:
-        if meaning.stat != "bw" or not meaning.scale:
+        return 0.0
+    iops: dict[Kind | None, list[float]] = {}
+    bandwidths: list[tuple[Kind | None, float]] = []
+    for meaning, value in zip(columns, map(_value, cells), strict=True):
+        if meaning is None or not value:
             continue
-        rates = [
-            iops
-            for other, iops in numbers
-            if other.stat == "iops" and other.kind == meaning.kind
-        ]
-        strain += sum(
-            abs(math.log(bandwidth * meaning.scale / (iops * block))) for iops in rates
-        )
+        if meaning.stat == "iops":
+            iops.setdefault(meaning.kind, []).append(value)
+        if meaning.stat == "bw" and meaning.scale:
+            bandwidths.append((meaning.kind, value * meaning.scale))
+    strain = 0.0
+    for kind, bandwidth in bandwidths:
+        rates = iops.get(kind, [])
+        strain += sum(abs(math.log(bandwidth / (rate * block))) for rate in rates)
     return strain
+
+
+def _value(text: str) -> float:
+    """The number in a cell; 0 without one."""
+    number = cell(text)
+    return 0.0 if number is None else number[0].value
 
 
 def _block(words: Sequence[str]) -> int | None:

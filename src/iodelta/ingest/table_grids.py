@@ -6,12 +6,11 @@ import csv
 import re
 from collections.abc import Sequence
 from itertools import chain
-from operator import itemgetter
 from typing import NamedTuple
 
 from iodelta.ingest.cleaning import Line
-from iodelta.ingest.table_cells import cell, is_missing
-from iodelta.ingest.table_headings import column
+from iodelta.ingest.table_cells import is_number, is_value
+from iodelta.ingest.table_columns import is_column
 from iodelta.ingest.table_levels import (
     Row,
     in_sections,
@@ -113,12 +112,12 @@ def _of_one_table(
     titles: Sequence[str], rows: list[Row], misfits: Sequence[int]
 ) -> tuple[list[Row], Sequence[int]]:
     """What is above the titles of another table."""
-    another = next((at for at, cells, _ in rows if is_of_next(titles, cells)), None)
-    if another is None:
+    others = (at for at, cells, _ in rows if is_of_next(titles, cells))
+    end = next(others, None)
+    if end is None:
         return rows, misfits
-    return [each for each in rows if each[0] < another], [
-        at for at in misfits if at < another
-    ]
+    above = [row for row in rows if row[0] < end]
+    return above, [at for at in misfits if at < end]
 
 
 def _with_unit(title: str, unit: str) -> str:
@@ -130,22 +129,68 @@ def _with_unit(title: str, unit: str) -> str:
 
 def _is_units(cells: Sequence[str]) -> bool:
     """Whether a row has nothing but units, of the titles above it."""
-    named = [text for text in cells if text.strip("-–—")]
-    if named and named[0].lower() in _UNIT_TITLES:
-        named = named[1:]
-    return bool(named) and all(_UNIT.fullmatch(text) for text in named)
+    texts = [text for text in cells if text.strip("-–—")]
+    is_titled = bool(texts) and texts[0].lower() in _UNIT_TITLES
+    units = texts[1:] if is_titled else texts
+    return bool(units) and all(map(_UNIT.fullmatch, units))
 
 
 def _is_types(cells: Sequence[str]) -> bool:
     """Whether a row says how a program holds its columns: ``<dbl>``, ``int64``."""
-    named = [text for text in cells if text]
-    return bool(named) and all(_TYPE.fullmatch(text) for text in named)
+    types = list(filter(None, cells))
+    return bool(types) and all(map(_TYPE.fullmatch, types))
 
 
 def has_numbers(rows: Sequence[Row]) -> bool:
     """Whether there is a number among the cells of the first rows."""
     texts = chain.from_iterable(cells[1:] for _, cells, _ in rows[:SOME])
-    return any(cell(text) is not None for text in texts)
+    return any(map(is_number, texts))
+
+
+class _Barred:
+    """The lines below the titles of a table whose cells stand between ``|``."""
+
+    def __init__(self, titles: list[str], first: int) -> None:
+        self.titles = titles
+        self.rows: list[Row] = []
+        self.misfits: list[int] = []
+        self.borders: list[int] = []
+        """Indexes of the lines between two rows of a drawn grid."""
+        self.is_grid = False
+        """Whether it is one of reStructuredText, whose rows may have several lines."""
+        self._first = first
+
+    def take(self, at: int, text: str) -> bool:
+        """Add the line ``at``; False where the table ends above it."""
+        if _BORDER.fullmatch(text):
+            self.borders.append(at)
+        has_titles_above = len(self.rows) == at - self._first - 1
+        if _RST_HEAD.fullmatch(text) and has_titles_above:
+            self._end_titles()
+            return True
+        if RULE.fullmatch(text) or _LATEX_RULE.fullmatch(text):
+            return True
+        bars = text.count("|")
+        if bars == 1 and text.strip().startswith("|"):
+            self.misfits.append(at)  # cut after its first cell
+            return True
+        return bars > 1 and self._take_cells(at, text)
+
+    def _end_titles(self) -> None:
+        """What looked like rows were further lines of the titles."""
+        below = [cells for _, cells, _ in self.rows]
+        self.titles, self.rows = _in_one_line(self.titles, below), []
+        self.is_grid = True
+
+    def _take_cells(self, at: int, text: str) -> bool:
+        cells = _barred_row(text, len(self.titles))
+        if len(cells) == len(self.titles):
+            self.rows.append((at, cells, ""))
+            return True
+        if is_heading(cells):
+            return False
+        self.misfits.append(at)
+        return True
 
 
 def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
@@ -153,37 +198,15 @@ def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
     text = _framed(lines[index].text)
     if text.count("|") < 2:
         return None
-    titles = _bars(text)
-    rows: list[Row] = []
-    misfits: list[int] = []
-    borders: list[int] = []
-    is_grid = False
+    table = _Barred(_bars(text), index)
     for at in range(index + 1, len(lines)):
         text = _framed(lines[at].text)
-        if not text.strip() or len(rows) >= most:
+        if not text.strip() or len(table.rows) >= most:
             break
-        if _BORDER.fullmatch(text):
-            borders.append(at)
-        if _RST_HEAD.fullmatch(text) and len(rows) == at - index - 1:
-            titles, rows = _in_one_line(titles, [cells for _, cells, _ in rows]), []
-            is_grid = True
-            continue
-        if RULE.fullmatch(text) or _LATEX_RULE.fullmatch(text):
-            continue
-        if text.strip().startswith("|") and text.count("|") == 1:
-            misfits.append(at)  # cut after its first cell
-            continue
-        if text.count("|") < 2:
+        if not table.take(at, text):
             break
-        cells = _barred_row(text, len(titles))
-        if len(cells) != len(titles):
-            if is_heading(cells):
-                break
-            misfits.append(at)
-            continue
-        rows.append((at, cells, ""))
-    rows = _with_names(_whole_rows(rows, borders, is_grid=is_grid))
-    return grid(titles, rows, index, "|", misfits)
+    rows = _whole_rows(table.rows, table.borders, is_grid=table.is_grid)
+    return grid(table.titles, _with_names(rows), index, "|", table.misfits)
 
 
 def _with_names(rows: Sequence[Row]) -> list[Row]:
@@ -209,11 +232,14 @@ def _whole_rows(
 
 
 def _whole_row(block: Sequence[Row]) -> Sequence[Row]:
+    """The lines between two borders as one row, or as they are where a column has several numbers: a group of rows."""
     columns = zip(*(cells[1:] for _, cells, _ in block), strict=True)
-    if any(sum(cell(text) is not None for text in texts) > 1 for texts in columns):
-        return block  # a group of rows
+    most_numbers = max((sum(map(is_number, texts)) for texts in columns), default=0)
+    if most_numbers > 1:
+        return block
     first, cells, section = block[0]
-    return [(first, _in_one_line(cells, [below for _, below, _ in block[1:]]), section)]
+    below = [cells for _, cells, _ in block[1:]]
+    return [(first, _in_one_line(cells, below), section)]
 
 
 def _in_one_line(first: Sequence[str], below: Sequence[Sequence[str]]) -> list[str]:
@@ -241,8 +267,10 @@ def _framed(text: str) -> str:
     text = text.translate(_FRAME).strip()
     if text.startswith("||"):
         return text.replace("||", "|")
-    if "&" in text and text.removesuffix("\\hline").rstrip().endswith("\\\\"):
-        return _latex(f"|{text[: text.rindex(chr(92) * 2)].replace('&', '|')}|")
+    is_latex = text.removesuffix("\\hline").rstrip().endswith("\\\\")
+    if is_latex and "&" in text:
+        cells, _, _ = text.rpartition("\\\\")
+        return _latex(f"|{cells.replace('&', '|')}|")
     return text
 
 
@@ -267,57 +295,87 @@ def _bars(text: str) -> list[str]:
 def separated(lines: Sequence[Line], index: int, most: int) -> Grid | None:
     """Values set apart by tabs, semicolons or commas, with a line of titles."""
     for mark in ("\t", ";", ","):
-        found = _separated_by(mark, lines, index, most)
-        if found is not None:
-            return found
+        table = _separated_by(mark, lines, index, most)
+        if table is not None:
+            return table
     return None
+
+
+class _Separated:
+    """The lines below the ``titles`` of a table whose values ``mark`` sets apart."""
+
+    def __init__(
+        self, lines: Sequence[Line], titles: list[str], mark: str, several: bool
+    ) -> None:
+        self.rows: list[Row] = []
+        self.misfits: list[int] = []
+        self._lines = lines
+        self._titles = titles
+        self._mark = mark
+        self._several = several
+        """Whether tabs align the columns: as many as it takes."""
+
+    def take(self, at: int) -> bool:
+        """Add the line ``at``; False where the table ends above it."""
+        values = self._values(at)
+        if values is None and self._names_rows(at):
+            values = [self._bare(at), *[""] * (len(self._titles) - 1)]
+        if values is None:
+            return False
+        if len(values) == len(self._titles):
+            self.rows.append((at, values, ""))
+            return True
+        if not self._is_misfit(at, values):
+            return False
+        self.misfits.append(at)
+        return True
+
+    def drop_other_lines(self) -> None:
+        """Take the misfits below the last row that are another table, or a sentence, from the list."""
+        last = self.rows[-1][0] if self.rows else len(self._lines)
+        while self.misfits and self.misfits[-1] > last:
+            values = self._values(self.misfits[-1]) or []
+            if _looks_like(values, self._titles):
+                break
+            self.misfits.pop()
+
+    def _values(self, at: int) -> list[str] | None:
+        return _values(self._lines[at], self._mark, self._several)
+
+    def _bare(self, at: int) -> str:
+        return self._lines[at].text.strip("# :=*-")
+
+    def _is_misfit(self, at: int, values: Sequence[str]) -> bool:
+        """Whether a line with another number of values is a row that was cut, or one with numbers."""
+        if _is_begun(values, self._titles):
+            return True
+        has_digit = _DIGIT.search(self._lines[at].text) is not None
+        return has_digit and not is_heading(values)
+
+    def _names_rows(self, at: int) -> bool:
+        """Whether a line without marks names the rows below it: ``# Write``."""
+        words = self._bare(at).split()
+        if not 0 < len(words) <= _SECTION_WORDS or at + 1 == len(self._lines):
+            return False
+        below = self._values(at + 1) or []
+        return len(below) == len(self._titles) and not is_heading(below)
 
 
 def _separated_by(
     mark: str, lines: Sequence[Line], index: int, most: int
 ) -> Grid | None:
-    # Tabs that align: as many as it takes.
     several = mark == "\t" and "\t\t" in lines[index].tabbed.strip()
     titles = _values(lines[index], mark, several)
     if titles is None or not 2 <= len(titles) <= MOST_COLUMNS:
         return None
-    rows: list[Row] = []
-    misfits: list[int] = []
+    table = _Separated(lines, titles, mark, several)
     for at in range(index + 1, len(lines)):
-        cells = _values(lines[at], mark, several)
-        if cells is None and _names_rows(lines, at, mark, several, len(titles)):
-            cells = [lines[at].text.strip("# :=*-"), *[""] * (len(titles) - 1)]
-        if cells is None or len(rows) >= most:
+        if len(table.rows) >= most or not table.take(at):
             break
-        if len(cells) == len(titles):
-            rows.append((at, cells, ""))
-        elif _is_begun(cells, titles) or (
-            _DIGIT.search(lines[at].text) and not is_heading(cells)
-        ):
-            misfits.append(at)
-        else:
-            break
-        if len(misfits) > len(rows) + 2:
+        if len(table.misfits) > len(table.rows) + 2:
             return None
-    last = rows[-1][0] if rows else len(lines)
-    while (
-        misfits
-        and misfits[-1] > last
-        and not _looks_like(_values(lines[misfits[-1]], mark, several) or [], titles)
-    ):
-        misfits.pop()  # another table, or a sentence
-    return grid(titles, rows, index, mark, misfits)
-
-
-def _names_rows(
-    lines: Sequence[Line], at: int, mark: str, several: bool, titles: int
-) -> bool:
-    """Whether a line without marks names the rows below it: ``# Write``."""
-    text = lines[at].text.strip("# :=*-")
-    if not 0 < len(text.split()) <= _SECTION_WORDS or at + 1 == len(lines):
-        return False
-    below = _values(lines[at + 1], mark, several) or []
-    return len(below) == titles and not is_heading(below)
+    table.drop_other_lines()
+    return grid(titles, table.rows, index, mark, table.misfits)
 
 
 def _values(line: Line, mark: str, several: bool) -> list[str] | None:
@@ -327,81 +385,66 @@ def _values(line: Line, mark: str, several: bool) -> list[str] | None:
         return None
     if mark == "\t":
         parts = re.split(r"\t+", text.strip()) if several else text.split("\t")
-        return [part.strip() for part in parts]
+        return list(map(str.strip, parts))
+    rows = [text.replace("\0", "").strip()]
     try:
-        cells = next(
-            csv.reader(
-                [text.replace("\0", "").strip()], delimiter=mark, skipinitialspace=True
-            )
-        )
+        cells = next(csv.reader(rows, delimiter=mark, skipinitialspace=True))
     except (csv.Error, StopIteration):
         return None
-    return [part.strip() for part in cells]
+    return list(map(str.strip, cells))
 
 
 def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
     """Indexes of the rows of a table that other lines set apart from it: they have no titles of their own."""
     numbered = _numbered(found)
-    by_row = any(column(cells[0]) is not None for _, cells, _ in found.rows)
+    by_row = any(is_column(cells[0]) for _, cells, _ in found.rows)
     strays: list[int] = []
     for at in range(last + 1, len(lines)):
         cells = _cells(lines[at], found.mark)
         is_row = len(cells) == len(found.titles) and _has_numbers_in(cells, numbered)
-        if is_row and (by_row or column(cells[0]) is None):
+        is_far = at > max([last, *strays]) + _APART
+        if is_row and (by_row or not is_column(cells[0])):
             strays.append(at)
-        elif at > max([last, *strays]) + _APART or is_of_next(found.titles, cells):
+        elif is_far or is_of_next(found.titles, cells):
             break
     return strays
 
 
 def _numbered(found: Grid) -> list[int]:
     """The columns that hold numbers."""
-    texts = [cells for _, cells, _ in found.rows]
-    return [
-        at
-        for at in range(len(found.titles))
-        if _holds_numbers(list(map(itemgetter(at), texts)))
-    ]
+    columns = zip(*(cells for _, cells, _ in found.rows), strict=True)
+    return [at for at, texts in enumerate(columns) if _holds_numbers(texts)]
 
 
 def _has_numbers_in(cells: Sequence[str], places: Sequence[int]) -> bool:
     """Whether a number stands in one of the places, and nothing but numbers or gaps in any."""
-    texts = [cells[place] for place in places]
-    return any(cell(text) is not None for text in texts) and all(
-        _holds_numbers([text, "0"]) for text in texts
-    )
+    return _holds_numbers([cells[place] for place in places])
 
 
 def _holds_numbers(texts: Sequence[str]) -> bool:
-    are_numbers = [cell(text) is not None for text in texts]
-    return any(are_numbers) and all(
-        is_number or is_missing(text)
-        for is_number, text in zip(are_numbers, texts, strict=True)
-    )
+    """Whether there is a number, and nothing but numbers or gaps."""
+    return any(map(is_number, texts)) and all(map(is_value, texts))
 
 
 def _cells(line: Line, mark: str) -> list[str]:
-    if mark == "|":
-        text = _framed(line.text)
-        if text.count("|") > 1:
-            return _bars(text)
-        return []
-    return _values(line, mark, mark == "\t" and "\t\t" in line.tabbed.strip()) or []
+    """The cells of a line that may be a row; none where it has none of ``mark``."""
+    if mark != "|":
+        several = mark == "\t" and "\t\t" in line.tabbed.strip()
+        return _values(line, mark, several) or []
+    text = _framed(line.text)
+    return _bars(text) if text.count("|") > 1 else []
 
 
 def _looks_like(cells: Sequence[str], titles: Sequence[str]) -> bool:
     """Whether a line with another number of cells is a row all the same: it has nearly as many, most are numbers."""
     if _is_begun(cells, titles):
         return True
-    numbers = sum(cell(text) is not None for text in cells)
-    return abs(len(cells) - len(titles)) <= 2 and 2 * numbers >= len(cells)
+    has_nearly_as_many = abs(len(cells) - len(titles)) <= 2
+    return has_nearly_as_many and 2 * sum(map(is_number, cells)) >= len(cells)
 
 
 def _is_begun(cells: Sequence[str], titles: Sequence[str]) -> bool:
     """Whether a line holds the name of a row and only the first of its numbers, or none: the row was cut."""
     is_named = 0 < len(cells[0].split()) <= _SECTION_WORDS
-    return (
-        is_named
-        and 1 < len(cells) < len(titles)
-        and all(is_missing(text) or cell(text) for text in cells[1:])
-    )
+    is_short = 1 < len(cells) < len(titles)
+    return is_named and is_short and all(map(is_value, cells[1:]))

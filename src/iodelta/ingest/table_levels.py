@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import filterfalse
 
 from iodelta.ingest.model import Workload
-from iodelta.ingest.table_cells import cell, plain
+from iodelta.ingest.table_cells import is_number, plain
+from iodelta.ingest.table_columns import column, is_column
 from iodelta.ingest.table_headings import (
     Heading,
-    column,
     heading,
     is_measure,
     is_statistic,
@@ -22,30 +23,34 @@ Row = tuple[int, list[str], str]
 
 def is_heading(cells: Sequence[str]) -> bool:
     """Whether cells are titles: one names a measure, and none after the first is a number."""
-    return any(column(text) is not None for text in cells[1:]) and not any(
-        cell(text) for text in cells[1:]
-    )
+    titles = cells[1:]
+    return any(map(is_column, titles)) and not any(map(is_number, titles))
 
 
 def is_of_next(titles: Sequence[str], cells: Sequence[str]) -> bool:
     """Whether a row below ``titles`` is the heading of the next table: ``lat (us) | none | bfq`` below that of IOPS."""
     if is_heading(cells) or len(cells) != len(titles):
         return is_heading(cells)
-    named = names_measure(titles[0]), names_measure(cells[0])
-    if any(map(cell, cells[1:])):  # the same numbers twice, or the same versions
-        return cells[1:] == titles[1:] and named == (False, True)
-    is_again = cells[1:] == titles[1:] and any(named)
-    return any(cells[1:]) and (is_again or (all(named) and all(cells[1:])))
+    variants = cells[1:]
+    is_again = variants == titles[1:]
+    names = names_measure(titles[0]), names_measure(cells[0])
+    if any(map(is_number, variants)):  # the same numbers twice, or the same versions
+        return is_again and names == (False, True)
+    if not any(variants):
+        return False
+    repeats_titles = is_again and any(names)
+    names_other_variants = all(names) and all(variants)
+    return repeats_titles or names_other_variants
 
 
 def is_above(upper: Sequence[str], lower: Sequence[str]) -> bool:
     """Whether the titles ``upper`` say of what those below are: ``Read`` and ``Write`` above two of ``IOPS``."""
-    if not is_heading(lower) or any(
-        column(text) is not None or cell(text) for text in upper
-    ):
+    has_measure = any(map(is_column, upper)) or any(map(is_number, upper))
+    if has_measure or not is_heading(lower):
         return False
-    spread = len({text for text in upper[1:] if text}) < len(upper) - 1
-    return any(upper[1:]) and (spread or not lower[0])
+    titles = set(filter(None, upper[1:]))
+    stand_above_several = len(titles) < len(upper) - 1
+    return bool(titles) and (stand_above_several or not lower[0])
 
 
 def together(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
@@ -84,7 +89,7 @@ def in_sections(rows: Sequence[Row]) -> list[Row]:
 
 
 def _has_name_only(cells: Sequence[str]) -> bool:
-    return bool(cells[0]) and not any(cells[1:]) and cell(cells[0]) is None
+    return bool(cells[0]) and not any(cells[1:]) and not is_number(cells[0])
 
 
 def _is_of_workload(name: str) -> bool:
@@ -107,29 +112,31 @@ def of_section(measure: Heading, section: str) -> Heading:
 
 def between(names: Sequence[str]) -> list[str]:
     """The names of rows that are of a measure and stand above some that are of none: they may head those."""
-    measures = [is_measure(name) and not is_statistic(name) for name in names]
-    statistics = list(map(is_statistic, names))
-    others = (
-        at for at, named in enumerate(measures) if not named and not statistics[at]
-    )
-    last = max(others, default=0)
-    return [name for name, named in zip(names[:last], measures, strict=False) if named]
+    nameless = [at for at, name in enumerate(names) if not is_measure(name)]
+    above = names[: _last_other(names, nameless)]
+    return [name for name in filterfalse(is_statistic, above) if is_measure(name)]
+
+
+def _last_other(names: Sequence[str], nameless: Sequence[int]) -> int:
+    """The index of the last name that is neither of a measure nor of a statistic; 0 without one."""
+    return max((at for at in nameless if not is_statistic(names[at])), default=0)
 
 
 def foreign_sections(rows: Sequence[Row], headings: Sequence[Heading]) -> list[str]:
     """The names of sections that are of a measure which no column is of: ``lat (us)`` among rows of IOPS."""
     measures = [h.column for h in headings if h.column is not None]
-    rates = {each.stat for each in measures if each.of == "rate"}
-    has_latency = any(each.of != "rate" for each in measures)
-    found = []
-    for section in dict.fromkeys(section for _, _, section in rows):
-        named = column(section)
-        if named is None:
-            fits = not names_measure(section)
-        elif named.of == "rate":
-            fits = named.stat in rates
+    rates = {measure.stat for measure in measures if measure.of == "rate"}
+    has_latency = any(measure.of != "rate" for measure in measures)
+    sections = dict.fromkeys(section for _, _, section in rows)
+    foreign: list[str] = []
+    for section in filter(None, sections):
+        measure = column(section)
+        if measure is None:
+            is_foreign = names_measure(section)
+        elif measure.of == "rate":
+            is_foreign = measure.stat not in rates
         else:
-            fits = has_latency
-        if section and not fits:
-            found.append(section)
-    return found
+            is_foreign = not has_latency
+        if is_foreign:
+            foreign.append(section)
+    return foreign

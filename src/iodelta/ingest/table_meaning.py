@@ -18,12 +18,12 @@ from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Run
 from iodelta.ingest.table_cells import cell, decimal_comma, plain
 from iodelta.ingest.table_clock import Spread
+from iodelta.ingest.table_columns import column
 from iodelta.ingest.table_directions import directed
 from iodelta.ingest.table_grids import RULE, Grid
 from iodelta.ingest.table_headings import (
     COMPARES,
     Heading,
-    column,
     heading,
     is_statistic,
     names_percentiles,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, filterfalse
 from typing import NamedTuple
 
 from iodelta.ingest.model import Run
-from iodelta.ingest.table_cells import cell, decimal_comma
+from iodelta.ingest.table_cells import decimal_comma, is_number
+from iodelta.ingest.table_columns import is_column
 from iodelta.ingest.table_data import has_number, in_doubt, without_marks
 from iodelta.ingest.table_grids import Grid
 from iodelta.ingest.table_headings import (
     COMPARES,
     Heading,
-    column,
     heading,
     is_statistic,
     names_other,
@@ -45,44 +45,57 @@ class _Layout(NamedTuple):
 
 def metric_rows(grid: Grid, places: Mapping[int, Place], title: str) -> list[Run]:
     """The runs of a table with a measure in each row; none when it is not one."""
-    titles, rows = grid.titles, grid.rows
-    if is_headless(grid):  # the first line is the first measure's
-        rows = [(grid.first, titles, ""), *rows]
+    titles, rows = grid.titles, _rows(grid)
+    if is_headless(grid):
         titles = ["", *(_unnamed(at, rows) for at in range(1, len(titles)))]
     layout = _layout(titles, rows)
     if layout is None:
         return []
-    commas = any(decimal_comma(cells[layout.measure + 1 :]) for _, cells, _ in rows)
-    doubt = None if commas else grid.mark
-    beside = list(
-        chain.from_iterable(cells[layout.measure + 1 :] for _, cells, _ in rows)
-    )
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for each in rows:
-        groups.setdefault((each[2], *each[1][: layout.measure]), []).append(each)
-    named = [Heading(text, None) for text in titles[: layout.measure]]
+    numbers = [cells[layout.measure + 1 :] for _, cells, _ in rows]
+    beside = list(chain.from_iterable(numbers))
+    commas = any(map(decimal_comma, numbers))
+    mark = None if commas else grid.mark
+    names = [Heading(text, None) for text in titles[: layout.measure]]
     runs: list[Run] = []
-    for (section, *names), own in groups.items():
-        place = places[own[0][0] if layout.measure or section else grid.first]
+    for (section, *cells), group in _groups(layout, rows).items():
+        is_named = bool(layout.measure or section)
+        place = places[group[0][0] if is_named else grid.first]
         measures = _Measures(
-            own, layout, titles, commas=commas, mark=doubt, beside=beside
+            group, layout, titles, commas=commas, mark=mark, beside=beside
         )
-        for headings, cells in _numbers(layout, titles, measures):
-            runs += row([*named, *headings], [*names, *cells], place, title, section)
-    return [run for run in runs if run.directions]
+        for headings, values in _numbers(layout, titles, measures):
+            pairs = [*names, *headings], [*cells, *values]
+            runs += filter(_has_directions, row(*pairs, place, title, section))
+    return runs
+
+
+def _has_directions(run: Run) -> bool:
+    return bool(run.directions)
+
+
+def _rows(grid: Grid) -> list[Row]:
+    """The rows of a table; the first line is one where it is no line of titles."""
+    if is_headless(grid):
+        return [(grid.first, grid.titles, ""), *grid.rows]
+    return grid.rows
+
+
+def _groups(layout: _Layout, rows: Sequence[Row]) -> dict[tuple[str, ...], list[Row]]:
+    """The rows of each section and of the names before the measure's."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row_ in rows:
+        _, cells, section = row_
+        groups.setdefault((section, *cells[: layout.measure]), []).append(row_)
+    return groups
 
 
 def unread(grid: Grid) -> list[str]:
     """The names of rows that name a measure and are not read, in a table with a measure in each row."""
-    rows = (
-        [(grid.first, grid.titles, ""), *grid.rows] if is_headless(grid) else grid.rows
-    )
+    rows = _rows(grid)
     layout = _layout(grid.titles, rows)
     if layout is None:
         return []
-    titles = [
-        title for title in grid.titles if is_statistic(title) and not layout.statistics
-    ]
+    titles = [] if layout.statistics else list(filter(is_statistic, grid.titles))
     for headings in _named(layout, rows):
         titles += [h.title for h in certain(headings) if h.refused]
     return list(dict.fromkeys(titles))
@@ -90,23 +103,19 @@ def unread(grid: Grid) -> list[str]:
 
 def is_doubled(grid: Grid) -> bool:
     """Whether a measure has several columns or rows, and nothing tells them apart."""
-    rows = (
-        [(grid.first, grid.titles, ""), *grid.rows] if is_headless(grid) else grid.rows
-    )
+    rows = _rows(grid)
     layout = _layout(grid.titles, rows)
     if layout is None:
-        return bool(doubled([heading(title) for title in grid.titles]))
+        return bool(doubled(list(map(heading, grid.titles))))
     return any(map(doubled, _named(layout, rows)))
 
 
 def _named(layout: _Layout, rows: Sequence[Row]) -> list[list[Heading]]:
     """The measures of each group of rows."""
-    groups: dict[tuple[str, ...], list[Heading]] = {}
-    for _, cells, section in rows:
-        groups.setdefault((section, *cells[: layout.measure]), []).append(
-            heading(cells[layout.measure])
-        )
-    return list(groups.values())
+    named: list[list[Heading]] = []
+    for group in _groups(layout, rows).values():
+        named.append([heading(cells[layout.measure]) for _, cells, _ in group])
+    return named
 
 
 def _numbers(
@@ -126,11 +135,9 @@ def _numbers(
 def is_headless(grid: Grid) -> bool:
     """Whether the first line has numbers below no title: its own first cell names what they are."""
     first, *rest = grid.titles
-    numbers = [text for text in rest if cell(text) is not None]
-    others = [text for text in rest if cell(text) is None]
-    return (
-        bool(numbers) and all(map(_CHANGE.fullmatch, others)) and _names_measure(first)
-    )
+    others = list(filterfalse(is_number, rest))
+    has_numbers = len(others) < len(rest)
+    return has_numbers and all(map(_CHANGE.fullmatch, others)) and _names_measure(first)
 
 
 def _unnamed(at: int, rows: Sequence[Row]) -> str:
@@ -142,7 +149,9 @@ def _unnamed(at: int, rows: Sequence[Row]) -> str:
 
 
 def _names_measure(text: str) -> bool:
-    return (column(text) is not None or names_other(text)) and not has_number(text)
+    if has_number(text):
+        return False
+    return is_column(text) or names_other(text)
 
 
 def _layout(titles: Sequence[str], rows: Sequence[Row]) -> _Layout | None:
@@ -154,9 +163,11 @@ def _layout(titles: Sequence[str], rows: Sequence[Row]) -> _Layout | None:
 
 def _names_measures(names: Sequence[str]) -> bool:
     """Whether a column names the measures of the rows: at least one is known, and half of all are names of some."""
-    is_known = any(column(text) is not None and not has_number(text) for text in names)
-    named = sum(_names_measure(text) or bool(several(text)) for text in names)
-    return is_known and 2 * named >= len(names)
+    without_number = filterfalse(has_number, names)
+    if not any(map(is_column, without_number)):
+        return False
+    named = sum(_names_measure(text) or several(text) for text in names)
+    return 2 * named >= len(names)
 
 
 def _layout_after(
@@ -164,17 +175,13 @@ def _layout_after(
 ) -> _Layout | None:
     """The columns right of the one with the measures; None where a title names a measure of its own."""
     rest = range(at + 1, len(titles))
-    if any(
-        column(titles[place]) is not None and not is_statistic(titles[place])
-        for place in rest
-    ):
+    own_measures = filterfalse(is_statistic, filter(is_column, titles[at + 1 :]))
+    if any(own_measures):
         return None
-    unit = next(
-        (place for place in rest if titles[place].strip().lower() in _UNIT_TITLES), None
-    )
-    usable = [
-        place for place in rest if place != unit and not COMPARES.search(titles[place])
-    ]
+    units = (place for place in rest if titles[place].strip().lower() in _UNIT_TITLES)
+    unit = next(units, None)
+    others = [place for place in rest if place != unit]
+    usable = [place for place in others if not COMPARES.search(titles[place])]
     if not usable:
         return None
     return _Layout(at, unit, *_statistics_or_variants(usable, titles, rows))
@@ -186,16 +193,19 @@ def _statistics_or_variants(
     """The columns of statistics; where there are none, or they are of several others, the others."""
     statistics = tuple(place for place in places if is_statistic(titles[place]))
     others = tuple(place for place in places if place not in statistics)
-    numbered = [
-        place
-        for place in others
-        if _has_numbers(place, rows) and not names_other(titles[place])
-    ]
-    return (statistics, ()) if statistics and len(numbered) < 2 else ((), others)
+    variants = sum(_is_variant(place, titles, rows) for place in others)
+    if statistics and variants < 2:
+        return statistics, ()
+    return (), others
+
+
+def _is_variant(at: int, titles: Sequence[str], rows: Sequence[Row]) -> bool:
+    """Whether a column has a number, and its title is not that of another measure."""
+    return _has_numbers(at, rows) and not names_other(titles[at])
 
 
 def _has_numbers(at: int, rows: Sequence[Row]) -> bool:
-    return any(cell(cells[at]) is not None for _, cells, _ in rows)
+    return any(is_number(cells[at]) for _, cells, _ in rows)
 
 
 class _Measures:

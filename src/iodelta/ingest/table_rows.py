@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from itertools import product, starmap
 from typing import NamedTuple
 
 from iodelta.ingest.model import Run, Workload, unknown
 from iodelta.ingest.numbers import Printed
 from iodelta.ingest.options import known
 from iodelta.ingest.table_cells import TIMES, cell, is_missing
-from iodelta.ingest.table_headings import (
-    COMPARES,
-    Heading,
-    Stat,
-    names_rows,
-    workload_words,
-)
+from iodelta.ingest.table_columns import Stat
+from iodelta.ingest.table_headings import COMPARES, Heading, names_rows, workload_words
 from iodelta.ingest.wording import clean
 from iodelta.ingest.workload_words import facts
 from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity, Severity
@@ -59,55 +54,61 @@ class _Row:
         self._names = [(h, text) for h, text in pairs if h.column is None]
         self._numbers = [(h, text) for h, text in pairs if h.column is not None]
         self._labels = _cells(pairs) | self._section
+        workloads = (h.asked for h, _ in pairs)
         self._workloads = {
-            _key(h.asked): h.asked for h, _ in pairs if h.asked != Workload()
+            _key(asked): asked for asked in workloads if asked != Workload()
         }
         """Those that titles name."""
         measures = {h.column for h, _ in self._numbers}
         owners = {h.owner for h, _ in self._numbers}
         self._has_variants = len(measures) < len(self._numbers) and len(owners) > 1
         """Whether a measure has a column for each variant."""
-        words = " ".join(
-            f"{h.title} {text}"
-            for h, text in self._names
-            if not _CHOICE.search(h.title)
-        )
-        asked = known(facts(self._labels, words), facts({}, f"{section} {table}"))
+        self._asked = self._workload(section)
+
+    def _workload(self, section: str) -> Workload:
+        """What the names of the row say of its workload, then the titles of its columns, its section and its table."""
+        named = [
+            (h.title, text) for h, text in self._names if not _CHOICE.search(h.title)
+        ]
+        words = " ".join(f"{title} {text}" for title, text in named)
+        asked = known(facts(self._labels, words), facts({}, f"{section} {self._table}"))
         if len(self._workloads) == 1:  # then all columns are of it
-            asked = known(next(iter(self._workloads.values())), asked)
-        self._asked = asked
+            (of_titles,) = self._workloads.values()
+            return known(of_titles, asked)
+        return asked
 
     def runs(self) -> list[Run]:
-        names = [text for h, text in self._names if names_rows(h.title)]
-        name = clean(names[0]) if names else ""
-        groups = self._groups()
+        names = (text for h, text in self._names if names_rows(h.title))
+        name = clean(next(names, ""))
+        make = self._of_all
         if len(self._workloads) > 1:
-            return [self._of_workload(group, name) for group in groups]
-        if self._has_variants:
-            return [self._of_variant(group, name) for group in groups]
-        return [self._run(group, self._asked, self._labels, name) for group in groups]
+            make = self._of_workload
+        elif self._has_variants:
+            make = self._of_variant
+        return [make(group, name) for group in self._groups()]
 
     def _groups(self) -> list[list[Pair]]:
         """The columns of each run: those of a workload or variant, and each measure once."""
+        has_workloads = len(self._workloads) > 1
         groups: dict[tuple[str, ...], list[Pair]] = {}
         for h, text in self._numbers:
-            workload = _key(h.asked) if len(self._workloads) > 1 else ()
-            key = (*workload, h.owner if self._has_variants else "")
-            taken = [other.column for other, _ in groups.get(key, [])]
-            groups.setdefault((*key, h.title) if h.column in taken else key, []).append(
-                (h, text)
-            )
+            workload = _key(h.asked) if has_workloads else ()
+            owner = h.owner if self._has_variants else ""
+            key = (*workload, owner)
+            measures = [other.column for other, _ in groups.get(key, [])]
+            if h.column in measures:
+                key = (*key, h.title)
+            groups.setdefault(key, []).append((h, text))
         return list(groups.values())
+
+    def _of_all(self, group: list[Pair], name: str) -> Run:
+        return self._run(group, self._asked, self._labels, name)
 
     def _of_workload(self, group: list[Pair], name: str) -> Run:
         first = group[0][0]
         words = workload_words(first.title)
-        labels = (
-            ({"workload": words} if words else {})
-            | self._named()
-            | _cells(group)
-            | self._section
-        )
+        workload = {"workload": words} if words else {}
+        labels = workload | self._named() | _cells(group) | self._section
         return self._run(group, known(first.asked, self._asked), labels, name)
 
     def _of_variant(self, group: list[Pair], name: str) -> Run:
@@ -135,27 +136,27 @@ class _Row:
             if quantity is not None and _is_apart(quantity, parts.get(key)):
                 quantity, problem = unknown(quantity.unit), _TWO_VALUES
             if problem is not None:
-                words = f"{clean(h.title)}: {clean(text)[:60]} {problem.words}"
-                where = f"{self._place.file}:{self._place.line}"
-                findings.append(Finding(problem.rule, problem.severity, where, words))
+                findings.append(self._finding(h, text, problem))
             numbers += quantity is not None
             if quantity is not None or key not in parts:
                 parts[key] = quantity or unknown(_UNITS.get(h.column.stat, "ns"))
+        directions = tuple(starmap(_direction, quantities.items()))
         return Run(
             place=self._place,
             format="table",
             jobname=name,
             jobs=asked.numjobs,
-            directions=tuple(
-                _direction(kind, parts) for kind, parts in quantities.items()
-            )
-            if numbers
-            else (),
+            directions=directions if numbers else (),
             workload=asked,
             labels=labels,
             table=clean(self._table),
             findings=tuple(findings),
         )
+
+    def _finding(self, h: Heading, text: str, problem: Problem) -> Finding:
+        words = f"{clean(h.title)}: {clean(text)[:60]} {problem.words}"
+        where = f"{self._place.file}:{self._place.line}"
+        return Finding(problem.rule, problem.severity, where, words)
 
 
 def _is_apart(first: Quantity, other: Quantity | None) -> bool:
@@ -202,36 +203,41 @@ _NOT_READ = Problem("read.cell", "warning", "is not a number of this measure: no
 
 def quantity_of(h: Heading, text: str) -> tuple[Quantity | None, Problem | None]:
     """The number of a cell below a heading of a measure, and what is wrong with it."""
-    if (
-        h.column is None
-        or is_missing(text)
-        or not any(letter.isdigit() for letter in text)
-    ):
+    has_digit = any(map(str.isdigit, text))
+    if h.column is None or not has_digit or is_missing(text):
         return None, None
     number = cell(text, comma=h.comma)
     if number is None:
-        return None, None if text.strip("*` ")[:1] in "~≈<>≤≥" else _NOT_READ
-    mark = re.search(r"(?<=\d)[.,](?=\d)", text) if h.doubtful else None
+        return None, None if _APPROXIMATE.match(text) else _NOT_READ
+    mark = _MARK.search(text) if h.doubtful else None
     if mark is not None:
-        name = "comma" if mark[0] == "," else "point"
-        return None, _DOUBTFUL._replace(words=_DOUBTFUL.words.format(mark=name))
+        words = _DOUBTFUL.words.format(mark=_MARKS[mark[0]])
+        return None, _DOUBTFUL._replace(words=words)
     printed, suffix = number
     if printed.value < 0:
         return None, _NOT_READ  # a difference
-    if h.column.stat == "iops":
-        return _iops(printed, suffix, h.column.scale)
-    if h.column.stat == "bw":
-        return _bandwidth(printed, suffix, h.column.scale)
-    return _time(printed, suffix, h.column.scale)
+    read = {"iops": _iops, "bw": _bandwidth}.get(h.column.stat, _time)
+    return read(printed, suffix, h.column.scale)
+
+
+_APPROXIMATE = re.compile(r"[*` ]*[~≈<>≤≥]")
+
+
+_MARK = re.compile(r"(?<=\d)[.,](?=\d)")
+
+
+_MARKS = {",": "comma", ".": "point"}
 
 
 def _iops(
     printed: Printed, suffix: str, scale: float | None
 ) -> tuple[Quantity | None, Problem | None]:
-    own = _IOPS_SUFFIX.get(suffix.lower())
-    if own is None:
+    factor = _IOPS_SUFFIX.get(suffix.lower())
+    if factor is None:
         return None, _NOT_READ
-    return printed.quantity("1/s", (scale or 1.0) if own == 1.0 else own), None
+    if factor == 1.0:  # the cell has no prefix: that of the title holds
+        factor = scale or 1.0
+    return printed.quantity("1/s", factor), None
 
 
 def _time(
@@ -263,42 +269,29 @@ def _bandwidth(
             return None, _NO_UNIT
         return printed.quantity("B/s", scale), None
     match = _BYTE_SUFFIX.fullmatch(suffix)
-    if match is None or (match[3] == "b" and match[1] in ("M", "G", "T")):
-        return None, _NOT_READ  # another measure's unit, or megabits
-    power = _POWERS[match[1].lower()] if match[1] else 0
-    if not power:
+    if match is None or _is_megabits(match):
+        return None, _NOT_READ
+    if not match[1]:
         return printed.quantity("B/s", 1.0), None
+    power = _POWERS[match[1].lower()]
     decimal, binary = 1000.0**power, 1024.0**power
-    own = binary if match[2] else decimal
-    if scale in (None, 1.0, own):
-        return printed.quantity("B/s", own), None
+    factor = binary if match[2] else decimal
+    if scale in (None, 1.0, factor):
+        return printed.quantity("B/s", factor), None
     if suffix == "k":
         return printed.quantity("B/s", 1000 * (scale or 1.0)), None
-    return Quantity(
-        printed.value * own, printed.low * decimal, printed.high * binary, "B/s"
-    ), _CONFLICT
+    low, high = printed.low * decimal, printed.high * binary
+    return Quantity(printed.value * factor, low, high, "B/s"), _CONFLICT
+
+
+def _is_megabits(suffix: re.Match[str]) -> bool:
+    """Whether a unit is one of bits: ``Mb/s``."""
+    return suffix[3] == "b" and suffix[1] in ("M", "G", "T")
 
 
 def _direction(
     kind: Kind, parts: Mapping[tuple[str, Stat, float], Quantity]
 ) -> Direction:
-    def latency(of: str) -> Latency | None:
-        mine = {
-            (stat, percent): q
-            for (whose, stat, percent), q in parts.items()
-            if whose == of
-        }
-        if not mine:
-            return None
-        mean, stddev, low, high = (
-            mine.get((stat, 0), unknown("ns"))
-            for stat in ("mean", "stddev", "min", "max")
-        )
-        spread = {
-            percent: q for (stat, percent), q in mine.items() if stat == "percentile"
-        }
-        return Latency(0, mean, stddev, low, high, dict(sorted(spread.items())))
-
     return Direction(
         kind=kind,
         ios=0,
@@ -306,10 +299,32 @@ def _direction(
         runtime_ms=0,
         iops=parts.get(("rate", "iops", 0), unknown("1/s")),
         bandwidth=parts.get(("rate", "bw", 0), unknown("B/s")),
-        lat=latency("lat"),
-        clat=latency("clat"),
-        slat=latency("slat"),
+        lat=_latency("lat", parts),
+        clat=_latency("clat", parts),
+        slat=_latency("slat", parts),
     )
+
+
+def _latency(
+    whose: str, parts: Mapping[tuple[str, Stat, float], Quantity]
+) -> Latency | None:
+    """The latency ``whose`` statistics are among ``parts``; None where none is."""
+    spread: dict[float, Quantity] = {}
+    stats: dict[Stat, Quantity] = {}
+    for (of, stat, percent), quantity in parts.items():
+        if of != whose:
+            continue
+        if stat == "percentile":
+            spread[percent] = quantity
+        else:
+            stats[stat] = quantity
+    if not spread and not stats:
+        return None
+    mean, stddev, low, high = (stats.get(stat, unknown("ns")) for stat in _STATS)
+    return Latency(0, mean, stddev, low, high, dict(sorted(spread.items())))
+
+
+_STATS: tuple[Stat, ...] = ("mean", "stddev", "min", "max")
 
 
 def _kind_of(rw: str | None) -> Kind:

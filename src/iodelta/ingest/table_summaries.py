@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import compress
 from operator import not_
 
-from iodelta.ingest.table_cells import cell, plain
+from iodelta.ingest.table_cells import is_number, plain
 from iodelta.ingest.table_grids import Grid
 from iodelta.ingest.table_headings import Heading, is_statistic, names_rows
 from iodelta.ingest.table_levels import Row
@@ -48,25 +48,36 @@ def names(grid: Grid, headings: Sequence[Heading]) -> list[str]:
 
 def without_index(grid: Grid) -> Grid:
     """``grid`` without a first column that only counts its rows, as pandas and R print it, where others name them."""
-    counted = [cells[0].strip("\"' ") for _, cells, _ in grid.rows]
-    is_index = _INDEX.fullmatch(grid.titles[0].strip()) and len(counted) > 1
-    from_zero = list(map(str, range(len(counted))))
-    from_one = [*from_zero[1:], str(len(counted))]
-    if not is_index or counted not in (from_zero, from_one):
+    if not _has_index(grid):
         return grid
     others = [at for at, title in enumerate(grid.titles) if at and names_rows(title)]
-    if not any(None in map(cell, _column(grid, at)) for at in others):
+    if not any(_has_words(grid, at) for at in others):
         return grid
     rows = [(index, cells[1:], section) for index, cells, section in grid.rows]
     return grid._replace(titles=grid.titles[1:], rows=rows)
 
 
+def _has_index(grid: Grid) -> bool:
+    """Whether the first column counts the rows, from 0 (pandas) or from 1 (R)."""
+    if not _INDEX.fullmatch(grid.titles[0].strip()):
+        return False
+    counted = [cells[0].strip("\"' ") for _, cells, _ in grid.rows]
+    from_zero = list(map(str, range(len(counted))))
+    from_one = [*from_zero[1:], str(len(counted))]
+    return len(counted) > 1 and counted in (from_zero, from_one)
+
+
+def _has_words(grid: Grid, at: int) -> bool:
+    """Whether a cell of a column is no number."""
+    return not all(map(is_number, _column(grid, at)))
+
+
 def is_derived(name: str, others: Sequence[str]) -> bool:
     """Whether the row ``name`` says how those named ``others`` differ: ``bfq/none``, ``delta``, ``stddev``."""
+    if _DERIVED.fullmatch(name):
+        return True
     first, _, other = name.partition("/")
-    return _DERIVED.fullmatch(name) is not None or (
-        first.strip() in others and other.strip() in others
-    )
+    return {first.strip(), other.strip()} <= set(others)
 
 
 def summaries(grid: Grid, headings: Sequence[Heading]) -> dict[int, str]:
@@ -79,14 +90,15 @@ def summaries(grid: Grid, headings: Sequence[Heading]) -> dict[int, str]:
         return sums
     columns = _labels(headings)
     first = _first(grid, columns)
+    indexes = [index for index, _, _ in grid.rows]
     for at in columns:
         texts = _column(grid, at)
         summed = list(_are_summaries(texts))
         others = list(compress(texts, map(not_, summed)))
         is_of_runs = bool(others) and all(map(_has_digit, others))
-        if is_of_runs or (at == first and len(texts) > 1):
-            rows = zip(grid.rows, texts, summed, strict=True)
-            sums |= {index: text for (index, _, _), text, is_sum in rows if is_sum}
+        names_several = at == first and len(texts) > 1
+        if is_of_runs or names_several:
+            sums |= compress(zip(indexes, texts, strict=True), summed)
     return sums
 
 
@@ -108,7 +120,7 @@ def _labels(headings: Sequence[Heading]) -> list[int]:
 
 def _first(grid: Grid, columns: Sequence[int]) -> int | None:
     """The first column of names, which is not one of mere numbers if there is another."""
-    worded = (at for at in columns if None in map(cell, _column(grid, at)))
+    worded = (at for at in columns if _has_words(grid, at))
     return next(worded, next(iter(columns), None))
 
 
@@ -119,19 +131,20 @@ def _column(grid: Grid, at: int) -> list[str]:
 def nameless(headings: Sequence[Heading], rows: Sequence[Row]) -> tuple[str, ...]:
     """Titles of columns that hold a number of the result which is not read: ``max``, ``延迟(us)``.
 
-    Only where the other names tell the rows apart as well: else ``min`` and ``max`` may be settings.
+    Only where the other names distinguish the rows as well: else ``min`` and ``max`` may be settings.
     """
     names = [at for at, h in enumerate(headings) if h.column is None]
-    results = [
-        at
-        for at in names
-        if _may_be_result(headings[at].title)
-        and all(cell(cells[at]) is not None for _, cells, _ in rows if at < len(cells))
-    ]
+    results = [at for at in names if _is_result(headings[at].title, rows, at)]
     others = [at for at in names if at not in results]
     if others and _distinct(rows, others) < _distinct(rows, names):
         return ()
     return tuple(clean(headings[at].title) for at in results)
+
+
+def _is_result(title: str, rows: Sequence[Row], at: int) -> bool:
+    """Whether a column may be a number of the result; rows that end before it do not matter."""
+    texts = (cells[at] for _, cells, _ in rows if at < len(cells))
+    return _may_be_result(title) and all(map(is_number, texts))
 
 
 def _may_be_result(title: str) -> bool:
@@ -141,9 +154,8 @@ def _may_be_result(title: str) -> bool:
 
 
 def _distinct(rows: Sequence[Row], places: Sequence[int]) -> int:
-    return len(
-        {
-            (section, *(cells[at] for at in places if at < len(cells)))
-            for _, cells, section in rows
-        }
-    )
+    """How many rows the columns at ``places``, and the sections, distinguish."""
+    distinct = set()
+    for _, cells, section in rows:
+        distinct.add((section, *(cells[at] for at in places if at < len(cells))))
+    return len(distinct)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import filterfalse
 
 from iodelta.ingest.model import Workload
-from iodelta.ingest.table_headings import (
-    Column,
-    Heading,
-    names_measure,
-    without_measure,
-)
+from iodelta.ingest.table_columns import Column
+from iodelta.ingest.table_headings import Heading, names_measure, without_measure
 from iodelta.ingest.workload_words import facts
 
 _HARMLESS = frozenset(
@@ -41,17 +38,13 @@ def certain(headings: Sequence[Heading]) -> list[Heading]:
     twice = doubled(headings)
     titles: list[Heading] = []
     for h, word in zip(headings, words, strict=True):
-        if h.column is not None and h.title in twice:
-            titles.append(h._replace(column=None, refused=True))
-            continue
-        is_variant = (
-            of_variants
-            and h.column is not None
-            and len(owners[h.column._replace(scale=None)]) > 1
-        )
-        titles.append(
-            h._replace(column=None, refused=True) if word and not is_variant else h
-        )
+        is_refused = False
+        if h.column is not None:
+            several = len(owners[h.column._replace(scale=None)]) > 1
+            is_variant = of_variants and several
+            is_strange = bool(word) and not is_variant
+            is_refused = is_strange or h.title in twice
+        titles.append(h._replace(column=None, refused=True) if is_refused else h)
     return titles
 
 
@@ -77,28 +70,28 @@ def doubled(headings: Sequence[Heading]) -> set[str]:
     """The titles that say what another says; of two that differ only in ``mean``, fio's other one is the run's rate."""
     groups: dict[tuple[Column, str, Workload], list[str]] = {}
     for h in headings:
-        if h.column is not None:
-            groups.setdefault(
-                (h.column, strange(h.title), facts({}, h.title)), []
-            ).append(h.title)
+        if h.column is None:
+            continue
+        meaning = (h.column, strange(h.title), facts({}, h.title))
+        groups.setdefault(meaning, []).append(h.title)
     repeated: set[str] = set()
     for titles in groups.values():
-        plainer = [title for title in titles if not _MEAN.search(title)]
-        if len(titles) > 1:
-            repeated.update(titles if len(plainer) != 1 else set(titles) - set(plainer))
+        plain = list(filterfalse(_MEAN.search, titles))
+        if len(titles) < 2:
+            continue
+        repeated.update(titles)
+        if len(plain) == 1:
+            repeated.difference_update(plain)
     return repeated
 
 
 def is_certain(title: str) -> bool:
     """Whether the part of a table's title that names its measure names nothing else."""
-    parts = [part for part in _PARTS.split(title) if names_measure(part)]
-    return all(not strange(part) for part in parts)
+    parts = filter(names_measure, _PARTS.split(title))
+    return not any(map(strange, parts))
 
 
 def strange(title: str) -> str:
     """The words of a title that are not known to leave its measure what it is."""
-    return " ".join(
-        word
-        for word in re.findall(r"[^\W_]+", without_measure(title))
-        if word not in _HARMLESS
-    )
+    words = re.findall(r"[^\W_]+", without_measure(title))
+    return " ".join(word for word in words if word not in _HARMLESS)

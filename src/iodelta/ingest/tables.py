@@ -60,10 +60,7 @@ def tables(
     ``ended``: the last line ends, so it was not cut.
     """
     groups: list[list[Found]] = []
-    lines = [
-        line._replace(text="", tabbed="") if taken else line
-        for line, taken in zip(lines, used, strict=True)
-    ]
+    lines = list(map(_unless_taken, lines, used))
     hints = [hinted(line.text[:LONGEST]) for line in lines]
     digits = [_DIGIT.search(line.text) is not None for line in lines]
     torn = None if ended else table_ends.last_with_text(lines)
@@ -73,16 +70,19 @@ def tables(
         if not may_begin or not _begins(lines[index].text, hints, index):
             index += 1
             continue
-        table = _Table(lines, used, index, file, torn)
-        runs, last = table.read()
+        runs, last = _Table(lines, used, index, file, torn).read()
         if runs:
             if torn is not None:
                 runs, last = table_ends.torn(runs, lines, last, torn, file)
             groups.append(runs)
-            for at in range(index, last + 1):
-                used[at] = 1
+            used[index : last + 1] = b"\1" * (last + 1 - index)
         index = max(last, index) + 1
     return groups
+
+
+def _unless_taken(line: Line, taken: int) -> Line:
+    """A line, blank where another reader took it."""
+    return line._replace(text="", tabbed="") if taken else line
 
 
 def lost(lines: Sequence[Line], used: Sequence[int], file: str) -> list[Refusal]:

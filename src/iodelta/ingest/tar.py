@@ -64,7 +64,7 @@ def is_tar(head: bytes) -> bool:
 
 def members(stream: Readable) -> Iterator[Member]:
     """The members in order; each ``body`` is good until the next is asked for. Raises TarError."""
-    name, size = "", -1
+    further = _Further()
     while header := _exactly(stream, BLOCK):
         if not any(header):
             return
@@ -73,37 +73,49 @@ def members(stream: Readable) -> Iterator[Member]:
         declared = _number(header[124:136])
         kind = chr(header[156])
         if kind in "LKxg":  # names, links and attributes of the member that follows
-            if declared > _LONGEST_NAME:
-                raise TarError(f"a name or attribute of {declared} bytes")
-            text = _exactly(stream, _padded(declared))[:declared]
-            if kind == "L":
-                name = text.rstrip(b"\0").decode("utf-8", "replace")
-            elif kind == "x":
-                attributes = _pax(text)
-                name = attributes.get("path", name)
-                size = (
-                    int(attributes["size"])
-                    if attributes.get("size", "").isdigit()
-                    else size
-                )
+            further.take(kind, stream, declared)
             continue
-        here = name or _short_name(header)
-        length = declared if size < 0 or len(str(size)) > 15 else size
-        name, size = "", -1
-        if kind == "S":
-            yield Member(here, length, None, "a sparse file")
-        elif kind in _LINKS:
-            yield Member(here, 0, None, _LINKS[kind])
-            continue
+        name, length = further.name or _short_name(header), further.length(declared)
+        further = _Further()
+        if kind in _LINKS:
+            yield Member(name, 0, None, _LINKS[kind])
         elif kind == "5":
-            length = 0
+            pass
         elif kind in "0\0007":
             body = _Body(stream, length)
-            yield Member(here, length, body)
-            length, padding = body.left, _padded(length) - length
-            _skip(stream, length + padding)
-            continue
-        _skip(stream, _padded(length))
+            yield Member(name, length, body)
+            _skip(stream, body.left + _padded(length) - length)
+        else:
+            if kind == "S":
+                yield Member(name, length, None, "a sparse file")
+            _skip(stream, _padded(length))
+
+
+class _Further:
+    """What blocks before a member say of it: a long name (GNU), or its attributes (pax)."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self._size: int | None = None
+
+    def take(self, kind: str, stream: Readable, size: int) -> None:
+        """Read a block of ``size`` bytes. Raises TarError where it is too large for a name."""
+        if size > _LONGEST_NAME:
+            raise TarError(f"a name or attribute of {size} bytes")
+        text = _exactly(stream, _padded(size))[:size]
+        if kind == "L":
+            self.name = text.rstrip(b"\0").decode("utf-8", "replace")
+        if kind == "x":
+            attributes = _pax(text)
+            self.name = attributes.get("path", self.name)
+            digits = attributes.get("size", "")
+            self._size = int(digits) if digits.isdigit() else self._size
+
+    def length(self, declared: int) -> int:
+        """The bytes of the member, ``declared`` in its header; pax gives those beyond 8 GiB."""
+        if self._size is None or len(str(self._size)) > 15:
+            return declared
+        return self._size
 
 
 def _exactly(stream: Readable, size: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from iodelta.ingest.cleaning import Line
@@ -153,30 +153,19 @@ def rates(stated: Statement, version: Version | None) -> Rates | None:
     Formats: ``show_ddir_status`` in fio's stat.c; K and M were powers of 1024 before fio 2.17, and bandwidth may be in
     bits (``unit_base=1``).
     """
-    fields = stated.fields
     if stated.head not in KINDS or _is_fraction(stated):
         return None
-    if "BW" in fields:
-        match = _BW.match(fields["BW"])
-        if match is None:
-            return None
-        bandwidth, unit, alternative, amount, runtime = match.groups()
-        iops = num2str(fields.get("IOPS", ""), version)
-        total = num2str(amount, version, truncated=False)
-        speeds = [num2str(text, version) for text in (bandwidth, alternative) if text]
-    elif "runt" in fields:
-        version, unit, runtime = (
-            version or (2, 0),
-            "bit" if "bit" in fields.get("bw", "") else "B",
-            fields["runt"],
-        )
-        iops = num2str(fields.get("iops", ""), version)
-        total = num2str(fields.get("io", ""), version, kilo=1024, truncated=False)
-        speeds = [num2str(fields.get("bw", ""), version, kilo=1024)]
+    if "BW" in stated.fields:
+        printed = _printed_rates(stated.fields, version)
+    elif "runt" in stated.fields:
+        printed = _old_rates(stated.fields, version or (2, 0))
     else:
         return None
-    milliseconds = whole(runtime.removesuffix("msec").strip())
-    known = _in_bytes(speeds, unit)
+    if printed is None:
+        return None
+    milliseconds = whole(printed.runtime.removesuffix("msec").strip())
+    known = _in_bytes(printed.speeds, printed.unit)
+    iops, total = printed.iops, printed.total
     if iops is None or total is None or not known or milliseconds is None:
         return None
     return Rates(stated.head, iops, known, total, milliseconds)  # type: ignore[arg-type]
@@ -186,6 +175,41 @@ def _is_fraction(stated: Statement) -> bool:
     """Whether IOPS have decimals without a prefix, as fio never writes them: their point groups digits."""
     iops = stated.fields.get("IOPS", stated.fields.get("iops", ""))
     return re.fullmatch(r"\d+\.\d+", iops.strip()) is not None
+
+
+class _PrintedRates(NamedTuple):
+    """The numbers of a direction line as far as they could be read."""
+
+    iops: Printed | None
+    speeds: Sequence[Printed | None]
+    unit: str
+    """Of the speeds: bit, or else bytes."""
+    total: Printed | None
+    runtime: str
+
+
+def _printed_rates(
+    fields: Mapping[str, str], version: Version | None
+) -> _PrintedRates | None:
+    """Of fio 2.17 and later: ``IOPS=255k, BW=995MiB/s (1043MB/s)(58.3GiB/60001msec)``."""
+    match = _BW.match(fields["BW"])
+    if match is None:
+        return None
+    bandwidth, unit, alternative, amount, runtime = match.groups()
+    iops = num2str(fields.get("IOPS", ""), version)
+    total = num2str(amount, version, truncated=False)
+    speeds = [num2str(text, version) for text in (bandwidth, alternative) if text]
+    return _PrintedRates(iops, speeds, unit, total, runtime)
+
+
+def _old_rates(fields: Mapping[str, str], version: Version) -> _PrintedRates:
+    """Of fio before 2.17: ``io=3072.0MB, bw=1018.1MB/s, iops=260886, runt=  3015msec``."""
+    bandwidth = fields.get("bw", "")
+    unit = "bit" if "bit" in bandwidth else "B"
+    iops = num2str(fields.get("iops", ""), version)
+    total = num2str(fields.get("io", ""), version, kilo=1024, truncated=False)
+    speeds = [num2str(bandwidth, version, kilo=1024)]
+    return _PrintedRates(iops, speeds, unit, total, fields["runt"])
 
 
 def _in_bytes(speeds: Sequence[Printed | None], unit: str) -> tuple[Printed, ...]:
@@ -249,30 +273,33 @@ def _whole_numbers(text: str) -> list[int]:
 def disk(line: str, *, member: bool) -> Disk | None:
     """A line of disk statistics."""
     stated = statement(line)
-    pairs = [
-        stated.fields.get(name, "").partition("/")
-        for name in ("ios", "merge", "ticks", "sectors")
-    ]
-    ios, merges, ticks, sectors = (
-        (whole(first), whole(second)) for first, _, second in pairs
-    )
+    reads, writes = zip(*(_pair(stated, name) for name in _PAIRS), strict=True)
     util = decimals(stated.fields.get("util", "").removesuffix("%"))
-    if ios[0] is None or ios[1] is None or util is None:
+    if reads[0] is None or writes[0] is None or util is None:
         return None
     return Disk(
         name=stated.head,
-        read_ios=ios[0],
-        write_ios=ios[1],
-        read_sectors=sectors[0],
-        write_sectors=sectors[1],
-        read_merges=merges[0] or 0,
-        write_merges=merges[1] or 0,
-        read_ticks=ticks[0] or 0,
-        write_ticks=ticks[1] or 0,
+        read_ios=reads[0],
+        write_ios=writes[0],
+        read_sectors=reads[3],
+        write_sectors=writes[3],
+        read_merges=reads[1] or 0,
+        write_merges=writes[1] or 0,
+        read_ticks=reads[2] or 0,
+        write_ticks=writes[2] or 0,
         in_queue=whole(stated.fields.get("in_queue", "")) or 0,
         util=util.value,
         member=member,
     )
+
+
+_PAIRS = ("ios", "merge", "ticks", "sectors")
+"""The fields of disk statistics that have a number of reads and one of writes: ``ios=1/2``."""
+
+
+def _pair(stated: Statement, name: str) -> tuple[int | None, int | None]:
+    reads, _, writes = stated.fields.get(name, "").partition("/")
+    return whole(reads), whole(writes)
 
 
 def when(line: str) -> float | None:

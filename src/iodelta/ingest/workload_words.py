@@ -54,23 +54,32 @@ def is_direction_title(title: str) -> bool:
 def facts(labels: Mapping[str, str], names: str) -> Workload:
     """Workload facts in the words of a row: ``RandRead 4 KiB QD32``, a column ``Jobs``."""
     lowered = {title.lower(): text for title, text in labels.items()}
-    mode, block, depth, jobs = (
-        pattern.search(names) for pattern in (MODE, BLOCK, DEPTH, JOBS)
-    )
-    stated = (
-        MODE.search(text)
-        for title, text in lowered.items()
-        if is_direction_title(title)
-    )
-    mode = next(filter(None, stated), mode)  # not its title
-    said = {name: _labelled(lowered, titles) for name, titles in TITLES.items()}
+    stated = {name: _labelled(lowered, titles) for name, titles in TITLES.items()}
     return Workload(
-        rw=_rw(mode),
-        ioengine=_engine(said["engine"]),
-        bs=size(said["bs"]) or (size(f"{block[1]}{block[2]}") if block else None),
-        iodepth=_whole(said["depth"]) or (int(depth[1]) if depth else None),
-        numjobs=_whole(said["jobs"]) or (int(jobs[1] or jobs[2]) if jobs else None),
+        rw=_rw(_mode(lowered) or MODE.search(names)),
+        ioengine=_engine(stated["engine"]),
+        bs=size(stated["bs"]) or _block_in(names),
+        iodepth=_whole(stated["depth"]) or _number_in(DEPTH, names),
+        numjobs=_whole(stated["jobs"]) or _number_in(JOBS, names),
     )
+
+
+def _mode(labels: Mapping[str, str]) -> re.Match[str] | None:
+    """The direction in the first cell that has one below a title such as ``Dir``; the title does not say it."""
+    stated = [text for title, text in labels.items() if is_direction_title(title)]
+    return next(filter(None, map(MODE.search, stated)), None)
+
+
+def _block_in(names: str) -> int | None:
+    """Bytes of the block size that words name."""
+    block = BLOCK.search(names)
+    return size(f"{block[1]}{block[2]}") if block else None
+
+
+def _number_in(pattern: re.Pattern[str], names: str) -> int | None:
+    """The number in words of this ``pattern``."""
+    match = pattern.search(names)
+    return int(next(filter(None, match.groups()))) if match else None
 
 
 def _engine(text: str) -> str | None:
@@ -89,15 +98,17 @@ def _whole(text: str) -> int | None:
 
 
 def _rw(mode: re.Match[str] | None) -> str | None:
+    """fio's name of a direction: ``rr`` and ``Random read`` are randread."""
     if mode is None:
         return None
-    if mode[3]:
-        return {"rr": "randread", "rw": "randwrite", "sr": "read", "sw": "write"}[
-            mode[3].lower()
-        ]
-    what = {"readwrite": "rw", "mixed": "rw", "mix": "rw"}.get(
-        mode[2].lower(), mode[2].lower()
-    )
-    if not (mode[1] or "").lower().startswith("rand"):
-        return what
-    return f"rand{what}"
+    how, what, short = (text.lower() for text in mode.groups(""))
+    if short:
+        return _SHORT[short]
+    prefix = "rand" if how.startswith("rand") else ""
+    return f"{prefix}{_MIXED.get(what, what)}"
+
+
+_SHORT = {"rr": "randread", "rw": "randwrite", "sr": "read", "sw": "write"}
+
+
+_MIXED = {"readwrite": "rw", "mixed": "rw", "mix": "rw"}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from iodelta.audit.columns import measured
 from iodelta.audit.model import Evidence, Mark, Repair, rule
-from iodelta.audit.numbers import count, known, latency, parts, span
+from iodelta.audit.numbers import all_known, count, known, latency, parts, span
 from iodelta.figures import two_digits
 from iodelta.ingest import Run
-from iodelta.ingest.table_headings import column
 from iodelta.trial import Quantity
 
 BEYOND = 0.05
@@ -45,9 +46,14 @@ def slots(run: Run) -> float | None:
 def _depth(run: Run) -> int | None:
     if run.workload.ioengine in SYNCHRONOUS:
         return 1
-    if run.workload.iodepth is None and run.format in ("json", "json+") and run.options:
-        return 1  # fio's default: its JSON lists every option that was given
+    # fio's default: its JSON lists every option that was given.
+    if run.workload.iodepth is None and _lists_options(run):
+        return 1
     return run.workload.iodepth
+
+
+def _lists_options(run: Run) -> bool:
+    return run.format in ("json", "json+") and bool(run.options)
 
 
 def in_flight(run: Run) -> Quantity | None:
@@ -55,48 +61,41 @@ def in_flight(run: Run) -> Quantity | None:
 
     Over all directions together, as long as these ran at the same time: a verify phase does not.
     """
-    each = _of_directions(run)
-    if not each:
+    depths = _of_directions(run)
+    if not depths:
         return None
-    low, high = sum(part.low for part in each), sum(part.high for part in each)
-    return Quantity(sum(part.value for part in each), low, high, "I/Os in flight")
+    value = sum(depth.value for depth in depths)
+    low = sum(depth.low for depth in depths)
+    high = sum(depth.high for depth in depths)
+    return Quantity(value, low, high, "I/Os in flight")
 
 
 def _of_directions(run: Run) -> list[Quantity]:
-    own = parts(run)
+    directions = parts(run)
     if run.workload.rw not in MIXED and run.format != "table":
-        own = own[:1]
+        directions = directions[:1]
     depths = []
-    for direction in own:
-        mean = latency(direction)
-        if mean is None or not known(mean.mean) or not known(direction.iops):
+    for direction in directions:
+        spread = latency(direction)
+        if spread is None or not all_known(spread.mean, direction.iops):
             return []
-        rate, taken = direction.iops, mean.mean
-        value, low, high = (
-            rate.value * taken.value,
-            rate.low * taken.low,
-            rate.high * taken.high,
-        )
-        depths.append(Quantity(value / 1e9, low / 1e9, high / 1e9, "I/Os in flight"))
+        rate, taken = direction.iops, spread.mean
+        value = rate.value * taken.value / 1e9
+        low = rate.low * taken.low / 1e9
+        high = rate.high * taken.high / 1e9
+        depths.append(Quantity(value, low, high, "I/Os in flight"))
     return depths
 
 
 def held_back(run: Run) -> bool:
     """Whether the run was told not to keep its depth full, or waits for its own fsync."""
-    return run.sync is not None or any(
-        name.startswith(
-            (
-                "rate",
-                "thinktime",
-                "latency_target",
-                "iodepth_low",
-                "iodepth_batch",
-                "fsync",
-                "fdatasync",
-            )
-        )
-        for name in run.options
-    )
+    return run.sync is not None or any(map(_HOLDS_BACK.match, run.options))
+
+
+_HOLDS_BACK = re.compile(
+    "rate|thinktime|latency_target|iodepth_low|iodepth_batch|fsync|fdatasync"
+)
+"""How options begin that keep a run from filling its depth."""
 
 
 @rule(
@@ -109,23 +108,14 @@ def held_back(run: Run) -> bool:
 def impossible(evidence: Evidence) -> Iterator[Mark]:
     for index, run in enumerate(evidence.runs):
         depth, most = _at_once(run), slots(run)
-        if (
-            depth is None
-            or most is None
-            or depth.low <= most * (1 + BEYOND) * (1 + _before(run))
-        ):
+        if depth is None or most is None:
+            continue
+        if depth.low <= most * (1 + BEYOND) * (1 + _before(run)):
             continue
         text = f"IOPS x mean latency makes {count(depth.value)} I/Os in flight; at most {count(most)} can have been"
-        if (
-            run.group is not None
-            and run.format in ("json", "json+", "text")
-            and not _alone(run)
-        ):
-            yield Mark(
-                (index,),
-                f"{text}, unless the group holds jobs of several sections",
-                severity="warning",
-            )
+        if _may_be_of_sections(run):
+            text += ", unless the group holds jobs of several sections"
+            yield Mark((index,), text, severity="warning")
         else:
             yield Mark((index,), text)
 
@@ -137,12 +127,20 @@ def _at_once(run: Run) -> Quantity | None:
     return in_flight(run)
 
 
-def _alone(run: Run) -> bool:
-    """Whether a group is known to be of one job. Otherwise its depth is that of one of its sections, and JSON's numjobs
-    too: it may hold more jobs than that says."""
-    return run.jobs == 1 and (
-        run.format == "text" or (run.concurrency is not None and run.concurrency < 1.5)
-    )
+def _may_be_of_sections(run: Run) -> bool:
+    """Whether a group may hold jobs of several sections. Its depth is then that of one of them, and JSON's numjobs too:
+    it may hold more jobs than that says."""
+    is_report = run.format in ("json", "json+", "text")
+    if run.group is None or not is_report:
+        return False
+    return run.jobs != 1 or not _is_one_at_a_time(run)
+
+
+def _is_one_at_a_time(run: Run) -> bool:
+    """Whether a group of one job is known to be of it alone: the text counts the jobs, JSON shows when they ran."""
+    if run.format == "text":
+        return True
+    return run.concurrency is not None and run.concurrency < 1.5
 
 
 @rule(
@@ -195,19 +193,11 @@ def _mended(index: int, run: Run, most: float) -> tuple[Repair, ...]:
     if len(parts(run)) != 1:
         return ()
     iops = parts(run)[0].iops.value
-    for title, written in run.labels.items():
-        holds = column(title)
-        if holds is not None and holds.stat == "mean" and holds.scale and iops > 0:
-            mended = most / iops * 1e9 / holds.scale
-            return (
-                Repair(
-                    index,
-                    title,
-                    written,
-                    f"{mended:.3g}",
-                    "mean latency is iodepth x jobs / IOPS (Little's law)",
-                ),
-            )
+    why = "mean latency is iodepth x jobs / IOPS (Little's law)"
+    for title, written, meaning in measured(run):
+        if meaning.stat == "mean" and meaning.scale and iops > 0:
+            mended = most / iops * 1e9 / meaning.scale
+            return (Repair(index, title, written, f"{mended:.3g}", why),)
     return ()
 
 
@@ -225,13 +215,13 @@ def gap(evidence: Evidence) -> Iterator[Mark]:
             continue
         if _runs_empty(run):
             continue
-        if depth.high - depth.low <= GAP * most and depth.value < most * (1 - GAP):
+        is_fine = depth.high - depth.low <= GAP * most
+        if is_fine and depth.value < most * (1 - GAP):
             iops = sum(direction.iops.value for direction in parts(run))
             absent = span((most - depth.value) / iops * 1e9)
             text = f"{depth.value:.4g} of {count(most)} I/Os were in flight: {absent} of each I/O are missing"
-            yield Mark(
-                (index,), f"{text} from the mean, as when it is completion latency"
-            )
+            text += " from the mean, as when it is completion latency"
+            yield Mark((index,), text)
 
 
 @rule(
@@ -244,19 +234,16 @@ def gap(evidence: Evidence) -> Iterator[Mark]:
 def not_reached(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
         depth, most = in_flight(run), slots(run)
-        if (
-            depth is None
-            or most is None
-            or most < 2
-            or held_back(run)
-            or run.workload.ioengine in SYNCHRONOUS
-        ):
+        is_synchronous = run.workload.ioengine in SYNCHRONOUS
+        if is_synchronous or held_back(run):
+            continue
+        if depth is None or most is None or most < 2:
             continue
         if depth.high < most * (1 - LOST):
-            yield Mark(
-                (index,),
-                f"on average {count(depth.value)} of {count(most)} I/Os were in flight",
+            text = (
+                f"on average {count(depth.value)} of {count(most)} I/Os were in flight"
             )
+            yield Mark((index,), text)
 
 
 @rule(
@@ -268,15 +255,12 @@ def not_reached(evidence: Evidence) -> Iterator[Mark]:
 )
 def ignored(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
-        asked, engine = run.workload.iodepth, run.workload.ioengine
-        engine = engine or (
-            "psync" if run.format in ("json", "json+") and run.options else None
-        )
-        if asked is not None and asked > 1 and engine in SYNCHRONOUS:
-            yield Mark(
-                (index,),
-                f"{engine} does one I/O at a time: iodepth={asked} had no effect",
-            )
+        asked = run.workload.iodepth or 1
+        by_default = "psync" if _lists_options(run) else None
+        engine = run.workload.ioengine or by_default
+        if asked > 1 and engine in SYNCHRONOUS:
+            text = f"{engine} does one I/O at a time: iodepth={asked} had no effect"
+            yield Mark((index,), text)
 
 
 RULES = (impossible, mismatch, gap, not_reached, ignored)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from iodelta.audit.model import Evidence, Mark, rule
 from iodelta.audit.numbers import known, parts
 from iodelta.ingest import Disk, Run
 from iodelta.ingest.numbers import seconds
-from iodelta.trial import Direction
+from iodelta.trial import Direction, Severity
 
 SERVED = 0.5
 """A device that moved less than this share of fio's bytes did not serve the rest."""
@@ -28,6 +29,9 @@ FOREIGN = 0.25
 
 MEMBERS = 0.05
 """Reads of the members may differ by this from the reads of the array."""
+
+LITTLE = 64 << 20
+"""Bytes read from an array up to which its members are not compared with it."""
 
 LARGEST = 1 << 20
 """No request of a file system or of read-ahead is larger, usually: for counts without sectors."""
@@ -56,42 +60,46 @@ def _shared(
             shared.setdefault((run.place.file, run.disks), []).append(index)
     for (_, disks), indexes in shared.items():
         runs = [evidence.runs[index] for index in indexes]
-        if all(
-            _ios(direction) and direction.kind != "mixed"
-            for direction in _directions(runs)
-        ):
-            yield (
-                tuple(indexes),
-                runs,
-                tuple({disk.name: disk for disk in disks}.values()),
-            )
+        by_name = {disk.name: disk for disk in disks}
+        if all(map(_is_counted, _directions(runs))):
+            yield tuple(indexes), runs, tuple(by_name.values())
+
+
+def _is_counted(direction: Direction) -> bool:
+    """Whether the I/Os of one direction are known."""
+    return direction.kind != "mixed" and _ios(direction) > 0
 
 
 def _directions(runs: list[Run], kind: str = "") -> list[Direction]:
     """The directions of runs; those of one kind where it is named."""
     directions = itertools.chain.from_iterable(map(parts, runs))
-    return [direction for direction in directions if not kind or direction.kind == kind]
+    return [direction for direction in directions if kind in ("", direction.kind)]
 
 
 def _ios(direction: Direction) -> int:
     """I/Os, from rate and run time where the source has no count; 0 when unknown."""
-    count = (
-        direction.iops.value * direction.runtime_ms / 1000
-        if known(direction.iops)
-        else 0.0
-    )
-    return direction.ios or (round(count) if math.isfinite(count) else 0)
+    if direction.ios or not known(direction.iops):
+        return direction.ios
+    count = direction.iops.value * direction.runtime_ms / 1000
+    return round(count) if math.isfinite(count) else 0
 
 
 def _tops(disks: tuple[Disk, ...]) -> list[Disk]:
     """The devices fio worked on; stacked ones without those below them, also where the list does not mark these."""
-    tops = [disk for disk in disks if not disk.member]
-    return [disk for disk in tops if disk.name.startswith(("dm-", "md"))] or tops
+    tops = list(itertools.filterfalse(_is_member, disks))
+    return list(filter(_is_stacked, tops)) or tops
+
+
+_is_member = operator.attrgetter("member")
+
+
+def _is_stacked(disk: Disk) -> bool:
+    return disk.name.startswith(("dm-", "md"))
 
 
 def _moved(runs: list[Run], disks: tuple[Disk, ...], kind: str) -> Moved:
     directions = _directions(runs, kind)
-    tops, members = _tops(disks), [disk for disk in disks if disk.member]
+    tops, members = _tops(disks), list(filter(_is_member, disks))
     return Moved(
         sum(map(_ios, directions)),
         sum(direction.bytes for direction in directions),
@@ -110,33 +118,31 @@ def _requests(disk: Disk, kind: str) -> int:
 
 def _names(disks: tuple[Disk, ...]) -> str:
     names = [disk.name for disk in _tops(disks)]
-    return ", ".join(names[:3]) + (
-        f" and {len(names) - 3} more" if len(names) > 3 else ""
-    )
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def _synced(run: Run) -> bool:
     """Whether fsync and its like made the file system write its own part."""
-    return run.sync is not None or any(
-        name in run.options
-        for name in ("fsync", "fdatasync", "sync", "sync_file_range")
-    )
+    return run.sync is not None or not _SYNCS.isdisjoint(run.options)
+
+
+_SYNCS = frozenset(("fsync", "fdatasync", "sync", "sync_file_range"))
 
 
 def _bytes(disks: list[Disk], kind: str) -> int | None:
-    sectors = [
-        disk.read_sectors if kind == "read" else disk.write_sectors for disk in disks
-    ]
-    if not disks or None in sectors:
+    """Bytes that these devices moved together; None where one has no count of sectors."""
+    field = "read_sectors" if kind == "read" else "write_sectors"
+    sectors: list[int | None] = list(map(operator.attrgetter(field), disks))
+    if not sectors or None in sectors:
         return None
-    return 512 * sum(count for count in sectors if count is not None)
+    return 512 * sum(filter(None, sectors))
 
 
 def _stretch(runs: list[Run]) -> float:
     """How much more the device may have done than fio counted: its ramp, which may have been faster, is not counted."""
-    longest = (
-        max((direction.runtime_ms for direction in _directions(runs)), default=0) / 1000
-    )
+    times = [direction.runtime_ms for direction in _directions(runs)]
+    longest = max(times, default=0) / 1000
     ramp = max(map(_ramp, runs), default=0.0)
     if longest > 0:
         return 1 + RAMP_RATE * ramp / longest
@@ -178,11 +184,10 @@ def not_from_device(evidence: Evidence) -> Iterator[Mark]:
             most = _device_bytes(moved, runs)
             if most < SERVED * moved.bytes:
                 text = f"{_names(disks)} moved {most / moved.bytes:.0%} of the bytes that fio counted as {kind}"
-                yield Mark(
-                    indexes,
-                    text,
-                    severity=None if runs[0].workload.direct else "warning",
+                severity: Severity | None = (
+                    None if runs[0].workload.direct else "warning"
                 )
+                yield Mark(indexes, text, severity=severity)
 
 
 def _all_direct(runs: list[Run]) -> bool:
@@ -216,15 +221,20 @@ def _device_bytes(moved: Moved, runs: list[Run]) -> int:
 )
 def other_io(evidence: Evidence) -> Iterator[Mark]:
     for indexes, runs, disks in _shared(evidence):
-        if (
-            any("latency_target" in run.options for run in runs)
-            or _stretch(runs) > 1 + RAMP_RATE
-        ):
-            continue  # fio forgets its counts at every depth it tries, and does not count its ramp
-        for kind in ("read",) if any(map(_synced, runs)) else ("read", "write"):
+        if not _counts_all(runs):
+            continue
+        is_synced = any(map(_synced, runs))
+        for kind in ("read",) if is_synced else ("read", "write"):
             text = _foreign(_moved(runs, disks, kind), runs, kind)
             if text:
                 yield Mark(indexes, text)
+
+
+def _counts_all(runs: list[Run]) -> bool:
+    """Whether fio counted its I/O: it forgets its counts at every depth it tries, and does not count its ramp."""
+    tries_depths = any("latency_target" in run.options for run in runs)
+    has_long_ramp = _stretch(runs) > 1 + RAMP_RATE
+    return not tries_depths and not has_long_ramp
 
 
 def _foreign(moved: Moved, runs: list[Run], kind: str) -> str:
@@ -235,13 +245,19 @@ def _foreign(moved: Moved, runs: list[Run], kind: str) -> str:
             return ""
         return f"{moved.device_bytes / moved.bytes - 1:.0%} more bytes than fio's were {_past(kind)}"
     if moved.ios:
-        size = max(part.bytes / max(_ios(part), 1) for part in _directions(runs, kind))
-        if size > SMALL or moved.device_ios <= moved.ios * most + 100:
+        sizes = map(_size, _directions(runs, kind))
+        if max(sizes) > SMALL or moved.device_ios <= moved.ios * most + 100:
             return ""
         return f"{moved.device_ios} {kind}s on the device, {moved.ios} of them fio's"
-    if moved.device_ios <= FOREIGN * sum(map(_ios, _directions(runs))) + 100:
+    of_fio = sum(map(_ios, _directions(runs)))
+    if moved.device_ios <= FOREIGN * of_fio + 100:
         return ""
     return f"{moved.device_ios} {kind}s on the device, and fio did none"
+
+
+def _size(direction: Direction) -> float:
+    """Bytes per I/O."""
+    return direction.bytes / max(_ios(direction), 1)
 
 
 @rule(
@@ -254,17 +270,13 @@ def _foreign(moved: Moved, runs: list[Run], kind: str) -> str:
 def members(evidence: Evidence) -> Iterator[Mark]:
     for indexes, runs, disks in _shared(evidence):
         moved = _moved(runs, disks, "read")
-        if (
-            not moved.device_bytes
-            or moved.member_bytes is None
-            or moved.device_bytes < (64 << 20)
-        ):
+        read, by_members = moved.device_bytes or 0, moved.member_bytes
+        if by_members is None or read < LITTLE:
             continue
-        ratio = moved.member_bytes / moved.device_bytes
+        ratio = by_members / read
         if abs(ratio - 1) > MEMBERS:
-            yield Mark(
-                indexes, f"the members read {ratio:.3g} times what the array did"
-            )
+            text = f"the members read {ratio:.3g} times what the array did"
+            yield Mark(indexes, text)
 
 
 def _past(kind: str) -> str:

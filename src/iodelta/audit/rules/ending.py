@@ -38,18 +38,14 @@ def error(evidence: Evidence) -> Iterator[Mark]:
 )
 def no_io(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
-        none_asked = (
-            run.workload.ioengine in ("cpuio", "exec")
-            or run.options.get("create_only", "0") != "0"
-        )
-        if (
-            not parts(run)
-            and not run.series
-            and not run.error
-            and not none_asked
-            and not run.measured
-        ):
+        has_results = bool(parts(run) or run.series or run.measured)
+        if not has_results and not run.error and _asks_for_io(run):
             yield Mark((index,), "no direction has any I/O")
+
+
+def _asks_for_io(run: Run) -> bool:
+    is_idle = run.workload.ioengine in ("cpuio", "exec")
+    return not is_idle and run.options.get("create_only", "0") == "0"
 
 
 @rule(
@@ -64,9 +60,8 @@ def incomplete(evidence: Evidence) -> Iterator[Mark]:
         for direction in parts(run):
             bad = direction.short + direction.dropped
             if bad:
-                severity: Severity = (
-                    "hard" if bad > INCOMPLETE * max(direction.ios, 1) else "warning"
-                )
+                is_much = bad > INCOMPLETE * max(direction.ios, 1)
+                severity: Severity = "hard" if is_much else "warning"
                 text = f"{direction.short} short and {direction.dropped} dropped of {direction.ios} {direction.kind}s"
                 yield Mark((index,), text, severity=severity)
 
@@ -81,28 +76,28 @@ def incomplete(evidence: Evidence) -> Iterator[Mark]:
 def early(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
         asked, took = _asked(evidence, index), _took(run)
-        if (
-            asked
-            and 0 < took < EARLY * asked
-            and not {"ss", "steadystate"} & run.options.keys()
-        ):
-            done = _finished(run)
-            text = f"it measured {took:g} of {asked:g} s"
-            yield Mark(
-                (index,),
-                f"{text}: all of the given size was done" if done else text,
-                severity="note" if done else None,
-            )
+        ends_when_steady = not _STEADY.isdisjoint(run.options)
+        if ends_when_steady or not 0 < took < EARLY * asked:
+            continue
+        text = f"it measured {took:g} of {asked:g} s"
+        if _finished(run):
+            text += ": all of the given size was done"
+            yield Mark((index,), text, severity="note")
+        else:
+            yield Mark((index,), text)
+
+
+_STEADY = frozenset(("ss", "steadystate"))
+"""Options that let fio end a run as soon as it is steady."""
 
 
 def _finished(run: Run) -> bool:
     """Whether the run had done all that ``size`` asked of it."""
-    moved, size = sum(direction.bytes for direction in parts(run)), run.workload.size
-    return (
-        size is not None
-        and "time_based" not in run.options
-        and moved >= 0.98 * size * max(1, run.jobs or 1)
-    )
+    size = run.workload.size
+    if size is None or "time_based" in run.options:
+        return False
+    moved = sum(direction.bytes for direction in parts(run))
+    return moved >= 0.98 * size * max(1, run.jobs or 1)
 
 
 @rule(

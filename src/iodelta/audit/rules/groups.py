@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
+from iodelta.audit.columns import measured
 from iodelta.audit.model import Evidence, Mark, rule
 from iodelta.audit.numbers import count, known, latency, number, parts
 from iodelta.audit.tables import (
@@ -19,7 +21,6 @@ from iodelta.audit.tables import (
     workload,
 )
 from iodelta.ingest import Run
-from iodelta.ingest.table_headings import column
 from iodelta.plural import plural
 from iodelta.trial import Direction
 
@@ -43,22 +44,28 @@ def trend(evidence: Evidence) -> Iterator[Mark]:
         rates = [rate(evidence.runs[index]) or 0.0 for index in rows]
         if len(rows) < RISING or _sorted_by_design(evidence.runs, rows):
             continue
-        if _rises(rates) or _rises(rates[::-1]):
-            way = "rise" if rates[0] < rates[-1] else "fall"
-            listed = ", ".join(count(value) for value in rates)
-            yield Mark(
-                rows,
-                f"IOPS {way} from row to row: {listed}; were the rows run in this order?",
-            )
+        way = _way(rates)
+        if way:
+            listed = ", ".join(map(count, rates))
+            text = f"IOPS {way} from row to row: {listed}; were the rows run in this order?"
+            yield Mark(rows, text)
+
+
+def _way(rates: Sequence[float]) -> str:
+    """Whether rates rise or fall from each to the next; empty for neither."""
+    if _rises(rates):
+        return "rise"
+    return "fall" if _rises(rates[::-1]) else ""
 
 
 def _rises(rates: Sequence[float]) -> bool:
-    return all(before < after for before, after in itertools.pairwise(rates))
+    return all(itertools.starmap(operator.lt, itertools.pairwise(rates)))
 
 
 def _sorted_by_design(runs: Sequence[Run], rows: Sequence[int]) -> bool:
     """Whether the variants themselves are in alphabetical order of a numbered series (v1, v2 ...)."""
-    return all(re.search(r"\d", variant(runs[index])) for index in rows)
+    variants = [variant(runs[index]) for index in rows]
+    return all(re.search(r"\d", name) for name in variants)
 
 
 @rule(
@@ -77,14 +84,12 @@ def faster(evidence: Evidence) -> Iterator[Mark]:
         if load(run) != "loaded":
             continue
         other = idle.get(without_load(run))
-        before, after = (
-            (None, None) if other is None else (rate(evidence.runs[other]), rate(run))
-        )
-        if other is not None and before and after and after > before * (1 + FASTER):
-            yield Mark(
-                (other, index),
-                f"{count(after)} IOPS under load against {count(before)} without ({after / before - 1:+.0%})",
-            )
+        if other is None:
+            continue
+        before, after = rate(evidence.runs[other]), rate(run)
+        if before and after and after > before * (1 + FASTER):
+            text = f"{count(after)} IOPS under load against {count(before)} without ({after / before - 1:+.0%})"
+            yield Mark((other, index), text)
 
 
 @rule(
@@ -134,9 +139,9 @@ def _same_cell(row: _Row, later: _Row) -> bool:
     """Whether rows of two tables are of the same workload and variant, and the context of one holds the other's."""
     if later.run.table == row.run.table or variant(later.run) != variant(row.run):
         return False
-    return workload(later.run) == workload(row.run) and (
-        row.words <= later.words or later.words <= row.words
-    )
+    if workload(later.run) != workload(row.run):
+        return False
+    return row.words <= later.words or later.words <= row.words
 
 
 @rule(
@@ -148,42 +153,38 @@ def _same_cell(row: _Row, later: _Row) -> bool:
 )
 def identical(evidence: Evidence) -> Iterator[Mark]:
     for (_, value), rows in _long_numbers(evidence).items():
-        if (
-            len(
-                {
-                    (evidence.runs[index].place, variant(evidence.runs[index]))
-                    for index in rows
-                }
-            )
-            > 1
-        ):
-            yield Mark(
-                tuple(dict.fromkeys(rows)), f"{value:.15g} occurs {len(rows)} times"
-            )
-    whole: dict[Hashable, list[int]] = {}
+        runs = [evidence.runs[index] for index in rows]
+        cells = {(run.place, variant(run)) for run in runs}
+        if len(cells) > 1:
+            indexes = tuple(dict.fromkeys(rows))
+            yield Mark(indexes, f"{value:.15g} occurs {len(rows)} times")
+    yield from _identical_runs(evidence)
+
+
+def _identical_runs(evidence: Evidence) -> Iterator[Mark]:
+    same: dict[Hashable, list[int]] = {}
     for index, run in evidence.measured():
-        if (
-            any(map(latency, parts(run)))
-            and max(part.ios for part in parts(run)) >= 1000
-        ):
-            whole.setdefault(tuple(map(_counts, parts(run))), []).append(index)
-    for runs in whole.values():
+        directions = parts(run)
+        most = max((part.ios for part in directions), default=0)
+        if most >= 1000 and any(map(latency, directions)):
+            same.setdefault(tuple(map(_counts, directions)), []).append(index)
+    for runs in same.values():
         if len(runs) > 1:
-            yield Mark(
-                tuple(runs),
-                f"{plural(len(runs), 'run')} have the same counts, run time and mean latency",
-            )
+            text = f"{plural(len(runs), 'run')} have the same counts, run time and mean latency"
+            yield Mark(tuple(runs), text)
 
 
 def _long_numbers(evidence: Evidence) -> dict[tuple[str, float], list[int]]:
     """Rows by file and number, for rates of so many digits that chance makes no two alike. Latencies are rounded."""
     rows: dict[tuple[str, float], list[int]] = {}
     for index, run in evidence.rows():
+        stats = {title: meaning.stat for title, _, meaning in measured(run)}
         for title, written in run.labels.items():
-            heading, parsed = column(title), number(written)
-            is_latency = heading is not None and heading.stat in ("mean", "percentile")
-            if parsed is not None and not is_latency and _digits(parsed[0]) >= 5:
-                rows.setdefault((run.place.file, parsed[0]), []).append(index)
+            parsed = number(written)
+            is_latency = stats.get(title) in ("mean", "percentile")
+            if parsed is None or is_latency or _digits(parsed[0]) < 5:
+                continue
+            rows.setdefault((run.place.file, parsed[0]), []).append(index)
     return rows
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from iodelta.audit.model import Evidence, Mark, rule
-from iodelta.audit.numbers import known
+from iodelta.audit.numbers import all_known
 
 BUSY = 95.0
 """Percent of its CPU from which a load generator has nothing left."""
@@ -16,7 +17,13 @@ STOLEN = 0.01
 CLOCK = 0.1
 """Mean clocks of runs of one arm may differ by this."""
 
-POLLING = ("hipri", "sqthread_poll", "iodepth_batch_complete_min=0")
+POLLING = frozenset(("hipri", "sqthread_poll", "iodepth_batch_complete_min=0"))
+
+_CPU_TIME = re.compile(r"cpu\..*_ms", re.S)
+_THROTTLES = {
+    "cgroup.throttles": "by a CPU quota",
+    "thermal.core_throttles": "by temperature",
+}
 
 
 @rule(
@@ -28,18 +35,13 @@ POLLING = ("hipri", "sqthread_poll", "iodepth_batch_complete_min=0")
 )
 def bound(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
-        if (
-            not known(run.usr_cpu)
-            or not known(run.sys_cpu)
-            or any(name in run.options for name in POLLING)
-        ):
+        polls = not POLLING.isdisjoint(run.options)
+        if polls or not all_known(run.usr_cpu, run.sys_cpu):
             continue
         used = run.usr_cpu.value + run.sys_cpu.value
         if used >= BUSY:
-            yield Mark(
-                (index,),
-                f"fio was busy {used:.0f} % of the time ({run.sys_cpu.value:.0f} % in the kernel)",
-            )
+            text = f"fio was busy {used:.0f} % of the time ({run.sys_cpu.value:.0f} % in the kernel)"
+            yield Mark((index,), text)
 
 
 @rule(
@@ -51,11 +53,8 @@ def bound(evidence: Evidence) -> Iterator[Mark]:
 )
 def stolen(evidence: Evidence) -> Iterator[Mark]:
     for index, counters in enumerate(evidence.counters):
-        total = sum(
-            value
-            for name, value in counters.items()
-            if name.startswith("cpu.") and name.endswith("_ms")
-        )
+        times = [value for name, value in counters.items() if _CPU_TIME.fullmatch(name)]
+        total = sum(times)
         share = counters.get("cpu.steal_ms", 0.0) / total if total > 0 else 0.0
         if share > STOLEN:
             yield Mark((index,), f"{share:.1%} of all CPU time was stolen")
@@ -70,10 +69,7 @@ def stolen(evidence: Evidence) -> Iterator[Mark]:
 )
 def throttled(evidence: Evidence) -> Iterator[Mark]:
     for index, counters in enumerate(evidence.counters):
-        for name, what in (
-            ("cgroup.throttles", "by a CPU quota"),
-            ("thermal.core_throttles", "by temperature"),
-        ):
+        for name, what in _THROTTLES.items():
             if counters.get(name, 0.0) > 0:
                 yield Mark((index,), f"throttled {counters[name]:.0f} times {what}")
 
@@ -89,11 +85,11 @@ def clock(evidence: Evidence) -> Iterator[Mark]:
     if not evidence.counters:
         return
     for (cell, variant), indexes in evidence.of_arm().items():
-        clocks = {index: _clock(evidence.counters[index]) for index in indexes}
-        seen = {index: value for index, value in clocks.items() if value}
-        if len(seen) > 1 and max(seen.values()) > min(seen.values()) * (1 + CLOCK):
-            text = f"{min(seen.values()):.0f} to {max(seen.values()):.0f} MHz on average in runs of {variant} ({cell})"
-            yield Mark(tuple(seen), text)
+        timed = tuple(index for index in indexes if _clock(evidence.counters[index]))
+        clocks = sorted(_clock(evidence.counters[index]) for index in timed)
+        if clocks and clocks[-1] > clocks[0] * (1 + CLOCK):
+            text = f"{clocks[0]:.0f} to {clocks[-1]:.0f} MHz on average in runs of {variant} ({cell})"
+            yield Mark(timed, text)
 
 
 def _clock(counters: Mapping[str, float]) -> float:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from iodelta.audit.model import Evidence, Mark, rule
-from iodelta.audit.numbers import count, known, parts
-from iodelta.ingest import Run
+from iodelta.audit.numbers import all_known, count, parts
+from iodelta.ingest import Run, Sampler
 from iodelta.trial import Direction
 
 APART = 0.1
@@ -28,10 +28,10 @@ def version(run: Run) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def _version(text: str) -> tuple[int, ...]:
-    found = re.match(r"(?:fio-)?(\d+)\.(\d+)(?:[.-](\d+))?", text)
-    if not found:
+    match = re.match(r"(?:fio-)?(\d+)\.(\d+)(?:[.-](\d+))?", text)
+    if not match:
         return ()
-    return tuple(int(part) for part in found.groups() if part)
+    return tuple(map(int, filter(None, match.groups())))
 
 
 @rule(
@@ -47,20 +47,23 @@ def stalls(evidence: Evidence) -> Iterator[Mark]:
             continue
         for direction in parts(run):
             sampler = run.sampler(direction.kind, "iops")
-            iops = direction.iops
-            if sampler is None or not (
-                known(sampler.mean) and known(iops) and iops.value
-            ):
-                continue
-            if sampler.min.value == sampler.max.value == 1:
-                text = "every I/O was its own sample (an IOPS log without log_avg_msec): the samples mean nothing"
-                yield Mark((index,), text, severity="note")
-            elif sampler.mean.low > iops.high * (1 + APART) and not _is_short(
-                direction
-            ):
-                ratio = sampler.mean.value / iops.value
-                text = f"{direction.kind}: samples average {ratio:.3g} times the run's {count(iops.value)} IOPS"
-                yield Mark((index,), f"{text}: stalls, or jobs that ended early")
+            if sampler is not None and all_known(sampler.mean, direction.iops):
+                yield from _stalls(index, direction, sampler)
+
+
+def _stalls(index: int, direction: Direction, sampler: Sampler) -> Iterator[Mark]:
+    iops = direction.iops
+    if not iops.value:
+        return
+    if sampler.min.value == sampler.max.value == 1:
+        text = "every I/O was its own sample (an IOPS log without log_avg_msec): the samples mean nothing"
+        yield Mark((index,), text, severity="note")
+        return
+    is_apart = sampler.mean.low > iops.high * (1 + APART)
+    if is_apart and not _is_short(direction):
+        ratio = sampler.mean.value / iops.value
+        text = f"{direction.kind}: samples average {ratio:.3g} times the run's {count(iops.value)} IOPS"
+        yield Mark((index,), f"{text}: stalls, or jobs that ended early")
 
 
 def _is_short(direction: Direction) -> bool:
@@ -81,7 +84,8 @@ def _sampled(run: Run) -> bool:
 
 
 def _grouped(run: Run) -> bool:
-    return bool(run.samplers) and (run.jobs or run.workload.numjobs or 1) > 1
+    jobs = run.jobs or run.workload.numjobs or 1
+    return _sampled(run) and jobs > 1
 
 
 def _logged(run: Run) -> bool:
@@ -124,15 +128,14 @@ KNOWN = (
 )
 def old_fio(evidence: Evidence) -> Iterator[Mark]:
     for defect in KNOWN:
-        runs = tuple(
-            index
-            for index, run in evidence.measured()
-            if version(run)
-            and defect.first <= version(run)[:2] <= defect.last
-            and defect.touches(run)
-        )
+        runs = tuple(index for index, run in evidence.measured() if _has(defect, run))
         if runs:
             yield Mark(runs, f"fio {evidence.runs[runs[0]].fio_version}: {defect.text}")
+
+
+def _has(defect: Known, run: Run) -> bool:
+    is_affected = defect.first <= version(run)[:2] <= defect.last
+    return is_affected and defect.touches(run)
 
 
 RULES = (stalls, old_fio)

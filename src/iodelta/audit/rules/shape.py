@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from iodelta.audit.columns import measured
 from iodelta.audit.model import Evidence, Mark, Repair, rule
 from iodelta.audit.numbers import count, known, latency, parts, span
 from iodelta.audit.rules.depth import slots
 from iodelta.ingest import Run
-from iodelta.ingest.table_headings import column
 from iodelta.trial import Direction, Latency, Quantity, bin_edges
 
 CAP = float(bin_edges(1855)[0])
@@ -21,18 +21,20 @@ BIN = 1 / 128
 def _parts(evidence: Evidence) -> Iterator[tuple[int, Run, Direction, Latency]]:
     for index, run in enumerate(evidence.runs):
         for direction in parts(run):
-            for found in (direction.lat, direction.clat):
-                if found is not None and found.percentiles and known(found.mean):
-                    yield index, run, direction, found
+            for latency_ in (direction.lat, direction.clat):
+                if latency_ is not None and _has_both(latency_):
+                    yield index, run, direction, latency_
 
 
-def _at(found: Latency) -> list[tuple[float, Quantity]]:
+def _has_both(latency: Latency) -> bool:
+    """Whether a latency has a mean and percentiles."""
+    return bool(latency.percentiles) and known(latency.mean)
+
+
+def _at(latency: Latency) -> list[tuple[float, Quantity]]:
     """Percentiles between 50 and 100 that the source gives."""
-    return sorted(
-        (p, value)
-        for p, value in found.percentiles.items()
-        if 50 <= p < 100 and known(value)
-    )
+    upper = [item for item in latency.percentiles.items() if 50 <= item[0] < 100]
+    return sorted(item for item in upper if known(item[1]))
 
 
 @rule(
@@ -79,15 +81,14 @@ def above_maximum(evidence: Evidence) -> Iterator[Mark]:
         for p, value in _at(found):
             if value.high >= CAP:
                 break
-            most = max(value.high, found.min.low) * p / 100 * (
-                1 + BIN
-            ) + found.max.high * (1 - p / 100)
+            fast = max(value.high, found.min.low) * p / 100 * (1 + BIN)
+            most = fast + found.max.high * (1 - p / 100)
             if found.mean.low > most * (1 + BIN):
                 text = f"with p{p:g} {span(value.value)} and a maximum of {span(found.max.value)}"
-                yield Mark(
-                    (index,),
-                    f"{text} the mean is at most {span(most)}, not {span(found.mean.value)}",
+                text += (
+                    f" the mean is at most {span(most)}, not {span(found.mean.value)}"
                 )
+                yield Mark((index,), text)
                 break
 
 
@@ -123,45 +124,30 @@ def unit(evidence: Evidence) -> Iterator[Mark]:
         if below:
             percent, value = below[0]
             text = f"p{percent:g} is {span(value.value)}, but {count(iops.value)} IOPS at depth {count(most)} make"
-            repairs = _scaled(index, run, [percent for percent, _ in below])
-            yield Mark(
-                (index,), f"{text} the mean {span(mean)}: a thousandfold", repairs
-            )
+            repairs = _scaled(index, run, list(dict(below)))
+            text += f" the mean {span(mean)}: a thousandfold"
+            yield Mark((index,), text, repairs)
 
 
 def _tail_below(direction: Direction, limit: float) -> list[tuple[float, Quantity]]:
     """Percentiles from p99 on that are shorter than a limit in ns."""
     spread = latency(direction)
-    tail = _at(spread) if spread is not None else []
-    return [
-        (percent, value)
-        for percent, value in tail
-        if percent >= 99 and value.high < limit
-    ]
+    percentiles = _at(spread) if spread is not None else []
+    tail = [item for item in percentiles if item[0] >= 99]
+    return [item for item in tail if item[1].high < limit]
 
 
 def _scaled(index: int, run: Run, percents: list[float]) -> tuple[Repair, ...]:
+    why = "percentiles in the unit of their heading, a thousand times what was written"
     repairs = []
-    for title, written in run.labels.items():
-        holds = column(title)
-        if (
-            holds is not None
-            and holds.stat == "percentile"
-            and holds.percent in percents
-        ):
-            try:
-                mended = f"{float(written) * 1000:.10g}"
-            except ValueError:
-                continue
-            repairs.append(
-                Repair(
-                    index,
-                    title,
-                    written,
-                    mended,
-                    "percentiles in the unit of their heading, a thousand times what was written",
-                )
-            )
+    for title, written, meaning in measured(run):
+        if meaning.stat != "percentile" or meaning.percent not in percents:
+            continue
+        try:
+            mended = f"{float(written) * 1000:.10g}"
+        except ValueError:
+            continue
+        repairs.append(Repair(index, title, written, mended, why))
     return tuple(repairs)
 
 
@@ -177,17 +163,17 @@ def capped(evidence: Evidence) -> Iterator[Mark]:
         if _old(run):
             continue
         for direction in parts(run):
-            capped: set[float] = set()
-            for spread in (direction.lat, direction.clat):
-                percentiles = spread.percentiles if spread is not None else {}
-                capped.update(
-                    percent
-                    for percent, value in percentiles.items()
-                    if value.value >= CAP
-                )
+            capped = [*_capped(direction.lat), *_capped(direction.clat)]
             if capped:
                 text = f"from p{min(capped):g} on every I/O is in fio's last bin (17 s and longer)"
                 yield Mark((index,), f"{direction.kind}: {text}")
+
+
+def _capped(latency: Latency | None) -> list[float]:
+    """The percentiles that are in fio's last bin."""
+    if latency is None:
+        return []
+    return [p for p, value in latency.percentiles.items() if value.value >= CAP]
 
 
 def _old(run: Run) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import starmap
 
+from iodelta.audit.columns import measured
 from iodelta.audit.model import Evidence, Mark, Repair, rule
-from iodelta.audit.numbers import blank, count, known, number, parts
+from iodelta.audit.numbers import all_known, blank, count, known, number, parts
 from iodelta.ingest import Run
-from iodelta.ingest.table_headings import Column, column
+from iodelta.ingest.table_columns import Column, column
 from iodelta.trial import Direction
 
 OFF = 0.015
@@ -38,35 +39,25 @@ def mismatch(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.rows():
         for direction in parts(run):
             size, iops, bandwidth = run.workload.bs, direction.iops, direction.bandwidth
-            if (
-                not size
-                or not known(iops)
-                or not known(bandwidth)
-                or not iops.value > 0
-            ):
+            if not size or not all_known(iops, bandwidth) or not iops.value > 0:
                 continue
             if any(starmap(_suffixed, run.labels.items())):
                 continue
-            if bandwidth.high < iops.low * size * (
-                1 - OFF
-            ) or bandwidth.low > iops.high * size * (1 + OFF):
+            is_below = bandwidth.high < iops.low * size * (1 - OFF)
+            is_above = bandwidth.low > iops.high * size * (1 + OFF)
+            if is_below or is_above:
                 ratio = bandwidth.value / (iops.value * size)
                 text = f"the bandwidth is {ratio:.4g} times {count(iops.value)} IOPS of {size} bytes"
-                yield Mark(
-                    (index,), text + _cause(ratio), _mended(index, run, direction)
-                )
+                repairs = _mended(index, run, direction)
+                yield Mark((index,), text + _cause(ratio), repairs)
 
 
 def _cause(ratio: float) -> str:
     """The usual mistake that makes such a ratio, as the end of a sentence; empty for none."""
-    return next(
-        (
-            f": {text}"
-            for factor, text in KNOWN_FACTORS
-            if abs(ratio / factor - 1) < 0.005
-        ),
-        "",
-    )
+    for factor, text in KNOWN_FACTORS:
+        if abs(ratio / factor - 1) < 0.005:
+            return f": {text}"
+    return ""
 
 
 @rule(
@@ -80,48 +71,40 @@ def suffix(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.rows():
         for title, written in run.labels.items():
             if _suffixed(title, written):
-                direction = parts(run)[0] if len(parts(run)) == 1 else None
-                repairs = _mended(index, run, direction) if direction else ()
-                yield Mark(
-                    (index,), f"{written!r} under the heading {title!r}", repairs
-                )
+                directions = parts(run)
+                is_one = len(directions) == 1
+                repairs = _mended(index, run, directions[0]) if is_one else ()
+                text = f"{written!r} under the heading {title!r}"
+                yield Mark((index,), text, repairs)
 
 
 def _suffixed(title: str, written: str) -> bool:
     """Whether a bandwidth cell carries a unit where its heading names one already."""
-    holds, parsed = column(title), number(written)
-    if holds is None or parsed is None or holds.stat != "bw" or holds.scale is None:
+    meaning, parsed = column(title), number(written)
+    if meaning is None or parsed is None:
         return False
-    return parsed[1][:1].casefold() in ("k", "m", "g")
+    has_unit = meaning.stat == "bw" and meaning.scale is not None
+    return has_unit and parsed[1][:1].casefold() in ("k", "m", "g")
 
 
 def _mended(index: int, run: Run, direction: Direction) -> tuple[Repair, ...]:
     """Bandwidth from IOPS and block size, in the unit of its heading."""
-    if not run.workload.bs or not known(direction.iops) or not direction.iops.value > 0:
+    size, iops = run.workload.bs, direction.iops
+    if not size or not known(iops) or not iops.value > 0:
         return ()
-    for title, written in run.labels.items():
-        holds = column(title)
-        if (
-            holds is not None
-            and holds.scale
-            and _is_bandwidth_of(holds, direction, run)
-        ):
-            mended = direction.iops.value * run.workload.bs / holds.scale
-            why = "bandwidth is IOPS x block size"
-            return (
-                Repair(
-                    index,
-                    title,
-                    written,
-                    f"{mended:.0f}" if mended >= 1000 else f"{mended:.4g}",
-                    why,
-                ),
-            )
+    why = "bandwidth is IOPS x block size"
+    for title, written, meaning in measured(run):
+        if meaning.scale and _is_bandwidth_of(meaning, direction, run):
+            mended = iops.value * size / meaning.scale
+            text = f"{mended:.0f}" if mended >= 1000 else f"{mended:.4g}"
+            return (Repair(index, title, written, text, why),)
     return ()
 
 
-def _is_bandwidth_of(holds: Column, direction: Direction, run: Run) -> bool:
-    return holds.stat == "bw" and (holds.kind == direction.kind or len(parts(run)) == 1)
+def _is_bandwidth_of(meaning: Column, direction: Direction, run: Run) -> bool:
+    is_only_one = len(parts(run)) == 1
+    is_of_direction = is_only_one or meaning.kind == direction.kind
+    return meaning.stat == "bw" and is_of_direction
 
 
 @rule(
@@ -133,16 +116,13 @@ def _is_bandwidth_of(holds: Column, direction: Direction, run: Run) -> bool:
 )
 def missing(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.rows():
-        bad = [
-            f"{written!r} under {title!r}"
-            for title, written in run.labels.items()
-            if (holds := column(title)) is not None
-            and holds.stat in ("iops", "bw", "mean")
-            and not blank(written)
-            and number(written) is None
-        ]
-        if bad:
-            yield Mark((index,), ", ".join(bad))
+        words: list[str] = []
+        for title, written, meaning in measured(run):
+            is_worded = number(written) is None and not blank(written)
+            if is_worded and meaning.stat in ("iops", "bw", "mean"):
+                words.append(f"{written!r} under {title!r}")
+        if words:
+            yield Mark((index,), ", ".join(words))
 
 
 @rule(
@@ -155,13 +135,13 @@ def missing(evidence: Evidence) -> Iterator[Mark]:
 def not_block_size(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
         for direction in parts(run):
-            if run.workload.bs and direction.ios and direction.bytes:
-                size = direction.bytes / direction.ios
-                if abs(size / run.workload.bs - 1) > OFF:
-                    yield Mark(
-                        (index,),
-                        f"{direction.kind}: {size:.0f} bytes per I/O, not {run.workload.bs}",
-                    )
+            asked = run.workload.bs
+            if not asked or not direction.ios or not direction.bytes:
+                continue
+            size = direction.bytes / direction.ios
+            if abs(size / asked - 1) > OFF:
+                text = f"{direction.kind}: {size:.0f} bytes per I/O, not {asked}"
+                yield Mark((index,), text)
 
 
 RULES = (mismatch, suffix, missing, not_block_size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import BinaryIO
 
@@ -49,7 +50,7 @@ def read_layout(
 def arrange(
     imported: Imported, root: str | os.PathLike[str], *, pattern: str | None = None
 ) -> Layout:
-    """The runs in ``found`` by cell and variant: by ``pattern``, else by the names of a known tool, else by what the
+    """The runs in ``imported`` by cell and variant: by ``pattern``, else by the names of a known tool, else by what the
     runs were asked to do. ``root`` is the path they were read from: names are looked at below it. fio's logs are left
     out where there are reports, for they are of the same runs; else those of one job are one run. Tables in other files
     than the reports are left out too."""
@@ -58,44 +59,43 @@ def arrange(
     runs = clones(over_files(_once(reports or logs_joined(imported.runs))))
     logs = tuple(run for run in imported.runs if run.lines or run.heats)
     paths = [_below(run.place.file, root) for run in runs]
+    entries = content.entries(runs, paths)
     named = naming.pattern(pattern) if pattern else naming.recognised(paths)
-    if named is None:
-        return Layout(
-            "content",
-            content.entries(runs, paths),
-            imported.device_stats,
-            imported.refusals,
-            logs=logs,
-        )
-    rows = [
-        (entry, spot)
-        for entry, path in zip(content.entries(runs, paths), paths, strict=True)
-        if (spot := named.spot(path)) is not None
-    ]
+    kind = "content"
+    if named is not None:
+        kind = named.kind
+        entries = _by_name(entries, list(map(named.spot, paths)))
+    return Layout(kind, entries, imported.device_stats, imported.refusals, logs=logs)
+
+
+def _by_name(
+    entries: Sequence[Entry], spots: Sequence[Spot | None]
+) -> tuple[Entry, ...]:
+    """The entries whose names say where they belong, by that."""
+    pairs = zip(entries, spots, strict=True)
+    rows = [(entry, spot) for entry, spot in pairs if spot is not None]
     whole = _whole(_best(rows))
-    entries = content.apart(
-        [entry for entry, _ in whole], [spot.variant for _, spot in whole]
-    )
-    counted = _numbered(zip(entries, (spot for _, spot in whole), strict=True))
-    return Layout(
-        named.kind, counted, imported.device_stats, imported.refusals, logs=logs
-    )
+    variants = [spot.variant for _, spot in whole]
+    apart = content.apart([entry for entry, _ in whole], variants)
+    return _numbered(zip(apart, (spot for _, spot in whole), strict=True))
 
 
 def _without_tables(imported: Imported) -> Imported:
     """Without tables from files that hold nothing else, where other files hold reports or logs: three lines in a file
-    of notes are not a side of a comparison. What is left out is said."""
+    of notes are not a side of a comparison. A refusal says what is left out."""
     reports = {run.place.file for run in imported.runs if run.format != "table"}
-    files = dict.fromkeys(
-        run.place.file for run in imported.runs if run.place.file not in reports
-    )
-    if not reports or not files:
+    files = dict.fromkeys(run.place.file for run in imported.runs)
+    ignored = [file for file in files if file not in reports]
+    if not reports or not ignored:
         return imported
     words = "its table is ignored, because other files here contain fio's results: name this file to read it"
     return msgspec.structs.replace(
         imported,
-        runs=tuple(run for run in imported.runs if run.place.file not in files),
-        refusals=(*imported.refusals, *(Refusal(Place(file), words) for file in files)),
+        runs=tuple(run for run in imported.runs if run.place.file in reports),
+        refusals=(
+            *imported.refusals,
+            *(Refusal(Place(file), words) for file in ignored),
+        ),
     )
 
 
@@ -122,24 +122,17 @@ def _whole(rows: Sequence[Row]) -> list[Row]:
     groups: dict[Hashable, list[Row]] = {}
     for number, (entry, spot) in enumerate(rows):
         jobs.setdefault(_file(spot), set()).add(entry.run.jobname)
-        own = (
-            (spot.variant, spot.cell, spot.condition, spot.replicate)
-            if spot.part
-            else number
-        )
-        groups.setdefault(own, []).append((entry, spot))
-    found = []
+        run_of = (spot.variant, spot.cell, spot.condition, spot.replicate)
+        groups.setdefault(run_of if spot.part else number, []).append((entry, spot))
+    whole: list[Row] = []
     for group in groups.values():
         entry, spot = group[0]
         several = not spot.part and len(jobs[_file(spot)]) > 1
-        cell = " ".join(
-            part
-            for part in (spot.cell or entry.cell, entry.run.jobname if several else "")
-            if part
-        )
+        job = entry.run.jobname if several else ""
+        cell = " ".join(filter(None, (spot.cell or entry.cell, job)))
         run = together([part.run for part, _ in group])
-        found.append((Entry(run, cell, spot.variant, spot.condition), spot))
-    return found
+        whole.append((Entry(run, cell, spot.variant, spot.condition), spot))
+    return whole
 
 
 def _numbered(rows: Iterable[Row]) -> tuple[Entry, ...]:
@@ -156,12 +149,14 @@ def _numbered(rows: Iterable[Row]) -> tuple[Entry, ...]:
 
 def _once(runs: Sequence[Run]) -> list[Run]:
     """Without what an archive holds of a folder that it was unpacked to beside it."""
-    lying = {run.place.file for run in runs}
-    return [
-        run
-        for run in runs
-        if (path := _unpacked(run.place.file)) == run.place.file or path not in lying
-    ]
+    files = {run.place.file for run in runs}
+    return [run for run in runs if not _is_unpacked(run.place.file, files)]
+
+
+def _is_unpacked(file: str, files: AbstractSet[str]) -> bool:
+    """Whether a member of an archive is also one of the ``files``."""
+    path = _unpacked(file)
+    return path != file and path in files
 
 
 def _unpacked(file: str) -> str:

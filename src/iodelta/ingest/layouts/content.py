@@ -31,13 +31,14 @@ NO_VARIANT = frozenset(
 def workload_name(work: Workload, sizes: str = "") -> str:
     """``randread 4k iodepth 32 4 jobs``: what a run was asked to do, as far as it is known; ``sizes`` are those of its
     blocks where they have several."""
+    jobs = work.numjobs or 1
     parts = [
-        work.rw or "",
+        work.rw,
         _size(work.bs) if work.bs else sizes,
         f"iodepth {work.iodepth}" if work.iodepth is not None else "",
-        plural(work.numjobs, "job") if work.numjobs and work.numjobs > 1 else "",
+        plural(jobs, "job") if jobs > 1 else "",
     ]
-    return " ".join(part for part in parts if part)
+    return " ".join(filter(None, parts))
 
 
 def run_name(run: Run) -> str:
@@ -83,11 +84,12 @@ def _numbered_names(paths: Sequence[str]) -> list[tuple[str, int | None]]:
     numbers: dict[str, set[int | None]] = {}
     for name, number in split.values():
         numbers.setdefault(name, set()).add(number)
-    counted = {name for name, of_name in numbers.items() if _dense(of_name - {None})}
-    return [
-        split[path] if split[path][0] in counted else (_ENDING.sub("", path), None)
-        for path in paths
-    ]
+    named: list[tuple[str, int | None]] = []
+    for path in paths:
+        name, _ = split[path]
+        is_counted = _dense(numbers[name] - {None})
+        named.append(split[path] if is_counted else (_ENDING.sub("", path), None))
+    return named
 
 
 def _dense(numbers: AbstractSet[int | None]) -> bool:
@@ -98,24 +100,24 @@ def _dense(numbers: AbstractSet[int | None]) -> bool:
 def cell_names(runs: Sequence[Run]) -> list[str]:
     """By workload, with the job's name where two jobs of one file would be the same cell, and with the options in which
     runs of the same workload still differ."""
-    plain = [run_name(run) for run in runs]
+    workloads = list(map(run_name, runs))
     jobs: dict[tuple[str, str, float | None], set[str]] = {}
-    for run, cell in zip(runs, plain, strict=True):
+    for run, cell in zip(runs, workloads, strict=True):
         jobs.setdefault((run.place.file, cell, run.ended), set()).add(run.jobname)
     several = any(len(names) > 1 for names in jobs.values())
-    plain = [
-        _with_job(cell, run.jobname if several or not cell else "")
-        for run, cell in zip(runs, plain, strict=True)
-    ]
+    cells: list[str] = []
     of_cell: dict[str, list[Run]] = {}
-    for run, cell in zip(runs, plain, strict=True):
+    for run, workload in zip(runs, workloads, strict=True):
+        needs_job = several or not workload
+        cell = _with_job(workload, run.jobname if needs_job else "")
+        cells.append(cell)
         of_cell.setdefault(cell, []).append(run)
     options = {
-        cell: differing(own, names=CELL_OPTIONS) for cell, own in of_cell.items()
+        cell: differing(group, names=CELL_OPTIONS) for cell, group in of_cell.items()
     }
     return [
         f"{cell} {spelt(run, options[cell])}".strip()
-        for run, cell in zip(runs, plain, strict=True)
+        for run, cell in zip(runs, cells, strict=True)
     ]
 
 
@@ -131,18 +133,15 @@ def apart(entries: Sequence[Entry], sides: Sequence[Hashable]) -> tuple[Entry, .
         groups.setdefault((entry.cell, entry.condition, side), []).append(entry.run)
     options: dict[tuple[str, str], dict[str, None]] = {}
     for (cell, condition, _), runs in groups.items():
-        if len(runs) > 1:
-            options.setdefault((cell, condition), {}).update(
-                dict.fromkeys(differing(runs))
-            )
-    told_apart: list[Entry] = []
+        names = dict.fromkeys(differing(runs)) if len(runs) > 1 else {}
+        options.setdefault((cell, condition), {}).update(names)
+    distinguished: list[Entry] = []
     for entry in entries:
-        names = list(options.get((entry.cell, entry.condition), ()))
-        cell = (
-            f"{entry.cell} {spelt(entry.run, names)}".strip() if names else entry.cell
-        )
-        told_apart.append(msgspec.structs.replace(entry, cell=cell))
-    return tuple(told_apart)
+        differ_in = list(options[entry.cell, entry.condition])
+        words = spelt(entry.run, differ_in)
+        cell = f"{entry.cell} {words}".strip() if differ_in else entry.cell
+        distinguished.append(msgspec.structs.replace(entry, cell=cell))
+    return tuple(distinguished)
 
 
 def _extra(options: Mapping[str, str], names: Sequence[str]) -> str:
@@ -153,30 +152,30 @@ def _variants(
     runs: Sequence[Run], names: Sequence[str], cells: Sequence[str]
 ) -> list[str]:
     """From folders and file names what the cell does not explain; else from options that differ."""
-    words = [re.split(r"[/_]", name) for name in names]
-    if len(set(map(len, words))) == 1:
-        # One column of words for each place in the names.
-        columns = [
-            column
-            for column in zip(*words, strict=True)
-            if not _explained(column, cells)
-        ]
-        varying = [column for column in columns if len(set(column)) > 1]
-        if varying:
-            return ["_".join(parts) for parts in zip(*varying, strict=True)]
-    elif not _explained(names, cells):
-        return list(names)
-    options = (
-        set().union(*(run.options for run in runs)) - NO_VARIANT - set(CELL_OPTIONS)
-    )
-    differing = [name for name in sorted(options) if _differs(runs, name)]
+    by_name = _variants_by_name(names, cells)
+    if by_name:
+        return by_name
+    given = set().union(*(run.options for run in runs))
+    others = given - NO_VARIANT - set(CELL_OPTIONS)
+    differing = [name for name in sorted(others) if _differs(runs, name)]
     # A name of its own for each cell (4k.json, 64k.json) is not a variant.
-    if len(set(names)) > 1 and _explained(names, cells):
-        names = [""] * len(runs)
-    return [
-        _extra(run.options, differing) or name
-        for run, name in zip(runs, names, strict=True)
-    ]
+    is_of_cell = len(set(names)) > 1 and _explained(names, cells)
+    variants: list[str] = []
+    for run, name in zip(runs, names, strict=True):
+        otherwise = "" if is_of_cell else name
+        variants.append(_extra(run.options, differing) or otherwise)
+    return variants
+
+
+def _variants_by_name(names: Sequence[str], cells: Sequence[str]) -> list[str]:
+    """The parts of the ``names`` that differ, and not as the cells do; empty without any."""
+    words = [re.split(r"[/_]", name) for name in names]
+    if len(set(map(len, words))) != 1:
+        return [] if _explained(names, cells) else list(names)
+    # One column of words for each place in the names.
+    columns = list(zip(*words, strict=True))
+    varying = [column for column in columns if not _explained(column, cells)]
+    return list(map("_".join, zip(*varying, strict=True)))
 
 
 def _differs(runs: Sequence[Run], option: str) -> bool:
@@ -187,10 +186,8 @@ def _explained(parts: Sequence[str], cells: Sequence[str]) -> bool:
     """Whether a part of the names follows from the cell: one value for each cell, several in all."""
     if len(set(parts)) == 1:
         return True
-    found: dict[str, set[str]] = {}
-    for part, cell in zip(parts, cells, strict=True):
-        found.setdefault(cell, set()).add(part)
-    return all(len(values) == 1 for values in found.values())
+    pairs = set(zip(cells, parts, strict=True))
+    return len(pairs) == len(set(cells))
 
 
 def _size(count: int) -> str:

@@ -64,49 +64,55 @@ _DEFAULTS = {
 
 def settings(run: Run) -> dict[str, str]:
     """What ``run`` was asked for other than fio's defaults: flags as 1, sizes in bytes, names as fio has them first."""
-    written: dict[str, str] = {}
-    for given, text in run.options.items():
-        name, value = canonical(given), text.strip() or "1"
-        if name == "rwmixwrite" and value.isdigit():
-            name, value = "rwmixread", str(100 - int(value))
-        if name == "sync":
-            value = {"0": "none", "1": "sync"}.get(value, value)
-        written[name] = value if (count := size(value)) is None else str(count)
+    written = dict(_setting(name, text) for name, text in run.options.items())
     if run.workload.bs is not None:
         # What is not of this direction in "4k,64k" does not matter.
         written.pop("bs", None)
-    if run.sync is not None and not written.keys() & _SYNCS:
+    if run.sync is not None and _SYNCS.isdisjoint(written):
         written["fsync"] = "yes"
-    kept = {name: value for name, value in written.items() if _matters(name, value)}
+    matter = {name: value for name, value in written.items() if _matters(name, value)}
     return {
-        name: value for name, value in kept.items() if value != _DEFAULTS.get(name, "0")
+        name: value
+        for name, value in matter.items()
+        if value != _DEFAULTS.get(name, "0")
     }
+
+
+def _setting(given: str, text: str) -> tuple[str, str]:
+    """An option as fio has it first, and its value: a flag as 1, a size in bytes."""
+    name, value = canonical(given), text.strip() or "1"
+    if name == "rwmixwrite" and value.isdigit():
+        name, value = "rwmixread", str(100 - int(value))
+    if name == "sync":
+        value = {"0": "none", "1": "sync"}.get(value, value)
+    number = size(value)
+    return name, value if number is None else str(number)
 
 
 def differing(runs: Sequence[Run], *, names: Sequence[str] | None = None) -> list[str]:
     """The options (of ``names``, else any) in which ``runs`` differ, each only where the others before it do not tell
     the runs apart already. What a report does not say of an option differs from nothing."""
     settings_of = [settings(run) for run in runs]
-    wanted = (
-        names
-        if names is not None
-        else [*CELL_OPTIONS, *sorted(set().union(*settings_of))]
-    )
-    kept: list[list[str | None]] = []
+    if names is None:
+        names = [*CELL_OPTIONS, *sorted(set().union(*settings_of))]
+    columns: list[list[str | None]] = []
     options: list[str] = []
-    for name in dict.fromkeys(wanted):
+    for name in dict.fromkeys(names):
         values = [
-            known.get(name, _unshown(run, name))
-            for run, known in zip(runs, settings_of, strict=True)
+            given.get(name, _unshown(run, name))
+            for run, given in zip(runs, settings_of, strict=True)
         ]
         if len(set(values) - {None}) < 2:
             continue
-        if len(set(zip(*kept, values, strict=True))) > len(
-            set(zip(*kept, strict=True))
-        ):
+        if _distinct([*columns, values]) > _distinct(columns):
             options.append(name)
-            kept.append(values)
+            columns.append(values)
     return options
+
+
+def _distinct(columns: Sequence[Sequence[str | None]]) -> int:
+    """How many runs differ in one of the ``columns``, which have a value for each run."""
+    return len(set(zip(*columns, strict=True)))
 
 
 def _unshown(run: Run, name: str) -> str | None:
@@ -119,13 +125,10 @@ def says(run: Run, name: str) -> bool:
     syncs since 3.4; a log shows none."""
     if run.format in ("json", "json+"):
         return bool(run.options)
+    if run.format != "text" or name != "fsync":
+        return False
     version = version_of(run.fio_version or "")
-    return (
-        name == "fsync"
-        and run.format == "text"
-        and version is not None
-        and version >= (3, 4)
-    )
+    return version is not None and version >= (3, 4)
 
 
 def spelt(run: Run, names: Sequence[str]) -> str:

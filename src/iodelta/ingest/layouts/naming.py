@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import filterfalse
 from typing import NamedTuple
 
 from iodelta.errors import RequestError
@@ -78,12 +79,14 @@ def cbt(path: str) -> Spot | None:
     match = _CBT_FILE.fullmatch(name)
     levels = _places(_CBT_LEVEL, folders)
     repetitions = _places(_CBT_REPETITION, folders)
-    if match is None or not (levels or repetitions):
+    begins = repetitions or levels
+    if match is None or not begins:
         return None
-    first = (repetitions or levels)[0]
+    first = begins[0]
+    series = [folder for folder in folders[:first] if folder != "results"]
     named = [_cbt_level(folders[number]) for number in levels]
     return Spot(
-        "/".join(folder for folder in folders[:first] if folder != "results"),
+        "/".join(series),
         _cbt_cell(folders[first:], named),
         replicate=int(folders[first]) if repetitions else None,
         part=match["part"],
@@ -97,8 +100,8 @@ def _places(shape: re.Pattern[str], folders: Sequence[str]) -> list[int]:
 
 def _cbt_cell(folders: Sequence[str], levels: Sequence[str]) -> str:
     """Mode and levels; the names of the tests where there are neither."""
-    modes = [folder for folder in folders if not _is_cbt_folder(folder)]
-    tests = [folder for folder in folders if folder.startswith("id-")]
+    modes = filterfalse(_is_cbt_folder, folders)
+    tests = (folder for folder in folders if folder.startswith("id-"))
     return ", ".join([*modes, *levels]) or ", ".join(tests)
 
 
@@ -147,10 +150,11 @@ KNOWN = (
 def recognised(paths: Iterable[str]) -> Naming | None:
     """The tool whose names most of ``paths`` bear, or None."""
     files = list(dict.fromkeys(paths))
+    if not files:
+        return None
     for naming in KNOWN:
-        if files and sum(naming.spot(path) is not None for path in files) >= MOST * len(
-            files
-        ):
+        recognised = sum(naming.spot(path) is not None for path in files)
+        if recognised >= MOST * len(files):
             return naming
     return None
 
@@ -211,13 +215,14 @@ def _expression(part: str) -> str:
 
 
 def _cell(mode: str, bs: str | None, depth: str | None, jobs: str | None) -> str:
+    several = jobs not in (None, "", "1")
     parts = [
         mode,
-        bs or "",
+        bs,
         f"iodepth {depth}" if depth else "",
-        f"{jobs} jobs" if jobs and jobs != "1" else "",
+        f"{jobs} jobs" if several else "",
     ]
-    return " ".join(part for part in parts if part)
+    return " ".join(filter(None, parts))
 
 
 def _number(text: str | None) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Literal
 
 import msgspec
@@ -60,21 +61,21 @@ def ended(run: Run) -> float | None:
 def order_of(baseline: Sequence[Entry], variant: Sequence[Entry]) -> Ordered:
     """How the runs of two variants followed each other."""
     entries = [*baseline, *variant]
-    times = [time for entry in entries if (time := ended(entry.run)) is not None]
+    ends = (ended(entry.run) for entry in entries)
+    times = [time for time in ends if time is not None]
     clocks = {entry.run.local_time for entry in entries}
     if len(set(times)) < len(entries) or len(clocks) > 1:
         return Ordered("unknown", "the results do not show the order of the runs")
-    sides = zip(times, "A" * len(baseline) + "B" * len(variant), entries, strict=True)
-    runs = [(side, entry) for _, side, entry in sorted(sides, key=lambda item: item[0])]
-    letters = "".join(side for side, _ in runs)
+    all_a, all_b = "A" * len(baseline), "B" * len(variant)
+    sides = sorted(zip(times, all_a + all_b, entries, strict=True), key=itemgetter(0))
+    runs = [(side, entry) for _, side, entry in sides]
+    letters = "".join(map(itemgetter(0), runs))
     blocks = _pairs(runs)
     shown = letters if len(letters) <= 24 else f"{letters[:21]}..."
-    if len(letters) <= 2 * len(blocks) + 1 and len(blocks) > 1:
+    left_over = len(letters) - 2 * len(blocks)
+    if left_over <= 1 and len(blocks) > 1:
         return Ordered("interleaved", shown, blocks)
-    if letters in (
-        "A" * len(baseline) + "B" * len(variant),
-        "B" * len(variant) + "A" * len(baseline),
-    ):
+    if letters in (all_a + all_b, all_b + all_a):
         return Ordered("one after the other", shown)
     return Ordered("mixed", shown)
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import chain, starmap
+from typing import TypeVar
 
 import msgspec
 
 from iodelta.ingest.log_names import without_kind
 from iodelta.ingest.model import Run, unknown
-from iodelta.trial import Direction, Finding, Kind, Latency, Quantity
+from iodelta.trial import Direction, Finding, Kind, Quantity
 from iodelta.workload.fio_json import FioJob, merged
 
 MOST = 10_000
 """Clones of one job, where numjobs is not known."""
 
 _TELLING = ("iops", "bw", "lat", "clat", "slat", "clat_hist")
-"""Logs, the one first whose rates are the job's."""
+"""Logs, the one first whose rates are the job's: what it says counts before what the others say."""
 
 
 def logs_joined(runs: Iterable[Run]) -> tuple[Run, ...]:
@@ -25,15 +26,16 @@ def logs_joined(runs: Iterable[Run]) -> tuple[Run, ...]:
     groups: dict[Hashable, list[Run]] = {}
     for number, run in enumerate(runs):
         name = without_kind(run.place.file)
-        groups.setdefault(
-            name if name and run.labels.get("log") in _TELLING else number, []
-        ).append(run)
-    return tuple(
-        _logged(group) if len(group) > 1 else group[0] for group in groups.values()
-    )
+        is_log = run.labels.get("log") in _TELLING
+        key = name if name and is_log else number
+        groups.setdefault(key, []).append(run)
+    return tuple(map(_logged, groups.values()))
 
 
 def _logged(logs: Sequence[Run]) -> Run:
+    """The logs of one job as one run: of what several say, the log counts that says it best."""
+    if len(logs) == 1:
+        return logs[0]
     logs = sorted(logs, key=lambda run: _TELLING.index(run.labels["log"]))
     directions = chain.from_iterable(run.directions for run in logs)
     kinds = dict.fromkeys(direction.kind for direction in directions)
@@ -41,51 +43,53 @@ def _logged(logs: Sequence[Run]) -> Run:
     for finding in chain.from_iterable(run.findings for run in logs):
         findings.setdefault(finding.rule, finding)
     series: dict[str, tuple[float, ...]] = {}
-    for run in reversed(logs):  # what comes first tells best
+    for run in reversed(logs):
         series.update(run.series)
+    labels = dict(logs[0].labels)
+    del labels["log"]
     return msgspec.structs.replace(
         logs[0],
         format="log",
         directions=tuple(_said(_of_kind(logs, kind)) for kind in kinds),
         series=series,
-        labels={name: text for name, text in logs[0].labels.items() if name != "log"},
+        labels=labels,
         findings=tuple(findings.values()),
     )
 
 
 def _of_kind(runs: Sequence[Run], kind: Kind) -> list[Direction]:
-    directions = [run.direction(kind) for run in runs]
-    return [direction for direction in directions if direction]
+    directions = (run.direction(kind) for run in runs)
+    return list(filter(None, directions))
 
 
 def _said(parts: Sequence[Direction]) -> Direction:
     """What several logs say of one direction, the first that says it."""
-
-    def rate(name: str) -> Quantity:
-        own: list[Quantity] = [getattr(part, name) for part in parts]
-        return next(
-            (quantity for quantity in own if not math.isnan(quantity.value)), own[0]
-        )
-
-    def latencies(name: str) -> Iterator[Latency]:
-        return (
-            getattr(part, name) for part in parts if getattr(part, name) is not None
-        )
-
     first = parts[0]
+    clats = _given(part.clat for part in parts)
+    most_ranks = max(clats, key=lambda lat: len(lat.percentiles), default=None)
     return msgspec.structs.replace(
         first,
         runtime_ms=max(part.runtime_ms for part in parts),
-        iops=rate("iops"),
-        bandwidth=rate("bandwidth"),
-        lat=next(latencies("lat"), None),
-        clat=max(
-            latencies("clat"),
-            key=lambda latency: len(latency.percentiles),
-            default=None,
-        ),
-        slat=next(latencies("slat"), None),
+        iops=_first_known([part.iops for part in parts]),
+        bandwidth=_first_known([part.bandwidth for part in parts]),
+        lat=next(iter(_given(part.lat for part in parts)), None),
+        clat=most_ranks,
+        slat=next(iter(_given(part.slat for part in parts)), None),
     )
+
+
+def _first_known(quantities: Sequence[Quantity]) -> Quantity:
+    """The first that is known; the first of all where none is."""
+    known = (quantity for quantity in quantities if not math.isnan(quantity.value))
+    return next(known, quantities[0])
+
+
+_T = TypeVar("_T")
+
+
+def _given(values: Iterable[_T | None]) -> list[_T]:
+    """The ``values`` that are not None."""
+    return [value for value in values if value is not None]
 
 
 def clones(runs: Iterable[Run]) -> tuple[Run, ...]:
@@ -96,31 +100,30 @@ def clones(runs: Iterable[Run]) -> tuple[Run, ...]:
     before: Hashable = None
     for run in runs:
         key = _clone_of(run)
+        goes_on = key is not None and key == before
         # A client lists the jobs of its hosts as they come in.
         if key is not None and run.host:
             if key not in hosts:
                 groups.append(hosts.setdefault(key, []))
             hosts[key].append(run)
-        elif (
-            key is not None
-            and key == before
-            and len(groups[-1]) < (run.workload.numjobs or MOST)
-        ):
+        elif goes_on and len(groups[-1]) < (run.workload.numjobs or MOST):
             groups[-1].append(run)
         else:
             groups.append([run])
         before = key
-    return tuple(together(group) for group in groups)
+    return tuple(map(together, groups))
 
 
 def _clone_of(run: Run) -> Hashable:
     """What clones have in common; None for a run that is none. Reports of one job in a file differ in their time;
     where fio gave none (before 2.0.9), only numjobs tells clones from them."""
-    if run.group is None or (run.host and run.ended is None):
-        return None
-    if not run.host and (
-        run.jobs != 1 or (run.ended is None and (run.workload.numjobs or 1) < 2)
-    ):
+    has_time = run.ended is not None
+    if run.host:
+        may_be_clone = has_time
+    else:
+        has_clones = (run.workload.numjobs or 1) > 1
+        may_be_clone = run.jobs == 1 and (has_time or has_clones)
+    if run.group is None or not may_be_clone:
         return None
     return (run.place.file, run.jobname, run.group, run.ended, run.workload)
 
@@ -134,31 +137,34 @@ def together(runs: Sequence[Run]) -> Run:
     if len(runs) == 1:
         return runs[0]
     first = runs[0]
-    parts = list(chain.from_iterable(run.directions for run in runs))
-    is_counted = all(part.ios and part.runtime_ms for part in parts)
-    directions = (
-        merged(list(map(_job, runs))).directions if is_counted else _summed(parts)
-    )
     hosts = {run.host for run in runs}
     same_disks = all(run.disks == first.disks for run in runs)
+    findings = chain.from_iterable(run.findings for run in runs)
+    errors = filter(None, (run.error for run in runs))
     return msgspec.structs.replace(
         first,
         jobs=sum(run.jobs or 1 for run in runs),
         concurrency=None,
-        directions=directions,
-        started=min(_known(run.started for run in runs), default=None),
-        ended=max(_known(run.ended for run in runs), default=None),
+        directions=_directions_together(runs),
+        started=min(_given(run.started for run in runs), default=None),
+        ended=max(_given(run.ended for run in runs), default=None),
         host=first.host if len(hosts) == 1 else "",
-        error=next(filter(None, (run.error for run in runs)), 0),
+        error=next(errors, 0),
         usr_cpu=unknown("%"),
         sys_cpu=unknown("%"),
         disks=first.disks if same_disks else (),
         samplers=(),
         series={},
-        findings=tuple(
-            dict.fromkeys(chain.from_iterable(run.findings for run in runs))
-        ),
+        findings=tuple(dict.fromkeys(findings)),
     )
+
+
+def _directions_together(runs: Sequence[Run]) -> tuple[Direction, ...]:
+    """The directions of runs at the same time, by fio's own sums where it counted their I/Os."""
+    parts = list(chain.from_iterable(run.directions for run in runs))
+    if all(part.ios and part.runtime_ms for part in parts):
+        return merged(list(map(_job, runs))).directions
+    return _summed(parts)
 
 
 def _job(run: Run) -> FioJob:
@@ -174,30 +180,19 @@ def _job(run: Run) -> FioJob:
     )
 
 
-def _known(times: Iterable[float | None]) -> list[float]:
-    return [time for time in times if time is not None]
-
-
 def _summed(parts: Sequence[Direction]) -> tuple[Direction, ...]:
-    kinds = dict.fromkeys(part.kind for part in parts)
-    summed = []
-    for kind in kinds:
-        own = [part for part in parts if part.kind == kind]
-        iops, bandwidth = (
-            _sum([part.iops for part in own]),
-            _sum([part.bandwidth for part in own]),
-        )
-        summed.append(
-            Direction(
-                kind,
-                sum(p.ios for p in own),
-                sum(p.bytes for p in own),
-                0,
-                iops,
-                bandwidth,
-            )
-        )
-    return tuple(summed)
+    of_kind: dict[Kind, list[Direction]] = {}
+    for part in parts:
+        of_kind.setdefault(part.kind, []).append(part)
+    return tuple(starmap(_sum_of_kind, of_kind.items()))
+
+
+def _sum_of_kind(kind: Kind, parts: Sequence[Direction]) -> Direction:
+    ios = sum(part.ios for part in parts)
+    size = sum(part.bytes for part in parts)
+    iops = _sum([part.iops for part in parts])
+    bandwidth = _sum([part.bandwidth for part in parts])
+    return Direction(kind, ios, size, 0, iops, bandwidth)
 
 
 def _sum(parts: Sequence[Quantity]) -> Quantity:
