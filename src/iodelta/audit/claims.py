@@ -321,13 +321,13 @@ def _percentage(claim: Claim, cells: list[Cell]) -> Checked:
         holds = sum(_agrees(claim, span) for span in shown)
         contradicted = holds < len(shown)
     several = len(shown) > 1
-    said = [f"the table shows {_range(shown)} {'above' if claim.up else 'below'}"]
+    words = [f"the table shows {_range(shown)} {'above' if claim.up else 'below'}"]
     if several and claim.how != "up to":
-        said.append(f"holds in {holds} of {plural(len(shown), 'cell')}")
+        words.append(f"holds in {holds} of {plural(len(shown), 'cell')}")
     if not all_shown:
-        said.append(f"{plural(len(cells) - len(shown), 'cell')} cannot be tested")
+        words.append(f"{plural(len(cells) - len(shown), 'cell')} cannot be tested")
     outcome = _outcome(is_false=contradicted, is_tested=all_shown)
-    return Checked(claim.sentence, outcome, holds, len(cells), "; ".join(said))
+    return Checked(claim.sentence, outcome, holds, len(cells), "; ".join(words))
 
 
 def _range(shown: list[Span]) -> str:

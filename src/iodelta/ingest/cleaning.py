@@ -54,24 +54,21 @@ class Line(NamedTuple):
 def looks_binary(head: bytes) -> bool:
     """Whether the beginning of a file is no text in any encoding that fio's output comes in."""
     head = head[:_LOOK]
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or not any(
-        code in head for code in _NOT_TEXT
-    ):
+    controls = sum(map(head.count, _NOT_TEXT[1:]))
+    zeros = head.count(0)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or not zeros + controls:
         return False
-    if 0 in head and _bare_utf_16(head):
+    if zeros and _bare_utf_16(head):
         return False
-    return head.count(0) > len(head) // 50 or sum(map(head.count, _NOT_TEXT[1:])) > 4
+    return zeros > len(head) // 50 or controls > 4
 
 
 def _bare_utf_16(head: bytes) -> str:
     """The byte order of UTF-16 without its mark: text of Latin letters has a zero in every other byte."""
     odd, even = head[1:_LOOK:2], head[:_LOOK:2]
     for order, zeros, letters in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
-        if (
-            len(zeros) > 16
-            and zeros.count(0) > 0.9 * len(zeros)
-            and letters.count(0) == 0
-        ):
+        is_mostly_zero = zeros.count(0) > 0.9 * len(zeros)
+        if len(zeros) > 16 and is_mostly_zero and not letters.count(0):
             return order
     return ""
 
@@ -86,9 +83,11 @@ def lines(data: bytes) -> list[Line]:
     texts: list[str] = []
     tabbed: list[str] = []
     for number, raw in escaped.opened(_unfolded(_decoded(data))):
-        for part in raw.split("\r") if "\r" in raw else (raw,):
+        parts = raw.split("\r")
+        for part in parts:
             plain = _plain(part)
-            if plain or (not part.strip() and "\r" not in raw):
+            is_blank_line = len(parts) == 1 and not part.strip()
+            if plain or is_blank_line:
                 numbers.append(number)
                 texts.append(plain)
                 tabbed.append(_plain(part, tab="\t") if "\t" in part else "")
@@ -97,14 +96,14 @@ def lines(data: bytes) -> list[Line]:
 
 def _unfolded(text: str) -> Iterator[tuple[int, str]]:
     """Lines with their numbers, those that quoted-printable has broken put together."""
-    quoted, held = text.count("=3D") >= 3, ""
+    quoted, begun = text.count("=3D") >= 3, ""
     for number, raw in enumerate(text.split("\n"), 1):
         if quoted:
-            raw = held + raw.rstrip("\r")
+            raw = begun + raw.rstrip("\r")
             if raw.endswith("=") and len(raw) < 4000:
-                held = raw[:-1]
+                begun = raw[:-1]
                 continue
-            raw, held = _unquoted(raw), ""
+            raw, begun = _unquoted(raw), ""
         yield number, raw
 
 

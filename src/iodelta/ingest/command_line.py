@@ -22,13 +22,13 @@ def command_options(said: Sequence[str]) -> dict[str, str]:
     lines = said[-_LOOK_BACK:]
     for at in range(len(lines) - 1, -1, -1):
         command = _COMMAND.search(lines[at][:4000]) if "fio" in lines[at] else None
-        if command is None or "--" not in lines[at] + "".join(lines[at + 1 : at + 3]):
+        if command is None or "--" not in "".join(lines[at : at + 3]):
             continue
         text = command[1].strip()
-        for more in lines[at + 1 : at + 30]:
-            if not (text.endswith("\\") or more.lstrip().startswith("--")):
+        for below in lines[at + 1 : at + 30]:
+            if not _goes_on(text, below):
                 break
-            text = f"{text.removesuffix(chr(92))} {more.strip()[:1000]}"
+            text = f"{text.removesuffix(chr(92))} {below.strip()[:1000]}"
         options = _options(text)
         if options:
             return options
@@ -42,18 +42,22 @@ def _options(text: str) -> dict[str, str]:
         return {}
     options: dict[str, str] = {}
     names = 0
-    for at, word in enumerate(words):
+    for word, following in zip(words, [*words[1:], "-"], strict=True):
         if not word.startswith("--") or len(word) < 4:
             continue
         name, equals, value = word[2:].partition("=")
-        if not equals and at + 1 < len(words) and not words[at + 1].startswith("-"):
-            value = words[at + 1]
+        if not equals and not following.startswith("-"):
+            value = following
         names += name == "name"
-        if "$" not in value and "`" not in value:
+        is_of_shell = "$" in value or "`" in value
+        if not is_of_shell:
             options[name] = value
-    if names <= 1:
-        return options
-    return {}
+    return options if names <= 1 else {}
+
+
+def _goes_on(text: str, below: str) -> bool:
+    """Whether a command line has its next options on the line below."""
+    return text.endswith("\\") or below.lstrip().startswith("--")
 
 
 def agrees(command: Mapping[str, str], banner: Mapping[str, str]) -> bool:

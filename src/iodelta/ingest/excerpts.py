@@ -60,17 +60,18 @@ def _paired(lines: Sequence[Line], index: int, text: str, place: Place) -> list[
     pairs = list(_PAIR.finditer(text))
     if len(pairs) < 2 or pairs[0].start() > LONGEST:
         return []
-    headings = [Heading("name", None), *(heading(pair[1]) for pair in pairs)]
+    titles, numbers = zip(*(pair.groups()[:2] for pair in pairs), strict=True)
+    headings = [Heading("name", None), *map(heading, titles)]
     if not _have_rate_and_more(headings):
         return []
     name = _name(text[: pairs[0].start()]) or _above(lines, index)
-    made = row(headings, [name, *(pair[2] for pair in pairs)], place, "")
+    made = row(headings, [name, *numbers], place, "")
     return [run for run in made if any(map(_is_busy, run.directions))]
 
 
 def _have_rate_and_more(headings: Sequence[Heading]) -> bool:
-    measures = [h.column for h in headings if h.column is not None]
-    return len(measures) > 1 and any(measure.of == "rate" for measure in measures)
+    measures = [h.column.of for h in headings if h.column is not None]
+    return len(measures) > 1 and "rate" in measures
 
 
 def _is_busy(direction: Direction) -> bool:

@@ -80,8 +80,8 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
         if began is None and len(rows):
             began = origin(rows[:, 0])
         for number in np.unique(rows[:, 1]).tolist():
-            kind, own = _KINDS[number], rows[rows[:, 1] == number]
-            times, counts = own[:, 0] - (began or 0), own[:, 3:]
+            kind, of_kind = _KINDS[number], rows[rows[:, 1] == number]
+            times, counts = of_kind[:, 0] - (began or 0), of_kind[:, 3:]
             seconds = np.clip(
                 np.diff(times, prepend=ends.get(kind, 0)) / 1000, 0.001, LONGEST
             )

@@ -68,21 +68,25 @@ def documents(data: bytes) -> list[tuple[int, Extent]]:
 
     Where there is none, of every job that has lost its document. No more than ``MOST_DOCUMENTS``.
     """
+    starts = sorted(set(_heads(data)))[:MOST_DOCUMENTS]
+    limits = [*starts[1:], len(data)]
+    documents: list[tuple[int, Extent]] = []
+    for start, limit in zip(starts, limits, strict=False):
+        span = extent(data, start, limit)
+        if span is not None:
+            documents.append((start, span))
+    return documents
+
+
+def _heads(data: bytes) -> list[int]:
+    """The offsets of the opening brackets of documents; of jobs, where there is no document."""
     heads = [match.start() for match in islice(_USUAL.finditer(data), MOST_DOCUMENTS)]
-    if len(heads) < min(
-        sum(data.count(key) for key in (b'"jobs"', b'"client_stats"')), MOST_DOCUMENTS
-    ):
+    keys = data.count(b'"jobs"') + data.count(b'"client_stats"')
+    if len(heads) < min(keys, MOST_DOCUMENTS):
         heads = holders(data, _DOCUMENT) or heads
     if not heads and any(b'"%s"' % kind.encode() in data for kind in KINDS):
         heads = holders(data, _JOB)
-    starts = sorted(set(heads))[:MOST_DOCUMENTS]
-    if not starts:
-        return []
-    spans = (
-        (start, extent(data, start, limit))
-        for start, limit in zip(starts, [*starts[1:], len(data)], strict=True)
-    )
-    return [(start, span) for start, span in spans if span is not None]
+    return heads
 
 
 def read_document(

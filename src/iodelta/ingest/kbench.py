@@ -26,14 +26,14 @@ def summaries(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Ru
     collector = _Summaries(file)
     for index, line in enumerate(lines):
         text = line.text.strip()
-        if (
-            text
-            and not used[index]
-            and len(text) <= 200
-            and collector.take(line.number, text)
-        ):
+        is_free = not used[index] and 0 < len(text) <= _LONGEST
+        if is_free and collector.take(line.number, text):
             used[index] = 1
     return collector.end()
+
+
+_LONGEST = 200
+"""Characters of a line that is looked at."""
 
 
 class _Summaries:
@@ -53,25 +53,33 @@ class _Summaries:
 
     def take(self, number: int, text: str) -> bool:
         """Whether the line is kbench's."""
-        named, begun, pair = _NAMED.match(text), _HEADING.match(text), _PAIR.match(text)
+        named, begun = _NAMED.match(text), _HEADING.match(text)
+        pair = _PAIR.match(text) if self._heading else None
         if named:
-            self._found = self.end()
-            self._parts, self._places = {}, {}
-            self._title = f"{self._above}: {named[1]}" if self._above else named[1]
+            self._begin(named[1])
         elif begun:
             self._heading = (begun[1], begun[2] or "")
-        elif pair and self._heading:
-            measure, unit = self._heading
-            self._places[measure, pair[1]] = Place(self._file, number)
-            self._pair(
-                column(f"{measure} ({unit})" if unit else measure),
-                (measure, pair[1]),
-                pair.groups()[1:],
-            )
+        elif pair:
+            pattern, *numbers = pair.groups()
+            self._take_pair(number, pattern, numbers)
         elif text.startswith("#"):
             self._above = text.strip("# ")
-            return False
-        return bool(named or begun or (pair and self._heading))
+        return bool(named or begun or pair)
+
+    def _begin(self, name: str) -> None:
+        """End the summary before, and begin that of ``name``."""
+        self._found = self.end()
+        self._parts, self._places = {}, {}
+        self._title = f"{self._above}: {name}" if self._above else name
+
+    def _take_pair(self, number: int, pattern: str, numbers: Sequence[str]) -> None:
+        """What a line says of reads and of writes."""
+        if self._heading is None:
+            return
+        measure, unit = self._heading
+        self._places[measure, pattern] = Place(self._file, number)
+        what = column(f"{measure} ({unit})" if unit else measure)
+        self._pair(what, (measure, pattern), numbers)
 
     def _pair(
         self, what: Column | None, key: tuple[str, str], numbers: Sequence[str]

@@ -69,26 +69,26 @@ def _rows(text: str) -> Iterator[str]:
     before, *rows = _ROW.split(text)
     yield before
     # How many rows more a cell is of, by its column.
-    held: dict[int, tuple[int, str]] = {}
+    spanned: dict[int, tuple[int, str]] = {}
     for row in rows:
         first, *parts = _CELL.split(row)
         cells: list[str] = []
         for attributes, words in zip(parts[::2], parts[1::2], strict=True):
-            _fill(cells, held)
+            _fill(cells, spanned)
             spans = {
                 name.lower(): int(number) for name, number in _SPAN.findall(attributes)
             }
             if spans.get("row", 1) > 1:
-                held[len(cells)] = (spans["row"] - 1, words)
+                spanned[len(cells)] = (spans["row"] - 1, words)
             cells += [words, *[""] * (min(spans.get("col", 1), _MOST_SPANNED) - 1)]
-        _fill(cells, held)
+        _fill(cells, spanned)
         yield f"{first}| {' | '.join(cells)} |" if cells else first
 
 
-def _fill(cells: list[str], held: dict[int, tuple[int, str]]) -> None:
+def _fill(cells: list[str], spanned: dict[int, tuple[int, str]]) -> None:
     """Add the cells of rows above that reach to the next column of this one."""
-    while len(cells) in held:
-        rows, words = held.pop(len(cells))
+    while len(cells) in spanned:
+        rows, words = spanned.pop(len(cells))
         if rows > 1:
-            held[len(cells)] = (rows - 1, words)
+            spanned[len(cells)] = (rows - 1, words)
         cells.append(words)

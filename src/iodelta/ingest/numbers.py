@@ -136,17 +136,29 @@ def size(text: str, kilo: int = 1024) -> int | None:
 
 def seconds(text: str) -> float | None:
     """Seconds in fio's own spelling of a time (``30``, ``30s``, ``5m``, ``500ms``); None if it is none."""
-    match = re.fullmatch(
-        r"(\d{1,15})\s?(us|usec|ms|msec|s|sec|m|min|h|hr|d)?", text.strip().lower()
-    )
+    match = _TIME.fullmatch(text.strip().lower())
     if match is None:
         return None
-    scale = {"u": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
-    unit = match[2] or "s"
-    return (
-        int(match[1])
-        * scale["u" if unit[0] == "u" else "ms" if unit.startswith("ms") else unit[0]]
-    )
+    return int(match[1]) * _SECONDS[match[2] or "s"]
+
+
+_TIME = re.compile(r"(\d{1,15})\s?(us|usec|ms|msec|s|sec|m|min|h|hr|d)?")
+
+
+_SECONDS = {
+    "us": 1e-6,
+    "usec": 1e-6,
+    "ms": 1e-3,
+    "msec": 1e-3,
+    "s": 1,
+    "sec": 1,
+    "m": 60,
+    "min": 60,
+    "h": 3600,
+    "hr": 3600,
+    "d": 86400,
+}
+"""Seconds of a unit of time."""
 
 
 def whole(text: str) -> int | None:
@@ -168,18 +180,15 @@ def percentile(
     """
     if value >= COUNT_MAX // step:
         return Quantity(float(value) * step, float(value) * step, math.inf, "ns")
-    readings = []
+    quantities: list[Quantity] = []
     if nanoseconds is not False:
-        readings.append((step, 1))
+        quantities.append(_shortened(value, step, 1, up))
     if nanoseconds is not True:
-        readings.append((max(step // 1000, 1), 1000 if step > 1 else 1))
-    quantities = [_shortened(value, divided, scale, up) for divided, scale in readings]
-    return Quantity(
-        quantities[0].value,
-        min(q.low for q in quantities),
-        max(q.high for q in quantities),
-        "ns",
-    )
+        scale = 1000 if step > 1 else 1
+        quantities.append(_shortened(value, max(step // 1000, 1), scale, up))
+    low = min(quantity.low for quantity in quantities)
+    high = max(quantity.high for quantity in quantities)
+    return Quantity(quantities[0].value, low, high, "ns")
 
 
 def _shortened(value: int, divided: int, scale: int, up: bool) -> Quantity:
@@ -187,21 +196,24 @@ def _shortened(value: int, divided: int, scale: int, up: bool) -> Quantity:
     first, last = value * divided, (value + 1) * divided - 1
     if up:
         first, last = (value - 1) * divided + 1, value * divided
-    bins = map(bin_edges, range(bin_index(max(first, 0)), bin_index(max(last, 0)) + 1))
+    indexes = range(bin_index(max(first, 0)), bin_index(max(last, 0)) + 1)
+    bins = [bin_edges(index) for index in indexes]
     fits = [edges for edges in bins if first <= _centre(edges) <= last]
     if not fits:  # no fio prints this: somebody rounded
-        bounds = (max(first - 1, 0) * scale, (last + 1) * scale)
-        return Quantity(
-            float(value * divided * scale), float(bounds[0]), float(bounds[1]), "ns"
-        )
-    low, high = fits[0][0] * scale, float(fits[-1][1] * scale)
-    if bin_index(fits[-1][0]) >= (US_BINS if scale > 1 else BINS) - 1:
-        high = math.inf  # the last bin takes all that is longer
-    middle = (_centre(fits[0]) + _centre(fits[-1])) * scale / 2
-    return Quantity(middle, float(low), high, "ns")
+        low, high = max(first - 1, 0) * scale, (last + 1) * scale
+        middle = value * divided * scale
+        return Quantity(float(middle), float(low), float(high), "ns")
+    least, greatest = fits[0], fits[-1]
+    last_bin = (US_BINS if scale > 1 else BINS) - 1
+    # The last bin takes all that is longer.
+    is_open = bin_index(greatest[0]) >= last_bin
+    most = math.inf if is_open else float(greatest[1] * scale)
+    centre = (_centre(least) + _centre(greatest)) * scale / 2
+    return Quantity(centre, float(least[0] * scale), most, "ns")
 
 
 def _centre(edges: tuple[int, int]) -> int:
-    if edges[1] - edges[0] > 1:
-        return edges[0] + (edges[1] - edges[0]) // 2
-    return edges[0]
+    low, high = edges
+    if high - low > 1:
+        return low + (high - low) // 2
+    return low

@@ -52,10 +52,11 @@ def banner_options(rw: str, bs: str, ioengine: str, iodepth: str) -> dict[str, s
     """
     named = _BANNER.findall(bs)
     ranges = [f"{low}-{high}" for _, low, high in named] or re.split(r"[,/]", bs)
-    fixed = list(map(_fixed, ranges))
+    sizes = list(map(_fixed, ranges))
     options = {"rw": rw, "ioengine": ioengine, "iodepth": iodepth}
-    if fixed and all(text for text in fixed):
-        options["bs"] = fixed[0] if len(set(fixed)) == 1 else ",".join(fixed)
+    if sizes and all(sizes):
+        is_one = len(set(sizes)) == 1
+        options["bs"] = sizes[0] if is_one else ",".join(sizes)
     return options
 
 

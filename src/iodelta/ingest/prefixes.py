@@ -24,13 +24,15 @@ _OURS = re.compile(
 def without(texts: Sequence[str]) -> Sequence[str]:
     """``texts``, a line each, without the prefixes that fio's lines among them have in common but for their digits."""
     whole = "\n".join(texts)
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for ours in islice(_OURS.finditer(whole), _LOOK):
         begin = max(whole.rfind("\n", 0, ours.start()) + 1, ours.start() - LONGEST)
         prefix = whole[begin : ours.start()].strip()
         if prefix and not set('{"') & set(prefix):
-            found[_pattern(prefix)] += 1
-    learned = [pattern for pattern, count in found.most_common(LEAST) if count >= LEAST]
+            counts[_pattern(prefix)] += 1
+    learned = [
+        pattern for pattern, count in counts.most_common(LEAST) if count >= LEAST
+    ]
     if not learned:
         return texts
     prefixes = re.compile(rf" *(?:{'|'.join(learned)}) ?")

@@ -139,15 +139,10 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
     starts: list[tuple[int, int]] = []
     depth = length = 0
     for number, line in enumerate([*text[:LONGEST].split("\n"), ""], 1):
-        quote = re.match(r"(?:\s*>)*", line)
-        marks = quote[0].count(">") if quote else 0
-        words = " ".join(line[quote.end() if quote else 0 :].split())
-        headline = (
-            bool(parts)
-            and HEADLINE.match(parts[0]) is not None
-            and not line.startswith((" ", "\t"))
-        )
-        if parts and (not words or marks != depth or headline):
+        marks, words = _unquoted(line)
+        is_below_headline = _is_headline(parts) and not line.startswith((" ", "\t"))
+        is_next = not words or marks != depth or is_below_headline
+        if parts and is_next:
             yield Paragraph(" ".join(parts), depth, tuple(starts))
             parts, starts, length = [], [], 0
         if words:
@@ -155,6 +150,17 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
             parts.append(words)
             length += len(words) + 1
             depth = marks
+
+
+def _unquoted(line: str) -> tuple[int, str]:
+    """How deeply a mail quotes a line, and its words."""
+    quote = re.match(r"(?:\s*>)*", line)
+    end = quote.end() if quote else 0
+    return line[:end].count(">"), " ".join(line[end:].split())
+
+
+def _is_headline(parts: Sequence[str]) -> bool:
+    return bool(parts) and HEADLINE.match(parts[0]) is not None
 
 
 def changes(text: str) -> tuple[Change, ...]:
@@ -180,30 +186,27 @@ def _change(paragraph: Paragraph, match: re.Match[str]) -> Change | None:
     before, after = _quantity(*match.groups()[:3]), _quantity(*match.groups()[3:6])
     if before is None or after is None or not before.low > 0:
         return None
+    text_before = paragraph.text[: match.start()]
     unit = before.unit if before.unit != "1" else after.unit
-    if unit == "1" and _are_iops(
-        paragraph.text[max(0, match.start() - 60) : match.start(1)], match
-    ):
+    nearest = paragraph.text[max(0, match.start() - 60) : match.start(1)]
+    if unit == "1" and _are_iops(nearest, match):
         unit = "IOPS"
     if unit == "1" or {before.unit, after.unit} - {unit, "1"}:
         return None
-    rank = (
-        _rank(paragraph.text[: match.start()], paragraph.text[match.end() :])
-        if unit == "ns"
-        else 0.0
-    )
+    rank = _rank(text_before, paragraph.text[match.end() :]) if unit == "ns" else 0.0
     if rank is None:
         return None
-    cells = _CELL.findall(paragraph.text[: match.start()])
-    place = paragraph.line(match.start()), paragraph.quoted, cells[-1] if cells else ""
+    cells = _CELL.findall(text_before)
     return Change(
         _in(before, unit),
         _in(after, unit),
         match[7] or "",
-        *place,
+        paragraph.line(match.start()),
+        paragraph.quoted,
+        cells[-1] if cells else "",
         match[0][:SENTENCE],
         rank,
-        _direction_of(paragraph.text[: match.start()]),
+        _direction_of(text_before),
     )
 
 
@@ -316,16 +319,16 @@ def listed(text: str, file: str) -> Iterator[Run]:
                     pair, words, directions, (case, heading), Place(file, number)
                 )
             continue
-        own = list(_listed_rates(words))
-        if own and heading:
+        rates = list(_listed_rates(words))
+        if rates and heading:
             yield Run(
                 place=Place(file, number),
                 format="table",
                 table=clean(case),
                 labels={"setting": clean(heading)}
-                | {f"{kind} MB/s": f"{rate.value / 1e6:g}" for kind, rate, _ in own},
+                | {f"{kind} MB/s": f"{rate.value / 1e6:g}" for kind, rate, _ in rates},
                 directions=tuple(
-                    _direction(kind, iops, rate) for kind, rate, iops in own
+                    _direction(kind, iops, rate) for kind, rate, iops in rates
                 ),
             )
             is_read = True
@@ -399,22 +402,23 @@ def _one_of(
     """A direction of a pair; None where neither its number nor the words before it name a rate's unit."""
     if kind is None or quantity is None:
         return None
-    if (
-        quantity.unit == "1"
-        and named is not None
-        and named.scale is not None
-        and named.of == "rate"
-    ):
-        low, value, high = (
-            bound * named.scale
-            for bound in (quantity.low, quantity.value, quantity.high)
-        )
-        quantity = Quantity(value, low, high, "IOPS" if named.stat == "iops" else "B/s")
+    if quantity.unit == "1" and named is not None:
+        quantity = _in_unit_of(named, quantity)
     if quantity.unit == "IOPS":
         return _direction(kind, _in(quantity, "1/s"))
     if quantity.unit != "B/s":
         return None
     return _direction(kind, None, quantity)
+
+
+def _in_unit_of(named: Column, quantity: Quantity) -> Quantity:
+    """A number without a unit in that of the words before it, where these name a rate."""
+    if named.scale is None or named.of != "rate":
+        return quantity
+    unit = "IOPS" if named.stat == "iops" else "B/s"
+    bounds = (quantity.value, quantity.low, quantity.high)
+    value, low, high = (bound * named.scale for bound in bounds)
+    return Quantity(value, low, high, unit)
 
 
 def _effects(text: str, file: str) -> Iterator[Run]:
@@ -445,15 +449,13 @@ def _effects(text: str, file: str) -> Iterator[Run]:
 def _sides(text: str, file: str) -> Iterator[Run]:
     cells: dict[str, list[Change]] = {}
     for change in changes(text):
-        own = cells.setdefault(change.cell or change.words, [])
+        of_cell = cells.setdefault(change.cell or change.words, [])
         # A second of the same cell: of something else.
-        if any(_is_alike(change, other) for other in own):
-            own = cells.setdefault(change.words, [])
-        if not any(
-            (change.before, change.after) == (other.before, other.after)
-            for other in own
-        ):
-            own.append(change)
+        if any(_is_alike(change, other) for other in of_cell):
+            of_cell = cells.setdefault(change.words, [])
+        stated_before = [(other.before, other.after) for other in of_cell]
+        if (change.before, change.after) not in stated_before:
+            of_cell.append(change)
     for cell, stated in cells.items():
         depth = re.findall(r"\d+", stated[0].cell)
         for side in ("before", "after"):

@@ -6,6 +6,7 @@ import calendar
 import math
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import DeviceStats
@@ -20,7 +21,7 @@ _STAMP = re.compile(r"Timestamp: (\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
 
 def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats]:
     """What each device had served at each time; the indexes of the lines are marked in ``used``."""
-    stats: list[tuple[int, str, float | None, str]] = []
+    read: list[_Dump] = []
     at: float | None = None
     for index, line in enumerate(lines):
         text = line.text.strip()[:3000]
@@ -30,27 +31,45 @@ def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats
         if stamp:
             at = _time(stamp)
             continue
-        grepped = _GREP.match(text) if "/read_stats:" in text else None
-        if grepped is None and not _BARE.match(text):
+        stated = _stated(text)
+        if stated is None:
             continue
         used[index] = 1
-        device, words = (grepped[2], grepped[3]) if grepped else ("", text)
-        if (
-            stats
-            and stats[-1][1:3] == (device, at)
-            and not _names(words) & _names(stats[-1][3])
-        ):
-            # A file of several lines.
-            stats[-1] = (
-                *stats[-1][:3],
-                f"{stats[-1][3]}\n{words}",
-            )
+        dump = _Dump(line.number, *stated, at)
+        if read and _goes_on(read[-1], dump):
+            words = f"{read[-1].words}\n{dump.words}"
+            read[-1] = read[-1]._replace(words=words)
         else:
-            stats.append((line.number, device, at, words))
-    return [
-        DeviceStats(Place(file, number), clean(device), _finite(_fields(words)), when)
-        for number, device, when, words in stats
-    ]
+            read.append(dump)
+    return [dump.stats(file) for dump in read]
+
+
+class _Dump(NamedTuple):
+    """The text of one device's ``read_stats``, and when it was read (Unix seconds)."""
+
+    line: int
+    device: str
+    words: str
+    at: float | None
+
+    def stats(self, file: str) -> DeviceStats:
+        """The numbers in the text."""
+        numbers = _finite(_fields(self.words))
+        return DeviceStats(Place(file, self.line), clean(self.device), numbers, self.at)
+
+
+def _stated(text: str) -> tuple[str, str] | None:
+    """The device, as far as a line names it, and what the line says of it; None for another line."""
+    grepped = _GREP.match(text) if "/read_stats:" in text else None
+    if grepped is not None:
+        return grepped[2], grepped[3]
+    return ("", text) if _BARE.match(text) else None
+
+
+def _goes_on(before: _Dump, dump: _Dump) -> bool:
+    """Whether a line goes on the file of the line before it: no field of it is given twice."""
+    is_same = (before.device, before.at) == (dump.device, dump.at)
+    return is_same and _names(dump.words).isdisjoint(_names(before.words))
 
 
 def _time(stamp: re.Match[str]) -> float | None:

@@ -54,11 +54,18 @@ def uncollected() -> Iterator[None]:
 
 
 def _sorted(items: Iterable[Found]) -> Imported:
-    found = list(items)
+    runs: list[Run] = []
+    device_stats: list[DeviceStats] = []
+    refusals: list[Refusal] = []
+    for item in items:
+        if isinstance(item, Run):
+            runs.append(item)
+        elif isinstance(item, DeviceStats):
+            device_stats.append(item)
+        else:
+            refusals.append(item)
     return Imported(
-        runs=tuple(item for item in found if isinstance(item, Run)),
-        device_stats=tuple(item for item in found if isinstance(item, DeviceStats)),
-        refusals=tuple(item for item in found if isinstance(item, Refusal)),
+        runs=tuple(runs), device_stats=tuple(device_stats), refusals=tuple(refusals)
     )
 
 
@@ -78,7 +85,7 @@ def scan(
 
 
 def _scan(opened: Iterable[Source | Refusal]) -> Iterator[Found]:
-    held: list[Summary] = []
+    logs: list[Summary] = []
     versions: dict[str, set[str]] = {}
     for source in opened:
         if isinstance(source, Refusal):
@@ -86,13 +93,13 @@ def _scan(opened: Iterable[Source | Refusal]) -> Iterator[Found]:
             continue
         for item in _read_one(source):
             if not isinstance(item, Run | DeviceStats | Refusal):
-                held.append(item)
+                logs.append(item)
                 continue
             if isinstance(item, Run) and item.fio_version:
                 versions.setdefault(_folder(item.place), set()).add(item.fio_version)
             yield item
-    seen = {log.job: rows for log in held if (rows := log.rows_seen()) is not None}
-    for log in held:
+    seen = {log.job: log.rows_seen() for log in logs if log.rows_seen() is not None}
+    for log in logs:
         version = _version_beside(log.place, versions)
         yield log.run(version_of(version), version, seen.get(log.job))
 
@@ -103,12 +110,9 @@ def _version_beside(place: Place, versions: dict[str, set[str]]) -> str | None:
     while folder not in versions and folder:
         folder = folder.rpartition("/")[0]
     nearest = sorted(versions.get(folder) or set().union(*versions.values()))
-    eras = {
-        version >= (2, 99)
-        for text in nearest
-        if (version := version_of(text)) is not None
-    }
-    if len(eras) != 1:
+    parsed = filter(None, map(version_of, nearest))
+    measures_ns = {version >= (2, 99) for version in parsed}
+    if len(measures_ns) != 1:
         return None
     return nearest[-1]
 
@@ -119,29 +123,13 @@ def _folder(place: Place) -> str:
 
 def _read_one(source: Source) -> Iterator[Found | Summary]:
     place = Place(source.name)
-    if not source.head:
-        yield Refusal(place, "an empty file")
-        return
-    if source.head.startswith(_ZLIB) and not source.head[:64].isascii():
-        yield Refusal(
-            place,
-            "compressed by zlib: if it is a log of fio, fio --inflate-log=FILE writes it as text",
-        )
-        return
-    if source.head.startswith(b"SQLite format 3\0"):
-        yield Refusal(
-            place,
-            "an SQLite database: fsperf's is read when it is named itself, not in a folder",
-        )
-        return
-    if own_reports.whole(source.head):
-        yield Refusal(place, own_reports.REMEDY)
-        return
-    if looks_binary(source.head):
-        yield Refusal(place, "binary data, but not an archive")
+    reason = _why_unreadable(source.head)
+    if reason:
+        yield Refusal(place, reason)
         return
     try:
-        log = _log(source) if source.head[:64].lstrip()[:1].isdigit() else None
+        may_be_log = source.head[:64].lstrip()[:1].isdigit()
+        log = _log(source) if may_be_log else None
         data = b"" if log is not None else _whole(source)
     except UnreadableError as error:
         yield Refusal(place, f"cannot be read to its end: {error}")
@@ -155,25 +143,44 @@ def _read_one(source: Source) -> Iterator[Found | Summary]:
     yield from _report(data, source.name)
 
 
+def _why_unreadable(head: bytes) -> str:
+    """Why a file that begins so is not read; empty for one that may hold results."""
+    if not head:
+        return "an empty file"
+    if head.startswith(_ZLIB) and not head[:64].isascii():
+        return "compressed by zlib: if it is a log of fio, fio --inflate-log=FILE writes it as text"
+    if head.startswith(b"SQLite format 3\0"):
+        return "an SQLite database: fsperf's is read when it is named itself, not in a folder"
+    if own_reports.whole(head):
+        return own_reports.REMEDY
+    if looks_binary(head):
+        return "binary data, but not an archive"
+    return ""
+
+
 def _report(data: bytes, name: str) -> Iterable[Found]:
     """What is in a file that is no log: mostly one whole document of fio, else anything."""
-    if data[:256].lstrip()[:1] == b"{" and (
-        whole := json_report.whole_document(data, name)
-    ):
-        return whole
+    is_object = data[:256].lstrip()[:1] == b"{"
+    document = json_report.whole_document(data, name) if is_object else None
+    if document:
+        return document
     # All the other readers take a while to load.
     from iodelta.ingest.report import read_text
 
     by_plugin = _by_plugins(data, name)
-    if any(isinstance(item, Run) for item in by_plugin):
+    if _has_runs(by_plugin):
         return by_plugin
-    items = read_text(data, name)
-    broken = (
-        ()
-        if any(isinstance(item, Run) for item in items)
-        else plugins.troubles("reader", unusable)
-    )
-    return [*items, *by_plugin, *([Refusal(Place(name), broken)] if broken else [])]
+    items = [*read_text(data, name), *by_plugin]
+    if _has_runs(items):
+        return items
+    broken = plugins.troubles("reader", unusable)
+    if broken:
+        items.append(Refusal(Place(name), broken))
+    return items
+
+
+def _has_runs(items: Iterable[Found]) -> bool:
+    return any(isinstance(item, Run) for item in items)
 
 
 def unusable(name: str, made: object) -> str:

@@ -74,7 +74,7 @@ def _without_results(cleaned: Sequence[Line], whole: str, file: str) -> list[Fou
     parts: list[Found] = []
     if excerpts.hinted(whole):
         parts += excerpts.runs(cleaned, file)
-    return parts or _told(cleaned, whole, file) or [_nothing(cleaned, file)]
+    return parts or _in_sentences(cleaned, whole, file) or [_nothing(cleaned, file)]
 
 
 _OF_JSON = ('"jobs"', '"client_stats"', '"fio version"', '"jobname"')
@@ -98,8 +98,8 @@ def _reports_of_tools(
     return reports + other_tools.results(cleaned, used, file)
 
 
-def _told(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:
-    """The numbers of a text that only tells them, and where it has more."""
+def _in_sentences(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:
+    """The numbers that a text has only in its sentences, and a refusal of those that were not understood."""
     runs = prose.rows(whole, file)
     items: list[Found] = [
         msgspec.structs.replace(

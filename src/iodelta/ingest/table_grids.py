@@ -394,25 +394,25 @@ def _values(line: Line, mark: str, several: bool) -> list[str] | None:
     return list(map(str.strip, cells))
 
 
-def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
+def strays(table: Grid, lines: Sequence[Line], last: int) -> list[int]:
     """Indexes of the rows of a table that other lines set apart from it: they have no titles of their own."""
-    numbered = _numbered(found)
-    by_row = any(is_column(cells[0]) for _, cells, _ in found.rows)
+    numbered = _numbered(table)
+    by_row = any(is_column(cells[0]) for _, cells, _ in table.rows)
     strays: list[int] = []
     for at in range(last + 1, len(lines)):
-        cells = _cells(lines[at], found.mark)
-        is_row = len(cells) == len(found.titles) and _has_numbers_in(cells, numbered)
+        cells = _cells(lines[at], table.mark)
+        is_row = len(cells) == len(table.titles) and _has_numbers_in(cells, numbered)
         is_far = at > max([last, *strays]) + _APART
         if is_row and (by_row or not is_column(cells[0])):
             strays.append(at)
-        elif is_far or is_of_next(found.titles, cells):
+        elif is_far or is_of_next(table.titles, cells):
             break
     return strays
 
 
-def _numbered(found: Grid) -> list[int]:
+def _numbered(table: Grid) -> list[int]:
     """The columns that hold numbers."""
-    columns = zip(*(cells for _, cells, _ in found.rows), strict=True)
+    columns = zip(*(cells for _, cells, _ in table.rows), strict=True)
     return [at for at, texts in enumerate(columns) if _holds_numbers(texts)]
 
 

@@ -78,14 +78,14 @@ def in_sections(rows: Sequence[Row]) -> list[Row]:
     ]
     if not _are_sections(rows, named):
         return list(rows)  # rows whose results are missing
-    found: list[Row] = []
+    sectioned: list[Row] = []
     section = ""
-    for at, (index, cells, own) in enumerate(rows):
+    for at, (index, cells, outer) in enumerate(rows):
         if at in named:
             section = plain(cells[0]).strip(" :")
         else:
-            found.append((index, cells, section or own))
-    return found
+            sectioned.append((index, cells, section or outer))
+    return sectioned
 
 
 def _has_name_only(cells: Sequence[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, compress
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -33,29 +33,25 @@ class Series(NamedTuple):
 
 def series(headings: Sequence[Heading], rows: Sequence[Row]) -> Series | None:
     """How the ``rows`` of a table lie in time; None where no column says when."""
-    at = next(
-        (
-            at
-            for at, h in enumerate(headings)
-            if h.column is None and table_clock.is_clock(h.title)
-        ),
-        None,
-    )
+    clocks = (at for at, h in enumerate(headings) if _is_clock(h))
+    at = next(clocks, None)
     if at is None:
         return None
-    names = [
-        place for place, h in enumerate(headings) if place != at and _names_rows(h)
-    ]
+    places = [place for place, h in enumerate(headings) if _names_rows(h)]
+    names = [place for place in places if place != at]
     groups: dict[tuple[str, ...], list[Row]] = {}
-    for each in rows:
-        _, cells, section = each
-        groups.setdefault((section, *(cells[place] for place in names)), []).append(
-            each
-        )
+    for row in rows:
+        _, cells, section = row
+        key = (section, *(cells[place] for place in names))
+        groups.setdefault(key, []).append(row)
     title = headings[at].title
-    clocks = [_column(group, at) for group in groups.values()]
-    spread = table_clock.spread(title, clocks)
+    times = [_column(group, at) for group in groups.values()]
+    spread = table_clock.spread(title, times)
     return Series(at, clean(title), spread, list(groups.values()))
+
+
+def _is_clock(h: Heading) -> bool:
+    return h.column is None and table_clock.is_clock(h.title)
 
 
 def _column(rows: Sequence[Row], at: int) -> list[str]:
@@ -175,22 +171,19 @@ def _latency(
     given: Sequence[Latency | None], weights: Sequence[float]
 ) -> Latency | None:
     """Of the samples with I/O."""
-    busy = [
-        (latency, weight)
-        for latency, weight in zip(given, weights, strict=True)
-        if weight > 0
-    ]
-    latencies = [latency for latency, _ in busy if latency is not None]
+    busy = [weight > 0 for weight in weights]
+    of_busy = list(compress(given, busy))
+    latencies = [latency for latency in of_busy if latency is not None]
     if not latencies:
         return None
-    if len(latencies) < len(busy):
-        return Latency(0, unknown("ns"), unknown("ns"), unknown("ns"), unknown("ns"))
-    mean = _mean(
-        [latency.mean for latency in latencies], [weight for _, weight in busy]
-    )
+    nothing = unknown("ns")
+    if len(latencies) < len(of_busy):
+        return Latency(0, nothing, nothing, nothing, nothing)
+    means = [latency.mean for latency in latencies]
+    mean = _mean(means, list(compress(weights, busy)))
     low = _end([latency.min for latency in latencies], min)
     high = _end([latency.max for latency in latencies], max)
-    return Latency(0, mean, unknown("ns"), low, high)
+    return Latency(0, mean, nothing, low, high)
 
 
 def _end(

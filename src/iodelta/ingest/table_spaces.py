@@ -132,9 +132,9 @@ def _is_heading(text: str) -> bool:
     return not has_number and any(map(is_column, words))
 
 
-def continued(found: Grid, lines: Sequence[Line]) -> tuple[Grid, int]:
+def continued(first_columns: Grid, lines: Sequence[Line]) -> tuple[Grid, int]:
     """The table with the columns that R and pandas print below it, row by row, and the index of its last line."""
-    grid, last = found, found.rows[-1][0]
+    grid, last = first_columns, first_columns.rows[-1][0]
     while grid.titles[0] == UNNAMED:
         more = _more_columns(grid, lines, last)
         if more is None:
@@ -168,9 +168,9 @@ def _row_names(grid: Grid) -> list[str]:
     return [cells[0] for _, cells, _ in grid.rows]
 
 
-def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
+def strays(table: Grid, lines: Sequence[Line], last: int) -> list[int]:
     """Indexes of lines with as many numbers at their ends as the rows of a table, a blank line or two below it."""
-    seen = {_numbers_at_end(lines[at].text) for at, _, _ in found.rows} - {0}
+    seen = {_numbers_at_end(lines[at].text) for at, _, _ in table.rows} - {0}
     # Rows differ where a space stands before thousands.
     counts = range(min(seen, default=1), max(seen, default=0) + 1)
     strays: list[int] = []

@@ -277,8 +277,8 @@ class _Table:
             yield Refusal(place, f"{names}: rows that summarise others are not read")
 
     def _odd_directions(self, grid: Grid) -> Iterator[Refusal]:
-        for index, odd in unknown(grid).items():
-            words = f"{clean(odd.title)}: {clean(odd.text)[:TITLE]!r} is not a known direction: its row is not read"
+        for index, direction in unknown(grid).items():
+            words = f"{clean(direction.title)}: {clean(direction.text)[:TITLE]!r} is not a known direction: its row is not read"
             yield Refusal(self._meaning.place(index), words)
 
     def _sound(self, grid: Grid) -> bool:

@@ -44,36 +44,39 @@ def records(
     Format: ``show_thread_status_terse_v2`` and ``_all`` in fio's stat.c; bandwidth is in KiB/s, latencies in us. A
     record of all clients is omitted, because it would count every client twice.
     """
-    lines_read: list[list[Run | Refusal]] = []
+    reports: list[list[Run | Refusal]] = []
     before = -2
     for index, line in enumerate(lines):
-        if used[index] or line.text.count(";") < LEAST:
-            continue
-        start = _MODERN.search(line.text) or _OLD.search(line.text)
-        if start is None:
+        fields = [] if used[index] else _fields(line.text)
+        if not fields:
             continue
         used[index] = 1
-        run = _record(
-            line.text[start.start() :].split(";", _LONGEST), Place(file, line.number)
-        )
-        if isinstance(run, Run) and run.jobname == "All clients" and lines_read:
+        run = _record(fields, Place(file, line.number))
+        is_sum = isinstance(run, Run) and run.jobname == "All clients"
+        if is_sum and reports:
             continue  # fio's own sum over its clients would count everything twice
-        if index > before + 1 or _again(run, lines_read[-1]):
-            lines_read.append([])
-        lines_read[-1].append(run)
+        if index > before + 1 or _again(run, reports[-1]):
+            reports.append([])
+        reports[-1].append(run)
         before = index
-    return lines_read
+    return reports
+
+
+def _fields(text: str) -> list[str]:
+    """The fields of the record in a line; none without one."""
+    if text.count(";") < LEAST:
+        return []
+    start = _MODERN.search(text) or _OLD.search(text)
+    return text[start.start() :].split(";", _LONGEST) if start else []
 
 
 def _again(run: Run | Refusal, report: Sequence[Run | Refusal]) -> bool:
     """Whether another report begins: this one has the job already, and not as a clone, which ran as long."""
     if not isinstance(run, Run):
         return False
-    alike = [
-        r
-        for r in report
-        if isinstance(r, Run) and (r.jobname, r.group) == (run.jobname, run.group)
-    ]
+    others = (other for other in report if isinstance(other, Run))
+    key = (run.jobname, run.group)
+    alike = [other for other in others if (other.jobname, other.group) == key]
     return bool(alike) and abs(_runtime(run) - _runtime(alike[-1])) > _AS_LONG
 
 

@@ -123,9 +123,9 @@ def _pairs(latency: Latency) -> Iterator[tuple[Named, Named]]:
     yield least, most
     yield least, mean
     yield mean, most
-    for one in spread:
-        yield least, one
-        yield one, most
+    for percentile in spread:
+        yield least, percentile
+        yield percentile, most
     yield from pairwise(spread)
 
 

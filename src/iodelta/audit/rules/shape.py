@@ -46,12 +46,12 @@ def _at(latency: Latency) -> list[tuple[float, Quantity]]:
 )
 def below_tail(evidence: Evidence) -> Iterator[Mark]:
     """Markov's inequality: 1 % of I/Os at or above p99 contribute at least p99 / 100 to the mean."""
-    for index, _, _, found in _parts(evidence):
-        for p, value in _at(found):
+    for index, _, _, spread in _parts(evidence):
+        for p, value in _at(spread):
             least = value.low * (1 - BIN) * (1 - p / 100)
-            if found.mean.high < least:
+            if spread.mean.high < least:
                 text = f"a p{p:g} of {span(value.value)} makes the mean at least {span(least)}"
-                yield Mark((index,), f"{text}, not {span(found.mean.value)}")
+                yield Mark((index,), f"{text}, not {span(spread.mean.value)}")
                 break
 
 
@@ -75,18 +75,18 @@ def above_percentile(evidence: Evidence) -> Iterator[Mark]:
     remedy="these numbers are not of one run; read them again from fio's own output",
 )
 def above_maximum(evidence: Evidence) -> Iterator[Mark]:
-    for index, _, _, found in _parts(evidence):
-        if not known(found.max):
+    for index, _, _, spread in _parts(evidence):
+        if not known(spread.max):
             continue
-        for p, value in _at(found):
+        for p, value in _at(spread):
             if value.high >= CAP:
                 break
-            fast = max(value.high, found.min.low) * p / 100 * (1 + BIN)
-            most = fast + found.max.high * (1 - p / 100)
-            if found.mean.low > most * (1 + BIN):
-                text = f"with p{p:g} {span(value.value)} and a maximum of {span(found.max.value)}"
+            fast = max(value.high, spread.min.low) * p / 100 * (1 + BIN)
+            most = fast + spread.max.high * (1 - p / 100)
+            if spread.mean.low > most * (1 + BIN):
+                text = f"with p{p:g} {span(value.value)} and a maximum of {span(spread.max.value)}"
                 text += (
-                    f" the mean is at most {span(most)}, not {span(found.mean.value)}"
+                    f" the mean is at most {span(most)}, not {span(spread.mean.value)}"
                 )
                 yield Mark((index,), text)
                 break
@@ -185,13 +185,13 @@ RULES = (below_tail, above_percentile, above_maximum, made_by_stalls, unit, capp
 
 
 def _above_percentile(evidence: Evidence, *, tables: bool) -> Iterator[Mark]:
-    for index, run, _, found in _parts(evidence):
+    for index, run, _, spread in _parts(evidence):
         if (run.format == "table") != tables:
             continue
-        for p, value in _at(found):
-            if p >= 99 and found.mean.low > value.high:
+        for p, value in _at(spread):
+            if p >= 99 and spread.mean.low > value.high:
                 yield Mark(
                     (index,),
-                    f"the mean of {span(found.mean.value)} is above the p{p:g} of {span(value.value)}",
+                    f"the mean of {span(spread.mean.value)} is above the p{p:g} of {span(value.value)}",
                 )
                 break

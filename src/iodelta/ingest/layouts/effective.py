@@ -133,10 +133,10 @@ def says(run: Run, name: str) -> bool:
 
 def spelt(run: Run, names: Sequence[str]) -> str:
     """``fsync=1 size=1G``: those of ``names`` that ``run`` was given, as they are spelt there."""
-    own = settings(run)
+    written = settings(run)
     given = {canonical(name): text.strip() or "1" for name, text in run.options.items()}
     return " ".join(
-        f"{name}={given.get(name, own[name])}" for name in names if name in own
+        f"{name}={given.get(name, written[name])}" for name in names if name in written
     )
 
 
