@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import tempfile
 from collections.abc import Iterator
@@ -276,3 +277,4 @@ def test_every_format_names_every_policy_and_how_to_do_it_again(words: tuple[str
         if words[0] != "list":
             assert f"iodelta {words[0]} " in text, format_  # the group is called without `policy` here
             assert format_ in ("csv", "json") or "System" in text, format_
+            assert not re.search(r"--(rate|seconds) [0-9]+[.]0", text), "numbers as they were typed"

@@ -30,12 +30,17 @@ def typed(leave_out: Collection[str] = SHOWING) -> str:
             arguments += map(str, values)
             continue
         option = max(parameter.opts, key=len)
-        for one in values:
-            options += [option] if one is True else [option, str(one)]
+        for each in values:
+            options += [option] if each is True else [option, _text(each)]
     words = ["iodelta", *_path(context)]
     if any(argument.startswith("-") for argument in arguments):
         return shlex.join([*words, *options, "--", *arguments])
     return shlex.join([*words, *arguments, *options])
+
+
+def _text(value: object) -> str:
+    """A value as it was given: 1 where click made 1.0 of it."""
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _path(context: click.Context) -> list[str]:
