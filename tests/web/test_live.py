@@ -25,7 +25,7 @@ from processes import paused
 from waiting import LIMIT, until
 
 from iodelta.lab.account import Account
-from iodelta.lab.folder import Abandoned, Failed, Folder, Started
+from iodelta.lab.folder import Abandoned, Ended, Failed, Folder, Started
 from iodelta.lab.judged import judge_folder, load_trials
 from iodelta.lab.session import rules_of
 from iodelta.stats.effect import sign_flips, single_flips
@@ -35,7 +35,7 @@ from iodelta.web.folders import Folders, Place
 from iodelta.web.live import Following
 from iodelta.web.tails import Tail
 
-from .servers import Server, Visit, check_described, followed, serving, violations
+from .servers import Server, Visit, check_described, check_for_all, followed, serving, violations
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -64,6 +64,8 @@ carry-over = "tested"
 
 CHANGES = {"iodepth=1": -0.2, "iodepth=4": 0.0}
 """The first is seen at once and must not be said; the second takes long."""
+
+TWO_CELLS = QUESTION.replace("{path}", "/dev/nvme0n1").replace("{blocks}", "12")
 
 HEAR = """
 window.heard = [];
@@ -259,6 +261,38 @@ def test_what_a_journal_says_is_text_and_nothing_else(browser: Browser, tmp_path
         assert now.status == 200
         check_described(described, "GET", "/experiment/{id}/now", now)
         visit.page.close()
+
+
+def test_a_run_can_be_read_by_all_in_every_state(browser: Browser, whole: Folder, tmp_path: Path) -> None:
+    """Begun, decided in part with a cell given up, unreadable, failed, and left by a killed run."""
+    runs = tmp_path / "runs"
+
+    def made(name: str, blocks: int) -> Folder:
+        return carried(runs / name, CHANGES, text=TWO_CELLS, blocks=blocks, end=None, secret=False)
+
+    begun, decided, forged, failed, left = made("a", 2), made("b", 9), made("c", 2), made("d", 3), made("e", 3)
+    with failed.writing():
+        failed.append(Ended(9e9, "failed: the disk is gone"))
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(serving("--folders", "runs", cwd=tmp_path))
+        for folder in (begun, decided, forged):
+            stack.enter_context(folder.writing())
+        journal = forged.path / "journal.jsonl"
+        lines = journal.read_bytes().splitlines(keepends=True)
+        journal.write_bytes(b"".join([*lines[:5], lines[5].replace(b'"trial":', b'"trial":1'), *lines[6:]]))
+        decided.append(Abandoned(9e9, "iodepth=4", "two blocks in a row could not be measured"))
+        for name, said in (("a", "not yet looked"), ("b", "given up"), ("c", "cannot be read")):
+            visit = opened(browser, server, server.address(name), 320, "light")
+            visit.page.get_by_text(said).first.wait_for()
+            check_for_all(visit, name, opened=True)
+            assert visit.wrong == []
+            visit.page.close()
+        for name in ("d", "e"):
+            visit = opened(browser, server, server.address(name), 390, "dark")
+            visit.page.wait_for_selector("html[data-charts=drawn]")
+            assert violations(visit.page) == []
+            visit.page.close()
+    assert left.events()[-1] != failed.events()[-1]
 
 
 @contextlib.contextmanager

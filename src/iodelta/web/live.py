@@ -57,7 +57,9 @@ EARLIER_SECONDS = 1.0
 COURSE = 360
 """Intervals of a comparison that are kept: its picture is as many pixels wide."""
 
-LEAST_NICE = 19
+NICE = 10
+"""Of the thread that judges. A trial that is being measured goes first; at 19 a busy machine let it wait for minutes,
+and whoever asked for a page with it, as threads of Python share a lock."""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -305,4 +307,4 @@ def _wait(judging: Future[None], seconds: float) -> None:
 
 def _be_nice() -> None:
     """On Linux this is of the thread alone."""
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LEAST_NICE)
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import gc
 import os
 import socket
 from collections.abc import Callable
@@ -32,6 +33,9 @@ FAREWELL = 2
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 """Parameters of ``mallopt``, from glibc's malloc.h."""
 
+CYCLES = (700, 10, 10)
+"""Python's own thresholds of ``gc``."""
+
 LARGE = 128 << 10
 """Bytes from which on an allocation is given back to the kernel as soon as it is freed."""
 
@@ -49,6 +53,17 @@ def share_heap() -> None:
         mallopt(M_ARENA_MAX, 1)
         mallopt(M_MMAP_THRESHOLD, LARGE)
         mallopt(M_TRIM_THRESHOLD, LARGE)
+
+
+def collect_often() -> None:
+    """Let Python look for cycles as often as it does of its own accord, but not among what is there already.
+
+    A command raises the threshold, as it ends soon. Every request leaves a few cycles: a server that did not look for
+    them grew by a KiB a request.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*CYCLES)
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -116,4 +131,5 @@ def serve(app: ASGIApp, listening: socket.socket, end: Callable[[], None]) -> No
         timeout_graceful_shutdown=FAREWELL,
         h11_max_incomplete_event_size=32 << 10,
     )
+    collect_often()
     _Server(config, end).run(sockets=[listening])
