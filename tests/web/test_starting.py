@@ -166,6 +166,14 @@ def test_what_writes_past_the_end_of_the_place_has_no_plan(server: Server, place
     assert inside.status in (200, 303), inside.text
 
 
+def test_a_form_that_is_shown_again_keeps_its_lines(server: Server, place: Path) -> None:
+    token = token_of(server.ask("/measure").text)
+    fields = {"csrf": token, "target": str(place / "runs"), **SOUND, "options": "rwmixread=70\r\nnorandommap=1\x1b"}
+    again = post(server, "/measure", {**fields, "trial": "soon"})
+    assert again.status == 422
+    assert ">rwmixread=70\nnorandommap=1\\x1b</textarea>" in again.text
+
+
 def test_a_page_never_writes_to_a_disk() -> None:
     from iodelta.web.asked import composed
 
@@ -365,6 +373,7 @@ def test_a_plan_is_its_owners_starts_once_and_says_why_it_could_not(server: Serv
     assert plan["plan"]["experiment"]["variants"][1]["options"] == [["rate_iops", "400"]]
     page = server.ask(path).text
     assert "<script>alert" not in page
+    assert re.search(r'\[variant\..*\]\n"fio.rate_iops" = ', page.replace("&#34;", '"')), page
     token = {"csrf": token_of(page)}
     (place / "runs" / "iodelta-scratch").write_text("somebody else's")
     try:
@@ -376,7 +385,7 @@ def test_a_plan_is_its_owners_starts_once_and_says_why_it_could_not(server: Serv
         (place / "runs" / "iodelta-scratch").unlink()
     failed = server.ask(path)
     assert failed.status == 422
-    assert "where iodelta makes a directory" in failed.text
+    assert "where iodelta makes a directory\n  delete it" in failed.text
     assert len(list((place / "runs" / "started").glob("*.toml"))) == 1
     seed = plan["plan"]["seed"]
     (file,) = (place / "runs" / "started").glob("*.toml")
@@ -437,6 +446,39 @@ def test_the_form_its_plan_and_its_start_fit_and_can_be_read_by_all(
         assert violations(page) == []
         assert [said for said in visit.wrong if "422" not in said] == []
         page.close()
+
+
+@pytest.mark.fio
+@pytest.mark.beside
+def test_every_post_that_succeeds_answers_as_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a browser; what is started waits before its first line, and is ended by its page's address."""
+    nights = make_nights(tmp_path)
+    (tmp_path / "python").mkdir()
+    (tmp_path / "python" / "sitecustomize.py").write_text(WAITS.format(go=str(tmp_path / "go")))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "python"))
+    with serving("--folders", "runs", "--history", "history", "--write", cwd=nights) as server:
+        described = server.json("/openapi.json")
+        token = {"csrf": token_of(server.ask("/measure").text)}
+
+        def sent(path: str, address: str, **fields: str) -> str:
+            answer = post(server, address, {**token, **fields}, Accept="application/json")
+            assert answer.status == 303, (path, answer)
+            check_described(described, "POST", path, answer)
+            return answer.headers["location"]
+
+        (alert,) = server.json("/triage")["alerts"]
+        (line,) = server.json("/matrix")["series"]
+        sent("/alert/{id}/confirm", f"/alert/{alert['id']}/confirm")
+        two = {"a": f"{line['id']}-experiment-19", "b": f"{line['id']}-experiment-20"}
+        plan = sent("/compare", "/compare", **two)
+        assert sent("/measure/{id}", plan) == plan
+        started = server.json(plan)
+        assert started["running"]
+        carried(Path(started["folder"]), -0.2, blocks=2, secret=False, end=None)
+        address = next(f"/experiment/{one['id']}" for one in server.json("/")["results"] if "started/" in one["name"])
+        assert sent("/experiment/{id}/cancel", f"{address}/cancel") == address
+        (tmp_path / "go").touch()  # where whoever started the tests ignores SIGINT, so does the run
+        until(lambda: not server.json(plan)["running"])
 
 
 NIGHTLY = """

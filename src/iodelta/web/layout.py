@@ -48,7 +48,7 @@ def templates() -> Any:
         "interval": interval,
     }
     tied = made.filters["tied"]
-    made.filters |= {"percent": percent, "duration": duration}
+    made.filters |= {"percent": percent, "duration": duration, "lined": lined}
     made.filters["tied"] = lambda text: dated(tied(text))
     return made
 
@@ -57,6 +57,11 @@ def dated(text: str) -> Markup:
     """The text with its dates on one line each: a browser may break them at their hyphens."""
     safe = str(escape(inert(text)))
     return Markup(DATE.sub(r'<span class="when">\g<0></span>', safe))
+
+
+def lined(text: str) -> Markup:
+    """A text of several lines, for where a page keeps them: each is made inert and escaped by itself."""
+    return Markup("\n").join(inert(line) for line in text.splitlines())
 
 
 def when(moment: float) -> str:
