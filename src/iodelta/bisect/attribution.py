@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Collection, Container, Mapping
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -55,9 +57,9 @@ class PatchStalls(msgspec.Struct, frozen=True):
 
 def blocks_for(patches: int, stalled: int = 0) -> int:
     """Blocks after which the runs with a patch on, ``stalled`` of them with a stall, exclude stalls in a tenth."""
-    runs = min(
-        sum(patch in run for run in combinations(patches)) for patch in range(patches)
-    )
+    # How often each patch is on; every patch is in some combination.
+    counts = Counter(chain.from_iterable(combinations(patches)))
+    runs = min(counts.values())
     return math.ceil(trials_needed(STALLS, stalled=stalled) / runs)
 
 
@@ -117,9 +119,9 @@ class Attributing:
 
     def stalls(self) -> tuple[PatchStalls, ...]:
         """By patch, the runs so far that stalled."""
-        values = {
-            item: [value for _, value in self.store.of(item)] for item in self.items
-        }
+        values: dict[str, list[float]] = {}
+        for item in self.items:
+            values[item] = [value for _, value in self.store.of(item)]
         stalled = {item: len(stalled_trials(runs)) for item, runs in values.items()}
         exact = bool(self.rules.exact) or _repeat(values.values())
         return tuple(

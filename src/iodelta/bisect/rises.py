@@ -79,10 +79,10 @@ class Rises(Asking):
 
     def _rounds_wanted(self) -> int:
         """Rounds of the ends that exclude rare stalls, those seen counted, as far as the gate may make them."""
-        ends = zip(*self.rounds, strict=True)
-        stalled = max(
-            (len(stalled_trials([run.value for run in end])) for end in ends), default=0
-        )
+        stalled = 0
+        for runs_of_end in zip(*self.rounds, strict=True):
+            values = [run.value for run in runs_of_end]
+            stalled = max(stalled, len(stalled_trials(values)))
         return min(trials_needed(STALLS, stalled=stalled), self.rules.pairs)
 
     def _rising(
