@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -57,6 +57,7 @@ BUSES = ("virtio", "nvme", "scsi")
 LIMITS = ("iops", "read-iops", "write-iops", "bps", "read-bps", "write-bps")
 """Throttles of a disk, as qemu's ``throttling.iops-total`` and so on."""
 
+UNITS = ("", "k", "m", "g", "t")
 LARGEST = 1 << 50
 """Bytes of an emulated disk: far beyond what any filesystem holds, and what qemu and the kernel can still count."""
 
@@ -79,21 +80,16 @@ def _parsed(text: str) -> Spec:
         key, equals, value = part.partition("=")
         if not equals or not value or not value.isprintable():
             raise _refuse(f"{part!r} says nothing")
-        if key in ("memory", "cpus", "nodes"):
+        if key in NUMBERS:
             values[key] = _whole(key, value)
-        elif key == "cpufreq":
-            values[key] = _clocks(value)
-        elif key == "cmdline":
-            values[key] = value
-        elif key in ("modules", "programs"):
-            values[key] = tuple(map(_named, value.split(":")))
+        elif key in READERS:
+            values[key] = READERS[key](value)
         elif key == "disk":
             disks.append(_disk(value))
         elif key == "target":
             kind, *options = value.split(":")
-            values.update(
-                target=kind, options=tuple(_option(option) for option in options)
-            )
+            values["target"] = kind
+            values["options"] = tuple(map(_option, options))
         else:
             raise _refuse(f"a guest has no {key!r}")
     return Spec(kernel=kernel, disks=tuple(disks), **values)  # type: ignore[arg-type]
@@ -102,21 +98,21 @@ def _parsed(text: str) -> Spec:
 def changed(spec: Spec, settings: Mapping[str, str]) -> Spec:
     """``spec`` with a variant's ``kernel``, ``kernel.cmdline`` and ``vm.NAME``: a disk or target takes the place of
     those it has. Raises RequestError."""
-    words = [
-        name.removeprefix("vm.") + "=" + value
-        for name, value in settings.items()
-        if name.startswith("vm.")
-    ]
-    own = _parsed(",".join(["", *words]))
+    words: list[str] = []
+    for name, value in settings.items():
+        if name.startswith("vm."):
+            words.append(f"{name.removeprefix('vm.')}={value}")
+    of_variant = _parsed(",".join(["", *words]))
     given = {word.partition("=")[0] for word in words}
-    values: dict[str, object] = {
-        name: getattr(own, name)
-        for name in given & {"memory", "cpus", "nodes", "cpufreq"}
-    }
+    values: dict[str, object] = {}
+    for name in (*NUMBERS, "cpufreq"):
+        if name in given:
+            values[name] = getattr(of_variant, name)
     if "disk" in given:
-        values["disks"] = own.disks
+        values["disks"] = of_variant.disks
     if "target" in given:
-        values.update(target=own.target, options=own.options)
+        values["target"] = of_variant.target
+        values["options"] = of_variant.options
     if "kernel" in settings:
         values["kernel"] = settings["kernel"]
     cmdline = settings.get("kernel.cmdline")
@@ -135,11 +131,8 @@ def _check(spec: Spec) -> None:
     if not 1 <= spec.nodes <= spec.cpus:
         raise _refuse("every NUMA node needs a CPU: nodes is at most cpus")
     for name, value in spec.options:
-        if (
-            name in ("queues", "submit_queues")
-            and value.isdigit()
-            and int(value) > spec.cpus
-        ):
+        is_queues = name in ("queues", "submit_queues") and value.isdigit()
+        if is_queues and int(value) > spec.cpus:
             count = f"{spec.cpus} CPU{'s' * (spec.cpus != 1)}"
             raise _refuse(
                 f"{spec.target} cannot have {value} queues in a guest of {count}: give cpus={value}, or fewer"
@@ -162,18 +155,7 @@ def _disk(text: str) -> Disk:
         elif name != "latency" or not re.fullmatch(r"\d+(us|ms)", value):
             raise _refuse(f"a disk has no {name}={value}")
     if re.fullmatch(r"\d+[kmgt]?", what, re.IGNORECASE):
-        size = int(re.sub(r"\D", "", what)) << (
-            10 * " kmgt".index(what[-1].lower() if what[-1].isalpha() else " ")
-        )
-        if size < 1 << 20 or size % 512:
-            raise _refuse(
-                f"a disk of {what} is too small, or not a whole number of sectors"
-            )
-        if size > LARGEST:
-            raise _refuse(
-                f"a disk of {what} is too large: {LARGEST >> 40}t is the most"
-            )
-        return Disk(bus, "", size, kept, tuple(named))
+        return Disk(bus, "", _size(what), kept, tuple(named))
     if kept or any(name == "latency" for name, _ in named):
         raise _refuse(
             "kept and latency are for emulated disks, which are given by a size"
@@ -189,17 +171,34 @@ def _disk(text: str) -> Disk:
     return Disk(bus, os.path.abspath(what), 0, False, tuple(named))
 
 
+def _size(text: str) -> int:
+    """Bytes of an emulated disk, as in ``4g``. Raises RequestError."""
+    digits = text.rstrip("kmgtKMGT")
+    unit = text[len(digits) :].lower()
+    size = int(digits) << (10 * UNITS.index(unit))
+    if size < 1 << 20 or size % 512:
+        raise _refuse(
+            f"a disk of {text} is too small, or not a whole number of sectors"
+        )
+    if size > LARGEST:
+        raise _refuse(f"a disk of {text} is too large: {LARGEST >> 40}t is the most")
+    return size
+
+
 def _clocks(text: str) -> tuple[int, ...]:
+    """The clocks of a guest's CPUs in MHz. Raises RequestError."""
     megahertz = tuple(_whole("cpufreq", word) for word in text.split(":"))
-    if (
-        not 2 <= len(megahertz) <= 16
-        or list(megahertz) != sorted(set(megahertz), reverse=True)
-        or megahertz[-1] < 1
-    ):
+    fastest_first = list(megahertz) == sorted(set(megahertz), reverse=True)
+    if not 2 <= len(megahertz) <= 16 or not fastest_first or megahertz[-1] < 1:
         raise _refuse(
             "cpufreq is 2 to 16 clocks in MHz, the fastest first, as in 3000:1000"
         )
     return megahertz
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Modules or programs. Raises RequestError."""
+    return tuple(map(_named, text.split(":")))
 
 
 def _named(text: str) -> str:
@@ -227,3 +226,13 @@ def _whole(name: str, value: str) -> int:
 
 def _refuse(what: str) -> RequestError:
     return RequestError(what, place="machine", remedy=f"as in {FORM}")
+
+
+NUMBERS = ("memory", "cpus", "nodes")
+READERS: dict[str, Callable[[str], object]] = {
+    "cpufreq": _clocks,
+    "cmdline": str,
+    "modules": _names,
+    "programs": _names,
+}
+"""Other parts with one value -> what reads it."""
