@@ -139,3 +139,10 @@ def test_every_explanation_names_the_observation_that_would_confirm_it() -> None
 def test_what_cannot_be_explained_is_refused(policy: str, array: Array, words: str) -> None:
     with pytest.raises(RequestError, match=words):
         explain(policy, array)
+
+
+def test_the_shares_of_equal_members_of_bcachefs_are_said_once_and_those_of_others_after_them() -> None:
+    (equal,) = explain("bcachefs", Array(copies=3, rates=(100.0,) * 3))
+    assert equal.prediction.count("25 % : 25 % : 50 %") == 1
+    (other,) = explain("bcachefs", Array(copies=3, rates=(300.0, 100.0, 100.0)))
+    assert "Members of these rates are read 56.2 % : 12.5 % : 31.2 %, one at a time" in other.prediction
