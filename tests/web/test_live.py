@@ -33,6 +33,7 @@ from iodelta.stats.replay import kept_replays
 from iodelta.stats.simultaneous import kept_flips
 from iodelta.web.folders import Folders, Place
 from iodelta.web.live import Following
+from iodelta.web.serving import collect_often
 from iodelta.web.tails import Tail
 
 from .servers import Server, Visit, check_described, check_for_all, followed, serving, violations
@@ -215,6 +216,17 @@ def test_following_a_run_keeps_a_few_kib_of_a_trial_and_no_patterns(whole: Folde
     assert (ended - begun) / (after - before) < 4096
     caches = (sign_flips, single_flips, kept_flips, kept_replays)
     assert [cached.cache_info().currsize for cached in caches] == [0, 0, 0, 0]
+
+
+def test_a_server_looks_for_cycles_as_often_as_python_does_of_its_own_accord() -> None:
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(100_000)  # as every command has it
+        collect_often()
+        assert gc.get_threshold() == (700, 10, 10)
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
 
 
 def test_what_is_known_is_put_into_words_once_for_all_who_look(whole: Folder) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -69,7 +70,7 @@ class Folders:
     def all(self) -> list[Place]:
         """Every result, the newest first."""
         with self._lock:
-            places = [place for root in self.roots for place in self._below(root)]
+            places = list(chain.from_iterable(map(self._below, self.roots)))
         return sorted(places, key=lambda place: (-place.changed, place.name))
 
     def get(self, identifier: str) -> Place | None:

@@ -131,9 +131,9 @@ class Results:
             return msgspec.structs.replace(plain, problem=error.what)
         if known is None:
             return plain
-        words = Counter(
-            word for comparison in known.comparisons for _, word in comparison.words
-        )
+        words: Counter[str] = Counter()
+        for comparison in known.comparisons:
+            words.update(word for _, word in comparison.words)
         return msgspec.structs.replace(
             plain, question=known.question, answer=progress(known), words=dict(words)
         )

@@ -31,6 +31,9 @@ NEWEST = 100
 BIGGEST = 1 << 63
 """Numbers of series are smaller."""
 
+DRAWN = ("t", "value", "low", "high", "night", "build", "said")
+"""What the script of the page needs of each point."""
+
 PICTURED = 2000
 """Points up to which the server draws a series itself."""
 
@@ -94,11 +97,7 @@ def matrix(request: Request) -> Response:
     if prefers_json(request):
         return document(board)
     words = request.query_params.get("only", "")
-    wanted = [
-        line
-        for line in board.series
-        if all(word in _name(line) for word in words.split())
-    ]
+    wanted = [line for line in board.series if _has_all(line, words.split())]
     columns, rows = _rows(wanted)
     return shown(
         request,
@@ -115,6 +114,11 @@ def matrix(request: Request) -> Response:
 def metrics(request: Request) -> Response:
     """The newest values for Prometheus."""
     return Response(history_of(request).metrics(), media_type=OPENMETRICS)
+
+
+def _has_all(line: SeriesLine, words: Iterable[str]) -> bool:
+    name = _name(line)
+    return all(word in name for word in words)
 
 
 def _name(line: SeriesLine) -> str:
@@ -200,6 +204,10 @@ def _table(figures: Sequence[Figure]) -> Sequence[Sequence[str]]:
     return figures[-1].table
 
 
+def _column_of(figure: Figure, name: str) -> list[Any]:
+    return [row[name] for row in figure.rows]
+
+
 def _drawn(figure: Figure, course: Course) -> dict[str, Any]:
     """A figure for the script of the page."""
     shown_points = [
@@ -207,10 +215,7 @@ def _drawn(figure: Figure, course: Course) -> dict[str, Any]:
         for point in course.line.points
         if not figure.name.endswith("ratio") or point.r is not None
     ]
-    columns = {
-        name: [row[name] for row in figure.rows]
-        for name in ("t", "value", "low", "high", "night", "build", "said")
-    }
+    columns = {name: _column_of(figure, name) for name in DRAWN}
     return {
         "name": re.sub(r"^course-\d+-", "", figure.name),
         "y": figure.texts["y"],

@@ -174,7 +174,9 @@ def progress(known: Underway) -> str:
 
 def course_of(comparison: Comparison, most: int, margin: float) -> Mapping[str, object]:
     """The picture of a comparison: blocks from left to right, the interval around its change, the margin as a band."""
-    ends = [abs(end) for _, low, high in comparison.course[-3:] for end in (low, high)]
+    ends: list[float] = []
+    for _, low, high in comparison.course[-3:]:
+        ends += [abs(low), abs(high)]
     all_but_largest = sorted(map(abs, comparison.each))[:-1]
     reach = 1.15 * max([2 * margin, *ends, *all_but_largest])
 
