@@ -314,6 +314,17 @@ def test_a_terse_record_in_the_middle_of_a_line_is_found() -> None:
     assert runs_of(captured)[0].directions == runs_of(record)[0].directions
 
 
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_a_terse_record_is_read_or_told_wherever_it_was_cut(version: int) -> None:
+    """Two records, the first of them cut: no run of it is lost without a word."""
+    record = (DATA / f"terse{version}.txt").read_text().strip()
+    fields = record.split(";")
+    for kept in range(5, len(fields), 7):
+        cut = ";".join(fields[:kept])
+        found = read_bytes(f"{cut}\n{record}\n".encode(), "x.txt")
+        assert len(found.runs) + len(found.refusals) == 2, kept
+
+
 def test_a_job_name_with_semicolons_does_not_shift_a_terse_record() -> None:
     text = (DATA / "terse3.txt").read_text()
     (plain,), (named,) = runs_of(text), runs_of(text.replace(";t1;", ";one; two;;three;"))

@@ -21,7 +21,7 @@ _OLD = re.compile(
     r"2;[^;]{0,200};\d{1,9};\d{1,9};\d{1,19};\d{1,19};\d{1,19};\d{1,19};\d{1,19};"
 )
 LEAST = 40
-"""Semicolons in a line that may be a record; 1.x has the fewest, above 100 with percentiles."""
+"""Semicolons in a line that may be a record of version 2; 1.x has the fewest, above 100 with percentiles."""
 _BUCKETS = 22
 """Latency buckets: ten of us, twelve of ms."""
 _TAIL = 5 + 7 + _BUCKETS
@@ -63,10 +63,11 @@ def records(
 
 
 def _fields(text: str) -> list[str]:
-    """The fields of the record in a line; none without one."""
-    if text.count(";") < LEAST:
-        return []
-    start = _MODERN.search(text) or _OLD.search(text)
+    """The fields of the record in a line, however early it was cut; none without one. Version 2 does not name fio, so
+    only its length tells it from other lines with semicolons."""
+    start = _MODERN.search(text)
+    if start is None and text.count(";") >= LEAST:
+        start = _OLD.search(text)
     return text[start.start() :].split(";", _LONGEST) if start else []
 
 
