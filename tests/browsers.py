@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from waiting import LIMIT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -16,7 +17,7 @@ ARGUMENTS = (
     "--disable-component-update --disable-sync"
 ).split()
 
-PATIENCE = 120_000
+PATIENCE = 1000 * LIMIT
 """Milliseconds: only a browser that hangs takes so long, whatever else the machine does."""
 
 
