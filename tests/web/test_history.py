@@ -187,4 +187,7 @@ def test_without_javascript_the_server_draws(browser: Browser, server: Server) -
     page.wait_for_load_state("load")
     assert page.locator("img.drawing").evaluate("one => one.naturalWidth") > 300
     assert page.get_by_role("row").count() == 61
+    assert not page.get_by_text("Arrow keys").is_visible()
+    for course in page.locator(".course").all():
+        assert not course.is_visible(), "a place that only a script draws in"
     context.close()
