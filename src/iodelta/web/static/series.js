@@ -109,12 +109,15 @@
     const lowest = points.low.reduce((one, other) => Math.min(one, other), Infinity);
     const highest = points.high.reduce((one, other) => Math.max(one, other), -Infinity);
     const room = (highest - lowest || Math.abs(highest) || 1) * 0.06;
+    const seconds = points.t.map((one) => one / 1000);
+    // uPlot takes years around a single night.
+    const around = ([from, to]) => (seconds.length > 1 ? [from - 0.01 * (to - from), to + 0.01 * (to - from)] : [seconds[0] - 86400, seconds[0] + 86400]);
     const options = {
       width: place.clientWidth,
       height: 280,
       legend: { show: false },
       cursor: { points: { size: 9 }, drag: { x: true, y: false } },
-      scales: { x: { time: true, range: (_, from, to) => [from - 0.01 * (to - from || 86400), to + 0.01 * (to - from || 86400)] }, y: { range: () => [lowest - room, highest + room] } },
+      scales: { x: { time: true, range: (_, ...shown) => around(shown) }, y: { range: () => [lowest - room, highest + room] } },
       axes: [
         {
           ...axis,
@@ -143,7 +146,7 @@
         setCursor: [(plot) => show(plot, course, plot.cursor.left >= 0 ? plot.cursor.idx : null)],
       },
     };
-    const plot = new uPlot(options, [points.t.map((one) => one / 1000), points.value], place);
+    const plot = new uPlot(options, [seconds, points.value], place);
     plot.over.addEventListener("click", () => { if (plot.cursor.idx !== null) open(course, plot.cursor.idx); });
     plot.over.addEventListener("mouseleave", () => { tip.hidden = true; });
     keys(place, plot, course);
