@@ -6,10 +6,11 @@ import json
 import re
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
@@ -18,6 +19,8 @@ from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment import parse, shorthand
 from iodelta.lab.turns import alone
 from iodelta.machine import LocalMachine
+from iodelta.policy import calibrate
+from iodelta.policy.mirror import MirrorRun, Request, run
 from iodelta.probe.topology import resolve
 
 from .members import MIB, files, loops
@@ -140,6 +143,27 @@ def test_a_calibration_writes_only_to_members_that_are_named_and_then_predicts_a
         for curve in ("write", "read_beside", "write_beside"):
             assert len(one["member"]["empirical"][curve]["depths"]) == 3
     assert [one["read_percent"] for one in found["held_out"]] == [100, 100, 70]
+
+
+@pytest.mark.parametrize("starved", [1, 4])
+def test_a_run_in_which_nothing_comes_back_is_made_again_twice_as_long(
+    memory: Path, monkeypatch: pytest.MonkeyPatch, starved: int
+) -> None:
+    """The first reads find no CPU, as on a machine that tests keep busy."""
+    asked: list[float] = []
+
+    def late(request: Request, *, destroy: Sequence[str] = ()) -> MirrorRun:
+        done = run(request, destroy=destroy)
+        asked.append(request.seconds)
+        if len(asked) > starved:
+            return done
+        return msgspec.structs.replace(done, read=msgspec.structs.replace(done.read, ios=0))
+
+    monkeypatch.setattr(calibrate, "run", late)
+    answer("calibrate", *files(memory, 2, mib=1), "--output", str(memory / "members.json"), "--seconds", "0.1")
+    firsts = asked[: starved + 1]
+    assert firsts == [0.1 * 2**attempt for attempt in range(starved + 1)]
+    assert asked[starved + 1] == 0.1, "the next one is as short as it was asked"
 
 
 def test_a_look_at_real_members_shows_shares_and_in_flight_and_says_it_is_no_verdict(tmp_path: Path) -> None:

@@ -54,8 +54,9 @@ BURST = 0.02
 IDLE = 0.3
 """Seconds before each burst: three slices of the kernel's throttle."""
 
-ATTEMPTS = 3
-"""Runs in which nothing came back, one after the other: a busy machine may starve one, and a long I/O outlast it."""
+ATTEMPTS = 5
+"""Runs in which nothing came back, each twice as long as the one before: a busy machine may starve one, and a long I/O
+outlast it."""
 
 LARGE = 128 * 1024
 """Bytes from which a read is a large one, as in the native core."""
@@ -327,12 +328,6 @@ def _beside(base: Request, destroy: Sequence[str]) -> tuple[Curve, Curve]:
             msgspec.structs.replace(base, iodepth=depth, seed=base.seed + number),
             destroy,
         )
-        if not done.write.ios:
-            raise MeasureError(
-                "not one write of a mix came back in time",
-                place=base.members[0],
-                remedy="--seconds",
-            )
         for kind, tally in zip(tallies, (done.read, done.write), strict=True):
             kind.append(tally)
     read, write = map(_curve_of, tallies)
@@ -348,20 +343,29 @@ def _curve_of(tallies: Sequence[Tally]) -> Curve:
 
 
 def _measured(request: Request, destroy: Sequence[str]) -> MirrorRun:
-    for _ in range(ATTEMPTS):
-        done = run(request, destroy=destroy)
-        wanted = done.read if request.read_percent else done.write
-        if done.usable and wanted.ios:
-            return done
+    for attempt in range(ATTEMPTS):
+        longer = 2**attempt * request.seconds
+        done = run(msgspec.structs.replace(request, seconds=longer), destroy=destroy)
         if not done.usable:
             break
+        if _came_back(done, request.read_percent):
+            return done
     reason = (
         "; ".join(finding.explanation for finding in done.findings)
-        or "not one I/O came back in time"
+        or "not one I/O of a kind came back in time"
     )
     raise MeasureError(
-        f"cannot be measured: {reason}", place=", ".join(request.members)
+        f"cannot be measured: {reason}",
+        place=", ".join(request.members),
+        remedy="--seconds",
     )
+
+
+def _came_back(done: MirrorRun, read_percent: int) -> bool:
+    """Whether I/O of each kind that was asked for did."""
+    reads_came = read_percent == 0 or done.read.ios > 0
+    writes_came = read_percent == 100 or done.write.ios > 0
+    return reads_came and writes_came
 
 
 def _hold_out(
