@@ -34,6 +34,14 @@ def test_a_constant_ratio_is_a_result() -> None:
     assert same.word == "equivalent"
 
 
+@pytest.mark.parametrize("blocks", [8, 20])
+def test_a_device_that_does_nothing_in_half_of_its_trials_gets_a_word_and_no_warning(blocks: int) -> None:
+    """Half of the blocks then favour one arm endlessly, half the other: numpy has no number between the two."""
+    one_arm = np.where(np.arange(blocks) % 2, 1e5, 0.0)
+    verdict = judge(series(one_arm, one_arm[::-1].copy()), Rules.for_blocks(blocks, metrics_for(["read"])))
+    assert verdict.word == "inconclusive"
+
+
 def test_a_trial_that_did_nothing_is_the_worst_rank() -> None:
     """One trial of 0 IOPS in a loss of 30 %: still a regression. The same of an endless latency."""
     lost = noisy(80) * 0.7

@@ -111,12 +111,12 @@ def _worse(unit: Units, blocks: int, stall: float) -> Floats | None:
     arms = np.array([unit.baseline_values[:blocks], unit.variant_values[:blocks]])
     if arms.shape[1] < blocks:
         return None
-    with np.errstate(
-        divide="ignore", invalid="ignore"
-    ):  # both trials of a block may have done nothing
+    # One trial of a block may have done nothing, or both; a median may lie between such blocks of either arm.
+    with np.errstate(divide="ignore", invalid="ignore"):
         logs = (-1.0 if unit.higher_is_better else 1.0) * np.log(arms)
         d = logs[1] - logs[0]
-    usual = np.median(d) if np.isfinite(np.median(d)) else 0.0
+        middle = np.median(d)
+    usual = middle if np.isfinite(middle) else 0.0
     logs[1] = np.where(d >= usual + stall, logs[0] + usual, logs[1])
     logs[0] = np.where(d <= usual - stall, logs[1] - usual, logs[0])
     return logs if np.isfinite(logs).all() else None
