@@ -30,7 +30,6 @@ from iodelta.lab.judged import judge_folder, load_trials
 from iodelta.lab.session import rules_of
 from iodelta.stats.effect import sign_flips, single_flips
 from iodelta.stats.replay import kept_replays
-from iodelta.stats.simultaneous import kept_flips
 from iodelta.web.folders import Folders, Place
 from iodelta.web.live import Following
 from iodelta.web.serving import collect_often
@@ -214,8 +213,8 @@ def test_following_a_run_keeps_a_few_kib_of_a_trial_and_no_patterns(whole: Folde
         tracemalloc.stop()
     assert after - before >= 20
     assert (ended - begun) / (after - before) < 4096
-    caches = (sign_flips, single_flips, kept_flips, kept_replays)
-    assert [cached.cache_info().currsize for cached in caches] == [0, 0, 0, 0]
+    caches = (sign_flips, single_flips, kept_replays)
+    assert [cached.cache_info().currsize for cached in caches] == [0, 0, 0]
 
 
 def test_a_server_looks_for_cycles_as_often_as_python_does_of_its_own_accord() -> None:

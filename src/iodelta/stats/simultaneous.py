@@ -12,7 +12,6 @@ estimate, with the critical value of the largest t over sign changes, or Bonferr
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,6 @@ Floats = NDArray[np.float64]
 
 COARSE = 8
 """Sign patterns that must lie beyond a critical value for it to be read off them."""
-
-kept_flips = lru_cache(maxsize=4)(sign_flips)
-"""Cells of one experiment have the same number of blocks and one seed."""
 
 
 def simultaneous(d: Floats, *, level: float = 0.95, seed: int) -> tuple[Estimate, ...]:
@@ -61,7 +57,7 @@ def _rank_intervals(
     scale = np.sqrt((ranks**2).sum(axis=1))
     signed = np.where(away < 0, -ranks, ranks)
     # A sum of signed ranks is 2 W - size, W the Walsh averages above the centre; its sd under sign flips is scale.
-    largest = (np.abs(kept_flips(blocks, seed) @ signed.T) / scale).max(axis=1)
+    largest = (np.abs(sign_flips(blocks, seed) @ signed.T) / scale).max(axis=1)
     critical = float(np.quantile(largest, level, method="higher"))
     averages = np.sort(walsh_rows(d), axis=1)
     size = averages.shape[1]
@@ -82,7 +78,7 @@ def _midranks(rows: Floats) -> Floats:
 def _critical_t(d: Floats, level: float, seed: int) -> float:
     """Critical value of the largest |t| of all rows: from sign flips of the centred rows, or Bonferroni's."""
     effects, blocks = d.shape
-    signs = kept_flips(blocks, seed)
+    signs = sign_flips(blocks, seed)
     if len(signs) * (1.0 - level) < COARSE:
         return float(stdtrit(blocks - 1, 1.0 - (1.0 - level) / (2 * effects)))
     centred = d - d.mean(axis=1, keepdims=True)

@@ -191,14 +191,20 @@ def _refuse_unlike(plans: Mapping[str, Plan]) -> None:
 
 def _absent(name: str, left: Left) -> MeasuredHost:
     """A host of a fleet that has no folder."""
-    why = f"it was not measured: {left.said}"
+    return _without_result(
+        name, left.place, left.state, f"it was not measured: {left.said}"
+    )
+
+
+def _without_result(name: str, place: str, state: str, reason: str) -> MeasuredHost:
+    """A host of which no trial is known."""
     member = FleetMember(
         name=name,
-        place=left.place,
-        state=left.state,
+        place=place,
+        state=state,
         blocks=0,
         seconds=0.0,
-        drained=why,
+        drained=reason,
         cpu=UNKNOWN,
         disk=UNKNOWN,
         kernel=UNKNOWN,
@@ -217,20 +223,7 @@ def _host(
     except MeasureError as error:
         result, failure = None, error.sentence
     if result is None:
-        member = FleetMember(
-            name=name,
-            place=str(folder.path),
-            state="unreadable",
-            blocks=0,
-            seconds=0.0,
-            drained=failure,
-            cpu=UNKNOWN,
-            disk=UNKNOWN,
-            kernel=UNKNOWN,
-        )
-        return MeasuredHost(
-            member=member, judged=None, environment={}, seconds_of_block=0.0
-        )
+        return _without_result(name, str(folder.path), "unreadable", failure)
     account, environment = result.account, result.environment
     member = FleetMember(
         name=name,
