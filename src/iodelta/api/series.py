@@ -1,4 +1,4 @@
-"""Series of a history for Python programs, whatever keeps the history."""
+"""Series for Python programs, from a stored history or a served one."""
 
 from __future__ import annotations
 

@@ -89,8 +89,8 @@ class Counted:
         """A guest does not outlive its visit."""
 
     def _boot(self, plan: PathPlan, visit: int, purpose: Purpose) -> Written:
-        """What the guest said, and what the plugin counted; its console is kept beside the outputs of commands. A boot
-        that qemu let panic is said, and made again."""
+        """Boot the guest; return its output and the plugin's counts. Keeps its console beside the outputs of commands.
+        Reports each boot that panicked under qemu, and repeats it."""
         boot = next(boot for boot in plan.boots if boot.purpose == purpose)
         for attempt in range(1, ATTEMPTS + 1):
             ended, written = self._once(plan, boot, visit)

@@ -234,7 +234,7 @@ def _canonical_name() -> str:
 
 
 def _one(text: str, kind: str) -> Literals:
-    """An identity by itself; nothing for a text that identifies nothing, or that is no name."""
+    """The text as one identity; nothing if it is empty, a placeholder or not a name."""
     text = text.strip()
     if not text or _EMPTY.fullmatch(text):
         return {}
