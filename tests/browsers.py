@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from waiting import LIMIT
+from waiting import LIMIT, until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Locator
 
 ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -46,3 +46,17 @@ def browser() -> Iterator[Browser]:
             setattr(opened, name, _patient(getattr(opened, name)))
         yield opened
         opened.close()
+
+
+def point_at(mark: Locator, shown: Locator) -> None:
+    """Point at ``mark`` until ``shown`` is seen: the scroll event of a busy browser comes later, and hides it again."""
+    mark.scroll_into_view_if_needed()
+
+    def pointed() -> bool:
+        box = mark.bounding_box()
+        assert box is not None, "a mark without a place cannot be pointed at"
+        mark.page.mouse.move(0, 0)
+        mark.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        return shown.is_visible()
+
+    until(pointed)

@@ -17,6 +17,7 @@ RACES = {
     r"assert .*\.wait\((?:\d{1,2}|1\d\d|2[0-3]\d)\)": "a loaded machine takes longer: no limit but that of pytest",
     r"\btimeout=(?:[1-9]\d|1\d\d|2[0-3]\d)\b": "a loaded machine takes longer: waiting.LIMIT",
     r"mark\.timeout\(\d{1,2}\)": "a loaded machine takes longer: no limit but that of pytest",
+    r"\.hover\(": "an event of before may hide what a pointer showed: browsers.point_at",
     r"""\.bind\(\(["'][\d.]+["'], 0\)\)""": "a port that is given back is taken by others: let who listens choose it",
 }
 
@@ -41,6 +42,7 @@ def test_no_test_walks_what_changes_meanwhile(race: str) -> None:
         "    timeout=60,",
         "@pytest.mark.timeout(60)",
         'taken.bind(("127.0.0.1", 0))',
+        "    mark.hover(force=True)",
     ],
 )
 def test_the_races_that_failed_are_seen(line: str) -> None:

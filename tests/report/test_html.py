@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from browsers import PATIENCE
+from browsers import PATIENCE, point_at
 from fio_files import write
 from playwright.sync_api import Browser, Dialog, Page, Request
 from test_charts import source
@@ -240,9 +240,7 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(browser: Browser, file: Pat
 def test_a_pointer_is_told_the_number_under_it(opened: Watched) -> None:
     page = opened.page
     mark = page.locator("#plot-change-read\\.iops .mark-symbol.role-mark path").first
-    mark.scroll_into_view_if_needed()
-    mark.hover(force=True)
-    page.locator(".tip").wait_for(state="visible")
+    point_at(mark, page.locator(".tip"))
     assert "change" in page.locator(".tip").inner_text()
 
 
