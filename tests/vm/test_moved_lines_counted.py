@@ -107,6 +107,7 @@ def test_a_plugin_that_qemu_shows_the_wrong_cpu_is_refused(tmp_path: Path) -> No
     source = (functions.SOURCES / "moved.c").read_text()
     line = "    if (!armed || cpu >= CPUS)\n"
     assert source.count(line) == 1
+    (tmp_path / "qemu.h").write_text((functions.SOURCES / "qemu.h").read_text())
     (tmp_path / "moved.c").write_text(source.replace(line, f"    cpu = 0;\n{line}"))
     api = sound.stem.rpartition("-")[2]
     compiled(tmp_path / "moved.so", tmp_path / "moved.c", "-shared", "-fPIC", f"-DAPI={api}")

@@ -41,7 +41,7 @@ def test_this_qemu_shows_the_plugin_what_a_firmware_calls_and_touches(firmware: 
 def test_a_plugin_that_misses_something_is_refused(
     firmware: Path, tmp_path: Path, change: tuple[str, str], why: str
 ) -> None:
-    for name in (*PLUGIN, "plugin.h"):
+    for name in (*PLUGIN, "plugin.h", "qemu.h"):
         (tmp_path / name).write_text((SOURCES / name).read_text().replace(*change))
     api = Path(build().plugin).stem.rpartition("-")[2]
     made, sources = tmp_path / "plugin.so", [str(tmp_path / name) for name in PLUGIN]

@@ -58,7 +58,7 @@ def build() -> Built:
     """Compile both, once per version of the sources and of qemu's interface. Raises MeasureError."""
     sources = [SOURCES / name for name in PLUGIN]
     marks = SOURCES / "marks.c"
-    whole = [*sources, SOURCES / "plugin.h", marks]
+    whole = [*sources, SOURCES / "plugin.h", SOURCES / "qemu.h", marks]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in whole))
     place = cache("plugin", digest.hexdigest()[:16])
     place.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "qemu.h"
+
 #define MARKED 1024 /* addresses, 16 bytes apart */
 enum { IO = 1000, AWAKE, ASLEEP, SELF };
 
@@ -26,35 +28,7 @@ enum { IO = 1000, AWAKE, ASLEEP, SELF };
 #define PROGRESS 256 /* I/Os after which the file grows, so that a guest that hangs is told from one that is slow */
 #define MOST 4096 /* lines of an I/O from which on they are counted together */
 
-typedef uint64_t plugin_id;
-typedef uint32_t meminfo;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-struct qemu_plugin_hwaddr;
-extern void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id, void (*)(plugin_id, struct qemu_plugin_tb *));
-extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, void (*)(unsigned, void *), int, void *);
-extern void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, void (*)(unsigned, meminfo, uint64_t, void *), int,
-                                             int, void *);
-extern void qemu_plugin_reset(plugin_id, void (*)(plugin_id));
-extern unsigned qemu_plugin_mem_size_shift(meminfo);
-extern _Bool qemu_plugin_mem_is_store(meminfo);
-extern struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(meminfo, uint64_t);
-extern _Bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *);
-extern uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *);
-extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
-extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
-extern struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
-extern size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
-extern uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
-#if API < 3
-extern const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
-#else
-extern size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *, void *, size_t);
-#endif
-
 __attribute__((visibility("default"))) int qemu_plugin_version = API;
-
-#define READ_WRITE 3 /* qemu 7.2 loses callbacks that are asked for as reads alone */
 
 /* An instruction that accesses memory; per_cpu is the address it holds, where that is relative to a CPU's own area. */
 struct place {
@@ -403,7 +377,7 @@ static void translated(plugin_id id, struct qemu_plugin_tb *tb)
     for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
-        qemu_plugin_register_vcpu_mem_cb(insn, accessed, 0, READ_WRITE, place_of(insn));
+        qemu_plugin_register_vcpu_mem_cb(insn, accessed, 0, READS_AND_WRITES, place_of(insn));
     }
 }
 

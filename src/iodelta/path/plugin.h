@@ -1,6 +1,5 @@
 /*
- * qemu's plugin interface (docs/devel/tcg-plugins.rst), declared by hand so that no headers of qemu are needed, and what
- * the parts of the plugin share.
+ * What the parts of the plugin share.
  */
 #pragma once
 
@@ -9,30 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef uint64_t plugin_id;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-extern void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id, void (*)(plugin_id, struct qemu_plugin_tb *));
-extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, void (*)(unsigned, void *), int, void *);
-extern void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, void (*)(unsigned, void *), int, void *);
-extern void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, void (*)(unsigned, uint32_t, uint64_t, void *),
-                                             int, int, void *);
-extern void qemu_plugin_register_atexit_cb(plugin_id, void (*)(plugin_id, void *), void *);
-extern void qemu_plugin_reset(plugin_id, void (*)(plugin_id));
-extern unsigned qemu_plugin_mem_size_shift(uint32_t);
-extern _Bool qemu_plugin_mem_is_store(uint32_t);
-extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
-extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
-extern struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
-extern size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
-extern uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
-#if API < 3
-extern const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
-#else
-extern size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *, void *, size_t);
-#endif
-
-enum { READS_AND_WRITES = 3 }; /* qemu 7.2 forgets callbacks that ask for reads alone */
+#include "qemu.h"
 
 /* Instructions that cost more than others: Intel's Software Developer's Manual, volume 2, appendix A. */
 enum class { LOCKED, FENCE, CLOCK, INDIRECT, STRING, CLASSES };

@@ -64,7 +64,8 @@ def build() -> Built:
             remedy="Debian: apt-get install gcc",
         )
     sources = [SOURCES / name for name in NAMES]
-    content = b"".join(path.read_bytes() for path in sources)
+    whole = [*sources, SOURCES / "qemu.h"]
+    content = b"".join(path.read_bytes() for path in whole)
     place = cache("plugin", f"moved-{hashlib.sha256(content).hexdigest()[:16]}")
     place.mkdir(parents=True, exist_ok=True)
     program, firmware = place / "alternate", place / "selftest.bin"
