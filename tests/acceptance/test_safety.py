@@ -70,7 +70,7 @@ def test_an_empty_file_whose_name_fio_cuts_does_not_lead_it_to_another(stand: St
     before = digest(stand.place / "db.img")
     done = stand.run(*short(path, "folder", "--size", "16k", "--destroy", path, fio=WRITE))
     assert done.code == 2, done
-    assert "fio would take this name for another" in done.err
+    assert "fio would open another file for this name" in done.err
     assert digest(stand.place / "db.img") == before
 
 

@@ -110,15 +110,15 @@ def test_the_file_that_the_guard_judged_is_the_file_that_fio_opens(name: str) ->
 def test_no_path_that_fio_misreads_reaches_it(tmp_path: Path, name: str) -> None:
     path = f"{tmp_path}/{name}"
     for kind in ("file", "device", "directory"):
-        with pytest.raises(RequestError, match="fio would take this name for another"):
+        with pytest.raises(RequestError, match="fio would open another file for this name"):
             command(
                 FioRequest(
                     options=(("rw", "read"),), target=path, target_kind=kind, runtime=1.0, ramp=0.0, seed=1, workdir="/"
                 )
             )
-    with pytest.raises(RequestError, match="fio would take this name for another"):
+    with pytest.raises(RequestError, match="fio would open another file for this name"):
         background_fio((("rw", "read"),), path)
-    with pytest.raises(RequestError, match="fio would take this name for another"):
+    with pytest.raises(RequestError, match="fio would open another file for this name"):
         prepare(HERE, path, SIZE, workdir=str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
@@ -129,7 +129,7 @@ def test_a_refused_name_shows_where_it_ends(tmp_path: Path, kind: str) -> None:
     path.mkdir() if kind == "directory" else path.touch()
     with pytest.raises(RequestError) as refused:
         command(msgspec.structs.replace(request(str(path), "/"), target_kind=kind))
-    assert f"'{path}': fio would take this name for another: it ends with white space" in str(refused.value)
+    assert f"'{path}': fio would open another file for this name: it ends with white space" in str(refused.value)
 
 
 def test_a_link_to_a_name_of_undecodable_bytes_leads_to_no_other_file(tmp_path: Path) -> None:

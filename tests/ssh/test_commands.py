@@ -145,5 +145,5 @@ def test_a_command_that_may_write_is_asked_for_and_a_host_without_python_says_so
     host.alias("snakeless", port=2207)
     done = stand.run("run", file, "--machine", "ssh:snakeless", "--allow-commands", "--folder", "folder")
     assert done.code == 4, done
-    assert "needs python3 there, 3.9 or later" in " ".join(done.err.split())
+    assert "needs python3 3.9 or later on that machine" in " ".join(done.err.split())
     assert not (stand.place / "folder").exists()

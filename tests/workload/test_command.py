@@ -108,7 +108,7 @@ def test_a_daemon_that_survives_it_is_found_and_ended_and_the_trial_counts(ran: 
     daemon = 'setsid env -i sleep 617 >/dev/null 2>&1 & echo $! >"$0"; echo rate 3'
     done = ran("sh", "-c", daemon, str(tmp_path / "pid"))
     assert _rules(done) == ["command.survivors"]
-    assert "1 of its processes still ran" in _said(done)
+    assert "1 of its processes were still running" in _said(done)
     assert read_run(done).measured["rate"].value == 3.0
     assert not _is_alive(int((tmp_path / "pid").read_text()))
 

@@ -68,7 +68,7 @@ def test_colons_of_a_by_path_name_do_not_split_it_into_several_files() -> None:
 
 @pytest.mark.parametrize("target", ["/dev/sda#1", "/dev/sda;x", "relative", "/a\nb", "--output=x"])
 def test_a_target_that_fio_would_read_as_another_one_is_refused(target: str) -> None:
-    with pytest.raises(RequestError, match="fio would take this name for another"):
+    with pytest.raises(RequestError, match="fio would open another file for this name"):
         command(request(target=target))
 
 

@@ -74,7 +74,7 @@ def test_a_file_of_the_users_is_used_when_large_enough_and_never_extended(
     before = theirs.read_bytes()
     layout = prepare(machine, str(theirs), MIB, workdir=work)
     assert (layout.made, layout.ours) == (False, False)
-    with pytest.raises(RequestError, match="1048576 bytes and 2097152 are asked for"):
+    with pytest.raises(RequestError, match="1048576 bytes, but 2097152 are needed"):
         prepare(machine, str(theirs), 2 * MIB, workdir=work)
     assert theirs.read_bytes() == before
 
@@ -191,7 +191,7 @@ def test_half_made_files_of_a_directory_are_made_again(machine: Machine, tmp_pat
 
 
 def test_a_directory_needs_a_size(machine: Machine, tmp_path: Path, work: str) -> None:
-    with pytest.raises(RequestError, match="how large are its files"):
+    with pytest.raises(RequestError, match="the size of its files is missing"):
         prepare_directory(machine, str(tmp_path), FILES, None, workdir=work)
 
 

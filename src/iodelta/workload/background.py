@@ -27,19 +27,19 @@ AT_ONCE = 1.0
 """Seconds: a command that fails sooner than this has died at once."""
 
 ATTEMPTS = 3
-"""A load whose first so many starts all died at once cannot run."""
+"""A load that dies at once at each of its first starts, this many times, cannot run."""
 
 LONGEST_PAUSE = 5.0
 """Seconds between restarts of a command that keeps dying at once; it begins with 0.1 and doubles."""
 
 FULL, HALF = 0.95, 0.5
-"""Share of a trial during which the load should run, and below which the trial is not one under this condition."""
+"""The share of a trial during which the load should run; below HALF the trial does not count as one under load."""
 
 
 def substitute(words: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
-    """Replace ``{target.mount}`` and its like inside single words; no shell ever sees the result.
+    """Replace ``{target.mount}`` and similar names inside single words; the result is never passed to a shell.
 
-    ``values`` are by name (``target.mount``). Other braces stay. Raises RequestError for a ``{target...}`` it lacks.
+    ``values`` are by name (``target.mount``). Other braces stay. Raises RequestError for an unknown ``{target...}``.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -65,26 +65,29 @@ def background_fio(
 ) -> tuple[str, ...]:
     """The command of a fio job on ``target`` as a background load: it runs until it is stopped.
 
-    The guard knows of no other place, so its options may name none. ``files`` is how the files of a ``directory`` are
-    called (``filename_format``). Raises RequestError, with ``place``, for options that are not its own to set.
+    Its options may not name another file, because the guard checks only the target. ``files`` is the pattern for file
+    names in a ``directory`` (``filename_format``). Raises RequestError, with ``place``, for options it may not set.
     """
-    kept = tuple(
+    load_options = tuple(
         option
         for option in options
         if not ((ours := owned(option[0])) and ours.harmless)
     )
     check_options(
-        kept, place, ', or make the load a command: background = "fio --rw=read ..."'
+        load_options,
+        place,
+        ', or make the load a command: background = "fio --rw=read ..."',
     )
     return (
         *("fio", "--output=/dev/null", "--eta=never"),
-        *(("--readonly",) if reads_only(kept) else ()),
+        *(("--readonly",) if reads_only(load_options) else ()),
         "--name=background",
         *target_words(target, "directory" if directory else "file", files),
-        *option_words(kept),
+        *option_words(load_options),
         *(
             "--time_based=1",
             "--runtime=365d",
+            # By default fio repeats its offsets: after a restart it would find them in a cache.
             "--randrepeat=0",
             "--allow_file_create=0",
         ),
@@ -96,8 +99,8 @@ class BackgroundLoad:
 
     ``words`` is an argument list; its errors go to ``background.err`` in ``workdir``. The command is in a session of
     its own and carries ``env`` (the experiment's marker) besides a mark of this load. Entering raises MachineError when
-    it cannot be started and MeasureError when it dies at once again and again, both naming it. Leaving ends the
-    command and everything it started.
+    it cannot be started and MeasureError when it keeps dying at once; both name the command. Leaving ends the command
+    and everything it started.
     """
 
     def __init__(
@@ -158,9 +161,9 @@ class BackgroundLoad:
         """What the load did between two Unix times: the measured window of a trial.
 
         The rate is bytes read from and written to storage by its processes (``read_bytes`` and ``write_bytes`` of
-        /proc/PID/io, sampled once a second): cached reads do not count, work of kernel threads on its behalf does not
-        either, and a command that lives shorter than a second is seen in part. None where the kernel does not count.
-        Raises MachineError when the command could not be started again.
+        /proc/PID/io, sampled once a second). Cached reads and the work of kernel threads on its behalf do not count; a
+        command that runs for less than a second is counted only in part. None where the kernel does not count.
+        Raises MachineError when the command could not be restarted.
         """
         if self._problem is not None:
             raise self._problem
@@ -198,11 +201,14 @@ class BackgroundLoad:
                     return
                 lived = self._machine.time() - started
                 failures = failures + 1 if code and lived < AT_ONCE else 0
+                # Only a load that never ran gives up. One that ran before is restarted for as long as it takes:
+                # what the trials lack of it becomes a finding (``background_findings``).
                 if failures == len(self._ends) == ATTEMPTS:
                     self._problem = self._cannot_run(code)
                     return
                 if not failures:
                     self._settled.set()
+                # A command that succeeds at once starts at most 20 times a second.
                 self._stopping.wait(
                     min(LONGEST_PAUSE, 0.1 * 2**failures)
                     if failures
@@ -254,6 +260,7 @@ class BackgroundLoad:
             )
             if counted is not None:
                 last = self._bytes[-1][1] if self._bytes else 0.0
+                # A process that leaves the tree takes its count along; bytes that were counted stay counted.
                 self._bytes.append(
                     (self._machine.time(), max(last, self._base + counted))
                 )
@@ -266,7 +273,7 @@ class BackgroundLoad:
             else f"ended with exit code {code}"
         )
         return MeasureError(
-            f"the background load {how} {ATTEMPTS} times at once: {message or 'it said nothing'}",
+            f"the background load {how} {ATTEMPTS} times at once: {message or 'it printed nothing'}",
             place=shlex.join(self.words),
             remedy="try the command by hand",
         )

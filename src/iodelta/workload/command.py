@@ -78,7 +78,7 @@ def python(machine: Machine) -> str:
         != 0
     ):
         raise MeasureError(
-            "a command as the workload needs python3 there, 3.9 or later",
+            "a command as the workload needs python3 3.9 or later on that machine",
             place=machine.name,
             remedy="install python3 on that machine",
         )
@@ -93,7 +93,7 @@ def install(machine: Machine, workdir: str) -> None:
 def values_of(
     cell: Cell, variant: Variant, *, target: str, trial: float, seed: int
 ) -> dict[str, str]:
-    """What stands for each name in braces in one trial; a variant's own parameters replace the cell's."""
+    """The value of each name in braces for one trial; a variant's own parameters replace the cell's."""
     given = {"target": target, "trial": f"{trial:g}", "seed": str(seed)}
     return {
         **given,
@@ -117,9 +117,9 @@ def command(request: FioRequest) -> list[str]:
 
 
 def make_ready(machine: Machine, request: FioRequest, env: Mapping[str, str]) -> str:
-    """Make the directory in which the command runs, and run what resets the state before a trial.
+    """Make the directory in which the command runs, and run the commands that reset the state before a trial.
 
-    Returns why that failed; an empty text when it did not.
+    Returns the reason for a failure, or an empty text.
     """
     place = f"{request.workdir}/{PLACE}"
     machine.run(["rm", "-rf", "--", place])
@@ -134,7 +134,7 @@ def run_all(
     timeout: float,
     env: Mapping[str, str],
 ) -> str:
-    """Run commands one after the other; why one failed, or an empty text."""
+    """Run commands one after the other; the reason why one failed, or an empty text."""
     for words in commands:
         done = machine.run(
             words, timeout=timeout, env={"LC_ALL": "C", **env}, cwd=place
@@ -150,7 +150,7 @@ def run_all(
 
 
 def not_run(request: FioRequest, now: float, problem: str) -> FioRun:
-    """A run that did not happen, because what was to run before it failed."""
+    """A run that did not happen, because its reset failed."""
     return FioRun(
         request=request,
         args=request.words,
@@ -167,7 +167,7 @@ def not_run(request: FioRequest, now: float, problem: str) -> FioRun:
 
 
 def read_output(run: FioRun) -> FioResult:
-    """Read back a run of a command. Never raises for what it printed: what is wrong is in ``findings``.
+    """Read back a run of a command. Never raises for bad output: every problem is in ``findings``.
 
     Hard findings: ``command.reset``, ``command.failed``, ``command.stopped``, ``command.timeout``, ``command.output``,
     ``command.metric``, ``command.writes``; a warning: ``command.survivors``.
@@ -190,7 +190,7 @@ def read_output(run: FioRun) -> FioResult:
         return FioResult(findings=(problem, *findings))
     if report.survivors:
         count, names = len(report.survivors), ", ".join(dict.fromkeys(report.survivors))
-        text = f"{count} of its processes still ran when it had ended, and were ended: {names}"
+        text = f"{count} of its processes were still running after it ended, and were ended: {names}"
         findings.append(
             _finding(
                 run,
@@ -238,8 +238,8 @@ def _built_in(report: Report) -> dict[str, Quantity]:
 
 
 def _writes(run: FioRun, report: Report) -> list[Finding]:
-    """That its processes wrote although its owner says that it only reads. Output that is written back while it grows
-    is counted again."""
+    """A finding when its processes wrote although its owner says that it only reads."""
+    # Output is a write, too, and a page that is written back while the output still grows is counted each time.
     if not run.request.only_reads or report.written <= UNNOTICED + 4 * report.printed:
         return []
     return [
@@ -256,7 +256,7 @@ def _writes(run: FioRun, report: Report) -> list[Finding]:
 def _unseen_memory(run: FioRun, report: Report) -> list[Finding]:
     if report.memory > SLACK * report.floor:
         return []
-    text = f"memory: it is at most {report.memory / 1e6:.0f} MB, and less than that cannot be seen"
+    text = f"memory: the peak is at most {report.memory / 1e6:.0f} MB; a smaller peak cannot be measured"
     return [
         _finding(
             run, "command.metric", "hard", text, "leave memory out of [design] metrics"
@@ -268,7 +268,7 @@ def _problem(run: FioRun, report: Report) -> Finding | None:
     """Why the run has no result, if so."""
     lines = lines_of(run.output, run.stderr)
     if report.stuck:
-        text = f"processes do not end even by SIGKILL: {', '.join(report.stuck)}"
+        text = f"processes do not end even after SIGKILL: {', '.join(report.stuck)}"
         return _finding(
             run, "command.failed", "hard", text, "look at dmesg and at the device"
         )
@@ -277,7 +277,7 @@ def _problem(run: FioRun, report: Report) -> Finding | None:
             run, "command.stopped", "hard", "the run was stopped before its end"
         )
     if report.why == "timeout" or run.ended == "timed out":
-        text = f"it was still running after {run.request.runtime:g} s and was ended with all that it started"
+        text = f"it was still running after {run.request.runtime:g} s and was ended with every process it started"
         return _finding(
             run,
             "command.timeout",

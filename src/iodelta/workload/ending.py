@@ -1,4 +1,4 @@
-"""How a run ended, and why, in the words of what was run."""
+"""How a run ended, and why, in the tool's own words."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def finding(
 
 
 def words_of(lines: Sequence[str]) -> str:
-    """Its own explanation: its error lines, else the last it said."""
+    """The tool's own explanation: its error lines, else its last line."""
     errors = [line for line in lines if re.search(_ERROR_LINE, line, re.I)]
-    return "; ".join(dict.fromkeys((errors or lines[-1:])[:3])) or "it did not say why"
+    return "; ".join(dict.fromkeys((errors or lines[-1:])[:3])) or "it gave no reason"
 
 
 def _signal(number: int) -> str:

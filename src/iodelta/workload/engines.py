@@ -1,4 +1,4 @@
-"""Which I/O engines this fio offers, and whether one is allowed here: the reason why not, as data."""
+"""Which I/O engines this fio offers, and the reason why one cannot be used here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodelta.workload.tried import PATIENCE, in_time
 ENGINES = frozenset(
     "io_uring libaio mmap null posixaio psync pvsync pvsync2 splice sync vsync cpuio".split()
 )
-"""Engines that do what ``rw`` says to fio's ``filename``, and nothing else."""
+"""Engines that do what ``rw`` says, and only to fio's ``filename``."""
 
 READERS = frozenset("dev-dax filestat io_uring_cmd libpmem sg".split())
 """Engines that only read when ``rw`` says read. What they write need not be the target: of a partition ``sg`` counts
@@ -43,7 +43,7 @@ def engine_refusal(
     """Why ``engine`` cannot be used here, or None: tries one read of a small file in ``workdir``.
 
     "io_uring: Operation not permitted (kernel.io_uring_disabled = 2)". Takes about 0.3 s. Raises MachineError where fio
-    does not end in time: that is no word about the engine.
+    does not end in time, which says nothing about the engine.
     """
     scratch = f"{workdir}/engine.probe"
     done = machine.run(
@@ -80,14 +80,14 @@ def engine_refusal(
 def refused_engines(
     machine: Machine, experiment: Experiment, place: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Variants and cells whose ioengine is not allowed here, with the reason: found out on a small file in ``place``,
-    which is in memory."""
+    """Variants and cells whose ioengine cannot be used here, with the reason: each is tried on a small file in
+    ``place``, which is in memory."""
     wanted_by_variant = {
         v.name: dict(v.options).get("ioengine") for v in experiment.variants
     }
-    own = all(wanted_by_variant.values())
+    varied = all(wanted_by_variant.values())
     wanted_by_cell = {
-        c.name: None if own else c.option("ioengine") for c in experiment.cells
+        c.name: None if varied else c.option("ioengine") for c in experiment.cells
     }
     reasons = {
         engine: engine_refusal(machine, engine, place)

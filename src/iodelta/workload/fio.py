@@ -63,6 +63,7 @@ def command(request: FioRequest) -> list[str]:
         *target_words(request.target, request.target_kind, request.files),
         *size,
         *option_words(request.options),
+        # Without time_based fio ends as soon as it has done ``size`` bytes.
         *(() if request.whole else ("--time_based=1",)),
         f"--runtime={round(request.runtime * 1000)}ms",
         f"--ramp_time={round(request.ramp * 1000)}ms",
@@ -70,6 +71,7 @@ def command(request: FioRequest) -> list[str]:
         "--randrepeat=0",
         "--allrandrepeat=0",
         f"--randseed={request.seed}",
+        # fio merges the percentiles of its jobs from all I/Os; from separate entries nobody can.
         "--group_reporting=1",
         "--lat_percentiles=1",
         f"--clat_percentiles={int(request.version >= BOTH_HISTOGRAMS)}",
@@ -121,7 +123,7 @@ def check_options(
     allow_commands: bool = False,
 ) -> None:
     """Raises RequestError for an option that iodelta sets itself, one that runs commands unless allowed, and an engine
-    not known to keep to the target; ``otherwise`` is what can be done but to remove it."""
+    not known to keep to the target; ``otherwise`` is added to the remedy."""
     for name, value in options:
         ours = owned(name)
         if ours is not None:
@@ -221,7 +223,7 @@ def fio_version(machine: Machine, fio: str = "fio") -> tuple[int, int]:
     version = int(match[1]), int(match[2])
     if version < OLDEST:
         raise MeasureError(
-            f"{text} is too old",
+            f"{text} is too old for iodelta",
             place=machine.name,
             remedy="iodelta needs fio 3.16 or later",
         )
@@ -238,9 +240,9 @@ def run(
     env: Mapping[str, str] | None = None,
     allowance: float = 60.0,
 ) -> FioRun:
-    """Run fio to its end and keep everything it said.
+    """Run fio to its end and keep all its output.
 
-    ``stop`` is asked five times a second; once it is true fio is ended politely, killed after a second, and the result
+    ``stop`` is called five times a second; once it is true fio gets SIGTERM, SIGKILL after a second, and the result
     says ``stopped``. ``on_start`` gets its pid, ``on_tick`` is called once a second with the seconds since the start. A
     run over ramp + runtime + ``allowance`` seconds is ended and says ``timed out``. A fio that fails is a result, not
     an exception; raises RequestError as ``command`` does and for writes past the end of a file, MachineError when fio

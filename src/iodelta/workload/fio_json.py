@@ -62,29 +62,31 @@ def documents(output: bytes) -> tuple[list[bytes], str]:
     fio prints a document's braces alone in the first column; notes and error lines share the file with it.
     """
     # By hand: the regular expression for it takes half the time that reading a trial takes.
-    parts, around, at = [], [], 0
+    parts, around, position = [], [], 0
     while True:
-        begin = _brace_line(output, b"{", at)
+        begin = _brace_line(output, b"{", position)
         last = _brace_line(output, b"}", begin)
         if last < 0:
             break
         end = output.find(b"\n", last) + 1 or len(output)
         parts.append(output[begin:end])
-        around.append(output[at:begin])
-        at = end
-    return parts, b"".join((*around, output[at:])).decode(errors="replace").strip()
+        around.append(output[position:begin])
+        position = end
+    return parts, b"".join((*around, output[position:])).decode(
+        errors="replace"
+    ).strip()
 
 
-def _brace_line(output: bytes, brace: bytes, at: int) -> int:
-    """Where the next line begins that holds only ``brace``; -1 when there is none. ``at`` is the beginning of a line,
-    or -1."""
-    while at >= 0:
-        if output.startswith(brace, at):
-            end = output.find(b"\n", at)
-            if not output[at + 1 : end if end >= 0 else None].strip():
-                return at
-        at = output.find(b"\n" + brace, at)
-        at = at + 1 if at >= 0 else -1
+def _brace_line(output: bytes, brace: bytes, start: int) -> int:
+    """Where the next line begins that holds only ``brace``; -1 when there is none. ``start`` is the beginning of a
+    line, or -1."""
+    while start >= 0:
+        if output.startswith(brace, start):
+            end = output.find(b"\n", start)
+            if not output[start + 1 : end if end >= 0 else None].strip():
+                return start
+        start = output.find(b"\n" + brace, start)
+        start = start + 1 if start >= 0 else -1
     return -1
 
 
@@ -112,8 +114,7 @@ def read_document(document: bytes) -> FioDocument:
 
 
 def _without_nan(document: bytes) -> bytes:
-    """Without the numbers that fio could not print: "%f" prints nan and inf bare, which is not JSON. Raises
-    DecodeError."""
+    """The document without nan and inf, which are not JSON: fio prints them with "%f". Raises DecodeError."""
     text = re.sub(rb'"\s*:\s*-?(?:nan|inf)\b', b'": null', document)
     return msgspec.json.encode(_known(msgspec.json.decode(text)))
 
@@ -166,7 +167,7 @@ def merged(jobs: Sequence[FioJob]) -> FioJob:
 
 
 def _members(job: RawJob, directions: Sequence[Direction]) -> float:
-    """fio prints CPU as a share of the members' summed runtime: times this it is of one CPU."""
+    """The factor that makes fio's CPU, a share of the members' summed runtime, a share of one CPU."""
     longest = max((d.runtime_ms for d in directions), default=0)
     if job.job_runtime and longest:
         return job.job_runtime / longest
@@ -237,7 +238,7 @@ def merged_latency(parts: Iterable[Latency | None]) -> Latency | None:
 
 
 def _greatest(values: Iterable[float]) -> float:
-    """nan where one of them is: it may be the greatest."""
+    """nan when one of the values is nan, since that one may be the greatest."""
     known = list(values)
     return math.nan if any(map(math.isnan, known)) else max(known)
 

@@ -50,8 +50,8 @@ class RawLatency(msgspec.Struct, dict=True):
 
     @cached_property
     def histogram(self) -> Histogram:
-        """Of the bins of fio >= 2.99. Raises ValueError for what fio cannot have written, and DecodeError, which is
-        one, for values that are no integers."""
+        """From the bins of fio >= 2.99. Raises ValueError for bins that fio cannot have written; it is a DecodeError
+        for values that are not integers."""
         if len(self.bins) <= MOST_BINS:
             try:
                 counts = msgspec.structs.astuple(_bins().decode(self.bins))
@@ -192,7 +192,7 @@ class RawDocument(msgspec.Struct):
 
 _INDEXES = tuple(range(BINS))
 MOST_BINS = 60 * BINS
-"""Bytes of bins: fio needs no more for all that it has."""
+"""Bytes of bins: the text of all bins that fio has is shorter."""
 
 _NUMBERED = re.compile(rb"\[(\d{1,6})\]")
 """What the native core puts in the place of bins; in the text itself they are an error."""
@@ -245,8 +245,8 @@ def _latencies(raw: RawDocument) -> Iterator[RawLatency]:
 
 @lru_cache(maxsize=1)
 def _bins() -> msgspec.json.Decoder[msgspec.Struct]:
-    """Of bins as fio spells them (``plat_idx_to_val``), one field each, all that are missing 0: four times as quick as
-    of a dict, for msgspec expects a field's name after its neighbour's."""
+    """A decoder of bins as fio spells them (``plat_idx_to_val``): one field per bin, 0 where it is missing. Four times
+    as fast as a dict, because msgspec looks for a field's name right after its neighbour's."""
     edges = (bin_edges(index) for index in range(BINS))
     names = (
         str(low + (high - low) // 2 if high - low > 1 else low) for low, high in edges
@@ -316,7 +316,7 @@ def latency(
     ):
         return None
     scale, spare, half = (1000.0, 1000.0, 5.0) if microseconds else (1.0, 0.0, 0.0)
-    # Zeros for all: none was kept, for no I/O was as quick as that.
+    # fio prints zeros for all percentiles when it kept none; an I/O that was measured takes longer.
     quick = raw.max < 1 and raw.mean < 1
     listed = raw.percentile if quick or any(raw.percentile.values()) else {}
     return Latency(
@@ -338,7 +338,7 @@ def latency(
 
 @lru_cache(maxsize=64)
 def _percents(keys: tuple[str, ...]) -> tuple[float, ...]:
-    """The list of one run is the list of all: they are read once."""
+    """The keys as percentages. All runs of an experiment list the same ones, so they are parsed once."""
     return tuple(map(_percent, keys))
 
 

@@ -25,17 +25,17 @@ from iodelta.workload.model import FioRequest, FioResult, FioRun
 NOT_POLLED = (
     "t/io_uring polls, and this device has no poll queues: set hipri = 0 in [workload]"
 )
-"""Why a run failed, or would."""
+"""Why a run failed or would fail."""
 
 REFUSING = (6, 11)
 """Linux from which a polled I/O fails on a device without poll queues (block/blk-core.c); before, it was not polled."""
 
 
 def program(machine: Machine, tool: str, workdir: str = "") -> str:
-    """The path there of the ``t/io_uring`` that an experiment's ``tool`` names, or of the one that was built.
+    """The path on the machine of the ``t/io_uring`` that an experiment's ``tool`` names, or of the one that was built.
 
-    On another machine the built one, which is static, is put into ``workdir``; without one nothing is put anywhere, and
-    the answer is a name to be shown. Raises MeasureError, RequestError.
+    On another machine the built one, which is static, is copied into ``workdir``; without a ``workdir`` nothing is
+    copied, and the result is only a name to show. Raises MeasureError, RequestError.
     """
     if tool != options.IO_URING:
         return tool
@@ -56,7 +56,7 @@ def program(machine: Machine, tool: str, workdir: str = "") -> str:
 
 
 def usage(machine: Machine, path: str) -> frozenset[str]:
-    """The letters of the switches that this ``t/io_uring`` has. Raises MeasureError when it is none."""
+    """The letters of the switches that this ``t/io_uring`` has. Raises MeasureError when it is another program."""
     done = machine.run([path], timeout=10)
     letters = frozenset(
         re.findall(
@@ -79,12 +79,12 @@ def usage(machine: Machine, path: str) -> frozenset[str]:
 
 
 def is_polling(own: Mapping[str, str | None]) -> bool:
-    """Whether a cell with these options polls, which ``t/io_uring`` does unless it is told otherwise."""
+    """Whether a cell with these options polls, as ``t/io_uring`` does by default."""
     return own.get("ioengine") == "io_uring" and own.get("hipri") != "0"
 
 
 def cannot_poll(machine: Machine, disk: str) -> bool:
-    """Whether the kernel there refuses to poll a disk, known by its kernel name. The disk itself is not asked."""
+    """Whether the kernel there refuses to poll a disk, given by its kernel name. Nothing is sent to the disk."""
     release = attribute(machine, "/proc/sys/kernel/osrelease") or ""
     version = re.match(r"(\d+)\.(\d+)", release)
     if version is None or (int(version[1]), int(version[2])) < REFUSING:
@@ -97,7 +97,7 @@ def _is_unpolled(lines: Sequence[str]) -> bool:
 
 
 def command(request: FioRequest) -> list[str]:
-    """The command line of ``request``. Raises RequestError for what ``t/io_uring`` cannot be asked."""
+    """The command line of ``request``. Raises RequestError for what ``t/io_uring`` cannot do."""
     if request.size is not None and request.target_kind == "device":
         raise RequestError(
             "t/io_uring reads all of a device",
@@ -140,7 +140,7 @@ def _counted(request: FioRequest) -> int:
 
 
 def read_output(run: FioRun) -> FioResult:
-    """Read back a run of ``t/io_uring``. Never raises for what it said: what is wrong is in ``findings``.
+    """Read back a run of ``t/io_uring``. Never raises for bad output: every problem is in ``findings``.
 
     Hard findings: ``fio.failed``, ``fio.stopped``, ``fio.timeout``, ``fio.no-io``, ``fio.short``, ``uring.errors``,
     ``uring.disagree``.
@@ -178,10 +178,10 @@ def read_output(run: FioRun) -> FioResult:
 def windows(
     runs: Sequence[FioRun], starts: Sequence[float]
 ) -> tuple[list[tuple[float, float]], ...]:
-    """When the seconds that count were, by the clock that ``starts`` are of: two guesses, or none without any.
+    """When the counted seconds were, by the clock of ``starts``: two estimates, or none when no second counted.
 
-    They begin when the tool has started, which takes a slow machine a second: reckoned from a run's start and (the last
-    second is not counted) from its end. Neither may accuse anybody alone.
+    The tool starts up to a second late on a slow machine, so one estimate reckons from the run's start and one from its
+    end (the last second does not count). A finding must hold by both.
     """
     early, late = list[tuple[float, float]](), list[tuple[float, float]]()
     for run, start in zip(runs, starts, strict=True):
@@ -204,10 +204,10 @@ def _problems(run: FioRun, lines: Sequence[str], counted: int) -> list[Finding]:
         words = (
             "; ".join(dict.fromkeys(trouble[:2]))
             or "; ".join(lines[-1:])
-            or "it said nothing"
+            or "it printed nothing"
         )
         if _is_unpolled(trouble):
-            remedy = "hipri = 0 does without polling; an NVMe polls with its module's parameter poll_queues"
+            remedy = "set hipri = 0 to do without polling, or give the nvme module poll_queues=N"
             return [
                 finding(run, "fio.no-io", "hard", f"{NOT_POLLED} ({words})", remedy)
             ]

@@ -1,4 +1,4 @@
-"""The lines that fio's ``t/io_uring`` prints of any generation since 3.13: one a second, rounded two ways."""
+"""The lines that fio's ``t/io_uring`` prints, of every version since 3.13: one a second, rounded in two ways."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Second:
         self.mib: Quantity | None = None
         if bandwidth is not None:
             number = float(bandwidth)
-            # An integer division cut it.
+            # t/io_uring divides integers, so the value is cut, not rounded.
             exact = Quantity(number, number, number + 1, "MiB/s")
             wide = Quantity(
                 number * 1000, number * 1000 - 5, number * 1000 + 6, "MiB/s"
@@ -60,6 +60,3 @@ def mean(rates: Sequence[Quantity]) -> Quantity:
     parts = zip(*((rate.value, rate.low, rate.high) for rate in rates), strict=True)
     value, low, high = (sum(part) / len(rates) for part in parts)
     return Quantity(value, low, high, "1/s")
-
-
-# ------------------------------------------------------------------------------------------------ as a trial

@@ -36,7 +36,7 @@ _FILE_OPTIONS = (
 """Options that decide which files of a directory fio uses, and how large they are."""
 
 _WRITE = 1 << 20
-"""Bytes of one write of a layout; fio leaves out what is left at the end."""
+"""Bytes of one write of a layout; fio does not write a shorter rest at the end."""
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -78,37 +78,42 @@ def prepare(
     else's. ``size`` must be the largest that any cell uses. Raises RequestError (not a regular file; too small and not
     made by iodelta; not enough space), MeasureError (no space left meanwhile, stopped, fio failed).
     """
-    named(path)  # of the draft it says nothing
+    named(path)  # here, so that a refusal names the user's path and not the draft's
     folder, name = posixpath.split(path)
     draft = f"{folder}/.{name}.iodelta-layout"
-    there = _stat(machine, path)
+    existing = _stat(machine, path)
     ours = made_file(machine, path)
-    if there is not None:
-        if there.kind != "regular file":
+    if existing is not None:
+        if existing.kind != "regular file":
             raise RequestError(
-                f"is a {there.kind}, not a file",
+                f"is a {existing.kind}, not a file",
                 place=path,
                 remedy="give a file's path, or a device's",
             )
-        if there.size >= size:
+        if existing.size >= size:
             return Layout(
-                path, there.size, made=False, ours=ours, findings=_holes(path, there)
+                path,
+                existing.size,
+                made=False,
+                ours=ours,
+                findings=_holes(path, existing),
             )
         if not ours:
             raise RequestError(
-                f"has {there.size} bytes and {size} are asked for",
+                f"has {existing.size} bytes, but {size} are needed",
                 place=path,
                 remedy="iodelta extends only files it made: give another path, or a smaller [target] size",
             )
     size = -(-size // _WRITE) * _WRITE
     machine.run(["rm", "-f", "--", draft])  # of a run that was killed
-    _check_space(machine, folder, size - (there.allocated if there else 0))
-    if there is not None:
+    _check_space(machine, folder, size - (existing.allocated if existing else 0))
+    if existing is not None:
         machine.run(["rm", "-f", "--", path])
     begun = time.monotonic()
     options = [
         "--rw=write",
         f"--bs={_WRITE}",
+        # fio would write one buffer again and again, which a filesystem or a drive may compress.
         "--refill_buffers=1",
         "--end_fsync=1",
         f"--size={size}",
@@ -119,6 +124,8 @@ def prepare(
         made = _stat(machine, draft)
         if made is None or made.size < size:
             raise MeasureError(f"fio did not lay out {size} bytes", place=path)
+        # The record comes first: a kill between the two must not leave a file that iodelta may never replace.
+        # -T: onto the name, never into a directory of that name.
         record(machine, path, draft)
         _checked(machine, ["mv", "-T", "--", draft, path])
     except BaseException:
@@ -150,18 +157,18 @@ def prepare_directory(
     there = _stat(machine, path)
     if there is None or there.kind != "directory":
         raise RequestError("is not a directory", place=path, remedy="make it first")
-    kept = [
+    file_options = [
         (name, value) for name, value in options if canonical(name) in _FILE_OPTIONS
     ]
-    given = dict(kept)
+    given = dict(file_options)
     if "size" not in given and "filesize" not in given:
         if size is None:
             raise RequestError(
-                "how large are its files?",
+                "the size of its files is missing",
                 place=path,
-                remedy="say [target] size, for each job",
+                remedy="set [target] size, the bytes of each job",
             )
-        kept.append(("size", str(size)))
+        file_options.append(("size", str(size)))
     mark = f"{path}/.iodelta-layout"
     if machine.glob(literal(mark)):
         machine.run(
@@ -171,7 +178,8 @@ def prepare_directory(
     begun = time.monotonic()
     _put(machine, mark, "")
     words = [
-        f"--{name}" if value is None else f"--{name}={value}" for name, value in kept
+        f"--{name}" if value is None else f"--{name}={value}"
+        for name, value in file_options
     ]
     command = [
         fio,
@@ -221,7 +229,7 @@ def _write(
     on_progress: Progress,
     stop: Callable[[], bool],
 ) -> None:
-    """Run a fio that lays out files; on any failure nothing says afterwards that they are complete."""
+    """Run a fio that lays out files. Raises on any failure, so that incomplete files never pass for complete ones."""
     errors, output = f"{workdir}/layout.err", f"{workdir}/layout.json"
     machine.run(["rm", "-f", "--", errors, output])
     process = machine.start(
@@ -296,7 +304,7 @@ def _holes(path: str, stat: _Stat) -> tuple[Finding, ...]:
             "target.holes",
             "warning",
             path,
-            f"{share:.0f} % of the file has no blocks: it is sparse or compressed, and reads of it need no device",
+            f"{share:.0f} % of the file has no blocks: it is sparse or compressed, and reads of them do not reach the device",
             "let iodelta make the file: give a path that does not exist yet",
         ),
     )

@@ -1,4 +1,4 @@
-"""Finding the processes of a load again by their environment, also after iodelta itself was killed."""
+"""Finds the processes of a load by their environment, even after iodelta itself was killed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def marked(experiment: str) -> dict[str, str]:
 
 
 def end_leftovers(machine: Machine, experiment: str) -> tuple[int, ...]:
-    """End the processes that carry the marker of ``experiment``; returns those that were ended. One that clears its
-    environment (sudo) is not found. Raises MeasureError as ``end_carrying``."""
+    """End the processes that carry the marker of ``experiment``; returns those that were ended. A process that clears
+    its environment (sudo) is not found. Raises MeasureError as ``end_carrying``."""
     return end_carrying(machine, MARKER, experiment)
 
 
@@ -49,7 +49,7 @@ def end_carrying(
 ) -> tuple[int, ...]:
     """SIGTERM to them, SIGKILL after ``grace`` seconds; returns those that were ended.
 
-    Raises MeasureError when some do not die, as a process that waits for a device which does not answer.
+    Raises MeasureError when some do not die, such as a process that waits for a device that does not answer.
     """
     ended: set[int] = set()
     pids = carrying(machine, variable, value)

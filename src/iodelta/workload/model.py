@@ -18,9 +18,9 @@ OUTPUTS = {"fio": "fio.json", "t/io_uring": "io_uring.txt", "command": "output.t
 class FioRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that decides one fio run. Times are seconds, sizes bytes.
 
-    ``options`` are the user's, in their order, spelt as fio spells them (None: a flag without a value); none of those
-    that iodelta sets itself (``iodelta.jobfile.owned``). ``target`` is an absolute path; of a ``directory`` fio
-    makes its own file names. ``workdir`` is an existing directory on the machine, not on the target, which receives
+    ``options`` are the user's, in their order, spelt as fio spells them (None: a flag without a value), without the
+    options that iodelta sets itself (``iodelta.jobfile.owned``). ``target`` is an absolute path; in a ``directory`` fio
+    chooses the file names. ``workdir`` is an existing directory on the machine, not on the target, which receives
     fio's output. ``launcher`` words go before fio (``taskset -c 0-3``). ``fio`` is the program, of the kind that
     ``tool`` says; ``version`` is fio's, as ``fio_version`` says.
     """
@@ -71,7 +71,7 @@ class FioRun(msgspec.Struct, frozen=True, kw_only=True):
     log: bytes
     """The per-second iops log; of a ``command`` its supervisor's report."""
     before: str = ""
-    """Why what was to run before a ``command`` failed; it did not run then."""
+    """Why the reset before a ``command`` failed; the command itself did not run then."""
 
 
 class FioResult(msgspec.Struct, frozen=True, kw_only=True):

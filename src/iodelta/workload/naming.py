@@ -1,4 +1,4 @@
-"""Which file fio opens for a name: it reads names its own way, so that some paths lead it to other files.
+"""Which file fio opens for a name: fio parses names itself, and opens another file than meant for some paths.
 
 ``str_filename_cb``, ``get_next_str`` (``options.c``) and ``strip_blank_end`` (``parse.c``) of fio 3.16 to 3.42:
 ``;`` and ``#`` end a name, blanks and control characters at its ends are cut, ``:`` parts two names unless a
@@ -32,8 +32,8 @@ def named(path: str) -> str:
     why = misread(path)
     if why:
         raise RequestError(
-            f"fio would take this name for another: {why}",
-            place=repr(path),  # in quotes: a blank at its end is seen
+            f"fio would open another file for this name: {why}",
+            place=repr(path),  # in quotes, to show a blank at its end
             remedy="rename the file or directory, with letters, digits and inner blanks only",
         )
     return path.replace(":", "\\:")

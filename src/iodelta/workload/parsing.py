@@ -1,4 +1,4 @@
-"""Whether fio itself accepts a job's options, asked before anything is measured: ``fio --parse-only``.
+"""Whether fio itself accepts a job's options, checked before anything is measured: ``fio --parse-only``.
 
 It opens and creates nothing, so neither the target nor a place for output is named.
 """
@@ -58,9 +58,10 @@ def check(
 def _refused(
     machine: Machine, jobs: Sequence[Job], workdir: str, fio: str
 ) -> tuple[Job, str] | None:
-    """The first job that this fio does not accept, with all that fio says of it; None when it accepts every one.
+    """The first job that this fio does not accept, with fio's message; None when it accepts every job.
 
-    Starting fio takes 0.2 s and a job more next to nothing, so all are checked at once and halved only to find one.
+    Starting fio takes 0.2 s and a further job next to nothing, so all jobs are checked at once, and halved only to find
+    a bad one.
     """
     if not jobs:
         return None

@@ -69,7 +69,7 @@ def _by_pattern(measure: Measure, lines: Sequence[str]) -> tuple[str, str]:
             f"line {number}: {_shown(match.string)}" for number, match in matches[:2]
         )
         raise UnreadError(
-            f"{len(matches)} places match {measure.pattern!r}, and which one counts is not known: {places}"
+            f"{len(matches)} places match {measure.pattern!r}, and it is not clear which one counts: {places}"
         )
     match = matches[0][1]
     place = pattern.groupindex.get("unit", 0)
@@ -111,7 +111,7 @@ def _in_json(measure: Measure, stdout: bytes) -> str:
             object_pairs_hook=_once,
         )
     except (ValueError, RecursionError) as error:
-        raise UnreadError(f"it printed no JSON: {error}") from error
+        raise UnreadError(f"its output is not JSON: {error}") from error
     for step in json_path(measure.json) or ():
         value = _inside(value, step, measure)
     if not isinstance(value, _Spelt):
@@ -124,12 +124,12 @@ class _Spelt(str):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. Raises ValueError where a key stands twice: which one counts is not known."""
+    """An object. Raises ValueError for a key that appears twice: it is not clear which one counts."""
     table = dict(pairs)
     if len(table) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice!r} stands twice")
+        raise ValueError(f"the key {twice!r} appears twice")
     return table
 
 
@@ -147,7 +147,7 @@ def _quantity(text: str, unit: str, measure: Measure) -> Quantity:
         raise UnreadError(f"{_shown(text)} is not a number")
     digits = re.sub(r"[_']", "", text)
     value = float(digits)
-    # A rate of 0 is a stall; nothing is infinitely better than it.
+    # Changes are ratios. A rate of 0 is a stall, the worst result; a time of 0 would be infinitely good.
     endless = value == 0 and measure.better == "lower"
     if not math.isfinite(value) or value < 0 or endless:
         raise UnreadError(f"{text} is not a number that can be compared as a ratio")

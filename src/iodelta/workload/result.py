@@ -1,4 +1,4 @@
-"""What a fio run measured, and whether it can be believed as a run at all."""
+"""What a fio run measured, and whether the run counts at all."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ LOGGED: tuple[Kind, ...] = ("read", "write", "trim")
 """Directions by their number in fio's logs."""
 
 LESSER: tuple[Severity, ...] = ("warning", "note")
-"""What a line may begin with that does not end a run."""
+"""First words of messages that do not end a run."""
 
 
 def read_run(run: FioRun) -> FioResult:
-    """Read back ``run``. Never raises for what fio did or said: what is wrong is in ``findings``.
+    """Read back ``run``. Never raises for what fio did or printed: every problem is in ``findings``.
 
     Hard findings: ``fio.failed``, ``fio.stopped``, ``fio.timeout``, ``fio.cut``, ``fio.short``, ``fio.no-ramp``,
     ``fio.no-io``, ``fio.direction-missing``, ``fio.incomplete-ios``, ``fio.past-end``; lesser ones: ``fio.long``,
@@ -88,9 +88,9 @@ def per_second(
 ) -> dict[str, tuple[float, ...]]:
     """``read.iops`` and so on: I/Os per second in each whole second, summed over the jobs.
 
-    fio writes a row per job, direction and second (milliseconds, value, direction 0 1 2), none for a second without
-    I/O, and often none for the last second: that is left out unless every job has written it. Of a run of one second
-    nothing is returned: no earlier second says how many jobs there are.
+    fio writes a row per job, direction and second (milliseconds, value, direction 0 1 2), but none for a second without
+    I/O and often none for the last second, which is left out unless every job has written it. A run of one second has
+    no series: no earlier second shows how many jobs there are.
     """
     rows: dict[int, dict[int, list[float]]] = {}
     for line in log.splitlines():
@@ -200,7 +200,7 @@ def _wrong_length(run: FioRun, job: FioJob) -> list[Finding]:
         remedy = "a limit such as io_size, number_ios or loops ends it; leave it out or shorten [design] trial"
         return [finding(run, "fio.short", "hard", text, remedy)]
     if longest > requested / SHORT + 100:
-        text = f"fio measured {longest / 1000:g} s instead of {run.request.runtime:g} s: some I/O or thinktime hung on"
+        text = f"fio measured {longest / 1000:g} s instead of {run.request.runtime:g} s: some I/O or thinktime ran over"
         return [
             finding(
                 run,
@@ -214,15 +214,15 @@ def _wrong_length(run: FioRun, job: FioJob) -> list[Finding]:
 
 
 def _ramp_counted(run: FioRun, job: FioJob) -> list[Finding]:
-    """Whether the run was too short for its ramp and what it measured: with a rate, fio may end in its ramp."""
+    """A finding when the run was too short for its ramp plus what it measured: with a rate, fio may end in its ramp."""
     ramp, longest = (
         run.request.ramp,
         max(direction.runtime_ms for direction in job.directions) / 1000,
     )
     if run.seconds >= SHORT * (ramp + longest):
         return []
-    text = f"fio ended after {run.seconds:.1f} s, so its ramp of {ramp:g} s is among what it counted"
-    remedy = "with a rate fio ends when [design] trial is over, also in its ramp: make the ramp shorter than the trial"
+    text = f"fio ended after {run.seconds:.1f} s, so its numbers include its ramp of {ramp:g} s"
+    remedy = "with a rate fio ends when [design] trial is over, even in its ramp: make the ramp shorter than the trial"
     return [finding(run, "fio.no-ramp", "hard", text, remedy)]
 
 
@@ -241,7 +241,8 @@ def _incomplete(run: FioRun, job: FioJob) -> list[Finding]:
 
 
 def _idle(run: FioRun, job: FioJob) -> tuple[Direction, ...]:
-    """The directions that a run of full length did no I/O in: rates of 0, the worst result there is, and no failure."""
+    """Directions without I/O in a run of full length. They get a rate of 0: a stall is the worst result, not a failure,
+    and a failed trial would be repeated."""
     if run.seconds < SHORT * (run.request.ramp + run.request.runtime):
         return ()
     missing = sorted(_expected(run.request) - {done.kind for done in job.directions})

@@ -1,7 +1,8 @@
-"""Runs one command and says what it used. It stands alone: a copy of this file runs by the Python of any machine.
+"""Runs one command and reports what it used. A copy of this file runs with the Python of any machine, so it imports
+only the standard library.
 
-``python3 supervisor.py REPORT LIMIT BYTES -- WORD ...``. Whatever the command starts and leaves behind becomes a child
-of this process (PR_SET_CHILD_SUBREAPER), also what made itself a daemon, and is ended before this process ends.
+``python3 supervisor.py REPORT LIMIT BYTES -- WORD ...``. Every process that the command leaves behind, daemons
+included, becomes a child of this process (PR_SET_CHILD_SUBREAPER) and is ended before this process ends.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of linux/prctl.h."""
 
 LOOK = 0.1
-"""Seconds between looks at how much was printed: some programs fill a gigabyte of memory in one."""
+"""Seconds between checks of how much was printed: some programs print a gigabyte in one second."""
 
 GRACE = 0.5
 """Seconds from SIGTERM to SIGKILL."""
@@ -81,9 +82,9 @@ def reap() -> dict[int, int]:
 def end_all() -> tuple[list[str], list[str]]:
     """End every descendant; the names of those that were alive, and of those that do not end."""
     reap()
-    met = descendants()
+    seen = descendants()
     begun = time.monotonic()
-    left = met
+    left = seen
     while left and time.monotonic() < begun + PATIENCE:
         number = signal.SIGTERM if time.monotonic() < begun + GRACE else signal.SIGKILL
         for pid in left:
@@ -93,8 +94,8 @@ def end_all() -> tuple[list[str], list[str]]:
         signal.sigtimedwait({signal.SIGCHLD}, 0.05)
         reap()
         left = descendants()
-        met = {**met, **left}
-    return sorted(met.values()), sorted(left.values())
+        seen = {**seen, **left}
+    return sorted(seen.values()), sorted(left.values())
 
 
 def printed() -> int:
@@ -103,7 +104,7 @@ def printed() -> int:
 
 
 def floor() -> int:
-    """Bytes of this process at their most: a child counts them as its own until it has become the command."""
+    """Peak memory of this process in bytes: a child counts it as its own until it has become the command."""
     with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
         sizes = [line.split()[1] for line in file if line.startswith("VmHWM:")]
     if not sizes:
@@ -143,6 +144,7 @@ def run(words: list[str], limit: float, most: int) -> dict[str, object]:
         return {"why": "start", "error": getattr(error, "strerror", None) or str(error)}
     status, why = watch(pid, begun, limit, most)
     seconds = time.monotonic() - begun
+    # Before the survivors end: reaping them adds their CPU time. Their writes belong to the command, though.
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     survivors, stuck = end_all()
     written = 512 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock
@@ -168,11 +170,12 @@ def run(words: list[str], limit: float, most: int) -> dict[str, object]:
 
 def main() -> None:
     report, limit, most, _, *words = sys.argv[1:]
+    # Blocked before the command starts, so that ``sigtimedwait`` also gets a signal that came early.
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
-    said = run(words, float(limit), int(most))
+    outcome = run(words, float(limit), int(most))
     with open(report, "w", encoding="utf-8") as file:
-        json.dump(said, file)
+        json.dump(outcome, file)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A fio that only has to check something, and has a limit of time for it."""
+"""A run of fio that only checks something, within a time limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PATIENCE = 60
 
 
 def in_time(done: Completed, place: str) -> None:
-    """A fio that was stopped has refused nothing. Raises MachineError."""
+    """Raises MachineError for a fio that was stopped at the limit: that is not a refusal."""
     if done.timed_out:
         raise MachineError(
             f"fio did not answer in {PATIENCE} s",
