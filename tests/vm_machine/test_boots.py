@@ -9,7 +9,7 @@ import pytest
 from iodelta.errors import RequestError
 from iodelta.experiment import parse
 from iodelta.lab.booting import look
-from iodelta.lab.boots import PILOT, Scatter, held, settings_of
+from iodelta.lab.boots import PILOT, Scatter, settings_of, within_boot
 from iodelta.lab.plan import BOOT, REBOOT, make_plan
 from iodelta.lab.setup import survey
 from iodelta.machine import LocalMachine
@@ -81,7 +81,7 @@ def test_the_pilot_makes_two_runs_and_a_choice_holds_from_a_blocks_first_boot_on
 def test_what_a_boot_sets_is_no_knob_within_it() -> None:
     variants = "[variant.old]\nkernel = '6.1'\n'block.scheduler' = 'none'\n[variant.new]\nkernel = '6.12'\n"
     asked = parse(f"[workload]\nrw = 'randread'\n{variants}")
-    assert held(asked).knob_names() == ("block.scheduler",)
+    assert within_boot(asked).knob_names() == ("block.scheduler",)
     assert settings_of(asked, asked.variant("old")) == {"kernel": "6.1"}
     assert make_plan(asked).trial_seconds > 2 * (asked.design.trial + asked.design.ramp)
 

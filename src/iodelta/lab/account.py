@@ -1,4 +1,4 @@
-"""What a folder's journal amounts to: which trials count, what is left to do, what was spent."""
+"""The state that a folder's journal adds up to: which trials count, what is left to do, what was spent."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Lost(msgspec.Struct, frozen=True):
     remedy: str = ""
 
     @property
-    def told(self) -> str:
-        """What follows, and what to do."""
+    def consequence(self) -> str:
+        """What follows from the loss, and what to do."""
         return "; ".join(filter(None, ("its block no longer counts", self.remedy)))
 
 
 class Account:
-    """The journal, folded event by event; adding one costs the same however long it is. Trial numbers are its own."""
+    """The journal, folded event by event; the cost of an event does not grow with the journal."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.planned: Planned | None = None
@@ -59,7 +59,7 @@ class Account:
         self.abandoned: dict[str, str] = {}
         """Cell -> reason."""
         self.left_out: dict[str, str] = {}
-        """Variant -> why its kernel did not come up; nothing of it counts, and the others went on."""
+        """Variant -> why its kernel did not come up; none of its trials count, and the others went on."""
         self.repeats: list[Repeated] = []
         self.sessions: list[Session] = []
         self.preparing: list[Preparing] = []
@@ -67,7 +67,7 @@ class Account:
         self.steps: dict[int, StepDone] = {}
         """Finished steps of preparations."""
         self.steps_begun: list[StepBegun] = []
-        """Every step that began; one that is made again after a kill has the same number."""
+        """Every step that began; a step that is repeated after a kill has the same number."""
         self.settled: dict[str, Settled] = {}
         """Machine -> how the preparation of its disk ended, the last time that it did."""
         self.state = "running"
@@ -87,37 +87,46 @@ class Account:
     def add(self, event: Event) -> None:
         """Take one more event into account."""
         match event:
+            case Started() | Finished() | Failed():
+                self._add_trial(event)
+            case Session() | Extended() | Ended():
+                self._add_session(event)
+            case Preparing() | StepBegun() | StepDone() | Settled():
+                self._add_preparation(event)
             case Planned():
                 self.planned = event
-            case Started():
-                self.started[event.trial] = event
-                self._attempts[event.cell, event.block][event.attempt].append(event)
-                self.next_trial = max(self.next_trial, event.trial + 1)
-            case Finished():
-                self.finished[event.trial] = event
-                self.spent += event.seconds
-            case Failed():
-                self.failed[event.trial] = event.reason
             case Repeated():
                 self.repeats.append(event)
             case Abandoned():
                 self.abandoned[event.cell] = event.reason
             case LeftOut():
                 self.left_out[event.variant] = event.reason
-            case Session():
-                self.sessions.append(event)
-                self.state = "running"
-            case Preparing() | StepBegun() | StepDone() | Settled():
-                self._add_preparation(event)
-            case Extended():
-                self.extended = event
-                self.state = "running"
-            case Ended():
-                self.state = event.reason
-                if event.reason == "budget" and self.finished:
-                    self.budget_ends.append(max(self.finished))
             case _:
-                pass  # knob records are the undo log's account, not the trials'
+                pass  # knob records belong to the undo log, not to the trials
+
+    def _add_trial(self, event: Started | Finished | Failed) -> None:
+        if isinstance(event, Started):
+            self.started[event.trial] = event
+            self._attempts[event.cell, event.block][event.attempt].append(event)
+            self.next_trial = max(self.next_trial, event.trial + 1)
+        elif isinstance(event, Finished):
+            self.finished[event.trial] = event
+            self.spent += event.seconds
+        else:
+            self.failed[event.trial] = event.reason
+
+    def _add_session(self, event: Session | Extended | Ended) -> None:
+        if isinstance(event, Session):
+            self.sessions.append(event)
+            self.state = "running"
+        elif isinstance(event, Extended):
+            self.extended = event
+            self.state = "running"
+        else:
+            self.state = event.reason
+            # The last look after a budget depends on when it ended, so a folder is judged with the same looks again.
+            if event.reason == "budget" and self.finished:
+                self.budget_ends.append(max(self.finished))
 
     def _add_preparation(
         self, event: Preparing | StepBegun | StepDone | Settled
@@ -158,7 +167,7 @@ class Account:
         return self.spent / len(self.finished)
 
     def lose(self, trial: int, reason: str, remedy: str = "") -> None:
-        """A finished trial turns out to be unreadable: it counts no more, and its block is open again."""
+        """A finished trial turns out to be unreadable: it no longer counts, and its block is open again."""
         self.lost[trial] = Lost(reason, remedy)
 
     def problem(self, trial: int) -> str:
@@ -197,9 +206,8 @@ class Account:
     def counted(self, variants: Iterable[str]) -> dict[int, Started]:
         """The trials that count: of each block the first attempt in which every trial is usable.
 
-        An attempt follows another only because that one has a trial without a number: spoilt, cut short, lost or
-        unreadable. Where an older run made a block again for noise, its first attempt counts: the variant itself may
-        have caused the noise.
+        A block is repeated only because one of its trials has no result: spoilt, cut short, lost or unreadable. Where
+        an older run repeated a block for noise, its first attempt counts: the variant itself may have caused the noise.
         """
         return {
             number: started
@@ -219,7 +227,9 @@ class Account:
     def findings(self) -> tuple[Finding, ...]:
         """What a reader must know of the journal: trials that are lost, variants that were left out."""
         lost = [
-            Finding("folder.lost", "hard", f"trial {number}", loss.reason, loss.told)
+            Finding(
+                "folder.lost", "hard", f"trial {number}", loss.reason, loss.consequence
+            )
             for number, loss in sorted(self.lost.items())
         ]
         for variant, reason in self.left_out.items():
@@ -251,6 +261,7 @@ class Account:
                 if not started.conditioning
             }
             uncounted = [started for started in usable if started.conditioning]
+            # Assumption: variants are comparable only if each was conditioned by the same number of trials.
             before = Counter(started.variant for started in uncounted)
             alike = len({before[name] for name in names}) == 1
             lost = any(started.conditioning for started in begun) and not uncounted

@@ -33,7 +33,7 @@ TIMES = 4
 """How many times a request of the workload it is."""
 
 THROTTLES = ("rate", "rate_iops", "rate_min", "rate_iops_min", "thinktime")
-"""Options with which a workload holds itself back: the writer does not."""
+"""Options that limit a workload's rate; the writer runs without them."""
 
 
 class Aftermath(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class Aftermath(msgspec.Struct, frozen=True):
 def forbidden(
     machine: Machine, experiment: Experiment, survey: Survey, destroy: Sequence[str]
 ) -> str:
-    """Why the target must not be written to for this; empty where it may be. Nothing is asked of what iodelta made."""
+    """Why the target must not be written to for this; empty where it may be, as for what iodelta made itself."""
     if experiment.of_command:
         return "the workload is a command, and iodelta does not know how to make it write more"
     if experiment.cells[0].option(TOOL):
@@ -65,7 +65,8 @@ def forbidden(
 def aftermath_experiment(
     experiment: Experiment, budget: float, size: int | None
 ) -> Experiment:
-    """The first cell's workload twice and a writer, in plain blocks: what one leaves to the next is the question."""
+    """The first cell's workload twice and a writer, in plain blocks: the question is what one trial leaves to the
+    next."""
     cell, variant = experiment.cells[0], experiment.variants[0]
     more = dict(variant.options) | dict(writer(cell, variant, size))
     return msgspec.structs.replace(
@@ -94,10 +95,10 @@ def writer(cell: Cell, variant: Variant, size: int | None) -> tuple[Option, ...]
     options += [(option, "0") for option in THROTTLES if option in given]
     if not {"bsrange", "bssplit"} & given.keys():
         spelled = "blocksize" if "blocksize" in given else "bs"
-        own = _bytes(given.get(spelled))
-        wanted = max(LEAST, TIMES * own)
+        block_size = _bytes(given.get(spelled))
+        wanted = max(LEAST, TIMES * block_size)
         fits = size is None or wanted <= size
-        options.append((spelled, str(wanted if fits else own)))
+        options.append((spelled, str(wanted if fits else block_size)))
     return tuple(options)
 
 
@@ -112,12 +113,16 @@ def aftermath_of(
     trials: Sequence[Trial], metrics: Sequence[Metric]
 ) -> tuple[Aftermath, ...]:
     """The carry-over by each metric that has enough blocks, from the trials of such an experiment."""
-    debts = []
-    own = [trial for trial in trials if trial.variant != WRITER]
-    before = surroundings_of(trials)[own[0].cell].before if own else {}
+    carried = []
+    workload_trials = [trial for trial in trials if trial.variant != WRITER]
+    before = (
+        surroundings_of(trials)[workload_trials[0].cell].before
+        if workload_trials
+        else {}
+    )
     after = {number: _after_writes(counts) for number, counts in before.items()}
     for metric in metrics:
-        series = series_of(own, metric, ITSELF, AGAIN)
+        series = series_of(workload_trials, metric, ITSELF, AGAIN)
         values = np.array([series.baseline_values, series.variant_values])
         usable = np.all(np.isfinite(values) & (values > 0), axis=0)
         if not usable.any():
@@ -137,13 +142,14 @@ def aftermath_of(
                 relative(end)
                 for end in (carry.value[carry.best], carry.low, carry.high)
             )
-            debts.append(Aftermath(metric, value, low, high, len(d)))
-    return tuple(debts)
+            carried.append(Aftermath(metric, value, low, high, len(d)))
+    return tuple(carried)
 
 
 def _after_writes(counts: Counts) -> tuple[float, ...]:
-    """The exposures to the writer, less what a third of all trials come to: the first trials must not pass for a
-    trend."""
+    """The exposures to the writer, less a third of the exposures to all trials."""
+    # A third of all trials are the writer's, so all exposures grow over the first trials as their history does: less
+    # that third, the growth does not pass for a trend.
     none = (0.0,) * len(MEMORIES)
     wrote, itself, other = (counts.get(name, none) for name in (WRITER, ITSELF, AGAIN))
     return tuple(

@@ -1,4 +1,4 @@
-"""The bench makes one trial: turn the knobs, count, run fio, count again, keep all of it, read it back."""
+"""The bench makes one trial: set the knobs, read the counters, run fio, read them again, keep the record."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from iodelta.workload.result import read_run
 
 @dataclass(frozen=True)
 class Requests:
-    """What all trials of an experiment ask of fio alike. Sizes in bytes."""
+    """What the fio requests of all trials have in common. Sizes in bytes."""
 
     experiment: Experiment
     target: Target
@@ -68,7 +68,7 @@ class Requests:
         seed: int = 1,
         launcher: tuple[str, ...] = (),
     ) -> FioRequest:
-        """What fio is asked for in one trial; a variant's own fio options replace the cell's."""
+        """The request for one trial; a variant's own fio options replace the cell's."""
         if cell.command is not None:
             return request_of(
                 *(self.experiment, self.target, cell, cell.command, variant),
@@ -77,11 +77,15 @@ class Requests:
                 workdir=self.workdir,
                 python=self.python,
             )
-        own = dict(variant.options)
+        variant_options = dict(variant.options)
         tool = cell.option(TOOL)
         return FioRequest(
             options=(
-                *((k, v) for k, v in cell.options if k not in own and k != TOOL),
+                *(
+                    (k, v)
+                    for k, v in cell.options
+                    if k not in variant_options and k != TOOL
+                ),
                 *variant.options,
             ),
             tool="t/io_uring" if tool else "fio",
@@ -102,8 +106,8 @@ class Requests:
 def background_words(
     condition: Condition, target: Target, files: str = ""
 ) -> tuple[str, ...]:
-    """The command of a condition's background load on ``target``, of whose ``files`` the names are given if it is a
-    directory of them; empty without a load. Raises RequestError."""
+    """The command of a condition's background load on ``target``; empty without a load. ``files`` is the pattern for
+    file names if the target is a directory. Raises RequestError."""
     if condition.background_fio:
         return background_fio(
             condition.background_fio,
@@ -131,10 +135,10 @@ def problem_of(trial: Trial) -> str:
 def lone_device(
     cell: Cell, variant: Variant, condition: Condition, target: Target
 ) -> str | None:
-    """The device whose I/O during a trial should be fio's alone; None where that cannot be said.
+    """The device whose I/O during a trial should be fio's alone; None where others do I/O, too.
 
-    Buffered I/O, a background load, a mirror, several devices; of a filesystem also writes, to which it adds its own;
-    ``t/io_uring``, which also reads in seconds that it does not count.
+    None for buffered I/O, a background load, a mirror and several devices; for writes to a filesystem, which adds its
+    own; and for ``t/io_uring``, which also reads in seconds that it does not count.
     """
     given = dict((*cell.options, *variant.options))
     direct = given.get("direct", "0") in ("1", None)
@@ -159,23 +163,23 @@ def lone_device(
 
 @dataclass(frozen=True)
 class Settings:
-    """The knobs that the experiment turns."""
+    """The knobs that the experiment sets."""
 
     knobs: Mapping[str, Knob]
     saved: Mapping[str, Saved]
     """Their originals."""
-    odd: Mapping[str, Mapping[str, tuple[Finding, ...]]]
-    """Knob -> value -> what is odd about it here."""
+    of_values: Mapping[str, Mapping[str, tuple[Finding, ...]]]
+    """Knob -> value -> findings about that value on this machine."""
     placement: Mapping[str, tuple[Finding, ...]]
-    """Variant -> what is odd about the CPUs that it binds its tasks to."""
+    """Variant -> findings about the CPUs that it binds its tasks to."""
 
     def findings(self, condition: Condition, variant: Variant) -> tuple[Finding, ...]:
-        """What is odd about a variant as it is set under a condition."""
+        """Findings about the settings of a variant under a condition."""
         given = {**condition.knobs, **variant.knobs}.items()
-        odd = chain.from_iterable(
-            self.odd.get(name, {}).get(value, ()) for name, value in given
+        findings = chain.from_iterable(
+            self.of_values.get(name, {}).get(value, ()) for name, value in given
         )
-        return (*self.placement.get(variant.name, ()), *odd)
+        return (*self.placement.get(variant.name, ()), *findings)
 
 
 class Bench:
@@ -221,7 +225,7 @@ class Bench:
                 now = resolve(self._machine, self.target.path).identity
         except RequestError:
             raise self._vanished() from None
-        # Of the links some name the contents, which a write workload changes.
+        # Without by-id links: some name the contents (lvm-pv-uuid-...), which a write workload changes.
         before, after = (
             msgspec.structs.replace(identity, by_id=())
             for identity in (self.target.identity, now)
@@ -230,7 +234,7 @@ class Bench:
             raise self._vanished()
 
     def _attachments(self) -> tuple[str, ...]:
-        """What tells a disk, or a file, from another that takes its place: cheap enough to ask before each trial."""
+        """What distinguishes a disk or a file from one that takes its place: cheap enough to read before each trial."""
         if self.target.kind == "block":
             return tuple(attachment(self._machine, disk) for disk in self.target.disks)
         stat = status(self._machine, self.target.real_path)
@@ -267,7 +271,7 @@ class Bench:
     ) -> Trial | None:
         """Make one trial and put its raw record on disk; None when ``stop`` ended it.
 
-        Of several ``runs`` of its load, one after the other, it is the mean.
+        With several ``runs`` of the load, one after the other, the trial is their mean.
 
         Raises KnobError, RefusedError, MeasureError."""
         condition = self._experiment.condition(cell.condition)
@@ -292,6 +296,7 @@ class Bench:
 
         def tick(seconds: float) -> None:
             self._counters.sample()
+            # fio does not count its ramp, and t/io_uring neither its first nor its last second: notes cut them out.
             if cell.option(TOOL) or self._experiment.design.ramp:
                 self._counters.note()
             self._mirrors.sample(*load)
@@ -321,7 +326,7 @@ class Bench:
         if made[-1].ended == "stopped":
             return None
         result = pooled([read_run(one) for one in made])
-        account, findings = self._beside(background, done, result)
+        account, findings = self._account_of(background, done, result)
         copies = self._mirrors.account() if not mirrored(variant.knobs) else {}
         known = (*self._settings.findings(condition, variant), *self._standing)
         findings = (*findings, *known, *self._mirrors.findings(copies))
@@ -386,7 +391,8 @@ class Bench:
         *,
         stop: Callable[[], bool],
     ) -> FioRun:
-        """The load of a trial behind further words, an instrument's: no trial, and not kept. Raises as ``trial``."""
+        """Run the load of a trial below an instrument, given by ``words``. It is not a trial and is not kept. Raises as
+        ``trial``."""
         launcher = self._turned(
             self._experiment.condition(cell.condition), variant, stop
         )
@@ -400,7 +406,7 @@ class Bench:
     def _turned(
         self, condition: Condition, variant: Variant, stop: Callable[[], bool]
     ) -> tuple[str, ...]:
-        """The machine as the variant wants it, the target still what it was; words to put before the load."""
+        """Set the variant's knobs and check that the target is still the same; returns words to put before the load."""
         settings = {**condition.knobs, **variant.knobs}
         with self._machine.together("turn", condition.name, variant.name):
             if self._attachments() != self._attached:
@@ -412,10 +418,10 @@ class Bench:
             pause(self._experiment.design.settle, stop)
         return launcher
 
-    def _beside(
+    def _account_of(
         self, background: BackgroundLoad | None, done: FioRun, result: FioResult
     ) -> tuple[Background | None, tuple[Finding, ...]]:
-        """The background load's account of itself during a run."""
+        """What the background load did during a run, and the findings about it."""
         if background is None:
             return None, ()
         window = result.window or (
@@ -449,7 +455,7 @@ def _ramp_end(
 
 
 def pause(seconds: float, stop: Callable[[], bool]) -> None:
-    """Wait, but not longer than until somebody wants to stop."""
+    """Wait, but return early once ``stop`` is true."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0 and not stop():
         time.sleep(min(left, 0.1))

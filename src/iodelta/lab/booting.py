@@ -37,8 +37,8 @@ def refusal(
     *,
     commands: bool = False,
 ) -> RefusedError | None:
-    """What ``ready`` would raise of what is written to; None where it would not, as of a guest, whose disks go with it.
-    ``commands``: those of the experiment may run.
+    """The refusal that ``ready`` would raise for writes; None where it would not, as for a guest, whose disks end with
+    it. ``commands``: those of the experiment may run.
 
     Raises RequestError for a ``--destroy`` that names nothing.
     """

@@ -1,8 +1,8 @@
 """Variants that differ in what is booted: no cell has two trials in one boot, so that the boot is the unit.
 
-A trial is the mean of one to four runs in its boot, as many as pay. A boot differs from the next of the same kernel by
-more than a run from the next run (0.3 to 1.5 %), so runs of one boot are no replicates. A block is a boot of every
-variant, adjacent in time, in random order.
+A trial is the mean of one to four runs in its boot, as many as pay. Boots of the same kernel differ by more than runs
+within a boot do (0.3 to 1.5 %), so runs of one boot are not replicates. A block is a boot of every variant, adjacent in
+time, in random order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from iodelta.trial import Trial
 from iodelta.workload.background import BackgroundLoad
 
 Ready = tuple[Machine, Bench, Survey]
-"""What is booted, its bench, and what was found there."""
+"""What is booted, its bench, and its survey."""
 
 PILOT = 3
 """Boots of every variant of a cell by which the number of runs in a boot is chosen."""
@@ -41,8 +41,8 @@ PILOT = 3
 RATE = re.compile(r"run\.\d+\.iops")
 
 
-def held(experiment: Experiment) -> Experiment:
-    """The experiment as it is within one boot: without the settings that a boot has."""
+def within_boot(experiment: Experiment) -> Experiment:
+    """The experiment as it is within one boot: without the settings that need a boot."""
 
     def rest(knobs: Mapping[str, str]) -> dict[str, str]:
         return {name: value for name, value in knobs.items() if not of_boot(name)}
@@ -60,8 +60,8 @@ def held(experiment: Experiment) -> Experiment:
     )
 
 
-def alone(experiment: Experiment, variant: Variant) -> Experiment:
-    """What a boot is of."""
+def of_variant(experiment: Experiment, variant: Variant) -> Experiment:
+    """The experiment with one variant only, the one that is booted."""
     return msgspec.structs.replace(
         experiment, variants=(experiment.variant(variant.name),)
     )
@@ -70,7 +70,7 @@ def alone(experiment: Experiment, variant: Variant) -> Experiment:
 def settings_of(
     experiment: Experiment, variant: Variant, condition: str = ""
 ) -> dict[str, str]:
-    """What a variant's boot sets, over what the condition does."""
+    """The settings of a variant's boot; its own replace those of the condition."""
     shared = next(
         (one.knobs for one in experiment.conditions if one.name == condition), {}
     )
@@ -90,7 +90,8 @@ class Scatter:
     """How boots and the runs within them scatter, and so how many runs a boot is worth making.
 
     Two runs in each of a cell's first boots; from then on k = sqrt(boot cost / run cost) x run sd / boot sd (Kalibera
-    and Jones 2013), 1 to 4. Sds are of logarithms of rates and pooled over variants; nothing looks at their level.
+    and Jones 2013), 1 to 4. Sds are of logarithms of rates and pooled over variants, and no mean is looked at: the
+    number of runs must not depend on which variant is better.
     """
 
     def __init__(self, variants: Sequence[str]) -> None:
@@ -133,7 +134,7 @@ class Scatter:
             statistics.variance(boots) for boots in means if len(boots) > 1
         )
         boots, runs = zip(*self._costs, strict=True)
-        # Of boots the mean: where one serves several cells, the others had it for nothing.
+        # The mean, not the median, for boots: a boot that serves several cells costs all but one of them nothing.
         boot_cost, run_cost = statistics.fmean(boots), statistics.median(runs)
         return runs_per_boot(
             boot_cost, run_cost, math.sqrt(run), math.sqrt(max(0.0, between - run / 2))
@@ -145,7 +146,7 @@ class NotBootedError(KnobError):
 
 
 class Boots(ABC):
-    """What a bench is where variants differ in what is booted. Use it in ``with``: leaving it ends what was booted."""
+    """Takes the place of a bench where variants differ in what is booted. Leaving its ``with`` ends what was booted."""
 
     def __init__(
         self,
@@ -156,7 +157,9 @@ class Boots(ABC):
     ) -> None:
         self._machine = machine
         self._experiment = plan.experiment
-        self._inner = msgspec.structs.replace(plan, experiment=held(plan.experiment))
+        self._inner = msgspec.structs.replace(
+            plan, experiment=within_boot(plan.experiment)
+        )
         self._found: Survey | None = None
         self._folder = folder
         self._control = control
@@ -234,5 +237,5 @@ class Boots(ABC):
             return self.lost(identity, error)
 
     def lost(self, identity: Started, error: LostError) -> Trial:
-        """What a trial is whose boot was lost: for a host the end of the run. Raises LostError."""
+        """The trial of a boot that was lost. The loss of a host ends the run: raises LostError."""
         raise error

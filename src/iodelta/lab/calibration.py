@@ -1,7 +1,7 @@
 """Calibration: A against A through the whole pipeline, then known slow-downs, on this machine and this cell.
 
 The A/A part is one experiment of identical cells, ordered and judged as every experiment of that workload is; what it
-calls a change is a false alarm. A second experiment finds what trials that write more leave to the next trial
+calls a change is a false alarm. A second experiment measures what trials that write more leave to the next trial
 (``iodelta.lab.aftermath``). Where a throttle can be set, a third compares one rate with rates 1, 2 and 3.5 % lower.
 What comes out is kept in the state directory, grows with every calibration of the same machine, disk and workload, and
 is copied into the folder of every later experiment, so that its plan and reports can quote it.
@@ -40,10 +40,10 @@ from iodelta.trial import Finding, Trial
 from iodelta.verdict import Judgement, Metric, value_of
 
 INJECTED = (0.01, 0.02, 0.035)
-"""Known slow-downs: what people argue about on mailing lists."""
+"""Known slow-downs, of the size that mailing lists argue about."""
 
 BLOCKS_EACH = 20
-"""Blocks that an A/A comparison takes until it is found equivalent, about: it sizes their number."""
+"""About how many blocks an A/A comparison takes until it is equivalent; decides how many comparisons a budget pays."""
 
 SHARES = {"A/A": 0.5, "aftermath": 0.2, "injected": 0.3}
 """Of the budget; what cannot be measured here leaves its share to the others."""
@@ -67,7 +67,7 @@ class MetricNoise(msgspec.Struct, frozen=True):
 
 
 class Injection(msgspec.Struct, frozen=True):
-    """A known slow-down and what was said of it."""
+    """A known slow-down and its verdict."""
 
     change: float
     word: str
@@ -135,16 +135,18 @@ def key_of(machine: Machine, target: Target, cell: Cell, variant: Variant) -> st
         {canonical(name): value for name, value in (*cell.options, *variant.options)},
         order="deterministic",
     )
-    own = msgspec.json.encode(cell.command) if cell.command is not None else b""
-    return hashlib.sha256(f"{identity}/{disks}/".encode() + options + own).hexdigest()[
-        :16
-    ]
+    command_text = (
+        msgspec.json.encode(cell.command) if cell.command is not None else b""
+    )
+    return hashlib.sha256(
+        f"{identity}/{disks}/".encode() + options + command_text
+    ).hexdigest()[:16]
 
 
 def a_against_a(experiment: Experiment, budget: float) -> Experiment:
     """As many identical cells as the budget pays for, each comparing the first cell's workload with itself.
 
-    Without a screen, however many: it would stop most comparisons before they could raise an alarm.
+    Judged without a screen (``family="holm"``): it would stop most comparisons before they could raise an alarm.
     """
     cell, variant = experiment.cells[0], experiment.variants[0]
     plan = make_plan(
@@ -210,6 +212,7 @@ def noise_of(
         )
         if len(values) < 4:
             continue
+        # Logarithms below, because verdicts are about ratios; the mean is removed, because a placebo has none.
         noise = noise_sources(values[:, 0], values[:, 1])
         differences = np.diff(np.log(values), axis=1)[:, 0]
         differences -= differences.mean()
@@ -251,12 +254,14 @@ def stalls_in(trials: Sequence[Trial], metric: Metric) -> tuple[int, int]:
 
 
 def injections_in(judgement: Judgement) -> tuple[Injection, ...]:
-    """What was said of each known slow-down, by the first metric (the rate)."""
+    """The verdict on each known slow-down, by the first metric (the rate)."""
     injections = []
     for change in INJECTED:
-        own = [v for v in judgement.verdicts if v.variant == f"minus-{100 * change:g}"]
-        if own:
-            v = own[0]
+        verdicts = [
+            v for v in judgement.verdicts if v.variant == f"minus-{100 * change:g}"
+        ]
+        if verdicts:
+            v = verdicts[0]
             low, high = (v.change.low, v.change.high) if v.change else (None, None)
             injections.append(Injection(-change, v.word, low, high, v.blocks))
     return tuple(injections)
@@ -326,7 +331,7 @@ def calibrations_for(
 
 
 def store(calibration: Calibration) -> Path:
-    """Keep a calibration beside the others. Raises OSError."""
+    """Keep a calibration with the others. Raises OSError."""
     path = state_directory() / CALIBRATION
     path.parent.mkdir(parents=True, exist_ok=True)
     everything = {
@@ -349,7 +354,7 @@ def calibration_of(
     injections: tuple[Injection, ...] = (),
     aftermath: tuple[Aftermath, ...] = (),
 ) -> Calibration:
-    """What an A/A experiment amounts to."""
+    """The calibration that an A/A experiment gives."""
     comparisons, alarms, raised = alarms_in(judgement)
     seen, stalled = stalls_in(trials, judgement.rules.metrics[0])
     return Calibration(

@@ -1,4 +1,4 @@
-"""Commands as workloads: what is asked of a machine for them, and what a record keeps of them."""
+"""Commands as workloads: their requests, their setup, and what a record keeps of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def request_of(
     workdir: str,
     python: str,
 ) -> FioRequest:
-    """What a command is run as in one trial: its words with every name in braces replaced."""
+    """The request of a command for one trial: its words with every name in braces replaced."""
     values = command.values_of(
         cell, variant, target=target.real_path, trial=experiment.design.trial, seed=seed
     )
@@ -71,11 +71,11 @@ class SetupError(MeasureError):
 
 
 class OnlyReads:
-    """What shows that a command wrote to its target although its owner says that it only reads."""
+    """Detects that a command wrote to its target although its owner says that it only reads."""
 
     def __init__(self, machine: Machine, target: Target) -> None:
         self._machine, self._target = machine, target
-        # A device that others use too is written to by them: then its counters say nothing of the command.
+        # Others write to a device that they use, so its counters prove something only if nobody else uses it.
         self._alone = target.kind == "block" and not device_reasons(
             machine, target.device or "", current_uses(machine)
         )
@@ -132,7 +132,7 @@ def makes_scratch(experiment: Experiment) -> bool:
 
 
 def needs_fio(experiment: Experiment) -> bool:
-    """Whether anything of it is done by fio: of commands, only a scratch file, a background load, a preparation."""
+    """Whether the experiment needs fio: with commands, only for a scratch file, a background load or a preparation."""
     loads = any(condition.background_fio for condition in experiment.conditions)
     return (
         not experiment.of_command

@@ -1,4 +1,4 @@
-"""What is next in the preparation of a disk, and whether it is steady: decided from what was done, without I/O."""
+"""The next step in the preparation of a disk, and whether it is steady: decided from the finished steps, without I/O."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ FILL_BLOCK = 128 << 10
 """Bytes of one write in sequence."""
 
 SMALLEST = 1 << 20
-"""Bytes that a disk has at the least to be prepared."""
+"""Bytes that a disk must have to be prepared."""
 
 SEGMENT = 1 << 30
 SEGMENTS = 64
-"""A fill is made in so many parts at most, none smaller than that: a kill costs no more than one."""
+"""A fill has at most SEGMENTS parts of at least SEGMENT bytes each, so that a kill costs no more than one part."""
 
 REST = 60.0
 """Seconds without I/O after which a disk may have tidied itself up: rounds after that begin a new window."""
@@ -100,17 +100,19 @@ def unbroken(rounds: Sequence[Round]) -> Sequence[Round]:
 
 
 def least_written(prepare: Prepare, size: int) -> float:
-    """Bytes that rounds must have written before a window that counts: the spare area, and what no fill has written."""
+    """Bytes that rounds must have written before a window counts: the spare area, and what the fill left unwritten."""
     return size * (prepare.spare + max(0.0, 1.0 - prepare.fill))
 
 
 def window_of(rounds: Sequence[Round]) -> Window | None:
     """The last five rounds, unless the disk rested between them. Places are those among all ``rounds``."""
-    own = unbroken(rounds)
-    window = last_window([measured.iops for measured in own])
+    recent = unbroken(rounds)
+    window = last_window([measured.iops for measured in recent])
     if not window:
         return None
-    return msgspec.structs.replace(window, first=window.first + len(rounds) - len(own))
+    return msgspec.structs.replace(
+        window, first=window.first + len(rounds) - len(recent)
+    )
 
 
 def state_of(
@@ -118,7 +120,8 @@ def state_of(
 ) -> State:
     """Whether the disk is steady after these rounds; ``given_up`` of them were made when it was given up before."""
     window = window_of(rounds)
-    # By what was written before it: five rounds may themselves use up the spare area, all of them as fast as new.
+    # Only bytes written before the window count: five rounds may themselves use up the spare area, all of them as fast
+    # as on a new disk.
     if (
         window is not None
         and window.steady

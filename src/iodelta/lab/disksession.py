@@ -38,7 +38,7 @@ class DiskPlan(msgspec.Struct, frozen=True):
     identifier: str
     """Names this preparation in the undo log and in the environment of every process it starts."""
     clock: Literal["rounds"] = "rounds"
-    """Tells the plan of a preparation from that of an experiment."""
+    """Distinguishes the plan of a preparation from that of an experiment."""
     schema: Literal[1] = 1
 
 
@@ -116,7 +116,7 @@ def read_plan(folder: Folder) -> DiskPlan:
 
 
 def go(folder: Folder, machine: Machine, control: Control) -> State:
-    """Go on with a preparation; ``running`` when somebody stopped it. Raises IodeltaError; finished steps are kept."""
+    """Continue a preparation; ``running`` when the user stopped it. Raises IodeltaError; finished steps are kept."""
     plan = read_plan(folder)
     with folder.writing():
         settle_pending(machine, control.watcher, plan.identifier)

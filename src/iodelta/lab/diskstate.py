@@ -1,7 +1,7 @@
 """What is known of the state of a disk: how it was prepared, when, and how much was written to it since.
 
-The record lies in the state directory of the machine that has the disk. It is deleted before a preparation begins, and
-counts only for the very device that it names.
+The record lies in the state directory of the machine that has the disk. It is deleted before a preparation begins (a
+kill must not leave the old state on record), and holds only for the device that it names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from iodelta.probe.topology import Target
 from iodelta.trial import Finding
 
 MUCH = 0.1
-"""Share of a prepared disk that may be written before its state is said to be that of the later writes."""
+"""Share of a prepared disk that may be written before its state counts as that of the later writes."""
 
 WRITTEN = 6
 """Place of the sectors written in a device's ``stat`` (Documentation/block/stat.rst)."""
@@ -112,9 +112,9 @@ def findings(disk: Known | None, path: str) -> Iterator[Finding]:
 def written_since(
     disk: Known | None, *, target: Target, counters: Mapping[str, float]
 ) -> dict[str, float]:
-    """A trial's counter of the bytes that were written between the preparation of its disk and itself.
+    """A trial's counter of the bytes written between the preparation of its disk and the trial.
 
-    ``counters`` are those of a snapshot before the trial. Empty where one of both is not known.
+    ``counters`` are those of a snapshot before the trial. Empty where either is not known.
     """
     sectors = counters.get(f"disk.{target.device}.write_bytes")
     if (
@@ -140,7 +140,7 @@ def counted(machine: Machine, target: Target) -> int | None:
 
 
 def forget(machine: Machine, target: Target) -> None:
-    """Whatever was known of this disk does not hold any more."""
+    """Delete what was known of this disk."""
     for path in machine.glob(f"{literal(_directory(machine))}/*.json"):
         state = _read(machine, path)
         if state is None or same_device(state.identity, target.identity):
@@ -148,7 +148,7 @@ def forget(machine: Machine, target: Target) -> None:
 
 
 def remember(machine: Machine, target: Target, prepared: Prepared) -> None:
-    """Keep it for the next who measures there. Raises MachineError."""
+    """Keep the state for later runs. Raises MachineError."""
     directory = _directory(machine)
     path = f"{directory}/{sysfs_name(target.device or '')}.json"
     machine.run(["mkdir", "-p", "--", directory])

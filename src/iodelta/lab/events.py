@@ -71,9 +71,9 @@ class Finished(msgspec.Struct, frozen=True, tag="finished"):
 
 
 class Repeated(msgspec.Struct, frozen=True, tag="repeated"):
-    """A block is made again: a trial was ``spoilt`` and cannot be used.
+    """A block is repeated: a trial was ``spoilt`` and cannot be used.
 
-    Folders made by 0.1 also have blocks that were made again for ``noise``; of those the first attempt counts.
+    Folders made by 0.1 also have blocks that were repeated for ``noise``; of those the first attempt counts.
     """
 
     at: float
@@ -110,7 +110,7 @@ class LeftOut(msgspec.Struct, frozen=True, tag="left-out"):
 
 
 class Extended(msgspec.Struct, frozen=True, tag="extended"):
-    """More blocks or budget were asked for after the end; judged from the alpha held in reserve."""
+    """The user asked for more blocks or budget after the end; they are judged with the alpha held in reserve."""
 
     at: float
     budget: float
@@ -125,7 +125,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
 
 class Kept(msgspec.Struct, frozen=True, tag="kept"):
-    """Files that are no trial's were written; the line is there to seal them."""
+    """Files that belong to no trial were written; the line seals them."""
 
     at: float
 

@@ -1,9 +1,9 @@
 """The experiment folder: raw apart from derived, and a journal that survives a kill at any moment.
 
 A folder appears whole, with question, plan and journal, or not at all. ``journal.jsonl`` is append-only; what a line
-says is on disk before the line, and the line before the next thing happens. A torn last line (a kill while it was
-written) is ignored by readers and cut by the next writer. A reader may open a folder while it is written. Lines and
-files are sealed (``lab/seal.py``): what is read is what was written, or it is said that it is not.
+states is on disk before the line, and the line before the next step. A torn last line (a kill while it was written) is
+ignored by readers and cut by the next writer. A reader may open a folder while it is written. Lines and files are
+sealed (``lab/seal.py``), so a change to them is reported.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ LARGEST_RAW = 256 << 20
 """Bytes that a raw file may unpack to: a folder may come from a stranger. fio writes tens of kilobytes."""
 
 
-_DAMAGED = "restore a copy of the folder, if you have one; iodelta changes nothing that it has written once"
+_DAMAGED = "restore a copy of the folder, if you have one; iodelta never changes a file that it has sealed"
 
 _decoder: msgspec.json.Decoder[Event] = decoder(Event)
 _T = TypeVar("_T")
@@ -120,7 +120,7 @@ class Folder:
     @classmethod
     @contextlib.contextmanager
     def making(cls, path: Path) -> Iterator[Folder]:
-        """A draft beside ``path`` to be filled; it becomes ``path`` at the end, and is gone after an error.
+        """A draft next to ``path`` to be filled; it becomes ``path`` at the end, and is deleted after an error.
 
         Raises RequestError when the path exists already, MeasureError when no folder can be made there.
         """
@@ -249,7 +249,7 @@ class Folder:
             None,
         )
         if planned is None:
-            self.check_journal()  # else a plan that was lost passes for one that was never made
+            self.check_journal()  # a plan whose line was removed must not pass for one that was never made
             raise MeasureError(
                 "the journal has no plan: the run was killed before it began",
                 place=str(self.path),
@@ -274,9 +274,10 @@ class Folder:
 
         What is not of a trial has a name in place of a number (``lab.preparing.step_name``).
 
-        Half-written ones need no care: raw files without a ``finished`` line belong to nobody. Raises MeasureError.
+        Half-written files do no harm: raw files without a ``finished`` line are not read. Raises MeasureError.
         """
-        # Raw files whose ``started`` line is missing then prove that the journal was cut (``lab/integrity.py``).
+        # With the ``started`` line on disk first, raw files without one prove that the journal was cut
+        # (``lab/integrity.py``).
         self._journal.sync()
         compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
         try:
@@ -338,9 +339,8 @@ class Folder:
     def append(self, event: Event, *, sync: bool = True) -> None:
         """Append to the journal and sync it; the line seals every file that was written since the one before.
 
-        Raises MeasureError (a full disk) and leaves whole lines only. A line that may be lost with what comes after it,
-        as that of a trial in flight, needs no ``sync`` at once:
-        ``write_raw`` makes up for it.
+        Raises MeasureError (a full disk) and leaves whole lines only. A line that may be lost together with what comes
+        after it, such as that of a trial in flight, needs no ``sync`` at once: ``write_raw`` syncs it.
         """
         self._journal.append(event, files=self._unsealed, sync=sync)
         self._unsealed = {}

@@ -1,8 +1,8 @@
-"""The safety guard: no write reaches data whose owner did not name it, and none reaches what is in use.
+"""The safety guard: iodelta writes only to a target that the user named, and never to one that is in use.
 
 A write workload needs a ``WritePermit``. What is in use now is refused whatever the user says. Every other device or
-file needs ``--destroy`` with its name, whatever lies on it: that nothing is recognised does not make it empty. Only
-what iodelta made itself needs none (``iodelta.probe.made``).
+file needs ``--destroy`` with its name, whatever lies on it: a disk without a known signature is not therefore empty.
+Only what iodelta made itself needs none (``iodelta.probe.made``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KERNEL_FILESYSTEMS = frozenset(
 
 
 class WritePermit:
-    """Leave to write to one target, for as long as it stays the device or file it was.
+    """Permission to write to one target, for as long as it stays the device or file it was.
 
     On this machine the permit of a block device also holds it opened with O_EXCL: the kernel then refuses to mount
     it, swap on it, or give it to md, dm or btrfs, while fio can still open it. Close it, or use it in ``with``.
@@ -51,7 +51,7 @@ class WritePermit:
     ) -> None:
         self.target = target
         self.lifted = lifted
-        """What would have stood against it, had the user not named it: to be shown before anything starts."""
+        """Reasons for a refusal that the user lifted by naming the target: shown before anything starts."""
         self._machine = machine
         self._held = held
 
@@ -90,10 +90,10 @@ class WritePermit:
 def refuse_reasons(
     machine: Machine, target: Target, size: int | None = None
 ) -> tuple[Reason, ...]:
-    """What stands against writing, as far as it can be known without opening the target: for plans and dry runs.
+    """Reasons against writing, as far as they can be known without opening the target: for plans and dry runs.
 
-    ``size`` is how many bytes a file will have; of a directory it is asked whether a scratch file of that size can be
-    made in it. What lies there is not among the reasons: it has to be read (``held_by``).
+    ``size`` is how many bytes a file will have; for a directory, whether it has room for a scratch file of that size is
+    checked. The contents are not among the reasons, because they have to be read (``held_by``).
     """
     uses = current_uses(machine)
     if target.kind == "block":
@@ -112,7 +112,7 @@ def refuse_at_once(reasons: Sequence[Reason]) -> None:
 
 
 def check_commands(experiment: Experiment, allowed: bool) -> None:
-    """Raises RefusedError for a workload of commands that nobody answered for: only its owner knows what it writes."""
+    """Raises RefusedError for a workload of commands without permission: only its owner knows what it writes."""
     commands = () if allowed else unseen(experiment)
     if commands:
         raise RefusedError(
@@ -138,7 +138,7 @@ def check_write(
     destroy: Sequence[str] = (),
     size: int | None = None,
 ) -> WritePermit:
-    """Leave to write to ``target``, looked up just now. Raises RefusedError with the reason and the remedy.
+    """Permission to write to ``target``, looked up just now. Raises RefusedError with the reason and the remedy.
 
     ``destroy`` are the paths of ``--destroy``; one of them must lead to the target itself unless iodelta made it.
     ``size`` is how many bytes a file will have. The target is read; nothing is written.
@@ -155,7 +155,7 @@ def check_write(
     refuse_at_once(reasons)
     held = _hold(machine, target)
     try:
-        # What was checked, what is held and what is read are one device.
+        # Between the check and the open another device may have taken the path: check, hold and read must mean one.
         _same(target, resolve(machine, target.path))
         if target.kind != "directory" and not made(machine, target):
             reasons += _content_reasons(machine, target, held)
@@ -170,7 +170,7 @@ def check_write(
 
 
 def make_scratch(machine: Machine, parent: str) -> str:
-    """A marked directory for scratch files in ``parent``; the one that an earlier run made is taken again.
+    """A marked directory for scratch files in ``parent``; the one of an earlier run is used again.
 
     Raises RefusedError when something of that name is there that iodelta did not make, or that others can exchange;
     MachineError when it cannot be made.
@@ -179,7 +179,7 @@ def make_scratch(machine: Machine, parent: str) -> str:
     if _is_marked(machine, path):
         return path
     made = machine.run(["mkdir", "-m", "700", "--", path])
-    # Looked at again: it may have come meanwhile.
+    # Another run may have made it between the check and mkdir.
     if made.returncode != 0 and _is_marked(machine, path):
         return path
     if made.returncode != 0 and status(machine, path) and not _is_empty(machine, path):
@@ -195,7 +195,7 @@ def make_scratch(machine: Machine, parent: str) -> str:
             place=path,
             remedy="choose a directory that you may write to",
         )
-    # On some network filesystems root's own files are somebody else's.
+    # Checked once more: a network filesystem may give root's files to another user (root_squash).
     _is_marked(machine, path)
     return path
 
@@ -203,7 +203,7 @@ def make_scratch(machine: Machine, parent: str) -> str:
 def is_scratch(machine: Machine, directory: str) -> bool:
     """Whether iodelta made and marked this directory, as the user that we are on that machine.
 
-    Anybody can write the text of the mark: directory and mark must be ours, and no links.
+    Anybody can write the text of the mark, so directory and mark must be ours and not links.
     """
     try:
         return _is_marked(machine, directory)
@@ -214,7 +214,7 @@ def is_scratch(machine: Machine, directory: str) -> bool:
 def _is_marked(machine: Machine, directory: str) -> bool:
     """As ``is_scratch``; raises RefusedError when directory or mark are there and a link, or another user's."""
     mark = f"{directory}/{MARK}"
-    # Links are not followed. /proc/self/ belongs to whoever asks.
+    # stat does not follow links, and /proc/self/ belongs to the user who runs it.
     asked = machine.run(
         ["stat", "-c", "%u %F", "--", "/proc/self/", directory, mark],
         env={"LC_ALL": "C"},
@@ -325,7 +325,8 @@ def _is_empty(machine: Machine, directory: str) -> bool:
 def _space_reasons(
     machine: Machine, target: Target, stat: Stat, size: int | None
 ) -> tuple[Reason, ...]:
-    """fio would stop with ENOSPC in the middle of a trial, and everybody else on that filesystem with it."""
+    """A reason when space is short: fio would stop with ENOSPC in the middle of a trial, and so would every other
+    program that writes to that filesystem."""
     done = machine.run(["stat", "-f", "-c", "%a %S", "--", target.real_path])
     if done.returncode != 0 or size is None:
         return ()
@@ -354,7 +355,7 @@ def _space_reasons(
 def _content_reasons(
     machine: Machine, target: Target, held: int | None
 ) -> tuple[Reason, ...]:
-    """What lies there. Raises RefusedError where that cannot be read, or writing to it would fail."""
+    """Reasons in the contents. Raises RefusedError where they cannot be read, or a write would fail."""
     try:
         contents = look(machine, target)
     except MachineError as error:
@@ -385,7 +386,7 @@ def _content_reasons(
 def _openable(machine: Machine, target: Target) -> None:
     """Open a file for writing and write nothing: append-only files and running programs show only then."""
     if target.fstype == "overlay":
-        return  # it would be copied to the upper layer
+        return  # opening it for writing copies it to the upper layer
     words = [
         "dd",
         "if=/dev/null",

@@ -12,11 +12,10 @@ import msgspec
 from iodelta.errors import LostError, MeasureError
 from iodelta.experiment import Experiment, Variant
 from iodelta.experiment.io_uring import TOOL
-from iodelta.lab.boots import Boots, Ready, alone, held, settings_of
+from iodelta.lab.boots import Boots, Ready, of_variant, settings_of, within_boot
 from iodelta.lab.folder import Started
 from iodelta.lab.setup import Survey, ready, survey
-from iodelta.lab.turns import alone as nobody_else
-from iodelta.lab.turns import given
+from iodelta.lab.turns import alone, given
 from iodelta.machine.vm import VmMachine, check_guests
 from iodelta.trial import Finding, Trial
 from iodelta.vm.spec import Spec, changed
@@ -25,8 +24,8 @@ from iodelta.vm.spec import Spec, changed
 def look_at_guests(machine: VmMachine, experiment: Experiment) -> Survey:
     """``survey``, of a guest of every variant.
 
-    A variant whose guest does not start, lacks a module or ends is one that cannot run here, with the reason and the
-    last lines of its console. Raises RequestError, MeasureError when none can.
+    A variant whose guest does not start, lacks a module or ends cannot run here; its reason has the last lines of the
+    console. Raises RequestError, MeasureError when no variant can run.
     """
     check_here(machine.spec, experiment)
     unavailable, unmeasurable = dict[str, str](), dict[str, str]()
@@ -60,7 +59,7 @@ def check_here(spec: Spec, experiment: Experiment) -> None:
 def _survey(guest: VmMachine, experiment: Experiment, variant: Variant) -> Survey:
     """What a variant's own guest offers it."""
     with guest.together("survey"):
-        return survey(guest, alone(held(experiment), variant))
+        return survey(guest, of_variant(within_boot(experiment), variant))
 
 
 @contextlib.contextmanager
@@ -73,7 +72,7 @@ def _booted(
         release = guest.run(["uname", "-r"]).text.strip()
         if release != guest.release:
             raise MeasureError(
-                f"{release} runs, and {guest.release} was booted",
+                f"kernel {guest.release} was booted, but {release} is running",
                 place=f"variant {variant.name}",
             )
         yield guest
@@ -85,7 +84,7 @@ class Guests(Boots):
     _machine: VmMachine
 
     def __enter__(self) -> Self:
-        """Keep what the guests are given of this machine, from the first to the last."""
+        """Lock the devices of this machine that guests are given, from the first guest to the last."""
         pairs = itertools.product(
             self._experiment.variants,
             [condition.name for condition in self._experiment.conditions],
@@ -98,7 +97,7 @@ class Guests(Boots):
             list(itertools.chain.from_iterable(spec.disks for spec in specs))
         )
         self._turn = contextlib.ExitStack()
-        self._turn.enter_context(nobody_else(here, targets, self._folder.path))
+        self._turn.enter_context(alone(here, targets, self._folder.path))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -109,7 +108,7 @@ class Guests(Boots):
     def booted(
         self, variant: Variant, condition: str = "", cell: str = ""
     ) -> Iterator[Ready]:
-        """The first one is looked at, and the others are like it."""
+        """A new guest. Only the first one is surveyed: the others have the same devices."""
         with _booted(self._machine, self._experiment, variant, condition) as guest:
             looked = self._found = self._found or _survey(
                 guest, self._experiment, variant

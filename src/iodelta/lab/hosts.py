@@ -1,4 +1,4 @@
-"""Several hosts in one experiment: which of them makes a block, and how far so many hosts can get."""
+"""Several hosts in one experiment: which of them makes a block, and what that many hosts can decide."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ENOUGH = 2.0
 def host_of(experiment: Experiment, block: int) -> str:
     """Name of the machine that makes a block; empty for this one.
 
-    By twos: older plans drew the orders of two blocks at once, and each host was to see both. Every block now has a
-    draw of its own, but a folder must go on as it began.
+    Blocks go to hosts in pairs: older plans drew the orders of two blocks at once, and each host was to see both. Every
+    block now has a draw of its own, but a folder must continue as it began.
     """
     names = experiment.machines
     if not names:
@@ -26,10 +26,10 @@ def host_of(experiment: Experiment, block: int) -> str:
 
 
 def reach(experiment: Experiment, rules: Rules, blocks: int) -> Finding | None:
-    """None when so many ``blocks`` over these hosts can lead to a word; else why not, and what it takes."""
+    """None when ``blocks`` over these hosts can give a verdict; else a finding with the reason and what it takes."""
     if len(experiment.machines) < 2:
         return None
-    # With scipy, which other plans do without.
+    # Imported here: scipy is slow to load, and plans for one host do not need it.
     from iodelta.stats.hosts import FEWEST_BLOCKS, smallest_t
 
     counted = _counted(experiment, blocks, FEWEST_BLOCKS)

@@ -1,7 +1,7 @@
-"""Runs of a load under an instrument, after all trials were made: none of them is a trial, none counts.
+"""Runs of a load under an instrument, after all trials. They are not trials, and none counts.
 
-An instrument slows what it looks at, so it never looks at a measured trial. What it finds, or why it cannot look, is
-kept in the folder (``instruments.json``) and told beside the verdicts.
+An instrument slows what it observes, so it never observes a measured trial. Its results, or the reason why there are
+none, are kept in the folder (``instruments.json``) and reported after the verdicts.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _ios(done: FioRun) -> int:
 def _instance(
     machine: Machine, bench: Bench, plan: Plan, folder: Folder
 ) -> Iterator[str]:
-    """An instance of tracing of its own; what is made for it is in an undo log before, as any setting is."""
+    """A tracing instance of our own; its removal is in an undo log before it is made, as for any setting."""
     instance = f"{TRACEFS}/instances/iodelta-{plan.identifier}"
     with undo_log(machine, f"{plan.identifier}-instrument", folder.path) as log:
         if not stages.mounted(machine):

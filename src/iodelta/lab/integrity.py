@@ -1,4 +1,4 @@
-"""Whether a folder is what was measured: its lines and files as they were sealed, none missing, none exchanged."""
+"""Whether a folder is still as it was measured: its lines and files as sealed, none missing, none exchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COPY = "restore a copy of the folder, if you have one"
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """How far a journal is sealed: keep it elsewhere, and the folder cannot be changed unseen."""
+    """How far a journal is sealed. With a copy kept elsewhere, every later change to the folder can be detected."""
 
     lines: int
     """Lines of the journal."""
@@ -54,7 +54,7 @@ def integrity(folder: Folder, state: Account) -> list[Finding]:
 def check_uncut(folder: Folder) -> None:
     """Raises MeasureError when a line of the journal was changed, or it is shorter than it was at the end."""
     folder.check_journal()  # it names the line
-    # Else trials made from now on would take the numbers, and the raw files, of those that were cut off.
+    # New trials would otherwise take the numbers, and overwrite the raw files, of those that were cut off.
     cut = _cut(folder, Account(folder.events())) if folder.seal.sealed else []
     for finding in (*cut, *_shortened(folder)):
         raise MeasureError(
@@ -183,7 +183,7 @@ def _shortened(folder: Folder) -> list[Finding]:
     if before.state not in OVER or before.seal is None:
         return []
     if before.seal == sealed(folder):
-        return []  # as for nearly every folder, without following the chain once more
+        return []  # nearly every folder; saves following the chain once more
     if (
         folder.chain_at(before.seal.lines) == before.seal.chain
     ):  # also what was added since

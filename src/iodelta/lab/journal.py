@@ -26,7 +26,7 @@ Event = TypeVar("Event")
 NO_FILES: Mapping[str, FileSeal] = MappingProxyType({})
 
 READINGS = 3
-"""Times that lines which do not hold together are read: a writer may have cut a torn line while they were read."""
+"""How often a journal with a broken chain is read again: a writer may have cut a torn line during the reading."""
 
 
 def whole(data: bytes) -> list[bytes]:
@@ -49,7 +49,7 @@ def readable(
 
 
 def sealed_lines(read: Callable[[], bytes]) -> tuple[bytes, Seal]:
-    """What ``read`` returns of a file that may grow meanwhile, and its seal."""
+    """The bytes that ``read`` returns, of a file that may grow during the reading, and their seal."""
     data = read()
     seal = read_seal(whole(data))
     for _ in range(READINGS):
@@ -65,8 +65,8 @@ def sealed_lines(read: Callable[[], bytes]) -> tuple[bytes, Seal]:
 class Journal(Generic[Event]):
     """One journal. Reading needs no lock; ``held`` takes it.
 
-    ``failed`` says what an error of writing means to the user, ``owner`` what the user calls that which it belongs to;
-    ``read`` is another way to its bytes, as of a folder in an archive.
+    ``failed`` makes the message of a write error, ``owner`` is the user's word for what the journal belongs to, and
+    ``read`` gets its bytes another way, as from a folder in an archive.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Journal(Generic[Event]):
         line, chain = chained(self._chain, body_of(event, files))
         line += b"\n"
         try:
-            # What an earlier failure left there, if it could not be cut then.
+            # An earlier failure may have left part of a line that could not be cut then.
             if os.fstat(descriptor).st_size > self._end:
                 os.ftruncate(descriptor, self._end)
             if os.write(descriptor, line) < len(line):

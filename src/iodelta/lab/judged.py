@@ -1,4 +1,4 @@
-"""What a folder says so far: its usable trials, their verdicts, the cells that are open and the time they need."""
+"""The results of a folder so far: its usable trials, their verdicts, the open cells and the time they need."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from iodelta.verdict import Judgement, Rules, judge_all, next_step
 
 def open_cells(plan: Plan, state: Account, judgement: Judgement) -> list[str]:
     """The cells that are neither decided nor abandoned."""
-    kept = [
+    remaining = [
         cell.name for cell in plan.experiment.cells if cell.name not in state.abandoned
     ]
-    verdicts = {name: judgement.of(name) for name in kept}
+    verdicts = {name: judgement.of(name) for name in remaining}
     return [
         name
-        for name, own in verdicts.items()
-        if not own or next_step(own) == "continue"
+        for name, cell_verdicts in verdicts.items()
+        if not cell_verdicts or next_step(cell_verdicts) == "continue"
     ]
 
 
@@ -94,7 +94,8 @@ def counted_trials(
 
 
 def usable_trials(folder: Folder, state: Account) -> dict[int, Trial]:
-    """All usable trials from their raw files; those that cannot be read any more are lost in ``state``, with why."""
+    """All usable trials from their raw files. A trial that cannot be read any more is marked in ``state`` as lost, with
+    the reason."""
     trials = {}
     for number, identity in state.usable().items():
         try:

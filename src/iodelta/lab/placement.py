@@ -1,4 +1,4 @@
-"""What is odd about where a variant's tasks would run, seen from the queues of the disks: known before any trial."""
+"""Findings about the CPUs that a variant's tasks are bound to and the queues of the disks, before any trial."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def placement(
 
     Interrupts are taken as they are now: a variant that moves them is judged by where they were.
     """
-    found = {}
+    findings_of = {}
     everywhere = numbers(attribute(machine, "/sys/devices/system/cpu/online") or "")
     disks = [queues(machine, disk) for disk in target.disks]
     by_node = nodes(machine)
@@ -32,15 +32,15 @@ def placement(
             of_disks = (
                 placement_findings(disk, cpus, by_node, variant.name) for disk in disks
             )
-            found[variant.name] = tuple(chain.from_iterable(of_disks))
-    return {name: findings for name, findings in found.items() if findings}
+            findings_of[variant.name] = tuple(chain.from_iterable(of_disks))
+    return {name: findings for name, findings in findings_of.items() if findings}
 
 
 def _cpus(
     settings: Mapping[str, str], knobs: Mapping[str, Knob], by_node: dict[int, Cpus]
 ) -> Cpus:
     """The CPUs that a variant's settings leave to its tasks."""
-    own, node = knobs.get("cpus"), knobs.get("numa")
+    cpus_knob, node = knobs.get("cpus"), knobs.get("numa")
     cpus: Cpus = frozenset()
     if "numa" in settings and isinstance(node, Binding):
         cpus = frozenset().union(
@@ -49,7 +49,7 @@ def _cpus(
                 for number in node.named(settings["numa"])
             )
         )
-    if "cpus" in settings and isinstance(own, Binding):
-        # taskset is the later word, so it has the last.
-        cpus = own.named(settings["cpus"])
+    if "cpus" in settings and isinstance(cpus_knob, Binding):
+        # taskset runs after numactl, so its CPUs are the ones that hold.
+        cpus = cpus_knob.named(settings["cpus"])
     return cpus

@@ -27,13 +27,13 @@ from iodelta.verdict.metrics import COMMAND
 from iodelta.workload import io_uring
 
 OVERHEAD = 0.45
-"""Seconds that a trial takes beyond ramp and runtime before it was ever timed: fio's own start and end."""
+"""Seconds that a trial is assumed to take beyond ramp and runtime: fio's own start and end."""
 
 BOOT = 8.0
-"""Seconds that a guest takes to be ready and to be thrown away, before one was timed."""
+"""Seconds that a guest is assumed to take to boot and to end."""
 
 REBOOT = 60.0
-"""Seconds that a host takes from one kernel to another and back to work, before one was timed."""
+"""Seconds that a host is assumed to take to reboot into another kernel."""
 
 HEADROOM = 2
 """Cells that are decided early leave their time to the others, so up to this many times a cell's even share of the
@@ -90,7 +90,8 @@ class Plan(msgspec.Struct, frozen=True):
         )
 
     def by_its_own_order(self) -> Plan:
-        """The plan as it was made: one of schema 1 drew the orders of two blocks at once, and is judged so."""
+        """The plan with the test that fits its draw: schema 1 drew the orders of two blocks at once, and is judged that
+        way."""
         if self.schema > 1 or self.rules.order == "mirrored":
             return self
         return msgspec.structs.replace(
@@ -99,13 +100,13 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
-    """The metrics asked for, else the defaults of every direction done. Raises RequestError for an unknown one."""
+    """The metrics of the design, else the defaults of every direction. Raises RequestError for an unknown one."""
     if experiment.of_command:
         return tuple(map(_metric_of, measured_by(experiment)))
     if experiment.design.metrics:
         return tuple(metric(name) for name in experiment.design.metrics)
     kinds = dict.fromkeys(chain.from_iterable(map(kinds_of, experiment.cells)))
-    # t/io_uring has rates alone: its latencies are in ticks of an unknown clock.
+    # t/io_uring reports rates only; its latencies are in ticks of an unknown clock.
     if experiment.cells[0].option(TOOL):
         return (metric("read.iops"),)
     smallest = min(_block_size(cell) for cell in experiment.cells)
@@ -131,7 +132,7 @@ def _has_synced_cell(experiment: Experiment) -> bool:
 
 
 def _syncs(options: Mapping[str, str | None]) -> bool:
-    """Whether fio syncs while it measures. What ``end_fsync`` and ``fsync_on_close`` do comes after that."""
+    """Whether fio syncs while it measures. ``end_fsync`` and ``fsync_on_close`` take effect only after that."""
     given = {canonical(name): value or "" for name, value in options.items()}
     return any(
         given.get(name, "0").strip() not in ("0", "")
@@ -195,7 +196,7 @@ def boot_seconds(experiment: Experiment) -> float:
 
 
 def warnings(plan: Plan) -> tuple[Finding, ...]:
-    """What the user should know before the start: a verdict out of reach, cells that measure the page cache."""
+    """Warnings before the start: a verdict that is out of reach, cells that measure the page cache."""
     never = list(_never_equivalent(plan))
     unreachable = plan.rules.reachable(equivalence=not never)
     is_point = unreachable is not None and any(
@@ -244,7 +245,7 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
 
 
 def _point_of_history(plan: Plan) -> Finding:
-    """A night is short on purpose: its blocks are for a history, which decides over many nights."""
+    """A note in place of a warning: a night is short on purpose, because a history decides over many nights."""
     blocks = plural(plan.rules.max_blocks, "block")
     return Finding(
         "verdict.point-of-history",
@@ -256,7 +257,7 @@ def _point_of_history(plan: Plan) -> Finding:
 
 
 def _never_equivalent(plan: Plan) -> Iterator[Finding]:
-    """Says so when the budget cannot pay for the trials of a variant that ``equivalent`` needs."""
+    """A warning when the budget cannot pay for as many trials of a variant as ``equivalent`` needs."""
     needed = trials_needed(plan.rules.stalls)
     trials = trials_of_a_variant(plan)
     if trials >= needed or not plan.experiment.design.budget:
@@ -295,7 +296,7 @@ def smallest_p(plan: Plan) -> float:
 
 
 def carry_over(plan: Plan) -> str:
-    """What is done about what one trial leaves to the next, where there is something to say."""
+    """How carry-over from trial to trial is handled, for the plan; empty where direct reads are simply tested."""
     return explained(plan.experiment, plan.rules.carry)
 
 

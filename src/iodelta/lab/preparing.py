@@ -55,10 +55,10 @@ from iodelta.workload.result import read_run
 OUTPUT, RECORD = "fio.json", "record"
 
 LONGEST = 7 * 86400.0
-"""Seconds after which a part of a fill has failed."""
+"""Seconds after which a part of a fill counts as failed."""
 
 EXPECTED = frozenset({"fio.short", "fio.long"})
-"""What is found of every run that ends with its bytes and not with its time."""
+"""Findings about every run that ends by bytes and not by time; they do not count here."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Disk:
     def request(
         self, options: tuple[Option, ...], workdir: str, **more: object
     ) -> FioRequest:
-        """What fio is asked for."""
+        """The request to fio."""
         made = FioRequest(
             options=options,
             target=self.target.real_path,
@@ -240,6 +240,7 @@ class Preparation:
                 now(), boot, os.getpid(), target, disk.size, disk.workload, self._name
             )
         )
+        # Before the first write: after a kill the old state must not be on record.
         forget(disk.machine, disk.target)
 
     def _state(self, given_up: int) -> State:
@@ -255,7 +256,7 @@ class Preparation:
         ]
 
     def _step(self, step: Step) -> None:
-        """One step, with its lines in the journal; one that was stopped leaves none but the first."""
+        """One step, with its lines in the journal; a step that was stopped has only the first line."""
         if self._permit is not None:
             self._permit.recheck()
         number = max(self._account.steps, default=0) + 1
@@ -287,7 +288,7 @@ class Preparation:
             self._rounds.append(
                 Round(number, made.started, made.seconds, rate, written)
             )
-            self._control.watcher.note(self._said())
+            self._control.watcher.note(self._last_round())
 
     def _purge(self, number: int) -> None:
         disk = self._disk
@@ -304,12 +305,12 @@ class Preparation:
         )
 
     def _fio(self, step: Step) -> FioRun:
-        """Run fio for a step, and say how far the whole of its kind is."""
+        """Run fio for a step, and report how far all steps of its kind are."""
         disk, made = self._disk, self._kinds().count(step.kind)
         if step.kind == "round":
             request = disk.request(disk.workload, self._place, seed=made + 1)
             what = f"rounds on {disk.target.path} until it is steady, {disk.prepare.limit} at most"
-            before, own, whole = (
+            before, in_step, whole = (
                 made * disk.prepare.round,
                 disk.prepare.round,
                 disk.prepare.limit * disk.prepare.round,
@@ -323,13 +324,13 @@ class Preparation:
                 options, self._place, size=step.size, whole=True, runtime=LONGEST
             )
             what = f"writing {disk.target.path} in sequence, {disk.prepare.fill:g} x its size"
-            before, own, whole = sum(parts[:made]), float(step.size), sum(parts)
+            before, in_step, whole = sum(parts[:made]), float(step.size), sum(parts)
         start = counted(disk.machine, disk.target) if step.kind == "fill" else None
 
         def tick(seconds: float) -> None:
             moved = seconds if step.kind == "round" else self._moved(start)
             self._control.watcher.preparing(
-                what, min(1.0, (before + min(own, moved)) / whole)
+                what, min(1.0, (before + min(in_step, moved)) / whole)
             )
 
         tick(0.0)
@@ -344,8 +345,8 @@ class Preparation:
             return float(reached - start)
         return 0.0
 
-    def _said(self) -> str:
-        """The last round in a sentence, and what is still to come at the most."""
+    def _last_round(self) -> str:
+        """The last round in a sentence, with the range and slope of the last five."""
         window, last = window_of(self._rounds), self._rounds[-1]
         text = f"round {len(self._rounds)}: {last.iops:,.0f} IOPS"
         if window is not None:
@@ -459,12 +460,12 @@ def _measured(made: FioRun, place: str, folder: Folder) -> tuple[float, int]:
 
 
 def again(folder: Folder) -> str:
-    """The command that goes on with a folder."""
+    """The command that continues a folder."""
     return f"{folder.again} {pasted(folder.path)}"
 
 
 def _same(before: Preparing, target: Target) -> bool:
-    """Whether a disk is the one that was prepared; after a reboot of one without a lasting name nobody can tell."""
+    """Whether a disk is the one that was prepared. A disk without a lasting name cannot be recognised after a reboot."""
     earlier = converted(before.target, Target)
     if target.kind != "block":
         return (earlier.real_path, earlier.size_bytes) == (

@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it: plain calls, no printing here."""
+"""The calls by which a run reports its progress; nothing is printed here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iodelta.verdict import Judgement
 
 
 class Watcher(Protocol):
-    """Told of each step; must return quickly and must not raise."""
+    """Is called for each step; must return quickly and must not raise."""
 
     def begin(self, plan: Plan, folder: str, done: int) -> None:
         """The run begins (or continues, with ``done`` trials made before)."""
@@ -43,6 +43,6 @@ class Control(NamedTuple):
     stop: Callable[[], bool]
     """Whether the run is to end at the next safe place."""
     destroy: Sequence[str] = ()
-    """Targets that may be overwritten although they hold something."""
+    """Targets that may be overwritten although they contain data."""
     commands: bool = False
     """Whether commands may run although nobody can see what they write."""

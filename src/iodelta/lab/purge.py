@@ -1,4 +1,4 @@
-"""Give up everything on a disk at once, where it can: its own commands for that, and why they cannot be used."""
+"""Discards everything on a disk at once by a command of the disk, or the reason why that is impossible."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def unable(machine: Machine, target: Target, prepare: Prepare, size: int) -> str
 def words(machine: Machine, target: Target, prepare: Prepare, size: int) -> list[str]:
     """The command that purges ``size`` bytes from the beginning.
 
-    Both tools refuse a device that somebody holds; we hold it ourselves, so that nobody else can use it meanwhile.
+    Both tools refuse a device that is open with O_EXCL, hence --force: we hold it ourselves, so that nobody else can
+    use it meanwhile.
     """
     if prepare.purge == "nvme-format":
         return ["nvme", "format", target.real_path, "--force"]

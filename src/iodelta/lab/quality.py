@@ -1,8 +1,8 @@
 """Was a trial disturbed: by other I/O on the device, by other guests on the CPUs, by not being steady?
 
 The limits are fixed in the plan before the first trial and are the same for every variant. What is found here is a
-flag: it is shown with the trial and never removes it. A variant may cause the flag together with its loss, and a block
-that is made again for one would have that loss repeated away. More blocks pay for noise.
+flag: it is shown with the trial and never removes it. A variant may cause the disturbance along with its own loss, and
+repeating its blocks until they are calm would remove that loss from the result. Noise is paid for with more blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from iodelta.trial import Finding, Kind, Trial
 
 SLACK = 1 << 20
-"""Bytes of other I/O that are never too much: a superblock, a directory, a probe of udev's."""
+"""Bytes of other I/O that are never too many: a superblock, a directory, a probe by udev."""
 
 _NORMAL_MEDIAN, _NORMAL_99 = 0.6745, 2.576
 """Median of |z|, and its 99 % point, of a standard normal z."""
@@ -47,9 +47,9 @@ def noise(
 ) -> tuple[Finding, ...]:
     """What disturbed a trial, and whether it was unsteady.
 
-    ``device`` names the disk whose I/O should be fio's alone, None where that cannot be said: buffered I/O, several
-    devices, a filesystem that adds its own to what is written, a background load. ``moved`` are the counters of the
-    disks over time in which fio counted all that it did, its ramp left out: how fast that was nobody knows.
+    ``device`` names the disk whose I/O should be fio's alone, None where others do I/O, too: buffered I/O, several
+    devices, a filesystem that adds writes of its own, a background load. ``moved`` are the counters of the disks over
+    the time in which fio counted its I/O, so without its ramp, whose I/O fio does not report.
     """
     findings = []
     place = f"trial {trial.number}"

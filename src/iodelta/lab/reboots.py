@@ -14,7 +14,14 @@ from iodelta.experiment import Experiment, Variant
 from iodelta.knob import order
 from iodelta.knob.kernel import Kernel
 from iodelta.lab.bench import Bench
-from iodelta.lab.boots import Boots, NotBootedError, Ready, alone, held, settings_of
+from iodelta.lab.boots import (
+    Boots,
+    NotBootedError,
+    Ready,
+    of_variant,
+    settings_of,
+    within_boot,
+)
 from iodelta.lab.folder import KnobSaved, Rebooted, now
 from iodelta.lab.setup import Survey, check_same_target, put_back, ready, survey
 from iodelta.lab.undo import REBOOT, undo_log
@@ -22,7 +29,7 @@ from iodelta.machine.ssh import SshMachine
 from iodelta.probe.topology import resolve
 
 CALM = 300.0
-"""Seconds that the services of a host may go on starting before a trial is made beside them."""
+"""Seconds that a trial waits at most for the services of a booted host to start."""
 
 APPEARING = 60.0
 """Seconds that a target may take to appear after its host did."""
@@ -31,9 +38,9 @@ SETTINGS = ("kernel", "kernel.cmdline")
 
 
 def look_at_host(machine: SshMachine, experiment: Experiment) -> Survey:
-    """``survey`` under the kernel that runs, and whether there are ways to the others and back: nothing is booted.
+    """``survey`` under the running kernel, and whether the other kernels can be booted and left again. Boots nothing.
 
-    A variant whose knobs only another kernel has is asked about in its own boot. Raises RequestError, MeasureError.
+    A variant whose knobs only another kernel has is surveyed in its own boot. Raises RequestError, MeasureError.
     """
     strange = [name for name in experiment.knob_names() if name.startswith("vm.")]
     if strange:
@@ -42,13 +49,13 @@ def look_at_host(machine: SshMachine, experiment: Experiment) -> Survey:
             place=strange[0],
             remedy="it is a setting of guests: --machine vm",
         )
-    inner = held(experiment)
+    inner = within_boot(experiment)
     order(inner.knob_names())
     surveys: dict[str, Survey] = {}
     refused: dict[str, RequestError] = {}
     for variant in inner.variants:
         try:
-            surveys[variant.name] = survey(machine, alone(inner, variant))
+            surveys[variant.name] = survey(machine, of_variant(inner, variant))
         except RequestError as error:
             refused[variant.name] = error
     if not surveys:
@@ -131,13 +138,14 @@ class Reboots(Boots):
         self._boot.close()
 
     def _start(self, variant: Variant, settings: Mapping[str, str]) -> Survey:
-        """A boot of a variant, and what is found in it once it is calm."""
+        """Boot a variant and survey it once its services have started."""
         try:
             started = self._kernel.boot(*(settings.get(name, "") for name in SETTINGS))
         except KnobError as error:
             raise NotBootedError(
                 error.what, place=error.place, remedy=error.remedy
             ) from error
+        # The reboot ended the process that held the lock.
         self._log.hold()
         name = self._machine.name
         self._folder.append(
@@ -156,7 +164,9 @@ class Reboots(Boots):
             time.sleep(0.5)
         with self._machine.together("survey"):
             looked = survey(
-                self._machine, alone(self._inner.experiment, variant), engines=False
+                self._machine,
+                of_variant(self._inner.experiment, variant),
+                engines=False,
             )
         if self._found is not None and not looked.scratch:
             check_same_target(self._found.target, looked.target)
@@ -166,7 +176,7 @@ class Reboots(Boots):
         self, variant: Variant, found: Survey
     ) -> contextlib.AbstractContextManager[Bench]:
         mine = msgspec.structs.replace(
-            self._inner, experiment=alone(self._inner.experiment, variant)
+            self._inner, experiment=of_variant(self._inner.experiment, variant)
         )
         return ready(self._machine, mine, found, self._folder, self._control)
 

@@ -31,11 +31,12 @@ class Record(msgspec.Struct, frozen=True):
     more: tuple[FioRun, ...] = ()
     """Further runs of the same load in the same boot, with their output."""
     measured: dict[str, Quantity] = {}
-    """Of a command: the numbers that the run read from its output. A reader of the folder runs nobody's pattern."""
+    """Of a command: the numbers that the run read from its output. Readers of the folder, which may come from a
+    stranger, do not run its patterns again."""
     usage: tuple[float, float, int] = (0.0, 0.0, 0)
     """Of a command: user and system CPU in percent of one CPU, context switches."""
     said: tuple[Finding, ...] = ()
-    """Of a command, what is wrong with its run."""
+    """Of a command: the findings about its run."""
 
     def results(self, output: bytes) -> FioResult:
         """What all its runs measured; ``output`` is the first one's."""
@@ -84,7 +85,7 @@ def assemble(
 def check_seeds(identity: Started, record: Record, output: bytes) -> None:
     """Raises MeasureError when fio ran with another seed than the journal says: raw files of two trials were exchanged.
 
-    Most trials have a seed of their own, so this sees an exchange also where nothing is sealed.
+    Most trials have a seed of their own, so this detects an exchange even where nothing is sealed.
     """
     outputs = (output, *(more.output for more in record.more))
     for number, (made, text) in enumerate(

@@ -46,13 +46,13 @@ from iodelta.verdict import Judgement, Rules
 from iodelta.workload.background import BackgroundLoad
 
 ATTEMPTS = 3
-"""Times that a block is tried before it is given up."""
+"""Attempts at a block before it is given up."""
 
 SPOILT_BLOCKS = 2
 """Blocks in a row that a cell may lose before it is abandoned with its reason."""
 
 STALE = 60.0
-"""Seconds after which a block that a killed run left half done is begun again: its trials are adjacent no more."""
+"""Seconds after which a block that a killed run left half done is begun again: its trials are no longer adjacent."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -93,10 +93,11 @@ class Runner:
         self._judgement = self._judge()
         self._lap_at = 0.0
         self._away: dict[str, LostError] = {}
-        """Of several hosts those that were lost in this session."""
+        """Hosts that were lost in this session, with the error."""
 
     def run(self) -> Outcome:
-        """Run to the end. Raises what makes going on impossible (a knob, the machine, the folder, the guard)."""
+        """Run to the end. Raises an error that makes it impossible to go on (a knob, the machine, the folder, the
+        guard)."""
         self._lap_at = time.monotonic()
         try:
             reason = self._rounds()
@@ -115,7 +116,7 @@ class Runner:
         if self._rules.max_blocks > len(rounds):  # extended
             longer = self._plan.scheduled(self._rules.max_blocks).rounds
             rounds = (*rounds, *longer[len(rounds) :])
-        # The second time for blocks that were passed over while a screen let their cells wait, or that were lost.
+        # A second pass for blocks that were skipped while a screen held their cells back, or that were lost.
         for round_ in (*rounds, *rounds):
             if round_ is rounds[0]:
                 self._judgement = self._judge()
@@ -174,29 +175,38 @@ class Runner:
             abreast = self._abreast(slots)
             if abreast and not self._affordable(*abreast):
                 return "budget"
-            for position in range(len(abreast[0].order) if abreast else 0):
-                for slot in abreast:
-                    left_out = slot.order[position] in self._state.left_out
-                    if (
-                        not left_out
-                        and not self._stop()
-                        and not self._spoilt_by(slot, 0)
-                    ):
-                        self._trial(slot, 0, position, background)
-            for slot in slots:
-                if slot not in abreast and not self._affordable(slot):
-                    return "budget"
-                self._block(
-                    slot,
-                    background,
-                    0 if slot in abreast else self._first_attempt(slot),
-                )
-                if self._stop():
-                    return "interrupted"
+            self._variant_by_variant(abreast, background)
+            return self._blocks(slots, abreast, background)
+
+    def _variant_by_variant(
+        self, abreast: Sequence[Slot], background: BackgroundLoad | None
+    ) -> None:
+        """The trials of the first attempt at these blocks, whose orders are the same: one boot serves all of them."""
+        for position in range(len(abreast[0].order) if abreast else 0):
+            for slot in abreast:
+                left_out = slot.order[position] in self._state.left_out
+                if not (left_out or self._stop() or self._spoilt_by(slot, 0)):
+                    self._trial(slot, 0, position, background)
+
+    def _blocks(
+        self,
+        slots: Sequence[Slot],
+        abreast: Sequence[Slot],
+        background: BackgroundLoad | None,
+    ) -> str:
+        """Every block in turn, or what is left of it; returns why the run must end, or an empty text."""
+        for slot in slots:
+            if slot not in abreast and not self._affordable(slot):
+                return "budget"
+            attempt = 0 if slot in abreast else self._first_attempt(slot)
+            self._block(slot, background, attempt)
+            if self._stop():
+                return "interrupted"
         return ""
 
     def _abreast(self, slots: Sequence[Slot]) -> list[Slot]:
-        """The blocks that are made variant by variant, a boot serving all of them: new ones, where boots are dear."""
+        """The blocks that are made variant by variant, so that one boot serves all of them: new ones, where every
+        variant needs a reboot."""
         new = [
             slot for slot in slots if not self._state.attempts(slot.cell, slot.block)
         ]
@@ -232,9 +242,9 @@ class Runner:
     def _block(
         self, slot: Slot, background: BackgroundLoad | None, attempt: int
     ) -> None:
-        """One block; after a spoilt trial all of it again, so that no arm is ever dropped alone.
+        """One block. After a spoilt trial all of it is repeated, so that no variant's trial is ever dropped alone.
 
-        Only a trial without a number spoils a block. A disturbed one counts: its variant may have caused that.
+        Only a trial without a result spoils a block. A disturbed one counts: its variant may have caused that.
         """
         tries = 0
         while True:
@@ -265,9 +275,9 @@ class Runner:
             self._abandon(slot.cell, problem)
 
     def _first_attempt(self, slot: Slot) -> int:
-        """The attempt to go on with: a half-done one while its trials are adjacent in time, else the next.
+        """The attempt to continue: a half-done one while its trials are adjacent in time, else the next.
 
-        A half-done superblock is begun again: its next trial would no longer follow its own variant's.
+        A half-done superblock is begun again: its next trial would not follow a trial of its own variant.
         """
         attempts = self._state.attempts(slot.cell, slot.block)
         if not attempts:
@@ -409,7 +419,8 @@ class Runner:
     def _look_is_due(self) -> bool:
         """Whether some open cell has the blocks for its next look; else judge now and then, for the running estimate.
 
-        To judge takes time in proportion to all trials, so without a look only every twentieth part of them more.
+        Judging takes time in proportion to all trials, so without a look it waits for 5 % more blocks: the total time
+        then stays linear in the number of blocks.
         """
         done = sum(self._done.values())
         due = done >= 1.05 * self._judged_at

@@ -1,6 +1,6 @@
 """The order of trials, decided before the first one and from one seed.
 
-Blocks put one trial of every variant side by side in time; their order is randomised so that drift, autocorrelation
+A block is one trial of every variant, adjacent in time; the order is randomised so that drift, autocorrelation
 and mode switches hit all variants alike (Abedi & Brecht 2017, "randomized multiple interleaved trials"). The order of
 every block is one draw by itself, uniform over the permutations, so that the null of every test is known exactly: two
 orders of one block are equally likely whatever the other blocks are. In a superblock each variant runs several times in
@@ -24,8 +24,8 @@ from iodelta.experiment import Experiment
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """One planned block: a cell, its number, and the order of the variants in it; in a superblock each stands there
-    several times in a row."""
+    """One planned block: a cell, its number, and the order of the variants; in a superblock each is there several times
+    in a row."""
 
     cell: str
     block: int

@@ -2,8 +2,8 @@
 
 Each line ends with ``"chain"``: the SHA-256 of the chain of the line before (64 hexadecimal digits, nothing before the
 first line) followed by the line itself without its ``chain``. A line may carry ``"files"``: size and SHA-256 of every
-file that was written since the line before. So a line or file that is missing, doubled, moved or edited is seen. Lines
-cut off the end, and a journal whose chain was made anew from its beginning, are not seen by this alone.
+file that was written since the line before. So a line or file that is missing, doubled, moved or edited is detected.
+Lines cut off the end, and a journal whose whole chain was recomputed, are not detected by this alone.
 
 Lines written before folders were sealed have no ``chain``; they count for the chain of the lines after them.
 """
@@ -115,7 +115,7 @@ def altered(name: str, data: bytes, seal: Seal) -> str:
 
 
 def _claims(line: bytes) -> bool:
-    """Whether a line in no form that iodelta writes has a chain or files all the same: it was edited."""
+    """Whether a line that iodelta did not write in this form has a chain or files: it was edited."""
     envelope = _envelope(line)
     return bool(envelope.chain or envelope.files)
 
@@ -123,5 +123,5 @@ def _claims(line: bytes) -> bool:
 def _envelope(line: bytes) -> _Envelope:
     try:
         return _decoder.decode(line)
-    except msgspec.MsgspecError:  # who reads the events says that the line is damaged
+    except msgspec.MsgspecError:  # the reader of the events reports the damaged line
         return _Envelope()

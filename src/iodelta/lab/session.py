@@ -1,4 +1,4 @@
-"""One call from a question to an answer: begin a folder, or go on with one."""
+"""One call from a question to an answer: begin a folder, or continue one."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def go(
     """Run what is left of a folder's experiment. Raises IodeltaError; finished trials are kept whatever happens.
 
     ``budget`` in seconds extends an experiment whose budget has ended: its rules release the alpha held in reserve.
-    ``remade`` is of a target that was made anew, and so is another one than that of the earlier trials.
+    ``remade``: the target was made anew, so it may differ from that of the earlier trials.
     """
     try:
         return _go(folder, (machine, *others), control, budget, remade=remade)
@@ -246,9 +246,9 @@ def _begin_session(
 
 
 def settle_pending(machine: Machine, watcher: Watcher, own: str = "") -> None:
-    """Put back what crashed runs left changed, before anything new is measured. Raises RequestError if it cannot.
+    """Restore what crashed runs left changed, before anything new is measured. Raises RequestError if that fails.
 
-    ``own`` is the experiment that is about to go on, if one is.
+    ``own`` is the experiment that is about to continue, if any.
     """
     for outcome in restore_pending(machine, own=own):
         for record in outcome.restored:
@@ -264,7 +264,7 @@ def settle_pending(machine: Machine, watcher: Watcher, own: str = "") -> None:
 
 
 def _extend(folder: Folder, plan: Plan, state: Account, budget: float) -> None:
-    """Add blocks to an experiment that is over; one whose extension was cut short just goes on."""
+    """Add blocks to an experiment that is over; one whose extension was cut short just continues."""
     if not state.over:
         if state.extended is None:
             raise RequestError(

@@ -1,8 +1,8 @@
-"""Before the first trial: look at the machine, ask whether the experiment can run there, and make it ready.
+"""Before the first trial: survey the machine, check whether the experiment can run there, and prepare it.
 
-``survey`` asks nothing of the device and changes nothing: it is all that a dry run does. ``ready`` reads signatures,
-takes the write permit, lays out the scratch file, keeps the knobs' originals and holds the undo log; leaving it puts
-everything back.
+``survey`` does no I/O on the device and changes nothing: it is all that a dry run does. ``ready`` reads signatures,
+takes the write permit, lays out the scratch file, keeps the knobs' originals and holds the undo log; leaving it
+restores everything.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Survey(msgspec.Struct, frozen=True):
     writes: bool
     """Whether some cell writes to the target."""
     reasons: tuple[Reason, ...]
-    """What stands against writing, as far as it can be known without opening the target."""
+    """Reasons against writing, as far as they can be known without opening the target."""
     unavailable: dict[str, str]
     """Variant -> why it cannot run here."""
     unmeasurable: dict[str, str]
@@ -80,7 +80,7 @@ class Survey(msgspec.Struct, frozen=True):
     reboots: str = ""
     """How the host is rebooted for every variant of a block; empty if it is not."""
     placement: dict[str, tuple[Finding, ...]] = {}
-    """Variant -> what is odd about the CPUs that it binds its tasks to."""
+    """Variant -> findings about the CPUs that it binds its tasks to."""
     holds: str = ""
     """What a write would destroy, where ``--destroy`` has to name the target; empty otherwise."""
     disk: Known | None = None
@@ -90,9 +90,9 @@ class Survey(msgspec.Struct, frozen=True):
 
 
 def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) -> Survey:
-    """Look at the machine. Raises RequestError for what cannot be asked of it, MeasureError when fio is missing.
+    """Survey the machine. Raises RequestError for what it cannot do, MeasureError when fio is missing.
 
-    Without ``engines`` nothing of the experiment is tried: fio itself is asked for its version alone.
+    Without ``engines`` no option of the experiment is tried: of fio only the version is read.
     """
     version = fio_version(machine) if needs_fio(experiment) else OLDEST
     tree = bool(experiment.target.files)
@@ -113,7 +113,7 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
     _check_requests(requests)
     _check_tool(machine, experiment)
     refused = _tried(machine, requests) if engines else ({}, {})
-    odd = placement(machine, experiment, target, knobs)
+    of_placement = placement(machine, experiment, target, knobs)
     state = state_known(machine, target) if writing else None
     asked = experiment.prepare is not None
     cost = (
@@ -129,7 +129,7 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
         writing,
         reasons,
         *refused,
-        placement=odd,
+        placement=of_placement,
         holds=holds,
     )
     return msgspec.structs.replace(looked, disk=state, prepare=cost)
@@ -234,7 +234,7 @@ def _check_tool(machine: Machine, experiment: Experiment) -> None:
     tool = tool_of(experiment)
     if not tool:
         return
-    # What was built is static, and is put on another machine only once it shall run there.
+    # The built one is static, so it is asked here and copied to another machine only when it runs there.
     there = machine if tool.startswith("/") else LocalMachine()
     has = io_uring.usage(there, io_uring.program(there, tool))
     of_cells = (cell.options for cell in experiment.cells)
@@ -282,7 +282,7 @@ def _unpolled(machine: Machine, requests: Requests) -> dict[str, str]:
 def check_options(machine: Machine, experiment: Experiment, found: Survey) -> None:
     """Ask fio whether it accepts the options of every cell. Raises RequestError with fio's own message.
 
-    fio reads the options and does nothing else. Those that load code, or open a file by its name, must have been
+    fio only parses the options. Options that load code, or open a file by name, do so even then and must have been
     refused before.
     """
     parsing.check(
@@ -335,7 +335,7 @@ def ready(
     check_commands(plan.experiment, control.commands)
     with contextlib.ExitStack() as stack:
         target = found.target
-        # First of all: after a kill it is by this log that what was started is found and ended.
+        # The log comes first: after a kill, what was started is found and ended by it.
         log = stack.enter_context(undo_log(machine, plan.identifier, folder.path))
         mirrors = other_members(machine, plan.experiment, target)
         stack.enter_context(alone(machine, [target, *mirrors], folder.path))
@@ -344,7 +344,7 @@ def ready(
             target = scratch_file(machine, plan, target, found.size, place, control)
         permit = None
         if found.writes and not found.scratch:
-            # What is there needs no room.
+            # A directory of files exists already and needs no free space.
             size = None if target.kind == "directory" else found.size
             permit = stack.enter_context(
                 check_write(machine, target, control.destroy, size)
@@ -365,10 +365,10 @@ def ready(
         with machine.together("knobs"):
             knobs = knobs_of(machine, plan.experiment, target)
         values = _values(plan.experiment, knobs)
-        odd = {
+        of_values = {
             name: one.findings(values[name], found.size) for name, one in knobs.items()
         }
-        for text in _warnings(odd):
+        for text in _warnings(of_values):
             control.watcher.note(f"warning: {text}")
 
         def save() -> list[Saved]:
@@ -386,7 +386,7 @@ def ready(
             requests = dataclasses.replace(
                 requests, python=set_up(machine, plan, target, place)
             )
-        settings = Settings(knobs, saved, odd, found.placement)
+        settings = Settings(knobs, saved, of_values, found.placement)
         env = {**marked(plan.identifier), PERMITTED: json.dumps(permitted)}
         try:
             yield Bench(
@@ -405,10 +405,10 @@ def _values(experiment: Experiment, knobs: Iterable[str]) -> dict[str, list[str]
     return {name: sorted(each) for name, each in values.items()}
 
 
-def _warnings(odd: Mapping[str, Mapping[str, Iterable[Finding]]]) -> list[str]:
-    """What is odd about values of knobs, each sentence once."""
+def _warnings(by_knob: Mapping[str, Mapping[str, Iterable[Finding]]]) -> list[str]:
+    """The warnings about values of knobs, each sentence once."""
     findings = chain.from_iterable(
-        chain.from_iterable(of_values.values()) for of_values in odd.values()
+        chain.from_iterable(by_value.values()) for by_value in by_knob.values()
     )
     return list(
         dict.fromkeys(
@@ -451,7 +451,7 @@ def other_members(
 def put_back(
     log: UndoLog, folder: Folder, watcher: Watcher, *, quiet: bool = False
 ) -> list[Restored]:
-    """Undo, with an account of it in the folder's journal; what could not be put back is told, unless ``quiet``.
+    """Undo, recorded in the folder's journal; a setting that could not be restored is a note, unless ``quiet``.
 
     Raises MeasureError.
     """
@@ -463,7 +463,7 @@ def put_back(
                     f"could not restore {restored.saved.knob}: {' '.join(restored.error.split())}"
                 )
             continue
-        # A full disk must not keep the others from being put back.
+        # A full disk must not keep the other settings from being restored.
         with contextlib.suppress(IodeltaError):
             folder.append(KnobRestored(now(), restored.saved.knob))
     return done

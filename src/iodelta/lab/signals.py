@@ -13,8 +13,8 @@ from types import FrameType
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
     """A question, "has the user asked to stop?", true from the first signal on. More signals change nothing.
 
-    A signal that is ignored when the run begins stays ignored: so nohup works, and a shell's ``&``. Python lets only
-    its main thread listen to signals: in another one nobody asks.
+    A signal that is ignored when the run begins stays ignored, so that nohup and a shell's ``&`` work. Python handles
+    signals only in its main thread; in another one the answer stays no.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False

@@ -1,9 +1,9 @@
 """One run at a time on each physical device: two would measure each other.
 
-Whoever measures holds a lock on a file of the device's name, on the machine that has it, in a directory where all of
-its users meet. The kernel lets go of it when the run ends, however it ends. That file is empty and nobody writes to it:
-what others are told of a run is in its own state directory, and holds while the kernel names the same process for the
-lock.
+A run that measures holds a lock on a file with the device's name, on the machine that has the device, in a directory
+that all users share. The kernel releases it when the run ends, however it ends. The file is empty and never written to:
+what others learn about a run is in the run's own state directory, and is valid while the kernel names the same process
+for the lock.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ file=$place/iodelta-$2
 [ -f "$file" ] && [ ! -L "$file" ] || { echo "$file is not a plain file" >&2; exit 1; }
 stat -c '%i %n' -- "$file"
 """
-"""For sh: make the file of a device where there is none, never by way of a link, and say its inode and path. In a
-directory of root's where every user may make files and touch none of others; in the user's own (the argument) where
-there is none, or where a state directory is given."""
+"""For sh: make the file of a device where there is none, never through a link, and print its inode and path. It lies in
+a sticky directory of root's, in which every user may make files but not change those of others; in the user's own (the
+argument) where there is none, or where a state directory is given."""
 
 POLL = 1.0
 """Seconds between looks whether a device is free."""
@@ -99,10 +99,11 @@ def physical(machine: Machine, targets: Sequence[Target]) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def alone(machine: Machine, targets: Sequence[Target], folder: Path) -> Iterator[None]:
-    """Nobody else measures on the devices of ``targets`` meanwhile; ``folder`` is what others are told.
+    """Keep other runs from the devices of ``targets`` meanwhile; they are shown ``folder``.
 
-    Of a throw-away guest they are those of this machine that it was given. What this process holds for the same folder
-    already it keeps. Raises BusyError when another run holds one of them, MeasureError when locks cannot be kept.
+    For a throw-away guest the devices are those of this machine that it was given. Locks that this process already
+    holds for the same folder stay. Raises BusyError when another run holds one of them, MeasureError when locks cannot
+    be kept.
     """
     if isinstance(machine, VmMachine):
         machine, targets = given(machine.spec.disks)
@@ -174,7 +175,7 @@ def _taken(machine: Machine, name: str, own: Holder) -> Lock:
         and (other := _holder(machine, place, inode)) is not None
         and other.folder == own.folder
     ):
-        # A machine may take a while to notice that we were cut off.
+        # Our own lock from before a lost connection: the other side may take a while to notice the loss.
         held = machine.lock(path, wait=machine.patience)
     if held is None:
         raise BusyError(
@@ -187,8 +188,8 @@ def _taken(machine: Machine, name: str, own: Holder) -> Lock:
 
 
 def _holder(machine: Machine, place: str, inode: str) -> Holder | None:
-    """Who holds the lock of that inode, by what this user's own runs say of themselves, else by the kernel; None while
-    neither knows."""
+    """Who holds the lock of that inode, by the records of this user's own runs, else by the kernel; None while neither
+    knows."""
     locker = _locker(machine, inode)
     try:
         holder = from_json(machine.read_bytes(place), Holder)

@@ -1,11 +1,11 @@
 """The undo log: original knob values, on disk before the first write, put back on exit, signal and next start.
 
-It lives on the machine that is changed, in the state directory of its user, apart from the experiment folder, so that
-``iodelta restore`` finds it after a crash even when the folder was moved or deleted, and whoever comes to the machine
-next puts it back, from wherever. One file per running experiment; its owner holds a lock on it, so a live run's
-settings are never "restored" under its feet, and no other run sets what it has set. Only a log with nothing left to
-undo is deleted. Beside it lies a script by which sh alone puts back what is kept. A damaged line keeps no other line
-from being used; the script of such a log is never deleted or written anew, for it may know what the line said.
+It lives on the machine that is changed, in the state directory of its user, apart from the experiment folder:
+``iodelta restore`` finds it after a crash even when the folder was moved or deleted, and so does the next run on that
+machine, from wherever it is started. There is one file per running experiment; its owner holds a lock on it, so a live
+run's settings are never restored under its feet, and no other run sets what it has set. Only a log with nothing left to
+undo is deleted. Next to it lies a script that restores everything with sh alone. A damaged line does not keep the
+others from being used; the script of such a log is never deleted or rewritten, because it may know the lost setting.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def state_directory() -> Path:
-    """What this user keeps here, beyond any experiment."""
+    """The directory of what this user's runs keep on this machine, apart from experiments."""
     return Path(LocalMachine().state)
 
 
@@ -93,7 +93,7 @@ class UndoLog:
         original. Raises RequestError when a live run sets one of them, MeasureError when they cannot be kept.
         """
         with locked(self._machine, posixpath.dirname(self._path)):
-            # Before the reading: one that ends meanwhile still counts.
+            # Listed before the originals are read: a run that ends in between may have set what is read.
             others = _live_logs(self._machine, self._path)
             records = read()
             _refuse_shared(
@@ -154,8 +154,8 @@ def undo_by(machine: Machine, target: Target, words: Sequence[str]) -> Saved:
 def undo_log(machine: Machine, experiment: str, folder: Path) -> Iterator[UndoLog]:
     """Open the undo log of an experiment; leaving it undoes everything. Raises MeasureError, RequestError.
 
-    What is started here meanwhile is found again and ended by ``restore_pending``, before anything is undone: a command
-    that outlived us must not set what was put back.
+    After a crash ``restore_pending`` ends the processes that were started here before it undoes anything: a command
+    that outlived us must not change a setting that was just restored.
     """
     path = f"{pending_in(machine)}/{experiment}.jsonl"
     if machine.glob(literal(path)):
@@ -209,7 +209,7 @@ def restore_pending(machine: Machine, *, own: str = "") -> list[Outcome]:
                 path, problem=f"cannot open or delete it: {error.what}", log=path
             )
         outcomes.append(outcome)
-    # Whoever makes such a file holds the lock: what lies here is of dead runs.
+    # Such a file exists only while its maker holds this lock, so those found here are of dead runs.
     with (
         contextlib.suppress(MeasureError),
         locked(machine, pending),
@@ -255,7 +255,7 @@ def give_up(machine: Machine, outcome: Outcome) -> str:
 
 
 def lost(outcome: Outcome) -> list[str]:
-    """What giving up the rest of a log loses, a sentence each."""
+    """What is lost by giving up the rest of a log, a sentence each."""
     losses = [_lost(record) for record in outcome.restored if record.error]
     losses += [
         f"line {number} of {outcome.log}, which cannot be read, and the settings that it recorded"
@@ -314,9 +314,9 @@ def _put_back(
     *,
     keep_script: bool = False,
 ) -> list[Restored]:
-    """Put them back; of each that is, the log at ``path`` says so before the next, so that none is written twice.
+    """Restore the originals; each success is in the log at ``path`` before the next, so that none is written twice.
 
-    The script is written anew for what is left, unless it is to be kept as it is.
+    The script is rewritten for what is left, unless ``keep_script``.
     """
     restored = []
     sound = cut(machine, path) if originals else False

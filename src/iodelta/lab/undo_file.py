@@ -38,7 +38,7 @@ class Original(msgspec.Struct, frozen=True, tag="saved"):
 
     saved: Saved
     digest: str = ""
-    """Of ``saved``, so that a line in which a digit changed counts as damaged; empty in logs of before."""
+    """Of ``saved``, so that a line in which a digit changed counts as damaged; empty in older logs."""
 
     @property
     def sound(self) -> bool:
@@ -94,7 +94,7 @@ def line_of(entry: Entry) -> bytes:
 
 
 def born(machine: Machine, path: str, head: bytes) -> Lock:
-    """Make the log with its first line, locked before it gets its name: nobody can take it for a dead run's."""
+    """Make the log with its first line, locked before it gets its name, so that no run takes it for a dead run's."""
     directory = posixpath.dirname(path)
     unborn = f"{directory}/.{stem(path)}.unborn"
     checked(machine, "mkdir", "-p", "--", directory)
@@ -123,7 +123,7 @@ def delete(machine: Machine, path: str) -> None:
 
 
 def cut(machine: Machine, path: str) -> bool:
-    """Cut a torn last line of the log, in which what is appended would go on; whether it is whole now."""
+    """Cut a torn last line of the log, which an appended line would continue; whether the log is whole now."""
     try:
         data = machine.read_bytes(path)
         end = data.rfind(b"\n") + 1
@@ -137,8 +137,8 @@ def cut(machine: Machine, path: str) -> bool:
 def parsed(data: bytes) -> UndoFile:
     """Whose log it is, and the originals that are not back yet, as far as its lines can be read.
 
-    A torn last line was never followed by a write to a knob. Without the first line, which was there before the log had
-    its name, it is not the log that was written: then line 1 counts as damaged.
+    A torn last line was never followed by a write to a knob, so it is ignored. The first line was there before the log
+    got its name; without it line 1 counts as damaged.
     """
     entries, damaged = readable(data, _decoder)
     head = entries.get(1)

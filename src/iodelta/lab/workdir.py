@@ -1,7 +1,7 @@
-"""A directory for fio's output, in memory where there is such a place: never on the disk that is measured.
+"""A directory for fio's output, in memory where possible, so that it does no I/O on the measured disk.
 
-Its user holds a lock on it, so that the directory of a run that was killed can be told from one in use, also between
-containers that share the place, and be swept away.
+Its run holds a lock on it. That distinguishes the directory of a killed run, which is removed, from one in use, even
+between containers that share the place.
 """
 
 from __future__ import annotations

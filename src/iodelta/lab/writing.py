@@ -32,9 +32,11 @@ def any_writes(experiment: Experiment, target: Target, size: int | None = None) 
     ]
     if experiment.of_command:
         changes = uses_target(experiment) and not only_reads(experiment)
-        # A directory is not the guard's: what a command does in it, its owner answers for.
-        own = changes and not (experiment.target.path and target.kind == "directory")
-        return own or any(writes(options, target, size) for options in loads)
+        # The guard does not cover a directory: the user is responsible for what a command does in it.
+        trials_write = changes and not (
+            experiment.target.path and target.kind == "directory"
+        )
+        return trials_write or any(writes(options, target, size) for options in loads)
     trials = (
         (*cell.options, *variant.options)
         for cell, variant in product(experiment.cells, experiment.variants)
@@ -62,7 +64,7 @@ def _changes(name: str, value: str) -> bool:
         return value not in ENGINES | READERS
     if name in CHANGING:
         return value != "0"
-    # fio takes an unambiguous beginning of a name for the name.
+    # fio accepts an unambiguous prefix of an option's name.
     return any(full.startswith(name) for full in JUDGED)
 
 
