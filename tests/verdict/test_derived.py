@@ -10,7 +10,7 @@ import pytest
 from iodelta.stats.little import Together
 from iodelta.trial import Direction, Finding, Histogram, Latency, Quantity, Trial, bin_index
 from iodelta.verdict import Rules, metric, series_of
-from iodelta.verdict.derived import knee_move, latency_shift, told_apart
+from iodelta.verdict.derived import knee_move, latency_shift, one_effect
 
 IOPS, LATENCY = metric("read.iops"), metric("read.lat.mean")
 RULES = Rules(metrics=(IOPS, LATENCY))
@@ -70,7 +70,7 @@ def test_a_sweep_that_never_saturates_says_to_go_deeper() -> None:
 
 def told(trials: list[Trial]) -> Together | Finding:
     iops, latency = (series_of(trials, one, "a", "b", cell="qd8") for one in (IOPS, LATENCY))
-    return told_apart(iops, latency, RULES)
+    return one_effect(iops, latency, RULES)
 
 
 def test_slower_io_at_a_fixed_depth_is_one_effect_and_a_deeper_queue_is_a_second() -> None:
@@ -89,7 +89,7 @@ def test_iops_and_latency_that_share_no_usable_block_cannot_be_told_apart() -> N
     assert nothing.rule == "verdict.no-blocks"
     iops = series_of([trial for trial in trials if trial.block < 5], IOPS, "a", "b", cell="qd8")
     latency = series_of([trial for trial in trials if trial.block >= 5], LATENCY, "a", "b", cell="qd8")
-    apart = told_apart(iops, latency, RULES)
+    apart = one_effect(iops, latency, RULES)
     assert isinstance(apart, Finding)
     assert apart.rule == "little.no-blocks"
 

@@ -21,7 +21,7 @@ from iodelta.stats.little import Together
 from iodelta.stats.shift import ShiftFunction
 from iodelta.trial import Finding, Kind, Trial
 from iodelta.verdict import Judgement, Metric, Series, series_of
-from iodelta.verdict.derived import KneeMove, knee_move, latency_shift, told_apart
+from iodelta.verdict.derived import KneeMove, knee_move, latency_shift, one_effect
 from iodelta.verdict.modes import ModeChange, mode_change
 from iodelta.verdict.recommend import Recommendation, recommend
 from iodelta.verdict.spread import SpreadVerdict, judge_spread
@@ -211,7 +211,7 @@ def _together(
         for kind in dict.fromkeys(metric.kind for metric in plan.rules.metrics):
             rate, latency = f"{kind}.iops", f"{kind}.lat.mean"
             if {(cell, variant, rate), (cell, variant, latency)} <= changed:
-                account = told_apart(
+                account = one_effect(
                     series[cell, rate, variant],
                     series[cell, latency, variant],
                     plan.rules,

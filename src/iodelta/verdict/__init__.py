@@ -1,6 +1,7 @@
 """Verdicts: from trials and pre-registered rules to regression, improvement, equivalent or inconclusive.
 
-The functions that judge need scipy, which a plan does not: they are imported when they are first asked for."""
+The functions that judge need scipy, which is slow to load and which a plan does not need: they are imported on first
+use."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -55,7 +55,7 @@ def accounts(
 
 
 class _Shown(NamedTuple):
-    """What the numbers of a look give a verdict, in the metric's own sign."""
+    """The fields of a verdict that come from the numbers of a look, in the metric's own sign."""
 
     change: Change | None = None
     typical: Change | None = None
@@ -100,6 +100,7 @@ def _account(
             unit, trace, outcome.at, numbers, used, judged=look is not None
         )
         findings += doubts
+        # A doubt takes the word that the looks gave; no further block can bring it back.
         if forbidden:
             word, alone, step = "inconclusive", "inconclusive", "exhausted"
     outlook = Outlook()
@@ -111,7 +112,9 @@ def _account(
     ):
         outlook = outlook_of(job, trace, outcome, numbers, rules)
     shown = _Shown() if numbers is None else _shown(numbers, unit, used)
-    phrase, rule = _said(job, trace, outcome, numbers, word, look, findings, rules)
+    phrase, rule = _phrase_and_rule(
+        job, trace, outcome, numbers, word, look, findings, rules
+    )
     basis = "typical" if shown.total is None else trace.basis
     before, after = _levels(unit, used, total=basis == "total")
     return Verdict(
@@ -181,7 +184,7 @@ def _shown(numbers: Numbers, unit: Units, used: int) -> _Shown:
 
 
 def _change(estimate: Estimate, unit: Units) -> Change:
-    """exp(theta) - 1 in the metric's own sign, bounds that are infinite as None."""
+    """exp(theta) - 1 in the metric's own sign; infinite bounds become None."""
     low, high = estimate.low, estimate.high
     value = estimate.value
     if unit.higher_is_better:
@@ -201,7 +204,8 @@ def _change_or_none(estimate: Estimate | None, unit: Units) -> Change | None:
 def _adding_up(
     before: float | None, change: Change | None, measured: float | None
 ) -> float | None:
-    """The variant's value in a row that adds up; as it was measured where the baseline's or the change is unknown."""
+    """The variant's value as baseline x (1 + change), so that the row adds up although the estimate is not the ratio of
+    the medians; as measured where either is unknown."""
     return (
         measured if before is None or change is None else before * (1.0 + change.value)
     )
@@ -225,8 +229,8 @@ def _stalls(unit: Units, used: int) -> Stalls | None:
     """The stalled trials of both arms; None where there are no values of single trials."""
     if not unit.singles:
         return None
-    own, everywhere = unit.stalled_by(used) or ((), ()), counted(unit, used)
-    return Stalls(*own, everywhere.trials, everywhere.bound, everywhere.stalled)
+    in_cell, everywhere = unit.stalled_by(used) or ((), ()), counted(unit, used)
+    return Stalls(*in_cell, everywhere.trials, everywhere.bound, everywhere.stalled)
 
 
 def _flagged(unit: Units, used: int) -> int:
@@ -234,7 +238,7 @@ def _flagged(unit: Units, used: int) -> int:
 
 
 def _smallest_p(unit: Units, used: int, rules: Rules) -> float | None:
-    """Of the draws behind the units: exact where ranks are counted, else that of a replay."""
+    """The smallest p value that the draws behind the units allow: exact for ranks, else that of a replay."""
     if not used:
         return None
     draws = len(set(unit.coins[:used]))
@@ -245,13 +249,14 @@ def _smallest_p(unit: Units, used: int, rules: Rules) -> float | None:
 def _levels(
     unit: Units, used: int, *, total: bool
 ) -> tuple[float | None, float | None]:
-    """Both variants' values as the row shows them: medians over blocks, or the means behind a total."""
+    """Both variants' values for the row: medians over blocks, or the means behind a total."""
     old, new = unit.baseline_values[:used], unit.variant_values[:used]
     if not len(old):
         return None, None
     if not total:
         return _finite(np.median(old)), _finite(np.median(new))
     arms = unit.arms(used)
+    # For a rate ``arms`` are exchanged, so that a ratio above 1 is always worse (see ``Units.arms``).
     means = (
         (arms.new.mean(), arms.old.mean())
         if unit.higher_is_better
@@ -276,7 +281,7 @@ def _next_look(job: Job, outcome: Outcome, rules: Rules) -> int | None:
     return later[0] + job.offset if later else None
 
 
-def _said(
+def _phrase_and_rule(
     job: Job,
     trace: Trace,
     outcome: Outcome,
@@ -374,9 +379,9 @@ def _phrase(
 
 
 def _few_trials(unit: Units, used: int, rules: Rules) -> str:
-    seen = counted(unit, used)
-    if not seen.enough_for(rules.stalls):
-        return explain.few_trials(seen.stalled, seen.trials, rules.stalls)
+    count = counted(unit, used)
+    if not count.enough_for(rules.stalls):
+        return explain.few_trials(count.stalled, count.trials, rules.stalls)
     more, fewer = unit.stalled_by(used) or ((), ())
     if len(fewer) > len(more):
         return explain.stalls_reach(unit.baseline, len(fewer), used)
@@ -384,7 +389,7 @@ def _few_trials(unit: Units, used: int, rules: Rules) -> str:
 
 
 def _so_far(job: Job, rules: Rules) -> str:
-    """Before the first look: how far it is."""
+    """The progress before the first look."""
     done, unit, plan = len(job.unit.d), job.unit.unit, job.claim.plan.blocks
     if job.standing == "screening":
         of = rules.screen.blocks

@@ -1,4 +1,4 @@
-"""The word that many hosts give together on one comparison: whether a change is there on machines that differ."""
+"""The joint word of many hosts on one comparison: whether machines that differ have the change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ JointWord = Literal[
 
 
 TINY = 1e-9
-"""A standard error below this is that of blocks which do not vary: rounding is all that is left."""
+"""A standard error below this is only rounding: the blocks do not vary."""
 
 STRENGTH: tuple[JointWord, ...] = (
     "depends on the machine",
@@ -41,8 +41,8 @@ STRENGTH: tuple[JointWord, ...] = (
     "inconclusive",
     "equivalent everywhere",
 )
-"""Of two words the earlier one is said: a change shown in a typical trial or in all work is one, and "equivalent" needs
-both."""
+"""Of two words the earlier one is used: a change shown in a typical trial or in all work is a change, and "equivalent"
+needs both."""
 
 WORK: dict[Basis, str] = {"typical": "a typical trial", "total": "all work together"}
 
@@ -60,7 +60,7 @@ class HostChange(msgspec.Struct, frozen=True):
 
 
 class Joint(msgspec.Struct, frozen=True):
-    """What hosts say together of one comparison; ``together`` is None for fewer than three hosts."""
+    """The joint word of the hosts on one comparison; ``together`` is None for fewer than three hosts."""
 
     word: JointWord
     together: Agreement | None
@@ -114,9 +114,9 @@ def joint(changes: Sequence[HostChange], margin: float, *, level: float) -> Join
 def _denied(
     word: JointWord, changes: Sequence[HostChange], margin: float, level: float
 ) -> bool:
-    """Whether a host is sure that it does not have the change which the word says every host has.
+    """Whether some host shows that it lacks the change that the word claims for every host.
 
-    Eight hosts at +22 % and a ninth at 0 have a prediction interval above 0 and a host without the change.
+    A prediction interval can miss such a host: that of eight hosts at +22 % and a ninth at 0 lies above 0.
     """
     signs = {"regression everywhere": 1.0, "improvement everywhere": -1.0}
     if word not in signs:
@@ -128,7 +128,7 @@ def _denied(
 
 
 class Agreed(msgspec.Struct, frozen=True):
-    """The one word for a typical trial and all work, which of both it is about, and what the other says."""
+    """The one word for a typical trial and all work, which of the two it is about, and what the other shows."""
 
     word: JointWord
     basis: Basis
@@ -188,6 +188,6 @@ def _inside(estimate: Estimate, margin: float) -> bool:
 
 
 def worth_half(together: Agreement, margin: float) -> float:
-    """The half width of the mean's interval that would settle a word: it excludes 0, or lies inside the margin."""
+    """The half width at which the mean's interval would settle a word: by excluding 0, or inside the margin."""
     size = abs(together.mean.value)
     return max(size, margin - size, math.log1p(1e-6))

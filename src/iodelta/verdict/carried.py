@@ -1,4 +1,4 @@
-"""Carried: which words carry-over takes back."""
+"""Carried: the words that are withheld because carry-over could have made them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from iodelta.verdict.units import Units
 Floats = NDArray[np.float64]
 
 SHOWN_WITHOUT = 2.4
-"""Standard errors by which a change must hold without the carry-over that may have made it."""
+"""Standard errors from 0 that an improvement must keep once the carry-over that may have made it is taken off."""
 
 SLIGHT = 0.25
-"""A carry-over that makes up at most this share of a change, or of the margin, does not take a word back."""
+"""A carry-over of at most this share of the change, or of the margin, does not withhold a word."""
 
 
 def made_by_carry(
@@ -34,18 +34,21 @@ def made_by_carry(
     blocks: int,
     rules: Rules,
 ) -> bool:
-    """Whether carry-over could have made the word; in superblocks, whether the variant's state may still unmake it.
+    """Whether carry-over could have made the word; in superblocks, whether the variant's lasting state may overturn it.
 
-    A word is held against the change that it rests on: where the variant stalls now and then, its typical change is
-    about 0 and has either sign. In plain blocks a word must survive every memory. ``equivalent`` does not where a
-    carry-over is shown, unless it is slight, or where the change without it leaves the margin. A regression does not
-    where the blocks do not speak for a change of its own, against a carry-over that made all of it (a warm cache),
-    unless stalls of its own made it. More is asked of an improvement, since the arm that does the damage gains: it must
-    be shown without the carry-over, and none may favour it.
+    A word is compared with the change that it rests on: where the variant stalls now and then, its typical change is
+    about 0 and has either sign. In plain blocks a word must survive every memory:
 
-    All this is of what any next trial finds. The baseline's alone may find it, three of four of which follow one of the
-    variant's, and next to none of it shows in what both have in common. An improvement and ``equivalent`` are held
-    against that as well; a regression only where it is seen, because half of the real ones would be asked to wait.
+    - ``equivalent`` does not survive a carry-over that is shown and not slight, nor a change that leaves the margin
+      once the carry-over is taken off.
+    - A regression does not survive where the blocks fit a carry-over that made all of it (a warm cache) as well as a
+      change of its own, unless stalls of its own made it.
+    - An improvement must be shown without the carry-over, and no carry-over may favour it. More is required of it
+      because the variant that does the damage gains from carry-over.
+
+    So far any trial may suffer. Perhaps only those of the baseline do: three of four follow a trial of the variant, and
+    what both have in common shows almost nothing of it. An improvement and ``equivalent`` must survive that, too; a
+    regression only where it is seen, because otherwise half of the real regressions would be withheld.
     """
     if machine is None:
         return False
@@ -57,7 +60,7 @@ def made_by_carry(
     change, noise = _plain(unit, basis, machine, blocks)
     if word == "regression":
         carried = carry.share * carry.value
-        own = own_change(
+        own_blocks = own_change(
             np.full(carried.shape, change),
             noise,
             carried,
@@ -70,7 +73,7 @@ def made_by_carry(
             and own_stalls(unit, unit.d[:blocks], SHOWN_WITHOUT)
         ):
             return False
-        return not own.all() or _gained(machine.onto_baseline, change)
+        return not own_blocks.all() or _gained(machine.onto_baseline, change)
     margin = math.log1p(rules.margin)
     limit = SLIGHT * (margin if word == "equivalent" else abs(change))
     return any(
@@ -81,7 +84,7 @@ def made_by_carry(
 
 
 def _gained(carry: Carry | None, change: float) -> bool:
-    """Whether the baseline alone is seen to gain from trials of the variant, by more than a slight part of a
+    """Whether the baseline alone shows a gain from trials of the variant, of more than a slight part of the
     regression."""
     if carry is None:
         return False
@@ -106,8 +109,8 @@ def _may_be(
 def _not_reached(
     unit: Units, word: Word, basis: Basis, machine: Machine, blocks: int, rules: Rules
 ) -> bool:
-    """Whether a counted trial was still on its way to a state in which ``equivalent``, or the sign of a change, is
-    wrong under some memory."""
+    """Whether counted trials were still approaching a state in which ``equivalent``, or the sign of a change, is wrong
+    under some memory."""
     if machine.ahead is None or not machine.ahead.shown:
         return False
     change, _ = _plain(unit, basis, machine, blocks)
@@ -131,6 +134,7 @@ def _plain(
     mean = typical_over(d, hosts) if hosts else None
     if mean is not None:
         return float(mean.value[0]), float(mean.error[0])
-    # A carry-over, or stalls, may make d bimodal: a median then says little, a pseudo-median what is typical. A stall
-    # is drawn in, as where the carry-over is estimated: one trial without I/O must not make a typical change doubtful.
+    # Assumption: the pseudo-median is the typical change even where carry-over or stalls make d bimodal, and a median
+    # would jump between the modes. A stall is drawn in, as where the carry-over is estimated: one trial without I/O
+    # must not make a typical change doubtful.
     return hodges_lehmann(d, 0.5).value, float(drawn_in(d).std()) / math.sqrt(len(d))

@@ -1,10 +1,10 @@
-"""Decide: replay the looks of many comparisons at once and find where, and with which word, each was settled.
+"""Decide: replay the looks of many comparisons at once, and find the look and the word at which each was settled.
 
 At a look every comparison is tested twice: its typical change by signed ranks of the block log-ratios, and its total
 change by the studentised ratio of sums. Both nulls come from the randomiser that ordered the blocks. The metrics of one
 cell and variant share their blocks, so they are replayed with the same draws and count as one test (see
-``stats.replay``). ``equivalent`` needs both changes inside the margin, and trials enough to exclude stalls, those seen
-counted; a change needs one that excludes 0.
+``stats.replay``). ``equivalent`` needs both changes inside the margin, and enough trials to exclude stalls (more where
+some stalled); a change needs one estimand that excludes 0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from iodelta.verdict.units import Units
 Floats = NDArray[np.float64]
 
 GUARD = 0.01
-"""Level of the lag-1 guard."""
+"""Level of the test for correlation between neighbouring blocks (lag 1)."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Claim:
 
 @dataclass
 class Trace:
-    """What the looks of one comparison led to. ``at`` and ``alone_at`` index the look that settled ``word`` and
-    ``alone``, or are the latest look, -1 before the first. ``above`` and ``below`` hold the one-sided p values of
+    """The result of the looks of one comparison. ``at`` and ``alone_at`` index the look that settled ``word`` and
+    ``alone``, else the latest look, -1 before the first. ``above`` and ``below`` hold the one-sided p values of
     "worse" and "better" at each look taken, corrected for the estimands and metrics that were tested with it."""
 
     claim: Claim
@@ -62,13 +62,13 @@ class Trace:
     basis: Basis = "typical"
     """The estimand that the word rests on."""
     critical: dict[int, float] = field(default_factory=dict)
-    """By look: the one-sided level of a single test that the corrected level comes to."""
+    """By look: the one-sided level of a single test to which the corrected level corresponds."""
     alone_critical: float = 0.0
     """As ``critical`` at the look that settled ``alone``, at the level that a comparison has by itself."""
     merged: dict[int, Merged] = field(default_factory=dict)
-    """Looks at which neighbouring blocks resembled each other, and what merging made of them."""
+    """Looks at which neighbouring blocks were correlated, and the result of merging them."""
     machine: dict[int, Machine] = field(default_factory=dict)
-    """By look: what the machine itself put into the blocks."""
+    """By look: what the machine itself added to the blocks."""
     withheld: dict[int, Word] = field(default_factory=dict)
     """Looks at which carry-over could have made the word, and the word."""
     few_trials: bool = False
@@ -206,7 +206,7 @@ def _unless_carried(
     blocks: int,
     rules: Rules,
 ) -> tuple[Word, Word]:
-    """Both words, inconclusive where carry-over could have made one; the trace keeps which."""
+    """Both words, inconclusive where carry-over could have made one; the trace keeps the withheld word."""
     carried = set()
     for word, basis in dict.fromkeys(words):
         if word != "inconclusive" and made_by_carry(
@@ -280,6 +280,7 @@ def _word(
 
     An estimand inside the margin claims no change, however sure its sign is.
     """
+    # 1e-9: exact p values can equal the level, and must count in spite of rounding.
     limit, rules = each[0] * (1 + 1e-9), each[1]
     inside = (seen.within[:, row] <= limit).tolist()
     if all(inside):
@@ -312,11 +313,11 @@ def _stalls_fit(
 def _unless_undone(
     word: Word, basis: Basis, unit: Units, trace: Trace, blocks: int, tail: float
 ) -> tuple[Word, Basis]:
-    """A change, inconclusive where stalls of the arm that it favours are not excluded and could take it back in total:
-    the interval of the total that is shown reaches as far.
+    """A change, or inconclusive where stalls of the favoured arm are not excluded and could undo the change in total:
+    the interval that is shown for the total reaches as far.
 
-    That holds of a change of the total, and of an improvement of a typical trial: a variant that stalled does less
-    work. A regression of a typical trial stands where the baseline stalled.
+    This applies to a change of the total and to an improvement of a typical trial, because a variant that stalls does
+    less work. A regression of a typical trial stands even where the baseline stalled.
     """
     if word != "improvement" and (word, basis) != ("regression", "total"):
         return word, basis
@@ -328,8 +329,8 @@ def _unless_undone(
 
 
 def _judged(unit: Units, trace: Trace, look: int, blocks: int) -> Floats | None:
-    """The log-ratios judged at a look: within a speed, and merged where neighbours resemble each other; None where the
-    units have no values of their own."""
+    """The log-ratios judged at a look: within a speed, and merged where neighbours are correlated; None where the units
+    have no values of their own."""
     merged, machine = trace.merged.get(look), trace.machine.get(look)
     if machine is None:
         return None
@@ -354,12 +355,12 @@ def _guard(
     *,
     last: bool,
 ) -> None:
-    """Where neighbouring blocks resemble each other, take the typical p values from batches of blocks instead; where
-    no batching helps, nothing is settled at this look."""
-    if units[
-        0
-    ].hosts:  # a host is one value there, however its blocks resemble each other
+    """Where neighbouring blocks are correlated, take the typical p values from batches of blocks instead; where no
+    batching helps, nothing is settled at this look."""
+    # Over hosts the unit is the host's own mean: correlation between its blocks does not matter.
+    if units[0].hosts:
         return
+    # Only rows that could settle a word are tested, and all at the last look, whose findings are shown.
     lively = (np.minimum(seen.above, seen.below).min(axis=0) < 0.05) | (
         seen.within.max(axis=0) < 0.05
     )

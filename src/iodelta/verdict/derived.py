@@ -21,17 +21,18 @@ Floats = NDArray[np.float64]
 
 
 class KneeMove(msgspec.Struct, frozen=True):
-    """The knees of a depth sweep under two variants and how far the knee moved; None where a finding says why not."""
+    """The knees of a depth sweep under two variants and how far the knee moved; None where a finding gives the
+    reason."""
 
     metric: Metric
     baseline: str
     variant: str
     before: Knee | None
-    """The baseline's knee; None where a finding says why not."""
+    """The baseline's knee; None where a finding gives the reason."""
     after: Knee | None
-    """The variant's knee; None where a finding says why not."""
+    """The variant's knee; None where a finding gives the reason."""
     shift: KneeShift | None
-    """How far it moved; None where a finding says why not."""
+    """How far it moved; None where a finding gives the reason."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -69,9 +70,9 @@ def latency_histograms(
     blocks = blocks_of(trial for trial in trials if trial.cell == cell).values()
     for family in ("lat", "clat"):
         rows = [_histograms(block, variants, kind, family) for block in blocks]
-        kept = [row for row in rows if len(row) == len(variants)]
-        if kept:
-            return tuple(map(list, zip(*kept, strict=True)))
+        complete = [row for row in rows if len(row) == len(variants)]
+        if complete:
+            return tuple(map(list, zip(*complete, strict=True)))
     return tuple([] for _ in variants)
 
 
@@ -120,9 +121,11 @@ def knee_move(
     """The saturation knee under both variants. ``depths`` maps the cells of one sweep to their I/Os in flight
     (iodepth x jobs); only blocks in which both variants ran every depth count."""
     place = f"{metric.name}, {variant}"
-    own = [trial for trial in trials if trial.cell in depths]
+    sweep_trials = [trial for trial in trials if trial.cell in depths]
     cells = sorted(depths, key=lambda cell: depths[cell])
-    series = [series_of(own, metric, baseline, variant, cell=cell) for cell in cells]
+    series = [
+        series_of(sweep_trials, metric, baseline, variant, cell=cell) for cell in cells
+    ]
     shared = (
         set.intersection(*(set(pairs.blocks) for pairs in series)) if series else set()
     )
@@ -152,7 +155,7 @@ def knee_move(
     )
 
 
-def told_apart(iops: Series, latency: Series, rules: Rules) -> Together | Finding:
+def one_effect(iops: Series, latency: Series, rules: Rules) -> Together | Finding:
     """Whether the IOPS change and the mean-latency change of one comparison are one effect or two (Little's law), or a
     Finding that says why this is not known.
 
@@ -160,7 +163,7 @@ def told_apart(iops: Series, latency: Series, rules: Rules) -> Together | Findin
     """
     rates, other = units_of(iops, rules), units_of(latency, rules)
     for units in (rates, other):
-        # A ratio that never varies is judged by nobody, but here it is what a constant depth looks like.
+        # A ratio that never varies gets no verdict, but here it is what Little's law predicts for a constant depth.
         if units.refusal is not None and units.refusal.rule != "verdict.constant":
             return units.refusal
     shared = [number for number in rates.numbers if number in set(other.numbers)]

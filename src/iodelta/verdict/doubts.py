@@ -1,4 +1,4 @@
-"""Doubts: findings about one comparison that a reader must see beside its word."""
+"""Doubts: findings about one comparison that a reader must see together with its word."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ APART = 0.1
 def doubts_of(
     unit: Units, trace: Trace, at: int, numbers: Numbers, used: int, *, judged: bool
 ) -> tuple[list[Finding], bool]:
-    """All of them, and whether one forbids a word."""
+    """All doubts, and whether one of them forbids a word."""
     first = np.array(unit.baseline_first[:used], dtype=bool)
     findings = _order_fixed(unit, used, first) or _place(unit, used, first)
     findings += _one_block(unit, used)
@@ -63,7 +63,7 @@ def _order_fixed(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Findi
 
 
 def _place(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Finding]:
-    """An effect of running second, looked at closely only where a quick test sees something."""
+    """An effect of running second; the full test runs only where a quick one suspects something."""
     if (
         used < 8
         or min(np.count_nonzero(first), np.count_nonzero(~first)) < 3
@@ -87,8 +87,8 @@ def _place(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Finding]:
 
 
 def _carry(unit: Units, trace: Trace, at: int, numbers: Numbers) -> list[Finding]:
-    """Carry-over that is shown, or that took a word back; that of the baseline's trials alone only where it is all that
-    is shown."""
+    """Carry-over that is shown, or that withheld a word; that onto the baseline's trials alone only where no other is
+    shown."""
     if numbers.carry is None:
         return []
     carry, alone = numbers.carry, numbers.onto_baseline
@@ -135,7 +135,7 @@ def _not_reached(unit: Units, numbers: Numbers) -> list[Finding]:
 
 
 def _flags(unit: Units, used: int) -> list[Finding]:
-    """Flags that fall on one arm more often than chance explains: its own cost, not noise."""
+    """Flags that fall on one arm more often than chance explains: a cost of that variant, not noise."""
     return [
         Finding(
             "verdict.uneven-flags",
@@ -185,8 +185,7 @@ def _not_interleaved(unit: Units, used: int, typical: Estimate) -> Finding | Non
 
 
 def _one_by_one(old_at: Floats, new_at: Floats) -> bool:
-    """Whether each block ended before the next began, so that the variants took turns. Of one block that is all there
-    is to say."""
+    """Whether each block ended before the next began, so that the variants took turns. Always true of one block."""
     first, last = np.minimum(old_at, new_at), np.maximum(old_at, new_at)
     return bool((last[:-1] < first[1:]).all())
 

@@ -1,4 +1,4 @@
-"""Explain: what a verdict says in words, which rule made it, and what would change it."""
+"""Explain: a verdict in words, the rule that made it, and what would change it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from iodelta.trial import Finding
 from iodelta.verdict.model import Change, Look, Needed, Stalls, Word
 
 INSIDE = "inside the margin so far"
-"""How the reasons begin why an interval inside the margin is not yet ``equivalent``."""
+"""The beginning of every reason why an interval inside the margin is not yet ``equivalent``."""
 
 BEYOND = 1e4
 """No change of a storage device is this large: one side of it did no I/O."""
 
 
 def percent(change: float | None) -> str:
-    """``-2.03 %``; digits enough to tell it from 0; ``unbounded`` for None."""
+    """``-2.03 %``, with enough digits to distinguish it from 0; ``unbounded`` for None."""
     if change is None:
         return "unbounded"
     if change >= BEYOND:
@@ -60,7 +60,8 @@ def phrase_of(word: Word, low: float, high: float, margin: float) -> str:
 
 
 def equivalent(low: float, high: float, margin: float, stalls: float) -> str:
-    """Behind ``equivalent``: the margin, whether a small change is real, and what the trials do not exclude."""
+    """The statement behind ``equivalent``: the margin, whether a small change is real, and which stalls are not
+    excluded."""
     size = f"equivalent within {100.0 * margin:.3g} %"
     if low > 0 or high < 0:
         size += f" ({'worse' if low > 0 else 'better'}, but by less than that)"
@@ -68,7 +69,7 @@ def equivalent(low: float, high: float, margin: float, stalls: float) -> str:
 
 
 def not_excluded(stalls: float) -> str:
-    """Which share of stalls the trials leave open."""
+    """The share of stalls that the trials do not exclude."""
     return f"stalls in up to {100.0 * stalls:.0f} % of trials are not excluded"
 
 
@@ -106,7 +107,7 @@ def stalls_reach(arm: str, stalled: int, trials: int) -> str:
 
 
 def hosts(mean: Mean | None, count: int) -> str:
-    """What keeps a mean over hosts from a word."""
+    """Why a mean over hosts has no word."""
     if mean is None:
         return f"no mean over {plural(count, 'host')} yet: two of them must have made {FEWEST_BLOCKS} blocks"
     counted = mean.spare + 1
@@ -116,7 +117,7 @@ def hosts(mean: Mean | None, count: int) -> str:
 
 
 def withheld(word: Word, variant: str, conditioning: int = 0) -> str:
-    """Why carry-over takes a word back; in superblocks, that so many uncounted trials were too few."""
+    """Why carry-over withholds a word; in superblocks, that there were too few uncounted trials."""
     if conditioning:
         return (
             f"{word} is withheld: the state of {variant} is not reached in the counted trial; "
@@ -129,7 +130,7 @@ def withheld(word: Word, variant: str, conditioning: int = 0) -> str:
 
 
 def more_conditioning(conditioning: int) -> str:
-    """The setting that brings a state about which so many uncounted trials do not."""
+    """The setting to reach a state that this many uncounted trials do not reach."""
     return f"[design] conditioning = {2 * conditioning + 1}"
 
 
@@ -156,12 +157,12 @@ def by_total(
         if did
         else f"in total {percent(total.value)}"
     )
-    held = f"a typical trial changed by {percent(typical.value)}"
+    typical_words = f"a typical trial changed by {percent(typical.value)}"
     if stalls is not None and stalls.variant:
-        held += (
+        typical_words += (
             f"; {len(stalls.variant)} of {plural(trials, 'trial')} of {variant} stalled"
         )
-    return f"{what}; {held}"
+    return f"{what}; {typical_words}"
 
 
 def rule_of(
@@ -217,7 +218,7 @@ def _bounds(change: Change | None) -> tuple[float, float]:
 
 
 def _finite_bounds(change: Change) -> tuple[float, float]:
-    """The interval, an end that is not known as far as floats go."""
+    """The interval; an unknown end is as far out as floats reach."""
     low, high = _bounds(change)
     return max(low, -1.0 + 1e-15), high
 

@@ -1,4 +1,4 @@
-"""Family: which comparisons are tested, at what level, on which blocks, and what Holm's correction leaves standing."""
+"""Family: which comparisons are tested, at what level, on which blocks, and which words survive Holm's correction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a comparison comes to within the family; ``at`` is the look its word stems from, -1 for none."""
+    """The result of a comparison within the family; ``at`` is the look that its word stems from, -1 for none."""
 
     word: Word
     at: int
@@ -171,7 +171,8 @@ def _screened(
 
 
 def _at_once(units: Sequence[Units], rules: Rules, end: int) -> list[Job]:
-    """No fresh blocks will come: one look at what stage 1 had by then, Holm over the whole family."""
+    """The budget ended in stage 1, so no fresh blocks will come: one look at the blocks so far, Holm over the whole
+    family."""
     alpha = rules.alpha / (2 * max(rules.comparisons, len(units)))
     parts = [unit.part(0, unit.until(end)) for unit in units]
     return [
@@ -189,7 +190,7 @@ def _directions(units: Sequence[Units], rules: Rules) -> Iterator[tuple[bool, bo
 
 
 def _carries(p_family: float, job: Job, trace: Trace, rules: Rules) -> bool:
-    """Whether Holm's later steps give a comparison whose looks are used up the word that it has alone."""
+    """Whether Holm's later, less strict steps give an exhausted comparison the word that it has alone."""
     open_ = not trace.settled and trace.exhausted
     return (
         open_
@@ -252,6 +253,7 @@ def _directed(
     one_sided: Sequence[tuple[float, float]],
 ) -> Corrected:
     """After a screen: Holm over the directed claims that it kept."""
+    # Stage 1 fixed the directions on other blocks, so each claim is one-sided; only what it kept is corrected for.
     hypotheses = list(_claimed(jobs, traces, one_sided))
     kept = sum(job.claim.worse + job.claim.better for job in jobs)
     raw = np.array([p for _, p in hypotheses])
@@ -295,6 +297,7 @@ def _by_question(
     )
     best: Corrected = {}
     before = 0.0
+    # Holm's step down: the smallest p counts ``size`` times, the next once less, and no p may be below the one before.
     for place, rows in enumerate(ordered):
         for row in rows:
             best[row] = (
@@ -340,8 +343,8 @@ def _turn(job: Job, trace: Trace, outcome: Outcome) -> float:
 def _by_promise(
     jobs: Sequence[Job], traces: Sequence[Trace], outcomes: list[Outcome]
 ) -> list[Outcome]:
-    """Stage 2 spends the budget where it matters: kept comparisons that still lean their way go first, then those that
-    do no longer, then what stage 1 set aside (to be found equivalent). The others wait."""
+    """Stage 2 spends the budget where it matters: kept comparisons that still lean in their direction go first, then
+    those that no longer do, then what stage 1 dropped (which can still become equivalent). The others wait."""
     ranks = list(map(_turn, jobs, traces, outcomes))
     now = min(ranks, default=math.inf)
     return [
@@ -354,7 +357,7 @@ def _sequential(
     jobs: Sequence[Job], traces: Sequence[Trace]
 ) -> list[tuple[float, float]]:
     """One-sided sequential p values (worse, better) of each comparison."""
-    found = [(1.0, 1.0)] * len(jobs)
+    p_values = [(1.0, 1.0)] * len(jobs)
     groups: dict[Schedule, list[int]] = {}
     for row, trace in enumerate(traces):
         if trace.above:
@@ -368,5 +371,5 @@ def _sequential(
             tails[1, at, : len(traces[row].below)] = traces[row].below
         above, below = sequential_p(plan, tails[0]), sequential_p(plan, tails[1])
         for at, row in enumerate(rows):
-            found[row] = (float(above[at]), float(below[at]))
-    return found
+            p_values[row] = (float(above[at]), float(below[at]))
+    return p_values

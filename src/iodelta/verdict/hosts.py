@@ -26,8 +26,8 @@ from iodelta.verdict.looks import Seen, Tested
 Floats = NDArray[np.float64]
 
 TOTAL_PAYS = 4.0
-"""The factor on p values of a total over hosts, where Bonferroni corrects for both estimands: few hosts have little
-level to share."""
+"""The factor on p values of a total over hosts, where Bonferroni corrects for both estimands. The typical change gets
+most of the level, because a few hosts cannot reach a p value much below it."""
 
 Test = Callable[[float], tuple[float, float]]
 """One-sided p values of "above" and "below" a log-ratio."""

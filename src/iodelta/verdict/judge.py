@@ -9,13 +9,13 @@ The four words, from the interval [L, U] of theta (log-ratio, positive = worse) 
 | U < 0                       | improvement  | improved; "by at least the margin" if U < -d                       |
 | otherwise                   | inconclusive | "not regressed" if U < d, "not improved" if L > -d, blocks needed  |
 
-The intervals of regression and improvement mirror each other. The words need not: ``carried.SHOWN_WITHOUT`` asks more
-of an improvement than of a regression. A comparison keeps the word of the look at which it was decided; later blocks,
-run for other metrics of the cell, do not change it.
+The intervals of regression and improvement mirror each other. The words need not: ``carried.SHOWN_WITHOUT`` requires
+more of an improvement than of a regression. A comparison keeps the word of the look that decided it; later blocks, run
+for other metrics of the cell, do not change it.
 
-Which correction a family gets is said in ``Rules``. Under ``screen``, stage 1 only chooses: a comparison goes on in
-the direction it leans to, and a change is claimed from fresh blocks alone, in that direction, at alpha over the
-number of claims kept. What it set aside can still be found equivalent, on its stage 1 blocks.
+``Rules`` describes the correction for a family. Under ``screen``, stage 1 only chooses: a comparison goes on in the
+direction it leans to, and a change is claimed from fresh blocks alone, in that direction, at alpha over the number of
+claims kept. A comparison that it dropped can still be found equivalent.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ KINDS = ("read", "write", "trim", SYNC)
 ALL_CELLS = "*"
 
 PATIENT = 12
-"""The mean over cells stops nothing, so it is not looked at on fewer blocks, where a fluke still looks real."""
+"""Fewest blocks for the mean over cells. It stops no cell, so nothing is lost by waiting until flukes are rarer."""
 
 ONE_SIDED = 0.01
 """Level at which too uneven a split of regressions and improvements becomes a finding."""
@@ -163,10 +163,10 @@ def _all_series(
     ]
     every_series = []
     around = surroundings_of(chain.from_iterable(cells.values()), hosts)
-    for cell, own in cells.items():
-        blocks = blocks_of(own)
+    for cell, cell_trials in cells.items():
+        blocks = blocks_of(cell_trials)
         finished = finished_of(blocks)
-        for metric, name in product(_done(own, rules), compared):
+        for metric, name in product(_done(cell_trials, rules), compared):
             pairs = series_from(
                 blocks,
                 metric,
@@ -250,10 +250,10 @@ def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> 
     shared = set.intersection(*(set(member.numbers) for member in members))
     common = [number for number in members[0].numbers if number in shared]
     rows = [_rows_of(member, common) for member in members]
-    own = list(zip(members, rows, strict=True))
-    d = np.mean([member.d[row] for member, row in own], axis=0)
-    old_at = np.max([member.baseline_at[row] for member, row in own], axis=0)
-    new_at = np.max([member.variant_at[row] for member, row in own], axis=0)
+    chosen = list(zip(members, rows, strict=True))
+    d = np.mean([member.d[row] for member, row in chosen], axis=0)
+    old_at = np.max([member.baseline_at[row] for member, row in chosen], axis=0)
+    new_at = np.max([member.variant_at[row] for member, row in chosen], axis=0)
     last_at = np.maximum(old_at, new_at)
     head = members[0]
     return Units(
@@ -279,7 +279,7 @@ def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> 
 
 
 def _rows_of(member: Units, numbers: Sequence[int]) -> list[int]:
-    """Where the blocks of these numbers stand in a cell's units."""
+    """The rows of a cell's units that hold the blocks of these numbers."""
     places = {number: row for row, number in enumerate(member.numbers)}
     return [places[number] for number in numbers]
 

@@ -25,7 +25,7 @@ from iodelta.verdict.model import Basis
 Floats = NDArray[np.float64]
 
 WORTH_REPLAYING = 0.1
-"""A p value above this settles nothing: the quick approximation stands for the replay."""
+"""A p value above this settles nothing, so the quick approximation replaces the replay."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Tested:
     seed: int
     resolution: Floats | None = None
     replays: dict[int, Replay] = field(default_factory=dict)
-    """By metric the replays of its total, made when first asked for."""
+    """By metric the replays of its total, made on first use."""
 
     @cached_property
     def exact(self) -> bool:

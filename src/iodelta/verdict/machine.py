@@ -1,4 +1,4 @@
-"""What the machine puts into the blocks of one comparison: carry-over from trial to trial, and two speeds."""
+"""What the machine itself adds to the blocks of one comparison: carry-over from trial to trial, and two speeds."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ class Machine:
 
     @cached_property
     def carry(self) -> Carry | None:
-        """Found when it is first asked for: most looks come to no word that it could take back."""
+        """Computed on first use: at most looks there is no word that it could withhold."""
         return _carry(self.unit, self.blocks)
 
     @cached_property
     def onto_baseline(self) -> Carry | None:
-        """What the next trial alone finds of a trial of the variant if only the baseline's suffer (or gain) from it."""
+        """The carry-over of a memory of one trial if only trials of the baseline suffer (or gain) from the variant's."""
         return _carry(self.unit, self.blocks, onto_baseline=True)
 
     @cached_property
     def ahead(self) -> Ahead | None:
-        """In superblocks: what is still to come of the variant's state."""
+        """In superblocks: how far the variant's state was still from being reached."""
         rows = self.unit.ahead[:, : self.blocks]
         return ahead_of(rows[:, np.isfinite(rows).all(axis=0)])
 
 
 def machine_of(unit: Units, blocks: int) -> Machine:
-    """What the machine put into the first ``blocks`` log-ratios."""
+    """What the machine added to the first ``blocks`` log-ratios."""
     alone = Machine(np.zeros(blocks), two_speeds=False, unit=unit, blocks=blocks)
     logs = _worse(unit, blocks, stall=math.inf)  # one of two speeds may be far slower
     if logs is None:
@@ -105,8 +105,8 @@ def _without(rows: Floats, nuisance: Floats) -> Floats:
 def _worse(unit: Units, blocks: int, stall: float) -> Floats | None:
     """Logarithms of both arms' values, positive = worse; shape (2, blocks). None where one has none.
 
-    A trial that did nothing, or falls behind the other of its block by the log-ratio ``stall`` more than usual, says
-    nothing of the speed of the machine: the other does.
+    A trial that did nothing, or falls behind the other of its block by the log-ratio ``stall`` more than usual, shows
+    nothing about the speed of the machine; the other trial of the block stands in for it.
     """
     arms = np.array([unit.baseline_values[:blocks], unit.variant_values[:blocks]])
     if arms.shape[1] < blocks:
@@ -143,5 +143,7 @@ def within_hosts(values: Floats, hosts: Sequence[str]) -> Floats:
     if not hosts:
         return values
     _, which = np.unique(hosts[: values.shape[-1]], return_inverse=True)
-    own = np.eye(which.max() + 1)[which]
-    return np.asarray(values - values @ (own / own.sum(axis=0)) @ own.T)
+    membership = np.eye(which.max() + 1)[which]
+    return np.asarray(
+        values - values @ (membership / membership.sum(axis=0)) @ membership.T
+    )

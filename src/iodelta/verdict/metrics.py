@@ -41,14 +41,14 @@ OF_DIRECTION: dict[str, tuple[Better, str]] = {
     "bandwidth": ("higher", "B/s"),
     "jitter": ("lower", "ratio"),
 }
-"""What a direction has beside latencies: which way is better, and the unit."""
+"""The metrics of a direction apart from latencies: which way is better, and the unit."""
 
 SYNC = "sync"
 """The kind of metrics of fsync and similar calls, which are not a direction: they have latencies only."""
 
 SPARSE, CROWDED = 0.05, 0.25
-"""Shares of all samples in a percentile's bin: up to the first, interpolation inside it is exact enough; from the
-second on nothing is known of the place inside it."""
+"""Shares of all samples in a percentile's bin: up to SPARSE interpolation inside the bin is exact enough; from CROWDED
+on the place inside the bin is unknown."""
 
 COMMAND = "command"
 """The kind of metrics of a command: what it prints, and the time and memory that it uses."""
@@ -110,7 +110,7 @@ def metrics_for(
     then mean and p99 latency of ``syncs``, where the load or a trial in ``source`` has them.
 
     In a closed loop at a fixed iodepth IOPS and mean latency are one effect seen twice (Little's law: depth = IOPS x
-    latency). Both are kept because either may be missing from a foreign file; reports tell them apart.
+    latency). Both are kept because either may be missing from a foreign file; reports say whether they are one effect.
     """
     kinds: dict[str, None] = {}
     for item in source:
@@ -131,7 +131,7 @@ def metrics_for(
 
 
 def value_of(trial: Trial, wanted: Metric) -> Reading:
-    """``trial``'s value of ``wanted``, in its unit; nan when it was not measured, or refused with a Finding.
+    """The value of ``wanted`` in ``trial``, in its unit; nan when it was not measured, or was refused with a Finding.
 
     Refused: a percentile with fewer than 100 samples beyond it (the sum over blocks may still support it), and a
     jitter from fewer than 3 seconds or with a second that did no I/O (its logarithm has no value).
@@ -141,7 +141,7 @@ def value_of(trial: Trial, wanted: Metric) -> Reading:
 
 
 def thin_tail(name: str, trials: Sequence[Trial]) -> Finding | None:
-    """Why the percentile called ``name`` cannot be read from these trials one by one; None when it can, or is none.
+    """Why the percentile ``name`` cannot be read from these trials one by one; None when it can, or for another metric.
 
     Judged by the median I/O count of all trials together. Refusing single trials would leave out the slow ones, which
     did fewer I/Os, and so bias what is left.
@@ -167,7 +167,7 @@ def thin_tail(name: str, trials: Sequence[Trial]) -> Finding | None:
 
 @lru_cache(maxsize=256)
 def reader(name: str) -> Callable[[Trial], Reading]:
-    """``value_of`` for one metric name, taken apart once; whether a tail is too thin is for ``thin_tail`` to say."""
+    """``value_of`` for one metric name, which is parsed once; ``thin_tail`` checks whether a tail is too thin."""
     if name in PER_IO:
         per_io = PER_IO[name][1]
         return lambda trial: (per_io(trial), None)
@@ -176,14 +176,20 @@ def reader(name: str) -> Callable[[Trial], Reading]:
         return lambda trial: (
             (trial.measured[what].value, None) if what in trial.measured else UNMEASURED
         )
+    if what == "jitter":
+        return lambda trial: _jitter(trial, kind)
+    if kind == SYNC:
+        percent = percent_of(what.partition(".")[2])
+        return lambda trial: _of_sync(trial, percent)
+    return _direction_reader(kind, what)
+
+
+def _direction_reader(kind: str, what: str) -> Callable[[Trial], Reading]:
+    """The reader of a rate or a latency of one direction."""
     family, _, point = what.partition(".")
     percent = percent_of(point)
 
     def read(trial: Trial) -> Reading:
-        if what == "jitter":
-            return _jitter(trial, kind)
-        if kind == SYNC:
-            return _of_sync(trial, percent)
         direction = next((one for one in trial.directions if one.kind == kind), None)
         if direction is None:
             return UNMEASURED
@@ -206,7 +212,7 @@ def reader(name: str) -> Callable[[Trial], Reading]:
 
 
 def weight_of(trial: Trial, wanted: Metric) -> float:
-    """What ``trial`` counts for in a total of ``wanted``: its I/Os for a latency or a cost per I/O, 1 for a rate."""
+    """The weight of ``trial`` in a total of ``wanted``: its I/Os for a latency or a cost per I/O, 1 for a rate."""
     kind, _, what = wanted.name.partition(".")
     if wanted.name in PER_IO:
         return float(sum(direction.ios for direction in trial.directions))
@@ -282,7 +288,7 @@ def percent_of(point: str) -> float | None:
 
 
 class Measured(Protocol):
-    """A trial, or a run of somebody else's."""
+    """A trial, or a run from a foreign file."""
 
     @property
     def directions(self) -> tuple[Direction, ...]: ...

@@ -1,4 +1,4 @@
-"""Verdict and Judgement: what judging returns, JSON-encodable and without NaN."""
+"""Verdict and Judgement: the results of judging, JSON-encodable and without NaN."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ class Look(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True):
     """What one comparison says, and everything needed to explain it. No NaN: what is unknown is None.
 
-    ``word`` is what reports and exit codes use; ``alone`` is the word this comparison would have with no others beside
-    it (they differ only where the family was corrected for). ``step`` says whether more blocks could decide it;
+    ``word`` is what reports and exit codes use; ``alone`` is the word that this comparison would have as the only one
+    (they differ only where the family was corrected for). ``step`` says whether more blocks could decide it;
     ``waiting``: they could, but are better spent elsewhere first.
     """
 

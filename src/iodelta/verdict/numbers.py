@@ -1,4 +1,4 @@
-"""Numbers: the estimates of one comparison at the look that is shown, as log-ratios, positive = worse."""
+"""Numbers: the estimates of one comparison at the look that a report shows, as log-ratios, positive = worse."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def numbers_of(
 
 
 def _direct(unit: Units, used: int, level: float) -> Estimate | None:
-    """The direct change: a debt that lasts is in it, too, so under every memory."""
+    """The direct change. A lasting debt biases it, too, so the interval covers every memory."""
     if not len(unit.direct) or not unit.ahead.shape[1]:
         return None
     both = np.isfinite(unit.direct[:used]) & np.isfinite(unit.ahead[:, :used]).all(
@@ -121,8 +121,8 @@ def _direct(unit: Units, used: int, level: float) -> Estimate | None:
 def _deployed(
     unit: Units, d: Floats, typical: Estimate, rules: Rules
 ) -> Estimate | None:
-    """What is still to come is added block by block, so that its noise is in the interval. None where all of this lies
-    in that of the typical change, or nearly."""
+    """The change once the state is reached. What is still to come is added block by block, so that the interval has its
+    noise. None where the interval lies in that of the typical change, or nearly."""
     ahead = unit.ahead[:, : len(d)]
     if not ahead.shape[1]:
         return None
@@ -151,7 +151,7 @@ def _slight(rules: Rules) -> float:
 
 
 def _together(estimates: list[Estimate]) -> Estimate | None:
-    """The first estimate, with an interval that holds those of all."""
+    """The first estimate, with an interval that covers those of all."""
     if not estimates:
         return None
     low, high = (
@@ -170,13 +170,13 @@ def flagged_blocks(unit: Units, used: int) -> NDArray[np.bool_]:
 def flags_of(unit: Units, used: int) -> tuple[Flags, ...]:
     """By rule, how many trials of each variant were flagged."""
     old, new = unit.baseline_flags[:used], unit.variant_flags[:used]
-    found = []
+    flags_by_rule = []
     for rule in sorted(set(chain.from_iterable((*old, *new)))):
         before, after = (
             sum(rule in flags for flags in old),
             sum(rule in flags for flags in new),
         )
-        found.append(
+        flags_by_rule.append(
             Flags(
                 rule,
                 before,
@@ -185,7 +185,7 @@ def flags_of(unit: Units, used: int) -> tuple[Flags, ...]:
                 fisher_exact(before, len(old), after, len(new)),
             )
         )
-    return tuple(found)
+    return tuple(flags_by_rule)
 
 
 def spread_of(d: Floats) -> float:
@@ -194,8 +194,8 @@ def spread_of(d: Floats) -> float:
 
 
 def _tail(trace: Trace, outcome: Outcome, rules: Rules) -> float:
-    """The one-sided level of the intervals: that of a single test behind the word, so that the two agree; before the
-    first look the whole."""
+    """The one-sided level of the intervals: that of the single test behind the word, so that interval and word agree;
+    before the first look all that may be spent."""
     if outcome.at < 0:
         return rules.spendable / 2
     if outcome.word == "equivalent" or outcome.at not in trace.critical:
@@ -248,9 +248,8 @@ def _honest(
     estimate: Estimate, unit: Units, trace: Trace, sd: float, rules: Rules
 ) -> Estimate:
     """``estimate`` at its honest size, no nearer to 0 than its interval."""
-    error = (
-        1.05 * sd / math.sqrt(estimate.n)
-    )  # Hodges-Lehmann has 95 % of a mean's efficiency under normal noise
+    # Assumption: normal noise, under which Hodges-Lehmann has 95 % of the mean's efficiency.
+    error = 1.05 * sd / math.sqrt(estimate.n)
     if unit.hosts:
         places = places_of(unit.hosts[: estimate.n])
         error = (
@@ -299,7 +298,7 @@ def _of_some(
 
 
 def _p(unit: Units, trace: Trace, at: int, d: Floats, rules: Rules) -> float:
-    """That of the tests that decide; before the first look, of the typical change alone."""
+    """The p value of the tests that decide; before the first look, of the typical change alone."""
     if 0 <= at < len(trace.above):
         return min(1.0, 2.0 * min(trace.above[at], trace.below[at]))
     if unit.hosts:

@@ -28,11 +28,11 @@ from iodelta.verdict.units import Units
 Floats = NDArray[np.float64]
 
 FEWEST_CALM = 5
-"""Blocks without a stall that tell the noise of those to come."""
+"""Fewest blocks without a stall from which the noise of the blocks to come is estimated."""
 
 PARTED = 1.5
-"""What testing two estimands costs where a stall parts them, as a factor of p: 1.02 to 1.7 in simulations of 16 blocks.
-Without one they move together and cost nothing, and on nine blocks there are too few patterns to see it."""
+"""The cost of testing two estimands that a stall makes differ, as a factor of p: 1.02 to 1.7 in simulations of 16
+blocks. Without a stall they move together and cost nothing, and nine blocks have too few patterns to show it."""
 
 
 class Outlook(NamedTuple):
@@ -53,17 +53,19 @@ def outlook_of(
         return Outlook()  # more hosts would settle it, not more blocks
     used = job.claim.plan.blocks[outcome.at]
     per_unit = used / len(numbers.d)
-    found = _projected(job, trace, outcome, numbers, mean, rules)
-    left = found.open if found is not None else None
-    if found is None or not math.isfinite(found.low):
+    projected = _projected(job, trace, outcome, numbers, mean, rules)
+    left = projected.open if projected is not None else None
+    if projected is None or not math.isfinite(projected.low):
         return Outlook(None, _reachable(job, numbers, used, rules), left)
 
     def blocks(units: float) -> int:
         return round(units * per_unit) + job.offset
 
-    middle = None if math.isinf(found.median) else blocks(found.median)
-    high = None if math.isinf(found.high) else blocks(found.high)
-    return Outlook(Needed(middle, blocks(found.low), high, found.share), None, left)
+    middle = None if math.isinf(projected.median) else blocks(projected.median)
+    high = None if math.isinf(projected.high) else blocks(projected.high)
+    return Outlook(
+        Needed(middle, blocks(projected.low), high, projected.share), None, left
+    )
 
 
 def _projected(
@@ -126,7 +128,7 @@ def _projected(
 
 
 def _calm(unit: Units, numbers: Numbers, used: int) -> NDArray[np.bool_] | None:
-    """The blocks without a stall, where some had one: the noise of the blocks to come is theirs."""
+    """The blocks without a stall, where some had one: they give the noise of the blocks to come."""
     if unit.hosts or len(numbers.d) != used:
         return None
     calm = calm_blocks(unit, used)

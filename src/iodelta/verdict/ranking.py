@@ -1,4 +1,4 @@
-"""Ranking: all variants of one cell against each other at once, and the set of those that may be the best."""
+"""Ranking: all variants of one cell compared with each other at once, and the set of those that may be the best."""
 
 from __future__ import annotations
 

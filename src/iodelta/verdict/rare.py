@@ -1,9 +1,9 @@
 """Rare stalls in the total: what stalls that a run's trials do not exclude could add to it.
 
-The interval of a total comes from swapping the arms of blocks. Of three stalls in 80 trials it knows the size, but not
-that they might as well have been eight. Where one arm stalled more often than the other, the total therefore reaches as
-far as it would if that arm stalled, at the size seen, in as many of its trials as are not excluded. Where both stalled
-alike it is the machine that stalls, and the swapped arms hold that already.
+The interval of a total comes from swapping the arms of blocks. It knows the size of three stalls in 80 trials, but not
+that there might as well have been eight. Where one arm stalled more often than the other, the interval is therefore
+extended to the total that this arm would have if as many of its trials as are not excluded stalled, at the size seen.
+Where both stalled alike the machine is the cause, and swapping the arms covers that already.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNKNOWN = 0.5
 def with_stalls(
     total: Estimate, typical: Estimate, unit: Units, blocks: int
 ) -> Estimate:
-    """``total`` with the stalls that are not excluded; what a typical trial leaves open comes on top."""
+    """``total`` extended by the stalls that are not excluded, and by the uncertainty of a typical trial."""
     more = _unseen(unit, blocks)
     low, high = total.low, total.high
     if more > 0.0:
@@ -116,11 +116,11 @@ def _moved(unit: Units, arms: Arms, blocks: int) -> tuple[float, float]:
 
 
 def own_stalls(unit: Units, d: Floats, shown: float) -> bool:
-    """Whether stalls of the variant's own make its total worse, which no carry-over that all trials share can do.
+    """Whether the variant's own stalls make its total worse, which a carry-over that all trials share cannot do.
 
-    What lies far from a typical log-ratio in ``d`` must be ``shown`` standard errors above 0 by itself, and the stalls
-    must go with the arm of a trial rather than with that of the trial before it, by the odds that are asked of a change
-    of its own.
+    The part of ``d`` that lies far from a typical log-ratio must be ``shown`` standard errors above 0 by itself, and
+    the stalls must follow the arm of a trial rather than that of the trial before it, by the same odds as a change of
+    its own.
     """
     blocks = len(d)
     stalled, beyond = unit.stalled_by(blocks), d - drawn_in(d)
@@ -133,9 +133,8 @@ def own_stalls(unit: Units, d: Floats, shown: float) -> bool:
         ]
     )
     variant = np.repeat([False, True], blocks)
-    before = unit.exposed[
-        0, :, :blocks
-    ].ravel()  # under a memory of one trial: the variant's 1, the baseline's 0
+    # Under a memory of one trial, the first of ``MEMORIES``: 1 after the variant, 0 after the baseline.
+    before = unit.exposed[0, :, :blocks].ravel()
     known = before != UNKNOWN
     return (
         likelier_by_arm(lost[known], variant[known], before[known] > UNKNOWN)

@@ -1,4 +1,5 @@
-"""Recommend: which variant is never much worse than the best, over all cells, in one sentence the numbers bear out."""
+"""Recommend: the variant that is never much worse than the best, over all cells, in one sentence that the numbers
+support."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series
 
 VACUOUS = 0.5
-"""A loss that may be as large as this recommends nothing, unless a larger one is shown of another variant."""
+"""A variant that may lose this much is not recommended, unless another is shown to lose more."""
 
 
 class Regret(msgspec.Struct, frozen=True):
-    """What choosing ``variant`` may cost where it does worst: shares lost against the best variant of a cell.
+    """What choosing ``variant`` may cost in its worst cell: the share lost against the best variant of the cell.
 
     ``largest`` is the greatest estimate, in cell ``where``; ``bound`` the greatest upper bound over all cells (None:
     a cell gives none); ``sure`` the greatest lower bound, 0 where no loss is shown. ``loses_to`` are the variants
@@ -41,7 +42,7 @@ class Regret(msgspec.Struct, frozen=True):
 
 
 class Recommendation(msgspec.Struct, frozen=True):
-    """``variants`` is the one to choose, several that no cell tells apart, or none; ``sentence`` says why.
+    """``variants`` is the one to choose, several that no cell distinguishes, or none; ``sentence`` gives the reason.
 
     ``level`` is the confidence of the bounds in the sentence: of any one variant's in its worst cell.
     """
@@ -233,7 +234,7 @@ def _no_winner(ordered: Sequence[_Tally], where: str) -> str:
 
 def _winners(ordered: Sequence[_Tally], margin: float) -> tuple[_Tally, list[_Tally]]:
     """The first choice, and those that are level with it."""
-    # Bounds that differ by less than the margin differ by chance: what is shown to lose then yields to what is not.
+    # Bounds that differ by less than the margin may differ by chance, so a variant without a shown loss comes first.
     close = [
         tally for tally in ordered if tally.weighted <= ordered[0].weighted + margin
     ]

@@ -1,12 +1,11 @@
 """Does a relative change that was seen there reproduce here, in direction and in size?
 
-Both sides are log-ratios of variant to baseline, each with its interval. The size is judged by the interval
-of their difference against half of the change seen there: what is called reproduced is more than half of it, and less
-than half as much again.
+Both sides are log-ratios of variant to baseline, each with its interval. The size is judged by the interval of their
+difference: a reproduced change is between 0.5 and 1.5 times the change seen there.
 
-The rules are those of a verdict. A change shown in a typical trial or in all work is one, and what is asked for; the
-other of the two takes "reproduced" back where it contradicts it. "No change" needs both inside the margin, and on both
-sides as many trials of the variant as exclude rare stalls.
+The rules are those of a verdict. A change shown in a typical trial or in all work is the change to reproduce; the other
+of the two withdraws "reproduced" where it contradicts it. "No change" needs both inside the margin, and on both sides
+enough trials of the variant to exclude rare stalls.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ difference that is not quite zero."""
 
 
 class Reproduction(msgspec.Struct, frozen=True):
-    """What can be said of one change. ``difference`` is here - there, in logarithms."""
+    """The answer for one change. ``difference`` is here - there, in logarithms."""
 
     word: Word
     says: str
@@ -62,7 +61,7 @@ class Reproduction(msgspec.Struct, frozen=True):
 
     @property
     def held(self) -> bool | None:
-        """Whether what was seen there holds here; None while that is open."""
+        """Whether the change seen there holds here; None while that is inconclusive."""
         if self.word == "reproduced":
             return True
         return None if not self.asked or self.word in OPEN else False
@@ -120,7 +119,7 @@ def reproduced(
 def _if_enough(
     answer: Reproduction, there: Measured, here: Measured, stalls: float
 ) -> Reproduction:
-    """``found``, but "no change, as there" only where both sides have trials enough to exclude rare stalls."""
+    """``answer``, but "no change, as there" only where both sides have enough trials to exclude rare stalls."""
     if not answer.held or _shown(there.of(answer.basis)):
         return answer
     least = max((there, here), key=lambda side: excluded(side.stalled, side.trials))

@@ -1,4 +1,4 @@
-"""Rules: what will be tested, when and how strictly, written down and hashed before the first trial."""
+"""Rules: what will be tested, when and how strictly, recorded and hashed before the first trial."""
 
 from __future__ import annotations
 
@@ -234,9 +234,8 @@ class Rules(msgspec.Struct, frozen=True):
         needed = next(
             (rules.looks[-1] for rules in longer if rules._can_change()), 10 * MANY
         )
-        if (
-            self.family == "screen"
-        ):  # stage 2 is paid for by the cells that stage 1 drops
+        # The cells that stage 1 drops pay for stage 2.
+        if self.family == "screen":
             needed = self.screen.blocks + math.ceil(PROMISING * needed)
         none = have < equal or not equivalence
         what = (
@@ -264,9 +263,8 @@ class Rules(msgspec.Struct, frozen=True):
         before = 0.0
         least = [smallest_tail(blocks, metrics) for blocks in plan.blocks]
         for share, tail in zip(plan.shares, least, strict=True):
-            if tail <= alpha * (
-                share - before
-            ):  # a look's level is at least what it spends, and that costs no scipy
+            # A look's level is at least what it spends; this test needs no scipy, which a plan does not load.
+            if tail <= alpha * (share - before):
                 return True
             before = share
         if min(least) > alpha * plan.shares[-1] * (1 + 1e-9):

@@ -101,11 +101,11 @@ def series_of(
     and the host they ran on. Blocks with a missing variant or value are left out and counted. A trial that did no I/O
     has a rate of 0 and an infinite latency, the worst there is: dropping it by its value would bias.
     """
-    own = [trial for trial in trials if cell is None or trial.cell == cell]
-    name = cell if cell is not None else own[0].cell if own else ""
-    blocks = blocks_of(own)
+    cell_trials = [trial for trial in trials if cell is None or trial.cell == cell]
+    name = cell if cell is not None else cell_trials[0].cell if cell_trials else ""
+    blocks = blocks_of(cell_trials)
     ends = finished_of(blocks)
-    around = surroundings_of(own, hosts).get(name, NOTHING)
+    around = surroundings_of(cell_trials, hosts).get(name, NOTHING)
     return series_from(
         blocks,
         metric,
@@ -209,11 +209,11 @@ def pairs_of(
     blocks: Mapping[int, Block], metric: Metric, baseline: str, variant: str
 ) -> list[Pair]:
     """The values alone of ``series_from``: of both arms in every block that has both."""
-    own = [
+    trials_of_arms = [
         block.get(name, [])
         for block, name in product(blocks.values(), (baseline, variant))
     ]
-    if thin_tail(metric.name, list(chain.from_iterable(own))) is not None:
+    if thin_tail(metric.name, list(chain.from_iterable(trials_of_arms))) is not None:
         return []
     return _whole_pairs(
         blocks, (baseline, variant), reader(metric.name), [], Counter()
@@ -316,7 +316,8 @@ def _direct(
     baseline: str,
     variant: str,
 ) -> tuple[Pair, ...]:
-    """In superblocks (A A B B), the two trials in the middle: neighbours that both followed the first arm."""
+    """In superblocks (A A B B), the two trials in the middle: neighbours that both ran after a trial of the first arm,
+    so that carry-over is the same in both."""
     if not around.conditioning:
         return ()
     pairs = []
@@ -346,9 +347,9 @@ def _uncounted(
         return ()
     uncounted_pairs = []
     for number, _, _ in kept:
-        own = around.conditioning.get(number, {})
-        old = [read(trial)[0] for trial in own.get(baseline, ())]
-        new = [read(trial)[0] for trial in own.get(variant, ())]
+        conditioning = around.conditioning.get(number, {})
+        old = [read(trial)[0] for trial in conditioning.get(baseline, ())]
+        new = [read(trial)[0] for trial in conditioning.get(variant, ())]
         uncounted_pairs.append(
             tuple(zip(old, new, strict=True)) if len(old) == len(new) else ()
         )
@@ -358,8 +359,8 @@ def _uncounted(
 def _value(
     runs: Sequence[Trial], read: Callable[[Trial], Reading], refused: list[Finding]
 ) -> float:
-    """One variant's value in one block: the geometric mean of its runs; nan when any is missing, and the smallest when
-    it has no logarithm."""
+    """One variant's value in one block: the geometric mean of its runs, because changes are ratios; nan when any is
+    missing, and the worst when one has no logarithm."""
     if len(runs) == 1:
         value, finding = read(runs[0])
         if finding is not None:

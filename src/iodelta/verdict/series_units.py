@@ -22,10 +22,10 @@ from iodelta.verdict.uncounted import ahead_in, direct_of
 from iodelta.verdict.units import NO_WEIGHTS, Floats, Units, nothing_done
 
 LEAST_VALUE, MOST_VALUE = 1e-100, 1e100
-"""No rate, latency or count is beyond these; squares of what lies between them neither overflow nor vanish."""
+"""Bounds of every rate, latency and count; squares of values between them neither overflow nor underflow."""
 
 NOTHING_DONE = math.log(1e6)
-"""The log-ratio of a trial that did no I/O to one that did: worse than any other, and a number."""
+"""The log-ratio of a trial that did no I/O to one that did: a finite number that ranks as worse than any other."""
 
 
 def units_of(
@@ -35,8 +35,8 @@ def units_of(
     *,
     trials_at: Floats = NO_WEIGHTS,
 ) -> Units:
-    """``series`` made ready; ``ended`` are trial numbers after which a run stopped, ``trials_at`` the numbers of all
-    trials of the variant. Never raises: what cannot be judged carries its reason."""
+    """The units of ``series``; ``ended`` are trial numbers after which a run stopped, ``trials_at`` the numbers of all
+    trials of the variant. Never raises: units that cannot be judged carry the reason."""
     columns = (
         series.blocks,
         series.baseline_values,
@@ -134,13 +134,13 @@ def _differences(a: Floats, b: Floats, *, higher_is_better: bool) -> Floats:
 
 
 def _usable(values: Floats, metric: Metric) -> NDArray[np.bool_]:
-    """Which values can be compared: a rate may be 0, a latency endless, where nothing was done."""
+    """Which values can be compared: a rate may be 0, and a latency infinite, where no I/O was done."""
     known = (values > LEAST_VALUE) & (values < MOST_VALUE)
     return known | ((values == 0) if metric.better == "higher" else np.isposinf(values))
 
 
 def _exposed(series: Series, count: int) -> Floats:
-    """See ``Units.exposed``; from the orders alone where it is not known what ran before."""
+    """See ``Units.exposed``; from the orders alone where what ran before is not known."""
     if series.variant_after and series.baseline_after:
         old, new = (
             np.array(after[:count], dtype=float).T
@@ -167,7 +167,7 @@ def _boots_differ(series: Series) -> bool:
 
 
 def _logs(values: Floats) -> Floats:
-    """Logarithms, a trial that did nothing far from all others."""
+    """Logarithms; a trial without I/O gets a finite value far from all others."""
     positive = values[(values > 0) & np.isfinite(values)]
     least, most = (
         (float(positive.min()), float(positive.max())) if len(positive) else (1.0, 1.0)

@@ -1,7 +1,7 @@
 """Spread verdicts: whether a variant made results more erratic, apart from what it did to their level.
 
-Judged once, when an experiment has ended: looks are planned for the level, and a spread looked at ten times would
-alarm more often than it says. Within-run jitter is a metric like any other and needs far fewer blocks.
+Judged once, when an experiment has ended: the looks spend alpha for the level only, and a spread tested at ten looks
+would alarm more often than its alpha. Within-run jitter is a metric like any other and needs far fewer blocks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SpreadVerdict(msgspec.Struct, frozen=True):
     """What one comparison says about run-to-run spread; ``word`` regression means more erratic.
 
     ``ratio`` is the variant's sd over the baseline's, of the metric's logarithm without level and drift, with its
-    interval at ``level``; ``p_swap`` the label-swap permutation p that decides, ``p`` Brown-Forsythe's beside it.
+    interval at ``level``; ``p_swap`` is the label-swap permutation p, which decides, ``p`` that of Brown-Forsythe.
     ``needed`` are the blocks at which a change by the margin would be seen with 80 % probability. None: unknown.
     """
 

@@ -1,4 +1,4 @@
-"""How many trials of a variant were seen, how many of them stalled, and which share of stalls that leaves open."""
+"""How many trials of a variant ran, how many of them stalled, and which share of stalls they do not exclude."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ class Counted:
 
 
 def counted(unit: Units, units: int) -> Counted:
-    """The trials of all cells together. Where some of this cell stalled it may be the cell that makes them, so that its
-    trials stand for themselves if that leaves more open."""
+    """The trials of all cells together. Where some of this cell's stalled, the cell itself may be the cause: then its
+    trials alone count if they exclude less."""
     everywhere = Counted(unit.stalls_by(units), unit.trials_by(units))
-    own = unit.stalled_by(units)
-    if own is None or not own[0]:
+    cell_stalls = unit.stalled_by(units)
+    if cell_stalls is None or not cell_stalls[0]:
         return everywhere
-    return max(Counted(len(own[0]), units), everywhere, key=lambda count: count.bound)
+    return max(
+        Counted(len(cell_stalls[0]), units), everywhere, key=lambda count: count.bound
+    )
 
 
 def with_others(units: Sequence[Units]) -> list[Units]:

@@ -1,4 +1,4 @@
-"""Surroundings: what ran before each trial, on its host and in its block, that the trial itself does not say."""
+"""Surroundings: what ran before each trial, on its host and in its block, which the trial does not record."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Counts = Mapping[str, tuple[float, ...]]
 """By variant a decayed count of its trials, one for each memory."""
 
 PAUSE = 600.0
-"""Seconds without a trial after which what trials left is taken to be gone: another session."""
+"""Assumption: after this many seconds without a trial (another session) nothing is left of earlier trials."""
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What the trials of one cell cannot say themselves: ``before`` has, by trial number, how many trials of each
+    """What the trials of one cell do not record: ``before`` has, by trial number, how many trials of each
     variant ran before on the same host, in any cell, decayed by each of ``stats.carry.MEMORIES``; ``conditioning`` the
     trials of superblocks that do not count, by block and variant; ``arms`` how many variants a block has."""
 
@@ -45,8 +45,10 @@ def surroundings_of(
     for trial in ordered:
         before.setdefault(trial.cell, {})[trial.number] = counts[trial.number]
         if trial.conditioning:
-            own = conditioning.setdefault(trial.cell, {}).setdefault(trial.block, {})
-            own.setdefault(trial.variant, []).append(trial)
+            by_variant = conditioning.setdefault(trial.cell, {}).setdefault(
+                trial.block, {}
+            )
+            by_variant.setdefault(trial.variant, []).append(trial)
     return {
         cell: Surroundings(found, conditioning.get(cell, {}), arms)
         for cell, found in before.items()

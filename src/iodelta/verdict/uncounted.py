@@ -1,4 +1,4 @@
-"""Uncounted: what the trials of superblocks that do not count tell of those that do."""
+"""Uncounted: what the uncounted trials of superblocks show about the counted ones."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def direct_of(series: Series, count: int) -> Floats:
 
 
 def ahead_in(series: Series, count: int) -> Floats:
-    """Per memory and block what is still to come of the variant's state after its counted trial, less what is of the
-    baseline's; nan where a trial is missing. No blocks outside superblocks."""
+    """Per memory and block how far the variant's state is from being reached after its counted trial, less the same for
+    the baseline; nan where a trial is missing. No blocks outside superblocks."""
     if not series.uncounted:
         return np.empty((len(MEMORIES), 0))
     weights = approach(series.conditioning)
