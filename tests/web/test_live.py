@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ from iodelta.lab.session import rules_of
 from iodelta.stats.effect import sign_flips, single_flips
 from iodelta.stats.replay import kept_replays
 from iodelta.web.folders import Folders, Place
-from iodelta.web.live import Following
+from iodelta.web.live import Following, Live
 from iodelta.web.serving import collect_often
 from iodelta.web.tails import Tail
 
@@ -272,6 +273,54 @@ def test_what_a_journal_says_is_text_and_nothing_else(browser: Browser, tmp_path
         assert now.status == 200
         check_described(described, "GET", "/experiment/{id}/now", now)
         visit.page.close()
+
+
+SLOW = """
+import pathlib, sys, time
+if "serve" in sys.orig_argv:
+    from iodelta.web import live, watching
+    watching.FIRST = 0.0
+    judge = live.Following.judge
+    def judge_later(follower, folder):
+        while not pathlib.Path({go!r}).exists():
+            time.sleep(0.05)
+        judge(follower, folder)
+    live.Following.judge = judge_later
+"""
+"""Loaded by the server: no page waits for the first judgement, which takes long as on a busy machine."""
+
+
+def test_a_page_that_came_before_the_first_judgement_shows_it_though_no_line_is_written(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = carried(tmp_path / "runs" / "x", CHANGES, text=TWO_CELLS, blocks=2, end=None, secret=False)
+    go = tmp_path / "go"
+    (tmp_path / "sitecustomize.py").write_text(SLOW.format(go=str(go)))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with serving("--folders", "runs", cwd=tmp_path) as server, folder.writing():
+        visit = opened(browser, server, server.address("x"), 1280, "light")
+        visit.page.get_by_text("Nothing was measured yet").wait_for()
+        go.touch()
+        visit.page.get_by_text("not yet looked").first.wait_for()
+        assert heard(visit.page) == []
+        visit.page.wait_for_selector("#known:not([data-pending])", state="attached")
+        assert visit.wrong == []
+        visit.page.close()
+
+
+def test_a_server_that_ends_orders_no_judgement(whole: Folder) -> None:
+    live, place = Live(), Place("x", "x", str(whole.path), "experiment")
+    begun, hold = threading.Event(), threading.Event()
+    live._judge.submit(begun.set)
+    live._judge.submit(hold.wait)
+    begun.wait()
+    assert live.underway(place, whole) is None  # it waits for its turn
+    live.close()
+    try:
+        assert live.underway(place, whole, wait=LIMIT) is None
+        assert live.underway(Place("y", "y", str(whole.path), "experiment"), whole, wait=LIMIT) is None
+    finally:
+        hold.set()
 
 
 def test_a_run_can_be_read_by_all_in_every_state(browser: Browser, whole: Folder, tmp_path: Path) -> None:

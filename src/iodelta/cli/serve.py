@@ -154,12 +154,15 @@ def _serve(
     )
     listening = bound(host, port)
     url = url_of(listening, rules.prefix)
-    if format_ == "json":
-        print_document(ServeAnswer(url, write=rules.write))
-    else:
-        click.echo(f"{url}  (Ctrl-C ends it)")
-    sys.stdout.flush()
-    serve(made.app, listening, made.end)
+
+    def ready() -> None:
+        if format_ == "json":
+            print_document(ServeAnswer(url, write=rules.write))
+        else:
+            click.echo(f"{url}  (Ctrl-C ends it)")
+        sys.stdout.flush()
+
+    serve(made.app, listening, made.end, ready)
 
 
 def _with_confirmations(

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -176,6 +176,12 @@ class Following:
         """Whether a round ended that was not judged yet."""
         return self.known is None or self.tail.ends[-1] > self.known.line
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a page should ask again, though no line comes: a judgement is made or will be."""
+        is_stuck = bool(self.problem or self.tail.broken)
+        return self.judging is not None and self.is_behind and not is_stuck
+
     def underway(self, *, writing: bool) -> Underway | None:
         """What is known now; none before it was judged once. The same lines are put into words once for all."""
         known, tally = self.known, self.tail.tally
@@ -282,7 +288,8 @@ class Live:
         with self._lock:
             idle = follower.judging is None or follower.judging.done()
             if idle and follower.is_behind and time.monotonic() >= follower.not_before:
-                follower.judging = self._judge.submit(follower.judge, folder)
+                with contextlib.suppress(RuntimeError):  # the server is ending
+                    follower.judging = self._judge.submit(follower.judge, folder)
         if follower.known is None and follower.judging is not None:
             _wait(follower.judging, wait)
         return follower.underway(writing=self.is_written(place))
@@ -301,7 +308,8 @@ class Live:
 
 
 def _wait(judging: Future[None], seconds: float) -> None:
-    with contextlib.suppress(TimeoutError):
+    # One that had not begun when the server ended is cancelled.
+    with contextlib.suppress(TimeoutError, CancelledError):
         judging.result(seconds)
 
 

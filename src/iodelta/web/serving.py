@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import errno
 import gc
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -114,8 +116,23 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def serve(app: ASGIApp, listening: socket.socket, end: Callable[[], None]) -> None:
-    """Answer until a signal ends it; ``end`` is called then."""
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not the trace of an answer that was open when the server ended."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, asyncio.CancelledError)
+
+
+def serve(
+    app: ASGIApp,
+    listening: socket.socket,
+    end: Callable[[], None],
+    ready: Callable[[], None],
+) -> None:
+    """Answer until a signal ends it; ``end`` is called then.
+
+    Signals are listened to before ``ready`` says that it can be asked. A KeyboardInterrupt would be lost where Python
+    is in a callback of a weak reference just then, and the server would go on.
+    """
     config = uvicorn.Config(
         app,
         http="h11",
@@ -131,5 +148,9 @@ def serve(app: ASGIApp, listening: socket.socket, end: Callable[[], None]) -> No
         timeout_graceful_shutdown=FAREWELL,
         h11_max_incomplete_event_size=32 << 10,
     )
-    collect_often()
-    _Server(config, end).run(sockets=[listening])
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    server = _Server(config, end)
+    with server.capture_signals():
+        ready()
+        collect_often()
+        server.run(sockets=[listening])

@@ -58,5 +58,8 @@
       if (source.readyState === EventSource.CLOSED && !over) setTimeout(() => { refresh(); follow(line); }, 5000);
     };
   };
-  follow(document.getElementById("known").dataset.line);
+  const known = document.getElementById("known");
+  follow(known.dataset.line);
+  // A judgement that is being made is not announced by a line.
+  if ("pending" in known.dataset) refresh();
 })();
