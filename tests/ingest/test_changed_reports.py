@@ -121,3 +121,44 @@ def test_a_direction_line_that_cannot_be_read_is_said() -> None:
 def test_line_ends_that_were_written_as_two_letters_are_line_ends() -> None:
     (run,) = read(TWO.replace("\n", "\\n")).runs
     assert run.directions == read(TWO).runs[0].directions
+
+
+@pytest.mark.parametrize("mark", [",", ".", "'", "\u2019", " ", "\u202f", "\xa0"])
+def test_percentiles_with_grouped_digits_are_read_whole(mark: str) -> None:
+    """``99.00th=[ 4,047]`` was 4 us."""
+    grouped = TWO.replace("99.00th=[  147]", f"99.00th=[ 4{mark}047]").replace(
+        "50.00th=[   92]", f"50.00th=[1{mark}092]"
+    )
+    (run,) = read(grouped).runs
+    read_side, write_side = run.directions
+    assert read_side.clat is not None
+    assert write_side.clat is not None
+    assert read_side.clat.percentiles[99.0].value == pytest.approx(4_047_000, rel=0.01)
+    assert write_side.clat.percentiles[50.0].value == pytest.approx(1_092_000, rel=0.01)
+
+
+def test_a_statistic_that_was_cut_is_not_read() -> None:
+    """``stdev=69.55`` cut to ``stdev=6`` was 6 us, ``max=5810`` cut to ``max=58`` 58 us, ``[ 147`` to ``[ 1`` 1 us."""
+    lines = TWO.split("\n")
+    whole = {69_550.0, 85_830.0, 5_810_000.0, 47_000.0}
+    for width in range(20, len(lines[2])):
+        changed = "\n".join([*lines[:2], lines[2][:width], *lines[3:]])
+        (run,) = read(changed).runs
+        clat = run.directions[0].clat
+        assert clat is not None
+        values = (clat.mean.value, clat.stddev.value, clat.min.value, clat.max.value)
+        assert {value for value in values if not math.isnan(value)} <= whole, lines[2][:width]
+    for cut in ("99.00th=[  147]", "99.00th=[  14", "99.00th=[  1", "99.00th=["):
+        (run,) = read(TWO.replace("99.00th=[  147]", cut)).runs
+        clat = run.directions[0].clat
+        assert clat is not None
+        assert clat.percentiles.get(99.0) is None or clat.percentiles[99.0].value == pytest.approx(147_000, rel=0.01)
+
+
+def test_a_greatest_value_with_a_point_and_no_letter_is_not_read() -> None:
+    """``max=5.810`` with a point before thousands was 5.8 us."""
+    (run,) = read(TWO.replace("max=5810", "max=5.810")).runs
+    clat = run.directions[0].clat
+    assert clat is not None
+    assert math.isnan(clat.max.value)
+    assert clat.mean.value == 85_830.0

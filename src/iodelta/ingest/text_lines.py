@@ -49,7 +49,11 @@ _BW = re.compile(
     re.I,
 )
 _PERCENTILES = re.compile(r"([sc]?lat|sync) percentiles\((nsec|usec|msec)\)")
-_PERCENTILE = re.compile(r"(\d{1,3}\.\d{1,12})th=\[? ?(\d{1,19}) ?\]?")
+_WHOLE = r"\d{1,3}(?:[.,' \u2019\u202f\xa0]\d{3}){1,5}|\d{1,19}"
+_PERCENTILE = re.compile(
+    rf"(\d{{1,3}}\.\d{{1,12}})th=(?:\[ ?({_WHOLE}) ?\]|({_WHOLE})(?=,? |,?$))"
+)
+"""Percentiles are whole numbers: whatever stands between their digits groups them. One that was cut has no bracket."""
 _ISSUED = re.compile(
     r"total=([\drwd=/,]{1,120}),? ?short=([\drwd=/,]{1,120})(?:,? ?drop(?:ped)?=([\drwd=/,]{1,120}))?"
 )
@@ -111,6 +115,28 @@ def statement(line: str) -> Statement:
         elif key and part[:1].isdigit() and fields[key][-1:].isdigit():
             fields[key] = _continued(fields[key], part, text)
     return Statement(head, fields, text)
+
+
+_WRITTEN = {
+    "min": re.compile(r"\d+|.*[a-zA-Z]"),
+    "max": re.compile(r"\d+|.*[a-zA-Z]"),
+    "avg": re.compile(r"\d+\.\d\d"),
+    "stdev": re.compile(r"\d+\.\d\d"),
+}
+
+
+def statistics(stated: Statement) -> dict[str, str]:
+    """The fields of a line of latencies or samples that are as fio writes them: least and greatest without decimals,
+    unless a letter follows, mean and deviation with two. Others were cut, or points group their digits; so may be the
+    last field of a line that does not go on to the deviation."""
+    fields = dict(stated.fields)
+    if fields and "stdev" not in fields:
+        fields.popitem()
+    return {
+        name: value
+        for name, value in fields.items()
+        if name not in _WRITTEN or _WRITTEN[name].fullmatch(value.strip())
+    }
 
 
 def _continued(value: str, part: str, text: str) -> str:
@@ -230,7 +256,8 @@ def percentile_head(stated: Statement) -> tuple[str, int] | None:
 def percentiles(text: str) -> list[tuple[float, int]]:
     """(percent, value) of each percentile in the text of percentile lines; values in the unit of the heading."""
     return [
-        (float(percent), int(value)) for percent, value in _PERCENTILE.findall(text)
+        (float(percent), int(re.sub(r"\D", "", bracketed or bare)))
+        for percent, bracketed, bare in _PERCENTILE.findall(text)
     ]
 
 

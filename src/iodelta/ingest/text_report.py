@@ -483,11 +483,12 @@ def _latency(
             return None
         return Latency(count, *(unknown("ns"),) * 4, spread)
     unit = say.STEP[stated.head.partition("(")[2][:1]]
+    fields = say.statistics(stated)
     bounds = [
-        num2str(stated.fields.get(key, ""), version, truncated=unit > 1)
+        num2str(fields.get(key, ""), version, truncated=unit > 1)
         for key in ("min", "max")
     ]
-    averages = [decimals(stated.fields.get(key, "")) for key in ("avg", "stdev")]
+    averages = [decimals(fields.get(key, "")) for key in ("avg", "stdev")]
     low, high, mean, stddev = (
         unknown("ns") if p is None else p.quantity("ns", unit)
         for p in (*bounds, *averages)
@@ -512,10 +513,9 @@ def _samplers(part: _Part, kind: Kind) -> list[Sampler]:
     samplers: list[Sampler] = []
     for stated in part.samplers:
         scale = 1.0 if stated.head == "iops" else say.sampler_scale(stated)
-        mean, stddev = (
-            decimals(stated.fields.get(key, "")) for key in ("avg", "stdev")
-        )
-        low, high = (size(stated.fields.get(key, "")) for key in ("min", "max"))
+        fields = say.statistics(stated)
+        mean, stddev = (decimals(fields.get(key, "")) for key in ("avg", "stdev"))
+        low, high = (size(fields.get(key, "")) for key in ("min", "max"))
         if None in (scale, mean, stddev, low, high):
             continue
         unit = "1/s" if stated.head == "iops" else "B/s"
