@@ -162,3 +162,21 @@ def test_a_greatest_value_with_a_point_and_no_letter_is_not_read() -> None:
     assert clat is not None
     assert math.isnan(clat.max.value)
     assert clat.mean.value == 85_830.0
+
+
+@pytest.mark.parametrize("fields", range(1, 6))
+def test_a_terse_record_that_ends_in_its_head_is_refused(fields: int) -> None:
+    """It was an IndexError."""
+    record = ";".join(["3", "fio-3.33", "name", "0", "0"][:fields])
+    found = read(f"{record};\n{';' * 200}\n")
+    assert not found.runs
+    assert found.refusals
+
+
+@pytest.mark.parametrize("gap", [" ", "\t", "    "])
+def test_a_summary_of_pairs_is_read_whatever_stands_between_its_words(gap: str) -> None:
+    """With a tab between words, the IOPS of writes were shown as those of reads."""
+    text = "IOPS (Read/Write)\n Random: 90,546 / 73,514\n Sequential: 94,976 / 68,510\n".replace(" ", gap)
+    runs = read(text).runs
+    values = [[(d.kind, d.iops.value) for d in run.directions] for run in runs]
+    assert values == [[("read", 90546.0), ("write", 73514.0)], [("read", 94976.0), ("write", 68510.0)]]

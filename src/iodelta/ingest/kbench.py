@@ -13,7 +13,7 @@ from iodelta.ingest.wording import clean
 from iodelta.trial import Direction, Kind, Latency, Place, Quantity
 
 _HEADING = re.compile(r"(IOPS|Bandwidth|Latency)(?: in (\S{1,10}))? \(Read/Write\)")
-_PAIR = re.compile(r"(Random|Sequential): {1,40}([\d,.]{1,24}) / ([\d,.]{1,24})$")
+_PAIR = re.compile(r"(Random|Sequential): ([\d,.]{1,24}) / ([\d,.]{1,24})$")
 _NAMED = re.compile(r"For: (\S.{0,80})")
 _KINDS: tuple[Kind, ...] = ("read", "write")
 
@@ -25,7 +25,7 @@ def summaries(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Ru
     """
     collector = _Summaries(file)
     for index, line in enumerate(lines):
-        text = line.text.strip()
+        text = " ".join(line.text.split())
         is_free = not used[index] and 0 < len(text) <= _LONGEST
         if is_free and collector.take(line.number, text):
             used[index] = 1

@@ -92,11 +92,9 @@ def _record(fields: Sequence[str], place: Place) -> Run | Refusal:
     size = 47 if terse == 5 else 41
     begin = 2 if named else 1
     head, blocks = _shape(fields, terse, begin + 3, size)
-    name, group, error = (
-        ";".join(fields[begin : head - 2]),
-        whole(fields[head - 2]),
-        _signed(fields[head - 1]),
-    )
+    name, group, error = ";".join(fields[begin : head - 2]), None, None
+    if head <= len(fields):
+        group, error = whole(fields[head - 2]), _signed(fields[head - 1])
     if not blocks or group is None or error is None:
         return Refusal(
             place,
