@@ -20,10 +20,19 @@ def test_every_command_has_a_page_with_all_its_options_and_no_stray_request(tmp_
 
     expected = dict(commands(cli, ("iodelta",)))
     assert {path.name for path in tmp_path.iterdir()} == {f"{'-'.join(words)}.1" for words in expected}
-    requests = {".TH", ".SH", ".PP", ".TP", ".B", ".nf", ".fi"}
+    requests = {".TH", ".SH", ".PP", ".TP", ".B", ".BR", ".nf", ".fi"}
     for words, context in expected.items():
         text = (tmp_path / f"{'-'.join(words)}.1").read_text()
         for option in context.command.params:
             if isinstance(option, click.Option) and not option.hidden:
                 assert option.opts[-1].replace("-", "\\-") in text, (words, option.opts)
         assert {line.split()[0] for line in text.splitlines() if line.startswith(".")} <= requests
+
+
+def test_a_page_lists_options_alone_and_leads_to_its_neighbours_with_a_sentence_each(tmp_path: Path) -> None:
+    runpy.run_path(str(ROOT / "scripts/man"))["main"](tmp_path)
+    run = (tmp_path / "iodelta-run.1").read_text()
+    assert ".B \\-h, \\-\\-help\n" in run
+    assert "WHAT" not in run.partition(".SH OPTIONS")[2].partition(".SH EXAMPLES")[0]
+    assert ".SH SEE ALSO\n.BR iodelta (1)" in run
+    assert ".BR iodelta\\-kernel\\-list (1)\nList the kernels" in (tmp_path / "iodelta-kernel.1").read_text()
