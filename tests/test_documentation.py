@@ -214,6 +214,17 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+def test_the_list_of_decisions_has_every_record_by_its_number_and_title_and_says_which_numbers_have_none() -> None:
+    records = {}
+    for page in (ROOT / "docs/decisions").glob("0*.md"):
+        number, title = re.match(r"# (\d+)\. (.+)", page.read_text()).groups()  # type: ignore[union-attr]
+        assert int(number) == int(page.name[:4])
+        records[int(number)] = f"{number}. [{title}]({page.name})"
+    listed = re.findall(r"^\d+\. .+$", (ROOT / "docs/decisions/README.md").read_text(), re.MULTILINE)
+    unused = "{}. (never used: the number was skipped, no record is missing)"
+    assert listed == [records.get(number, unused.format(number)) for number in range(1, max(records) + 1)]
+
+
 def _cells(row: str) -> int:
     """How many cells a row of a table has; a bar inside code or after a backslash does not end one."""
     return len(re.split(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", row.strip()))) - 2
