@@ -10,7 +10,7 @@ import pytest
 from waiting import LIMIT, until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator
+    from playwright.sync_api import Browser, ConsoleMessage, Locator
 
 ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -46,6 +46,11 @@ def browser() -> Iterator[Browser]:
             setattr(opened, name, _patient(getattr(opened, name)))
         yield opened
         opened.close()
+
+
+def is_wrong(said: ConsoleMessage) -> bool:
+    """Whether a page must not write this to its console: errors, and that Vega-Lite drops a part of a size."""
+    return said.type == "error" or said.text.startswith("WARN Dropping")
 
 
 def point_at(mark: Locator, shown: Locator) -> None:

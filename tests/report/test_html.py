@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from browsers import PATIENCE, point_at
+from browsers import PATIENCE, is_wrong, point_at
 from fio_files import write
 from playwright.sync_api import Browser, Dialog, Page, Request
 from test_charts import source
@@ -68,7 +68,7 @@ class Watched:
         self.wrong: list[str] = []
         page.set_default_timeout(PATIENCE)
         page.on("dialog", self._spoken)
-        page.on("console", lambda said: self.wrong.append(said.text) if said.type == "error" else None)
+        page.on("console", lambda said: self.wrong.append(said.text) if is_wrong(said) else None)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("request", self._asked)
         page.on("popup", lambda _: self.wrong.append("popup"))

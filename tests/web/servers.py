@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from browsers import PATIENCE
+from browsers import PATIENCE, is_wrong
 from jsonschema import Draft202012Validator
 from playwright.sync_api import Dialog, Locator, Page
 
@@ -122,7 +122,7 @@ class Visit:
         self.page, self.url = page, url.rstrip("/")
         self.wrong: list[str] = []
         page.set_default_timeout(PATIENCE)
-        page.on("console", lambda said: self.wrong.append(said.text) if said.type == "error" else None)
+        page.on("console", lambda said: self.wrong.append(said.text) if is_wrong(said) else None)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("request", lambda asked: self._check(asked.url))
         page.on("dialog", self._spoken)
