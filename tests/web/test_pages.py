@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from browsers import PATIENCE
+from carried import carried
 from playwright.sync_api import Browser
 
-from .servers import Server, Visit, check_for_all, followed
+from iodelta.web.experiments import EACH
+
+from .servers import Server, Visit, check_for_all, followed, serving
 
 pytestmark = pytest.mark.xdist_group("web")  # one server, one browser
 
@@ -58,6 +63,33 @@ def test_a_page_and_its_document_say_the_same(server: Server, runs: Path) -> Non
     trial = server.json(f"/experiment/{slower}/trial/1")["trial"]
     printed = server.ask(f"/experiment/{slower}/trial/1/output").json
     assert trial["directions"][0]["ios"] == printed["jobs"][0]["read"]["total_ios"]
+
+
+def test_many_trials_have_several_pages_and_one_document(browser: Browser, tmp_path: Path) -> None:
+    carried(tmp_path / "runs" / "long", -0.2, blocks=60, secret=False)
+    with serving("--folders", "runs", cwd=tmp_path) as server:
+        address = f"{server.address('long')}/trials"
+        numbers = [one["number"] for one in server.json(address)["trials"]]
+        described = server.json("/openapi.json")["paths"]["/experiment/{id}/trials"]["get"]
+        assert "page" in {one["name"] for one in described["parameters"]}
+        assert server.json(f"{address}?page=2") == server.json(address)
+        assert f"{len(numbers)} trials" in server.ask(address).text
+        shown: list[int] = []
+        for number in range(1, -(-len(numbers) // EACH) + 1):
+            found = re.findall(r"/trial/(\d+)\"", server.ask(f"{address}?page={number}").text)
+            assert len(found) <= EACH
+            shown += map(int, found)
+        assert shown == numbers
+        assert len(numbers) > EACH
+        for odd in ("0", "-1", "x", "9" * 30, "\u0663"):
+            assert server.ask(f"{address}?page={quote(odd)}").status == 200
+        own = Visit(browser.new_page(), server.url)
+        page = own.open(address)
+        followed(page, page.get_by_role("link", name="Later"))
+        assert "page 2 of" in page.locator(".pager").inner_text()
+        check_for_all(own, "", opened=True)
+        assert own.wrong == []
+        own.page.close()
 
 
 def test_an_experiment_that_goes_on_a_bundle_and_a_folder_below_are_listed(server: Server) -> None:

@@ -21,10 +21,13 @@ from iodelta.study.words import quantity
 from iodelta.trial import Direction, Trial
 from iodelta.web import watching
 from iodelta.web.folders import place_of
-from iodelta.web.layout import shown, shown_report
+from iodelta.web.layout import paged, shown, shown_report
 from iodelta.web.negotiation import JSON, document, prefers_json
 from iodelta.web.results import experiment_of, folder_of
 from iodelta.workload.model import OUTPUTS
+
+EACH = 200
+"""Trials on one page."""
 
 TrialTable = tuple[str, str, tuple[str, ...], Sequence[tuple[str, Sequence[str]]]]
 """What a page shows of a trial: title, what the rows are, columns, rows."""
@@ -108,13 +111,22 @@ def cell(request: Request) -> Response:
 
 
 def trials(request: Request) -> Response:
-    """All trials."""
+    """All trials: a page has some of them, the document every one."""
     place = place_of(request)
     journal = Journal(folder_of(place).events())
     lines = tuple(_line(started, journal) for started in journal.started.values())
     if prefers_json(request):
         return document(Trials(place.id, lines))
-    return shown(request, "trials.html", place=place, lines=lines)
+    own, number, pages = paged(request, lines, EACH)
+    return shown(
+        request,
+        "trials.html",
+        place=place,
+        lines=own,
+        total=len(lines),
+        number=number,
+        pages=pages,
+    )
 
 
 def trial(request: Request) -> Response:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from markupsafe import Markup, escape
 from starlette.requests import Request
@@ -23,6 +24,8 @@ from iodelta.report.formats.html.write import (
     style,
 )
 from iodelta.study.words import duration, inert, interval, percent
+
+Row = TypeVar("Row")
 
 HERE = Path(__file__).parent
 
@@ -89,6 +92,18 @@ def shown(
     return HTMLResponse(
         text.encode("utf-8", "backslashreplace"), status, headers={"Vary": "Accept"}
     )
+
+
+def paged(
+    request: Request, rows: Sequence[Row], each: int
+) -> tuple[Sequence[Row], int, int]:
+    """The rows of the page that is asked for, its number, and how many pages there are: 1 is the first, and the one
+    of a number that is none."""
+    pages = max(1, -(-len(rows) // each))
+    asked = request.query_params.get("page", "1")
+    is_number = asked.isdecimal() and len(asked) < 9
+    number = min(max(int(asked), 1), pages) if is_number else 1
+    return rows[(number - 1) * each : number * each], number, pages
 
 
 def shown_report(

@@ -114,6 +114,9 @@ MOVED: tuple[tuple[str, str, int], ...] = (
 
 ASKED = {
     "/": (("page", "Number of the page, 1 first."),),
+    "/experiment/{id}/trials": (
+        ("page", "Which 200 trials the page shows, 1 first; the document has all."),
+    ),
     "/pair": (("a", "Identifier of the baseline."), ("b", "Of the other one.")),
     "/compare": (("a", "A point: SERIES-EXPERIMENT."), ("b", "Another one.")),
 }

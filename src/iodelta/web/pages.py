@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from iodelta.web.folders import Place
-from iodelta.web.layout import shown
+from iodelta.web.layout import paged, shown
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.pairs import KINDS
 from iodelta.web.results import Results, Summary
@@ -44,12 +44,7 @@ def overview(request: Request) -> Response:
     """The newest results, and what needs somebody."""
     site: Site = request.app.state.site
     places = site.folders.all()
-    pages = max(1, -(-len(places) // EACH))
-    asked = request.query_params.get("page", "1")
-    number = (
-        min(max(int(asked), 1), pages) if asked.isdecimal() and len(asked) < 9 else 1
-    )
-    own = places[(number - 1) * EACH : number * EACH]
+    own, number, pages = paged(request, places, EACH)
     board = site.history.known if site.history is not None else None
     waiting = None if board is None else len(board.asking)
     if prefers_json(request):
