@@ -18,7 +18,7 @@ from browsers import PATIENCE
 from playwright.sync_api import Browser
 from waiting import LIMIT
 
-from .servers import Server, Visit, check_for_all, followed, serving
+from .servers import Server, Visit, check_described, check_for_all, followed, serving
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -118,6 +118,16 @@ def test_a_program_shows_its_token(guarded: Server) -> None:
     assert guarded.ask(at, Accept="application/json", Authorization=f"Bearer {RUN[:-1]}c").status == 401
     assert guarded.json(at, Authorization=f"Bearer {READ}")["total"] == 4
     assert guarded.json("/", Authorization=f"Bearer {READ}")["total"] == 4  # a proxy that takes the prefix away
+
+
+def test_the_answer_to_a_right_token_is_as_described(guarded: Server) -> None:
+    described = guarded.json("/bench/iodelta/openapi.json", Authorization=f"Bearer {READ}")
+    form = {"Content_Type": "application/x-www-form-urlencoded"}
+    for accept in ("text/html", "application/json"):
+        answer = guarded.ask("/bench/iodelta/login", "POST", f"token={READ}".encode(), Accept=accept, **form)
+        assert (answer.status, answer.headers["location"]) == (303, "/bench/iodelta/")
+        assert "set-cookie" in answer.headers
+        check_described(described, "POST", "/login", answer)
 
 
 def test_a_person_logs_in_once_and_follows_links_from_a_mail(browser: Browser, guarded: Server) -> None:
