@@ -33,6 +33,12 @@ def check_free(path: Path, *, force: bool) -> None:
     except FileNotFoundError:
         if path.is_symlink() and not force:
             raise _taken(path) from None
+        if not path.parent.is_dir():
+            raise RequestError(
+                f"there is no folder {path.parent}",
+                place=str(path),
+                remedy="make it, or name another file",
+            ) from None
         return
     except OSError as error:
         raise RequestError(
@@ -82,7 +88,7 @@ def drafted(path: Path, what: str, *, force: bool) -> Iterator[Path]:
         raise MeasureError(
             f"cannot write {what}: {error.strerror}",
             place=str(path),
-            remedy="name another",
+            remedy="free some space, or name another file",
         ) from error
     finally:
         draft.unlink(missing_ok=True)
