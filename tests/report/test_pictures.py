@@ -44,6 +44,19 @@ def test_an_interval_covers_as_many_columns_as_it_is_wide() -> None:
     assert len(drawn) == pytest.approx(2 * per_percent, abs=2)
 
 
+@pytest.mark.parametrize("change", [0.9, 0.95, 1.76, 50.0])
+def test_no_number_of_the_scale_is_below_a_loss_of_all(change: float) -> None:
+    changes = [Change("more", change, None, None, "no verdict"), Change("all", -1.0, None, None, "no verdict")]
+    scale, _, lost = [line.plain for line in bars(changes, 0.5, 80)]
+    lowest = scale[: scale.index(" 0 ")]
+    if change < 10:  # beyond, it would touch the 0
+        assert lowest.strip()
+    if lowest.strip():
+        assert lowest.strip() == "-100 %"
+        assert abs(lowest.index("-") - lost.index("◆")) <= 1
+    assert len(scale) <= 80
+
+
 @pytest.mark.parametrize("count", [0, 1, MOST + 1])
 def test_one_change_or_very_many_have_no_picture(count: int) -> None:
     assert list(bars(CHANGES[:1] * count, 0.01, 80)) == []

@@ -139,9 +139,14 @@ def _reach(changes: Sequence[Change], margin: float) -> float:
 
 
 def _scale(reach: float, room: int) -> str:
-    ends = f"-{share(reach)}", f"+{share(reach)}"
+    """Numbers above a scale: nothing can lose more than all of it, so that no number is below -100 %."""
     middle = room // 2
-    return f"{ends[0]:<{middle}}0{ends[1]:>{room - middle - 1}}"
+    lowest = min(reach, 1.0)
+    left = " " * round((1 - lowest / reach) / 2 * (room - 1)) + f"-{share(lowest)}"
+    if len(left) >= middle:
+        left = ""  # it would touch the 0
+    right = f"+{share(reach)}"
+    return f"{left:<{middle}}0{right:>{room - middle - 1}}"
 
 
 def _bar(change: Change, reach: float, margin: float, room: int) -> str:
