@@ -96,3 +96,4 @@ def test_every_answer_is_a_success_and_a_failure_stays_one(
     done = demo(workshop(tmp_path, direct=True, status=status))
     assert done.returncode == ends
     assert ("Your own disk" in done.stdout) == advice
+    assert max(map(len, done.stdout.splitlines()), default=0) <= 80
