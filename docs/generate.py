@@ -40,12 +40,11 @@ def commands() -> str:
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
         parts.append(f"## iodelta {name}\n\n{short}\n")
-        context = click.Context(command, info_name=f"iodelta {name}", max_content_width=100, terminal_width=100)
+        names = cli.context_settings["help_option_names"]
+        context = click.Context(command, info_name=f"iodelta {name}", terminal_width=100, help_option_names=names)
         parts.append(f"```text\n{command.get_help(context)}\n```\n")
         for within in command.commands.values() if isinstance(command, click.Group) else ():
-            inner = click.Context(
-                within, info_name=within.name, parent=context, max_content_width=100, terminal_width=100
-            )
+            inner = click.Context(within, info_name=within.name, parent=context, terminal_width=100)
             parts.append(f"```text\n{within.get_help(inner)}\n```\n")
     return "\n".join(parts)
 
