@@ -218,7 +218,7 @@ def test_reboots_another_kernel_a_clock_that_jumps_and_a_slow_host_are_named(sta
     assert fleet.run().code == 0
     found = fleet.status()
     assert {host["state"] for host in found.values()} == {"done"}
-    assert re.fullmatch(r"\d+ times slower than the middle of the other hosts", found["b"]["notes"][-1])
+    assert re.fullmatch(r"\d+ times slower than the median of the other hosts", found["b"]["notes"][-1])
 
 
 def _slowed(stand: Stand, member: Member, alias: str) -> None:

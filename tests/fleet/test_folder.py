@@ -137,7 +137,7 @@ def test_a_host_much_slower_than_the_middle_of_the_others_is_named(place: Path) 
         for name, rate in rates.items():
             folder.journal.append(Moved(now(), name, "done", rate=rate))
     notes = {host.name: host.notes for host in status_of(folder).hosts}
-    assert notes == {"a": (), "b": (), "c": ("11 times slower than the middle of the other hosts",), "d": ()}
+    assert notes == {"a": (), "b": (), "c": ("11 times slower than the median of the other hosts",), "d": ()}
 
 
 def test_a_host_that_does_not_exist_is_lost_after_the_patience_and_says_so(place: Path) -> None:

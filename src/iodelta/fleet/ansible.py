@@ -1,5 +1,5 @@
-"""Hosts of an Ansible inventory: names, addresses, and groups as tags. Nothing in it is run: no plug-in, no
-template, no vault. A file that ends in .yml, .yaml or .json is YAML, any other one is INI.
+"""Hosts of an Ansible inventory: names, addresses, and groups as tags. Plug-ins, templates and vaults in it are not
+run. A file that ends in .yml, .yaml or .json is YAML, any other one is INI.
 
 From a host's variables come ``ansible_host``, ``ansible_user``, ``iodelta_targets`` and ``iodelta_window``.
 """
@@ -18,15 +18,15 @@ from iodelta.fleet.entry import ALL, checked, text_of
 from iodelta.fleet.host import FleetHost
 
 MOST = 100_000
-"""Groups and hosts that are looked at: an alias in YAML may stand for many."""
+"""Most groups and hosts that are read: a short YAML file can expand to billions through aliases."""
 
 DEEPEST = 50
-"""Groups within groups."""
+"""Levels of groups within groups."""
 
 RANGE = re.compile(r"\[(\d+|[A-Za-z]):(\d+|[A-Za-z])\]")
 
 _IMPLIED = (ALL, "ungrouped")
-"""Groups that every inventory has, and that say nothing of a host."""
+"""Groups that every inventory has, so they are not tags."""
 
 _VARIABLES = {"iodelta_targets": "targets", "iodelta_window": "window"}
 
@@ -38,7 +38,7 @@ class _Found:
         self.path = path
         self.inherited: dict[str, dict[str, Any]] = {}
         self.own: dict[str, dict[str, Any]] = {}
-        """A host's own variables count before those of its groups, in whichever order they stand."""
+        """A host's own variables take precedence over those of its groups, whatever their order in the file."""
         self.groups: dict[str, list[str]] = {}
         self.seen = 0
 
@@ -128,7 +128,7 @@ def _yaml(text: str, inventory: _Found) -> Any:
         ) from error
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        """Of tags such as !vault nothing is kept."""
+        """Values with tags such as !vault are dropped."""
 
     Loader.add_multi_constructor("!", lambda loader, suffix, node: None)
     try:
@@ -230,9 +230,9 @@ def _with_parents(group: str, children: Mapping[str, list[str]]) -> dict[str, No
     """A group and all that contain it, each once."""
     names, waiting = {group: None}, [group]
     while waiting:
-        one = waiting.pop()
+        child = waiting.pop()
         for parent, inner in children.items():
-            if one in inner and parent not in names:
+            if child in inner and parent not in names:
                 names[parent] = None
                 waiting.append(parent)
     return names

@@ -1,4 +1,4 @@
-"""What commands about a fleet print: JSON documents."""
+"""The JSON documents that the commands about a fleet print."""
 
 from __future__ import annotations
 

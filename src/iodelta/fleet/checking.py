@@ -1,4 +1,4 @@
-"""Before a fleet runs: whether each host can be reached, has what the experiment needs, and would allow it."""
+"""Checks before a fleet runs: whether each host can be reached, has what the experiment needs, and permits it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check(
     *,
     commands: bool = False,
 ) -> HostCheck:
-    """Look at one host; nothing of the experiment is changed there. Raises nothing."""
+    """Check one host without changing a setting. Raises nothing: an error is the last step."""
     checked: list[CheckedStep] = []
     step: Step = "reach"
     try:
@@ -66,7 +66,7 @@ def _steps(
     destroy: tuple[str, ...],
     commands: bool,
 ) -> Iterator[CheckedStep]:
-    """Raises IodeltaError of the step after the last one."""
+    """The steps as they succeed or fail; an IodeltaError belongs to the step after the last one."""
     yield CheckedStep("reach", True, machine.run(["uname", "-n"]).text.strip())
     experiment = _on(host, experiment)
     target = (resolve_tree if experiment.target.files else resolve)(

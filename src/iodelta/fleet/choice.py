@@ -1,4 +1,4 @@
-"""Which hosts a command is about: ``nvme,!stor3``, ``stor[1-3]*,&rack2``. The order of the terms does not matter."""
+"""The hosts that an expression chooses: ``nvme,!stor3``, ``stor[1-3]*,&rack2``. The order of terms does not matter."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _PLACE = "--hosts"
 
 
 def chosen(hosts: Sequence[FleetHost], expression: str) -> tuple[FleetHost, ...]:
-    """The hosts that an expression names: those of any plain term, of them those of every term with ``&``, without
-    those of a term with ``!``. A term is ``all``, a name, a pattern of names, or a tag.
+    """The hosts that match any plain term and every term with ``&``, but none with ``!``. A term is ``all``, a name, a
+    pattern of names, or a tag.
 
-    Raises RequestError for a term that names nothing, also where it leaves out: a typing error there would measure a
-    host that was to be spared.
+    Raises RequestError for a term that names nothing, even after ``!``: a typo there would measure a host that was to
+    be left out.
     """
     terms = [term.strip() for term in expression.split(",")]
     plain = [term for term in terms if term[:1] not in ("&", "!")]

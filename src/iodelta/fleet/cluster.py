@@ -13,14 +13,14 @@ from iodelta.errors import MeasureError, RequestError
 SCHEME = "tcp://"
 HERE = "127.0.0.1:0"
 FIRST_WORKER = 60
-"""Seconds until the first worker of the user's scheduler must be there: both are often started together."""
+"""Seconds to wait for the first worker of the user's scheduler: both are often started together."""
 
 
 @contextlib.contextmanager
 def workers(address: str, most: int) -> Iterator[tuple[Any, int]]:
-    """A client, and how many hosts its workers attend to at the same time, ``most`` at most.
+    """A client, and how many hosts its workers can measure at the same time, ``most`` at most.
 
-    Raises RequestError where the extra is missing or the address is none, MeasureError when no scheduler answers.
+    Raises RequestError where the extra is missing or the address is not valid, MeasureError when no scheduler answers.
     """
     try:
         from distributed import Client, LocalCluster
@@ -30,9 +30,9 @@ def workers(address: str, most: int) -> Iterator[tuple[Any, int]]:
             remedy="install iodelta with it: pip install 'iodelta[fleet]'",
         ) from error
     if not address:
-        # It reports on threads that wait for hosts.
+        # distributed warns about threads that block, and ours block while they wait for hosts.
         logging.getLogger("distributed").setLevel(logging.ERROR)
-        # Without an address they would be open to every network.
+        # Without an address dask's dashboards would listen on every network.
         pages = {
             "dashboard_address": HERE,
             "worker_dashboard_address": HERE,

@@ -1,8 +1,8 @@
-"""Who is measured next. One host has one task at a time, and so has one physical device that two hosts share.
+"""Which host is measured next. A host has one task at a time, and so has a physical device that two hosts share.
 
-What is done is in the experiment folders and in the fleet's journal, so that a kill of this process costs the trials in
-flight. A host is tried again because of the machine only (it did not answer, somebody else measured there), never
-because of what was measured.
+Progress is in the experiment folders and in the fleet's journal, so a kill of this process costs only the trials in
+flight. A host is tried again only because of the machine (it did not answer, somebody else measured there), never
+because of its results.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ PAUSES = (2.0, 5.0, 15.0, 30.0)
 """Seconds before a host that does not answer, or is in use, is tried again; the last one from then on."""
 
 POLL = 1.0
-"""Seconds between looks at windows, at requests to stop, and at what has ended."""
+"""Seconds between checks of windows, requests to stop, and finished tasks."""
 
 LOOKS = 3
-"""Looks at the clock of a host whose experiment has ended, until it answers."""
+"""Most attempts to read the clock of a host whose experiment has ended."""
 
 JUMP = 5.0
-"""Seconds by which a clock may move against ours in one run before it is said."""
+"""Seconds by which a clock may move against ours in one run before it is reported."""
 
 CANCELLED, CLOSED, STOPPED = "cancelled", "its window is closed", "stopped"
 """Why a run is asked to end."""
@@ -43,9 +43,9 @@ class Policy(msgspec.Struct, frozen=True):
     """What the user chose."""
 
     in_use: Literal["wait", "skip"] = "wait"
-    """What becomes of a host on whose device somebody else measures."""
+    """What to do with a host on whose device somebody else measures."""
     patience: float = 900.0
-    """Seconds that a host which does not answer is waited for."""
+    """Seconds to wait for a host that does not answer."""
     destroy: Mapping[str, tuple[str, ...]] = {}
     """Host -> devices that may be overwritten there."""
     allow_commands: bool = False
@@ -61,7 +61,7 @@ class _Post:
         self.host = host
         self.state = state
         self.sight = sight
-        """As of its last look, also by an earlier call."""
+        """From the last look, which may be an earlier call's."""
         self.is_fresh = False
         """Whether it was looked at since its last run."""
         self.task: Any = None
@@ -175,8 +175,8 @@ class Coordinator:
         return environment
 
     def _may_be_double(self, post: _Post) -> bool:
-        """Whether a name before this one is looked at for the first time: of two names for one device the first is
-        measured, however long a look at it takes."""
+        """Whether an earlier name is still in its first look: of two names for one device the first one is measured,
+        however long that look takes."""
         for other in self._posts.values():
             if other is post:
                 return False
@@ -185,8 +185,8 @@ class Coordinator:
         return False
 
     def _is_double(self, post: _Post) -> bool:
-        """Whether its host and device were, or are, measured under another name: counted twice, they would pass for two
-        machines that agree."""
+        """Whether its host and device are or were measured under another name: counted twice, one machine would pass
+        for two that agree."""
         for name, other in self._sights():
             if (
                 name != post.host.name
@@ -208,7 +208,7 @@ class Coordinator:
         return False
 
     def _counts_before(self, name: str, post: _Post) -> bool:
-        """Whether of two names for one host and device it is the other one that is measured."""
+        """Whether the other of two names for one host and device is the one to measure."""
         other = self._posts.get(name)
         state = other.state if other else self._states.get(name)
         if state is not None and state.state in ("running", "done", "drained"):
@@ -264,7 +264,7 @@ class Coordinator:
     # --------------------------------------------------------------------------------------------- collecting
 
     def _collect(self) -> None:
-        """Take what has ended; wait a moment for it where nothing has."""
+        """Settle the tasks that have ended; wait up to ``POLL`` for one."""
         end = time.monotonic() + POLL
         while time.monotonic() < end and not self._stop():
             ended = [
@@ -357,7 +357,7 @@ class Coordinator:
                 self._move(post, "waiting", self._asked(post) or STOPPED)
 
     def _away(self, post: _Post, reason: str, remedy: str) -> None:
-        """It does not answer: wait, unless it has been away for too long without a trial between."""
+        """It does not answer: wait, unless that has lasted too long without a finished trial in between."""
         finished = len(self._account(post.host.name).finished)
         if post.away_since is None or finished > post.progress:
             post.away_since, post.tries = time.monotonic(), 0
@@ -373,7 +373,7 @@ class Coordinator:
         post.tries += 1
 
     def _account(self, name: str) -> Account:
-        """What its experiment folder says; nothing before there is one, or where it cannot be read."""
+        """The state of its experiment folder; an empty one before there is a folder, or where it cannot be read."""
         with contextlib.suppress(IodeltaError):
             return Account(Folder(self._folder.place(name)).events())
         return Account()
@@ -381,7 +381,7 @@ class Coordinator:
     # ------------------------------------------------------------------------------------------------- ending
 
     def _end(self) -> None:
-        """Ask every run to end, wait for that, and say what the rest waits for."""
+        """Ask every run to end, wait for that, and record the state of the other hosts."""
         running = [post for post in self._posts.values() if post.task is not None]
         for post in running:
             self._ask_to_end(post, STOPPED)
@@ -456,7 +456,7 @@ def last_states(events: Sequence[FleetEvent]) -> dict[str, Moved]:
 
 
 def last_sights(events: Sequence[FleetEvent]) -> dict[str, Sight]:
-    """What was last seen of every host."""
+    """The last sight of every host."""
     return {event.name: event.sight for event in events if isinstance(event, Seen)}
 
 

@@ -1,4 +1,4 @@
-"""What an inventory may say of a host: every name, address and path is checked before it is used."""
+"""The entry of a host in an inventory: every name, address and path is checked before it is used."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def text_of(path: Path) -> str:
 
 
 def checked(name: str, table: Mapping[str, Any]) -> FleetHost:
-    """A host of these values. Raises ValueError of what is wrong, the key below the host, and the remedy."""
+    """A host with these values. Raises ValueError(what is wrong, the key below the host, the remedy)."""
     _check_name(name, "a host")
     ssh, tags, targets = (
         table.get("ssh", name),

@@ -1,4 +1,4 @@
-"""What happened to the hosts of a fleet: the lines of its journal."""
+"""The lines of a fleet's journal: what happened to its hosts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 from iodelta.fleet.host import FleetHost
 
 State = Literal["waiting", "running", "done", "failed", "lost", "drained", "skipped"]
-"""``failed``: could not be measured, for a reason that does not pass by itself. ``lost``: did not answer for as long as
-it was waited for. ``drained``: measured, or begun, and not to be counted: its environment differs from the one that it
-began with, or its placebo was called a change. ``skipped``: in use by somebody else, outside its window, or another
-host under a second name."""
+"""``failed``: could not be measured, for a reason that does not go away by itself. ``lost``: did not answer within the
+patience. ``drained``: measured or begun, but does not count, because its environment differs from the one it began
+with, or its placebo was called a change. ``skipped``: in use by somebody else, outside its window, or a second name of
+another host."""
 
 
 class Begun(msgspec.Struct, frozen=True, tag="begun"):
@@ -33,7 +33,7 @@ class Joined(msgspec.Struct, frozen=True, tag="joined"):
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What tells one host and one device from another, as a look at the host found it."""
+    """What identifies a host and a device, as read from the host."""
 
     boot: str
     """The boot ID: two names with one boot ID are one host."""
@@ -46,7 +46,7 @@ class Sight(msgspec.Struct, frozen=True):
     ahead: float = 0.0
     """Seconds by which its clock is ahead of ours."""
     differs: tuple[str, ...] = ()
-    """What of its environment is not as it was when its experiment began, a line each."""
+    """What has changed in its environment since its experiment began, a line each."""
 
 
 class Seen(msgspec.Struct, frozen=True, tag="seen"):

@@ -80,7 +80,7 @@ def _copy(machine: Machine, there: str, draft: Path) -> None:
 
 
 def _check(folder: Folder, asked: Experiment) -> None:
-    """Raises IodeltaError for a folder that was changed, or that is about another question."""
+    """Raises IodeltaError for a folder that was changed, or that has another question."""
     plan = read_plan(folder)
     check_uncut(folder)
     if not Account(folder.events()).over:

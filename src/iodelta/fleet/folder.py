@@ -1,8 +1,8 @@
 """The folder of a fleet: the question, a small journal, and an ordinary experiment folder for every host.
 
 experiment.toml     the question, as it was given
-bundle.iodelta.tar.zst, reproduce.json     of `iodelta reproduce --hosts`: whose question it is, and what was asked
-journal.jsonl       hosts, and what became of them
+bundle.iodelta.tar.zst, reproduce.json     of `iodelta reproduce --hosts`: the bundle, and the user's options
+journal.jsonl       the hosts and their states
 hosts/NAME/         an experiment folder, as `iodelta run --machine ssh:HOST` makes it
 logs/NAME.log       what the run on that host printed
 stop/NAME           asks the run on that host to end
@@ -37,7 +37,7 @@ JOB_FILE = "workload.fio"
 """The copy of the fio job file that the question names."""
 
 BUNDLE, WISHES = "bundle.iodelta.tar.zst", "reproduce.json"
-"""Of a fleet that reproduces: the bundle, and what was asked of it."""
+"""Of a fleet that reproduces: the bundle, and the user's options."""
 
 _OWN = (EXPERIMENT, JOB_FILE, BUNDLE, WISHES, JOURNAL, "hosts", "logs", "stop")
 
@@ -45,7 +45,7 @@ _decoder: msgspec.json.Decoder[FleetEvent] = decoder(FleetEvent)
 
 
 class FleetFolder:
-    """Reading needs no lock; whoever schedules holds ``journal.held()``."""
+    """Reading needs no lock; the scheduling process holds ``journal.held()``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -16,11 +16,11 @@ DAY = 24 * 60
 
 
 class FleetHost(msgspec.Struct, frozen=True):
-    """Where to find a host, what of it may be measured, and when."""
+    """The address of a host, its targets, and when it may be measured."""
 
     name: str
     ssh: str
-    """What one would type after ``ssh``."""
+    """The destination as given to ``ssh``."""
     tags: tuple[str, ...] = ()
     targets: dict[str, str] = {}
     """Class of target -> its path on this host."""

@@ -50,26 +50,30 @@ def _from(source: Source, value: Any, base: Path) -> dict[str, FleetHost]:
 
 
 def _host(source: Source, name: str, table: Any, known: FleetHost | None) -> FleetHost:
-    """A table of ours; of a host that Ansible's inventory has as well it adds to that one."""
+    """A table of ours; it adds to the entry of a host that is in Ansible's inventory, too."""
     place = ("host", name)
     if not isinstance(table, dict):
         source.refuse(f"host.{name} must be a table: [host.{name}]", *place)
     check_keys(source, table, place, ("ssh", "tags", "targets", "window"))
     try:
-        own = checked(name, {"ssh": known.ssh if known else name, **table})
+        entry = checked(name, {"ssh": known.ssh if known else name, **table})
     except ValueError as error:
         what, key, remedy = error.args
         source.refuse(what, *place, *key, remedy=remedy)
     if known is None:
-        return own
-    tags = tuple(dict.fromkeys((*known.tags, *own.tags)))
+        return entry
+    tags = tuple(dict.fromkeys((*known.tags, *entry.tags)))
     return FleetHost(
-        name, own.ssh, tags, known.targets | own.targets, own.window or known.window
+        name,
+        entry.ssh,
+        tags,
+        known.targets | entry.targets,
+        entry.window or known.window,
     )
 
 
 def _check_tags(source: Source, hosts: tuple[FleetHost, ...]) -> None:
-    """A word of an expression means one thing."""
+    """Raises RequestError for a tag that is also a host's name: a term of ``--hosts`` must have one meaning."""
     names = {host.name for host in hosts}
     for host in hosts:
         for tag in names.intersection(host.tags):

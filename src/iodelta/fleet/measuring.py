@@ -1,4 +1,4 @@
-"""What a worker does for one host: today's `iodelta run` in a process of its own, until it ends or is asked to."""
+"""The task of a worker for one host: an `iodelta run` in a process of its own, until it ends or is asked to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLL = 0.5
 """Seconds between looks for the file that asks it to end."""
 
 HOST_RUN = "iodelta.cli.fleet_host"
-"""The module that is such a process."""
+"""The module that such a process runs."""
 
 
 ALLOWED = "commands"
@@ -50,7 +50,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 def measure(order: Order) -> End:
-    """Measure one host, or go on with it. Raises nothing: what is wrong is in the answer."""
+    """Measure one host, or continue with it. Raises nothing: an error is part of the answer."""
     folder = FleetFolder(Path(order.folder))
     try:
         begun = folder.begun()

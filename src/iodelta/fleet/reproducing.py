@@ -14,7 +14,7 @@ from iodelta.lab.folder import EXPERIMENT
 
 
 class Wishes(msgspec.Struct, frozen=True):
-    """What was asked of the reproduction, and accepted: the same on every host."""
+    """The user's options for the reproduction, which are the same on every host."""
 
     target: str
     """A path, or a class of targets as in ``class:nvme``; empty: a scratch file."""
@@ -26,7 +26,7 @@ class Wishes(msgspec.Struct, frozen=True):
 
 
 def check_sets(given: tuple[str, ...]) -> None:
-    """Raises RequestError for a mapping that would make another experiment of each host."""
+    """Raises RequestError for a mapping that would give every host an experiment of its own."""
     for text in given:
         if ":" not in text:
             raise RequestError(

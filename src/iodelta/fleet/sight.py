@@ -1,4 +1,4 @@
-"""A look at one host: is it there, which machine and device is it really, is it still what it was."""
+"""A look at one host: whether it answers, which machine and device it is, and whether it is unchanged."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ MATTERS = (
     "topology",
     "virtual machine",
 )
-"""Groups of differences that make a host another machine for an experiment that is half done. What knobs set is not
+"""Groups of differences that make a host another machine for an experiment that is half done. Settings of knobs are not
 among them."""
 
 MOVES = (".link_", ".memory")
-"""Parts of the names of values that move by themselves: a link slows down to save power, a balloon takes memory."""
+"""Parts of the names of values that change by themselves: a link slows down to save power, a balloon takes memory."""
 
 EMULATED = ("QEMU", "QM0000", "VBOX", "drive-scsi")
-"""Parts of serial numbers that many guests have alike."""
+"""Parts of serial numbers that many guests share, so they identify no device."""
 
 Trouble = Literal["", "away", "failed"]
 """``away``: it does not answer now, and may later."""
@@ -60,7 +60,7 @@ def look(
 ) -> Looked:
     """Look at a host and the target at ``path``. ``recorded`` is the environment in which its experiment began.
 
-    Puts back what runs that are dead left changed there. Raises nothing: what is wrong is in the answer.
+    Restores what dead runs left changed there. Raises nothing: an error is part of the answer.
     """
     try:
         with reach(machine) as there:
@@ -85,6 +85,7 @@ def _sight(
     experiment: Experiment,
     recorded: Mapping[str, Any] | None,
 ) -> Sight:
+    # Assumption: the answer takes as long there as back, so the middle of the two readings is the same moment.
     begun = time.time()
     there = machine.time()
     ahead = there - (begun + time.time()) / 2
@@ -136,5 +137,5 @@ def _differs(
 
 
 def _moves(difference: Differing) -> bool:
-    """Whether it is of what changes by itself."""
+    """Whether it is a value that changes by itself."""
     return any(part in difference.what for part in MOVES)

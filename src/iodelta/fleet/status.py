@@ -1,4 +1,4 @@
-"""What a fleet folder says of its hosts now."""
+"""The present state of every host in a fleet folder."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from iodelta.lab.folder import Folder
 from iodelta.plural import plural
 
 SLOW = 5.0
-"""A host this many times as slow as the middle of the others is named."""
+"""A host is reported when the median of the others is this many times as fast."""
 
 ENOUGH = 3
-"""Hosts below which there is no middle to compare with."""
+"""Fewest hosts for a median to compare with."""
 
 
 def status_of(
@@ -32,7 +32,7 @@ def status_of(
     states = last_states(events)
     experiment = folder.experiment()
     slow = _slow({name: moved.rate for name, moved in states.items() if moved.rate})
-    found = []
+    statuses = []
     for host in hosts or sorted(folder.hosts().values(), key=lambda one: one.name):
         seen = [
             event.sight
@@ -40,11 +40,11 @@ def status_of(
             if isinstance(event, Seen) and event.name == host.name
         ]
         notes = (*_notes(seen, reboots=experiment.boots), *slow.get(host.name, ()))
-        found.append(
+        statuses.append(
             _status(folder, host, states.get(host.name), notes, scheduled=scheduled)
         )
     return FleetStatusAnswer(
-        str(folder.path), experiment.question, scheduled, tuple(found)
+        str(folder.path), experiment.question, scheduled, tuple(statuses)
     )
 
 
@@ -98,7 +98,7 @@ def _notes(sights: Sequence[Sight], *, reboots: bool) -> tuple[str, ...]:
 
 
 def _slow(rates: Mapping[str, float | None]) -> dict[str, tuple[str, ...]]:
-    """Hosts whose baseline is far below the middle of the others'."""
+    """Hosts whose baseline is far below the median of the others."""
     slow: dict[str, tuple[str, ...]] = {}
     for name, rate in rates.items():
         others = [other for one, other in rates.items() if one != name and other]
@@ -109,6 +109,6 @@ def _slow(rates: Mapping[str, float | None]) -> dict[str, tuple[str, ...]]:
         ):
             times = statistics.median(others) / rate
             slow[name] = (
-                f"{times:.0f} times slower than the middle of the other hosts",
+                f"{times:.0f} times slower than the median of the other hosts",
             )
     return slow
