@@ -1,6 +1,6 @@
-"""An ACPI table by which a guest's kernel finds clocks to choose from: its acpi-cpufreq then offers governors.
+"""An ACPI table that offers a guest's kernel several CPU frequencies, so that its acpi-cpufreq offers governors.
 
-Clocks are set by writing to a port that does nothing, so the interface is real and the clocks are not. Sources: ACPI
+A frequency is set by a write to a port that does nothing: the interface is real, the frequencies are not. Sources: ACPI
 specification 6.5, 8.4.5 (``_PCT``, ``_PSS``, ``_PPC``), 5.2.6 (header) and 20 (AML); qemu names its CPUs
 ``\\_SB.CPUS.C000`` and on.
 """
@@ -11,11 +11,11 @@ import struct
 from collections.abc import Sequence
 
 PORT = 0x80
-"""Takes the codes by which firmware tells how far it is; qemu and the kernel read nothing into it."""
+"""The port for firmware's POST codes; qemu and the kernel ignore what is written to it."""
 
 _SYSTEM_IO = 1
 _POWER, _LATENCY = 10, 10
-"""Milliwatts of a MHz, and microseconds until a clock is reached: the kernel wants some number."""
+"""Milliwatts per MHz, and microseconds of a transition: the kernel requires some numbers."""
 
 
 def clocks(megahertz: Sequence[int], cpus: int) -> bytes:
@@ -54,6 +54,7 @@ def _table(body: bytes) -> bytes:
         b"IOD ",
         1,
     )
+    # Byte 9 is the checksum: all bytes of the table add up to 0.
     return head[:9] + bytes([-sum(head + body) % 256]) + head[10:] + body
 
 
@@ -74,7 +75,7 @@ def _integer(value: int) -> bytes:
 
 
 def _sized(code: bytes, body: bytes) -> bytes:
-    """With AML's length of it, which counts its own two or three bytes."""
+    """``body`` behind its AML PkgLength, which counts its own two or three bytes."""
     more = 1 if len(body) + 2 < 1 << 12 else 2
     size = len(body) + 1 + more
     return (

@@ -1,7 +1,7 @@
-"""qemu: its command line, one guest's life, and how it ended.
+"""qemu: its command line, one running guest, and how it ended.
 
-A guest's end is believed only when the guest itself said ``END`` on its second serial port: a panicking kernel ends
-qemu with exit code 0 (measured with qemu 7.2, ``panic=-1 -no-reboot``).
+A guest has ended well only if it wrote ``END`` to its second serial port: a panicking kernel ends qemu with exit code 0
+(measured with qemu 7.2, ``panic=-1 -no-reboot``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TAIL = 20
 """Last lines of the console that are kept of a guest that failed."""
 
 CODE = 64
-"""MiB for code as qemu translates it."""
+"""MiB for the code that qemu translates."""
 
 DETERMINISTIC = (
     *(
@@ -42,15 +42,15 @@ DETERMINISTIC = (
 """One instruction is one nanosecond of the guest's time, and idle time is skipped."""
 
 EMULATED = "QEMU TCG CPU"
-"""What a CPU that is emulated calls itself. It is no ``max``: under qemu 7.2 that panicked guests of two CPUs, two of
-some eighty boots, with nonsense in the flags (its AVX and BMI were new then)."""
+"""The model name of an emulated CPU. It is not ``max``: under qemu 7.2 that made two of some eighty guests with two
+CPUs panic with corrupt flags (its AVX and BMI were new then)."""
 
 QUIET = "console=ttyS0 quiet panic=-1 oops=panic nokaslr randomize_kstack_offset=off mitigations=off"
 """Boot parameters without which two boots may differ."""
 
 
 class Boot(msgspec.Struct, frozen=True):
-    """What qemu is asked to run."""
+    """What qemu runs."""
 
     image: str
     initrd: str
@@ -64,23 +64,23 @@ class Boot(msgspec.Struct, frozen=True):
     kvm: bool = False
     """Only with the wall clock, and only where ``kvm_works``."""
     clocks: bool = False
-    """Whether ``devices`` has a table of clocks: acpi-cpufreq takes no K8, which TCG else plays, and its notifier makes
-    the TSC unstable but on a CPU known for a constant one."""
+    """Whether ``devices`` has a table of frequencies. The CPU is then an Intel one: acpi-cpufreq rejects a K8, TCG's
+    default, and its notifier marks the TSC as unstable unless the CPU is known for a constant one."""
     seed: int = 0
     """With the instruction clock: 0 for none, else the guest has RDRAND and draws from this seed."""
     devices: tuple[str, ...] = ()
     """Further words for qemu."""
     code: int = CODE
-    """With the instruction clock: MiB for the guest's code as qemu translates it."""
+    """With the instruction clock: MiB for the code that qemu translates."""
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """When a guest is given up."""
+    """Limits at which a guest is given up."""
 
     seconds: float = 180.0
     """Wall time."""
     cpu: float = 0.0
-    """Seconds of qemu's CPU time; 0: no limit. A busy host makes a guest slower, and this limit is as far away."""
+    """Seconds of qemu's CPU time; 0: no limit. Unlike wall time, it does not run out sooner on a busy host."""
     console: int = 2 << 20
     """Bytes."""
     output: int = 128 << 20
@@ -132,7 +132,7 @@ def command(boot: Boot, *, console: str, out: str) -> list[str]:
 
 
 def _nodes(boot: Boot) -> Iterator[str]:
-    """CPUs and memory by node; nothing where there is one node. What does not divide evenly is the last node's."""
+    """CPUs and memory by node; nothing for one node. The last node gets what does not divide evenly."""
     each, memory = boot.cpus // boot.nodes, boot.memory // boot.nodes
     for node in range(boot.nodes if boot.nodes > 1 else 0):
         last = node == boot.nodes - 1
@@ -175,12 +175,12 @@ class Guest:
 
     @property
     def output(self) -> bytes:
-        """What it wrote to its second serial port so far, up to the limit."""
+        """The output on its second serial port so far, up to the limit."""
         return _read(self._directory / "out", self._limits.output)
 
     @property
     def console(self) -> bytes:
-        """What its console showed last, up to the limit."""
+        """The end of its console, up to the limit."""
         return _read(self._directory / "console", -self._limits.console)
 
     def poll(self) -> Ended | None:
@@ -241,7 +241,7 @@ class Guest:
         return ""
 
     def _silence(self) -> float:
-        """Seconds of qemu's CPU time since it wrote something last."""
+        """Seconds of qemu's CPU time since it last wrote something."""
         spent = _cpu_seconds(self.pid)
         written = sum(map(_size, self._directory.iterdir()))
         if written != self._written:
@@ -284,8 +284,8 @@ def enough_memory(guest: int) -> None:
 def kvm_works() -> str:
     """Why KVM cannot be used here; empty when it can.
 
-    A PVM host (module kvm_pvm) opens /dev/kvm and then hangs in a bzImage's decompressor (measured), so it counts as
-    none.
+    On a PVM host (module kvm_pvm) /dev/kvm opens, but a bzImage hangs in its decompressor (measured), so it does not
+    count.
     """
     if os.path.exists("/sys/module/kvm_pvm"):
         return "this machine's KVM is PVM (module kvm_pvm), which cannot boot the kernels of distributions"
@@ -297,7 +297,7 @@ def kvm_works() -> str:
 
 
 def last_lines(console: bytes, count: int = TAIL) -> tuple[str, ...]:
-    """The last lines of a console, without what would obey a terminal."""
+    """The last lines of a console, without control characters that a terminal would obey."""
     text = console[-16384:].decode("utf-8", "replace").replace("\r", "")
     return tuple(_printable(line)[:400] for line in text.splitlines()[-count:])
 
@@ -341,7 +341,7 @@ def _read(path: Path, most: int) -> bytes:
 def _bound(args: Sequence[str]) -> list[str]:
     """A command that the kernel kills when we end, however we end (prctl PR_SET_PDEATHSIG, kept over exec).
 
-    The shell looks whether we ended before the kernel was told.
+    The shell checks that we did not end before the signal was set: then its parent is another process.
     """
     check = '[ "$PPID" = "$0" ] && exec "$@"'
     return [

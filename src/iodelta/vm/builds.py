@@ -36,20 +36,20 @@ NEEDS = {
     "scripts/kconfig/parser.y": ("bison", "bison"),
     "kernel/time/timeconst.bc": ("bc", "bc"),
 }
-"""File of a source tree -> the program that it is made with, and the package of that."""
+"""File of a source tree -> the program that the build needs for it, and that program's package."""
 
 IMAGE = "arch/x86/boot/bzImage"
 STEPS = 1600
-"""Files that a first build compiles, links and writes: about as many in Linux 6.12."""
+"""Files that a first build of Linux 6.12 compiles, links and writes, about."""
 
 ROOM = 1 << 30
-"""Bytes that a first build takes, and some more."""
+"""Bytes that a first build takes, with some to spare."""
 
 ERRORS = 3
-"""Errors of a compiler that are shown before the last lines of a log."""
+"""Compiler errors that are shown before the last lines of a log."""
 
 SOME = 100
-"""Files after which a build whose end is not known says how far it is."""
+"""Files between progress messages of a build whose length is not known."""
 
 OnStep = Callable[[str, float | None], None]
 
@@ -80,7 +80,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Build(msgspec.Struct, frozen=True):
-    """What is on record of a kernel that was built."""
+    """The record of a kernel that was built."""
 
     commit: str
     tree: str
@@ -88,7 +88,7 @@ class Build(msgspec.Struct, frozen=True):
     sha256: str
     """Of the image."""
     steps: int
-    """Lines of make's that tell of a file."""
+    """Lines in make's output that name a file."""
     seconds: float
 
 
@@ -104,17 +104,17 @@ def build(
     reach: Callable[[], None] = lambda: None,
     again: bool = False,
 ) -> tuple[kernels.Kernel, list[str]]:
-    """The kernel, from the cache or built now, and the options asked for that it does not have.
+    """The kernel, from the cache or built now, and the requested options that it does not have.
 
-    What is not committed is given to ``make`` each time. ``reach`` brings the tree to the commit. Raises
-    BuildError, RequestError for a tree that cannot be built outside of itself, MeasureError for what is missing here.
+    A tree with uncommitted changes is passed to ``make`` each time. ``reach`` brings the tree to the commit. Raises
+    BuildError, RequestError for a tree that cannot be built outside of itself, MeasureError for missing tools.
     """
     if shutil.which(recipe.compiler) is None:
-        # Its version is part of the name: with it, all else that is missing is named.
+        # Its version is part of the kernel's name, so stop here, and name all missing tools at once.
         reach()
         _check_tools(Path(source.tree), recipe.compiler)
-    own = f"g{source.commit[:12]}" if source.commit else "local"
-    suffix = f"-{own}.{recipe.digest('' if source.commit else source.tree)}"
+    revision = f"g{source.commit[:12]}" if source.commit else "local"
+    suffix = f"-{revision}.{recipe.digest('' if source.commit else source.tree)}"
     if source.commit and not again:
         for kernel in kernels.built():
             if kernel.name.endswith(suffix):
@@ -211,13 +211,14 @@ def _made(
             *draft.glob("lib/modules/*/build"),
             *draft.glob("lib/modules/*/source"),
         ):
-            link.unlink()  # they lead back to the tree
+            link.unlink()  # they point into the source tree, which may change
     kernel = _kept(source, recipe, suffix, work, steps, time.monotonic() - began)
     return kernel, unmet(recipe.config, kernel.options())
 
 
 def _make(source: Source, recipe: Recipe, suffix: str, work: Path) -> list[str]:
-    """make, with what would else come from the caller's surroundings, the clock and the host's name."""
+    """make, with fixed values for what would come from the environment, the clock and the host's name: the same source
+    then gives the same kernel."""
     alone = chain.from_iterable(
         ("-u", name) for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "KCFLAGS", "LLVM")
     )
@@ -269,7 +270,7 @@ def _run(
 def _compiled(
     words: Sequence[str], source: Source, work: Path, log: Path, on_step: OnStep
 ) -> int:
-    """Build; the lines of make's that told of a file. How many there will be is known of a first build alone."""
+    """Build, and count the lines of make that name a file. Their number is known in advance for a first build only."""
     first = not (work / IMAGE).exists()
     expected = max((one.steps for one in _records()), default=STEPS)
     done = 0

@@ -1,4 +1,4 @@
-"""The archive an initramfs is, byte for byte the same for the same files: names sorted, no times, root owns all.
+"""The cpio archive of an initramfs, byte for byte the same for the same files: names sorted, no times, owner root.
 
 Source: the kernel's ``Documentation/driver-api/early-userspace/buffer-format.rst`` ("newc").
 """

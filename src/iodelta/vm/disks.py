@@ -1,4 +1,4 @@
-"""A guest's disks as words for qemu: files and devices of this machine, which stay as they are, and emulated ones."""
+"""A guest's disks as words for qemu: files and devices of this machine, which are never changed, and emulated ones."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ _MODULES = {
 
 
 def modules(disks: Sequence[Disk]) -> tuple[str, ...]:
-    """Modules by which a guest sees them."""
+    """Modules that a guest needs for its disks."""
     return tuple(
         dict.fromkeys(chain.from_iterable(_MODULES[disk.bus] for disk in disks))
     )
 
 
 def nodes(disks: Sequence[Disk]) -> tuple[str, ...]:
-    """What each is called in the guest, the first of a bus first."""
-    seen = dict.fromkeys(_MODULES, 0)
-    chain_nodes = []
+    """The path of each disk in the guest, in order."""
+    per_bus = dict.fromkeys(_MODULES, 0)
+    paths = []
     for disk in disks:
-        number, seen[disk.bus] = seen[disk.bus], seen[disk.bus] + 1
+        number, per_bus[disk.bus] = per_bus[disk.bus], per_bus[disk.bus] + 1
         letter = chr(ord("a") + number)
-        chain_nodes.append(
+        paths.append(
             {
                 "virtio": f"/dev/vd{letter}",
                 "scsi": f"/dev/sd{letter}",
                 "nvme": f"/dev/nvme{number}n1",
             }[disk.bus]
         )
-    return tuple(chain_nodes)
+    return tuple(paths)
 
 
 def words(disks: Sequence[Disk], directory: Path) -> tuple[str, ...]:
-    """qemu's words; what disks keep is in ``directory`` and goes with it.
+    """qemu's words; disks that keep what is written have a file in ``directory``, and are deleted with it.
 
-    A file or device of this machine is never written to: of a file the guest writes to a copy that is thrown away, a
-    device is read-only.
+    A file or device of this machine is never written to: writes to a file go to a temporary copy (``snapshot=on``),
+    and a device is read-only.
     """
     arguments: list[str] = []
     scsi = False

@@ -1,7 +1,7 @@
 """The guest: an initramfs with static busybox, programs of this machine with their libraries, and a kernel's modules.
 
-The same inputs give the same bytes. What a boot is to do follows as a second archive (``job``), so that the base is
-made once per kernel.
+The same inputs give the same bytes. The task of a boot follows as a second archive (``job``), so that the base is made
+once per kernel.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ def base(
     programs: Sequence[str] = (),
     files: Mapping[str, Entry] | None = None,
 ) -> Base:
-    """The base initramfs, kept in the cache by its content.
+    """The base initramfs, cached by its content.
 
-    ``modules`` are files in the order of loading (``Modules.needed``), ``parameters`` what a module is loaded with by
-    its name, ``programs`` names or paths of this machine's programs (their shared libraries come along), ``files``
-    anything else by its path in the guest. Raises MeasureError naming a program that is missing and how to get it.
+    ``modules`` are files in the order of loading (``Modules.needed``), ``parameters`` the parameters of a module by its
+    name, ``programs`` names or paths of programs on this machine (copied with their shared libraries), ``files``
+    further files by their path in the guest. Raises MeasureError with a missing program and how to get it.
     """
     entries: dict[str, Entry] = {
         "init": program(_INIT),
@@ -90,7 +90,7 @@ def base(
 
 
 def job(entries: Mapping[str, Entry]) -> bytes:
-    """What one boot does, to follow a base in the same initramfs; it has ``job/run``."""
+    """The archive with the task of one boot (``job/run``); it follows the base in the same initramfs."""
     return archive(entries)
 
 
@@ -112,8 +112,8 @@ def has_program(name: str) -> bool:
 
 
 def check_present(programs: Sequence[str], named: Sequence[str] = ()) -> None:
-    """Raises MeasureError that names at once all that this machine lacks to boot guests with these programs and the
-    ``named`` kernels, an empty name being any. Raises RequestError for a path that holds none."""
+    """Raises one MeasureError with everything that this machine lacks to boot guests with these programs and the
+    ``named`` kernels, where an empty name means any. Raises RequestError for a path without a kernel."""
     missing = [name for name in (*QEMU, "busybox", *programs) if _found(name) is None]
     lacking = [
         f"{name} ({PACKAGES[name]})" if name in PACKAGES else name
@@ -133,8 +133,8 @@ def check_present(programs: Sequence[str], named: Sequence[str] = ()) -> None:
 
 
 def check_first(programs: Sequence[str], named: Sequence[str]) -> None:
-    """``check_present``, unless all programs and one of the ``named`` kernels are here: variants of the other kernels
-    have reasons of their own then. Raises MeasureError, RequestError."""
+    """``check_present``, unless all programs and one of the ``named`` kernels are here: the variants of the missing
+    kernels then get a reason each. Raises MeasureError, RequestError."""
     whole = all(map(has_program, (*QEMU, "busybox", *programs)))
     if not whole or all(map(kernels.is_absent, named)):
         check_present(programs, named)
@@ -190,7 +190,7 @@ def _found(name: str) -> str | None:
 
 
 def _remedy(missing: Sequence[str]) -> str:
-    """One line that installs all of it, as far as a package has it."""
+    """One line that installs all of it, as far as packages have it."""
     known = list(dict.fromkeys(PACKAGES[name] for name in missing if name in PACKAGES))
     remedies = [f"Debian: apt-get install {' '.join(known)}"] if known else []
     if IO_URING in missing:

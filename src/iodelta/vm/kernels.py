@@ -17,14 +17,14 @@ from iodelta.vm.modules import Modules
 
 KERNELS = "kernels"
 BUILDS = "kernel-builds"
-"""Those that were fetched, and those that were built here, in the cache."""
+"""Directories in the cache: kernels that were fetched, and kernels that were built here."""
 
 
 class Kernel(msgspec.Struct, frozen=True):
     """A kernel that qemu can boot."""
 
     name: str
-    """As it was asked for."""
+    """The name by which it was requested."""
     release: str
     """``uname -r``."""
     image: str
@@ -51,7 +51,7 @@ class Kernel(msgspec.Struct, frozen=True):
         return dict(re.findall(r"^CONFIG_(\w+)=(.*)$", text, re.MULTILINE))
 
     def lacks(self, cpus: int, nodes: int) -> list[str]:
-        """Why a guest of so many CPUs and NUMA nodes would come up with fewer; nothing where that is not known."""
+        """Why a guest would come up with fewer CPUs or NUMA nodes than these; empty where that is not known."""
         options = self.options()
         asked = {"SMP": ("cpus", cpus), "ACPI_NUMA": ("nodes", nodes)}
         absent = [
@@ -145,7 +145,7 @@ def built() -> list[Kernel]:
 
 
 def matches(name: str, release: str, package: str = "") -> bool:
-    """Whether ``name`` is this release or package version, or a whole beginning of it: 6.1 is not 6.12."""
+    """Whether ``name`` is this release or package version, or a prefix that ends with a number: 6.1 is not 6.12."""
     texts = (release, *package.split())
     return any(
         text == name or re.match(re.escape(name) + r"(?![0-9])", text) is not None
@@ -256,7 +256,8 @@ def _image(path: str, name: str, modules: str) -> Kernel:
 
 
 def version(data: bytes, path: str) -> str:
-    """What a bzImage's setup header says: release, builder, and ``uname -v``. Raises RequestError for another file.
+    """The version string in a bzImage's setup header (Documentation/arch/x86/boot.rst): release, builder and
+    ``uname -v``. Raises RequestError for another file.
 
     The first 66048 bytes of it are enough.
     """

@@ -1,4 +1,4 @@
-"""What a kernel can load: modules by name, what each needs first, and why one cannot be had."""
+"""The modules that a kernel can load: by name, their dependencies, and the reason why one is unavailable."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Modules:
         return [*dict.fromkeys(files), str(path)]
 
     def _why(self, name: str, absent: str) -> str:
-        """Empty for what is built in, and for what only the running kernel can tell."""
+        """Why a module is unavailable; empty for one that is built in, and where only the running kernel knows."""
         option = OPTIONS.get(name, "")
         if self._config.get(option) == "y" or not (self._config or self._files):
             return ""
@@ -120,11 +120,11 @@ OPTIONS = {
     "virtio_scsi": "SCSI_VIRTIO",
     "nvme": "BLK_DEV_NVME",
 }
-"""Module -> the option of the kernel's configuration that makes it: for reasons, and for what is built in."""
+"""Module -> its option in the kernel's configuration: to give reasons, and to recognise what is built in."""
 
 
 def requirements(module: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """From a module's ``.modinfo``: what it depends on, and what it wants loaded before (soft dependencies)."""
+    """From a module's ``.modinfo``: its dependencies, and the modules to load before it (soft dependencies)."""
     depends = re.search(rb"\0depends=([^\0]*)", module)
     soft = re.findall(rb"\0softdep=pre:\s*([^\0]*)", module)
     names = depends[1].decode().split(",") if depends else []
@@ -137,7 +137,7 @@ def requirements(module: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def unpacked(path: Path) -> bytes:
-    """A module as busybox's insmod takes it. Raises MeasureError."""
+    """A module without compression, as busybox's insmod needs it. Raises MeasureError."""
     try:
         data = path.read_bytes()
         if path.suffix == ".xz":
@@ -156,7 +156,7 @@ def unpacked(path: Path) -> bytes:
 
 
 def _name(file: str) -> str:
-    """A module's name: the kernel takes ``-`` and ``_`` for the same."""
+    """A module's name: the kernel does not distinguish ``-`` and ``_``."""
     return _SUFFIX.sub("", file).replace("-", "_")
 
 

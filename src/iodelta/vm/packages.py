@@ -1,4 +1,4 @@
-"""Kernels from the system's package manager: which there are, and one fetched, verified and unpacked, not installed."""
+"""Kernels from the system's package manager: lists them, and fetches, verifies and unpacks one without installing it."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def available() -> list[Package]:
         image = _IMAGE.match(stanza)
         version = re.search(r"^Version: (\S+)$", stanza, re.MULTILINE)
         if image and version:
-            held = packages.get(image[2])
-            if held is None or order(held.version) < order(version[1]):
+            newest = packages.get(image[2])
+            if newest is None or order(newest.version) < order(version[1]):
                 packages[image[2]] = Package(image[1], image[2], version[1])
     return sorted(packages.values(), key=lambda package: order(package.version))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -40,7 +40,7 @@ class Spec(msgspec.Struct, frozen=True):
     nodes: int = 1
     """NUMA nodes that CPUs and memory are spread over."""
     cpufreq: tuple[int, ...] = ()
-    """Clocks of every CPU in MHz, falling, of which cpufreq has the choice; they change nothing."""
+    """Frequencies of every CPU in MHz, falling, that cpufreq can choose from; they do not change the speed."""
     cmdline: str = ""
     modules: tuple[str, ...] = ()
     """Loaded in addition to the modules of disks and target."""
@@ -70,7 +70,7 @@ def parse(text: str) -> Spec:
 
 
 def _parsed(text: str) -> Spec:
-    """Part by part; whether they fit together is not looked at."""
+    """Parse part by part; ``_check`` checks whether the parts fit together."""
     kernel, *parts = text.split(",")
     if "=" in kernel:
         kernel, parts = "", [kernel, *parts]
@@ -124,12 +124,12 @@ def changed(spec: Spec, settings: Mapping[str, str]) -> Spec:
 
 
 def _check(spec: Spec) -> None:
-    """Raises RequestError for what does not fit together. A kernel gives a device no more queues than there are CPUs:
-    null_blk fails, and ublk makes fewer in silence."""
+    """Raises RequestError for parts that do not fit together."""
     if not 128 <= spec.memory <= 1 << 16 or not 1 <= spec.cpus <= 64:
         raise _refuse("memory is 128 to 65536 MiB, cpus 1 to 64")
     if not 1 <= spec.nodes <= spec.cpus:
         raise _refuse("every NUMA node needs a CPU: nodes is at most cpus")
+    # The kernel gives a device at most one queue per CPU: null_blk then fails, and ublk silently makes fewer.
     for name, value in spec.options:
         is_queues = name in ("queues", "submit_queues") and value.isdigit()
         if is_queues and int(value) > spec.cpus:
@@ -141,19 +141,11 @@ def _check(spec: Spec) -> None:
 
 def _disk(text: str) -> Disk:
     what, *options = text.split(":")
-    bus, kept, named = "virtio", False, []
-    for option in options:
-        if option in BUSES:
-            bus = option
-        elif option == "kept":
-            kept = True
-        else:
-            named.append(_option(option))
-    for name, value in named:
-        if name in (*LIMITS, "error"):
-            _whole(name, value)
-        elif name != "latency" or not re.fullmatch(r"\d+(us|ms)", value):
-            raise _refuse(f"a disk has no {name}={value}")
+    flags = [option for option in options if option in BUSES or option == "kept"]
+    named = [_option(option) for option in options if option not in flags]
+    _check_disk_options(named)
+    bus = next((flag for flag in reversed(flags) if flag in BUSES), "virtio")
+    kept = "kept" in flags
     if re.fullmatch(r"\d+[kmgt]?", what, re.IGNORECASE):
         return Disk(bus, "", _size(what), kept, tuple(named))
     if kept or any(name == "latency" for name, _ in named):
@@ -169,6 +161,14 @@ def _disk(text: str) -> Disk:
     if "," in what:
         raise _refuse("a disk's path must be without a comma")
     return Disk(bus, os.path.abspath(what), 0, False, tuple(named))
+
+
+def _check_disk_options(options: Iterable[tuple[str, str]]) -> None:
+    for name, value in options:
+        if name in (*LIMITS, "error"):
+            _whole(name, value)
+        elif name != "latency" or not re.fullmatch(r"\d+(us|ms)", value):
+            raise _refuse(f"a disk has no {name}={value}")
 
 
 def _size(text: str) -> int:

@@ -1,7 +1,7 @@
-"""Targets that a guest makes of what its kernel has, at its start, by a script of a POSIX sh.
+"""Targets that a guest makes at its start from the drivers of its kernel, by a POSIX sh script.
 
-A script leaves ``made``, the device or directory that is measured, and ends otherwise with a reason on its errors.
-Where ublk's null target needs a server, rublk is it.
+A script sets ``made`` to the device or directory that is measured, or ends with a reason on stderr. The server of
+ublk's null target is rublk.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class GuestTarget(msgspec.Struct, frozen=True):
     modules: tuple[str, ...] = ("configfs", "null_blk")
     programs: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    """Names of its options; what is left goes to the null_blk disks below it."""
+    """Names of its options; all others go to the null_blk disks below it."""
     parameters: tuple[str, ...] = ()
     """Options that are parameters of its module instead."""
 
@@ -173,13 +173,15 @@ def find(kind: str) -> GuestTarget:
 
 
 def script(kind: str, options: Mapping[str, str]) -> str:
-    """The script that makes it. Raises RequestError for an option that nothing could take."""
+    """The script that makes it. Raises RequestError for an unknown option."""
     target = find(kind)
-    own = {name: value for name, value in options.items() if name in target.options}
+    target_options = {
+        name: value for name, value in options.items() if name in target.options
+    }
     rest = {
         name: value
         for name, value in options.items()
-        if name not in (*own, *target.parameters)
+        if name not in (*target_options, *target.parameters)
     }
     if rest and "null_blk" not in target.modules:
         raise RequestError(
@@ -187,8 +189,8 @@ def script(kind: str, options: Mapping[str, str]) -> str:
             place="machine",
             remedy=target.about,
         )
-    if not own.get("disks", "4").isdigit() or not re.fullmatch(
-        r"[nfo][1-9]|", own.get("layout", "")
+    if not target_options.get("disks", "4").isdigit() or not re.fullmatch(
+        r"[nfo][1-9]|", target_options.get("layout", "")
     ):
         raise RequestError("disks is a number, layout n2, f2 or o2", place="machine")
     default = {
@@ -196,7 +198,9 @@ def script(kind: str, options: Mapping[str, str]) -> str:
         if kind in ("md-raid1", "btrfs-raid1", "btrfs-raid0", "btrfs-single")
         else "4"
     }
-    lines = [f"{name}='{value}'" for name, value in {**default, **own}.items()]
+    lines = [
+        f"{name}='{value}'" for name, value in {**default, **target_options}.items()
+    ]
     lines.append(
         f"attributes='{' '.join(f'{name}={value}' for name, value in rest.items())}'"
     )
@@ -206,7 +210,7 @@ def script(kind: str, options: Mapping[str, str]) -> str:
 
 
 def parameters(kind: str, options: Mapping[str, str]) -> dict[str, str]:
-    """What its module is loaded with."""
+    """The parameters with which its module is loaded."""
     target = find(kind)
     given = " ".join(
         f"{name}={value}"
@@ -221,8 +225,8 @@ def parameters(kind: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def boot_parameters(kind: str, options: Mapping[str, str]) -> str:
-    """The same for a kernel that has the module built in: without them its null_blk has made ``nullb0`` already, and
-    makes none of that name by configfs."""
+    """The parameters for a kernel that has the module built in. Without them null_blk makes ``nullb0`` at boot, and
+    configfs cannot make a device of that name."""
     words: list[str] = []
     for module, given in parameters(kind, options).items():
         words += (f"{module}.{word}" for word in given.split())
