@@ -126,7 +126,7 @@ def test_what_was_not_written_there_whole_is_never_taken_for_written(
             lambda: other.write(str(file), "a value"),
             lambda: other.run(["tee", str(tmp_path / "tee")], stdin=b"a script"),
         ):
-            with pytest.raises(MachineError, match="does not come out of base64") as caught:
+            with pytest.raises(MachineError, match="base64 there did not decode") as caught:
                 call()
             assert "coreutils" in caught.value.remedy
         other.append(str(file), b"")

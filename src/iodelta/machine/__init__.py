@@ -1,4 +1,4 @@
-"""Run a command, read and write a file: on this machine, over SSH, or in a VM. Everything above speaks only to this."""
+"""Run a command, read and write a file: on this machine, over SSH, or in a VM. All rooms above use only this."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reach(name: str = "") -> AbstractContextManager[Machine]:
     """The machine that a user calls ``name``: empty or ``local`` for this one, ``ssh:HOST``, ``vm`` or
     ``vm:KERNEL,...`` for a throw-away guest. Entering connects, or boots.
 
-    Raises RequestError for a name of no machine, MachineError when it cannot be reached.
+    Raises RequestError for an unknown name, MachineError when the machine cannot be reached.
     """
     kind, _, place = name.partition(":")
     if name in ("", "local"):

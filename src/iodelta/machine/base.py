@@ -11,7 +11,7 @@ import msgspec
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """A finished command: what ran, how it ended (negative: the signal that ended it), and all it said."""
+    """A finished command: its words, exit code (negative: the signal that ended it), and all its output."""
 
     args: tuple[str, ...]
     returncode: int
@@ -27,7 +27,7 @@ class Completed(msgspec.Struct, frozen=True):
 
     @property
     def error_text(self) -> str:
-        """Standard error as text without blanks around it; undecodable bytes are replaced."""
+        """Standard error as text, stripped; undecodable bytes are replaced."""
         return self.stderr.decode(errors="replace").strip()
 
 
@@ -56,10 +56,10 @@ class Process(Protocol):
 
 
 class Lock(Protocol):
-    """A file or directory that is held: until ``release``, or until we are gone, killed or cut off."""
+    """A file or directory that is locked until ``release``, or until we end, are killed or lose the connection."""
 
     def release(self) -> None:
-        """Let go of it; once is enough."""
+        """Release it; further calls do nothing."""
 
 
 class Machine(Protocol):
@@ -80,7 +80,7 @@ class Machine(Protocol):
 
     @property
     def patience(self) -> float:
-        """Seconds after which the machine itself has surely noticed that we are gone, and let go of our locks."""
+        """Seconds after which the machine has noticed for certain that we are gone, and released our locks."""
 
     def run(
         self,
@@ -91,10 +91,10 @@ class Machine(Protocol):
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
     ) -> Completed:
-        """Run to its end and keep everything it said. ``env`` is added to the environment.
+        """Run to its end and keep all its output. ``env`` is added to the environment.
 
-        A command over ``timeout`` seconds is stopped (politely, then not) and returned with ``timed_out``. Raises
-        MachineError when it cannot be started; a non-zero exit is the caller's to judge.
+        A command over ``timeout`` seconds is stopped (SIGTERM, then SIGKILL) and returned with ``timed_out``. Raises
+        MachineError when it cannot be started, not for a non-zero exit.
         """
 
     def start(
@@ -127,7 +127,7 @@ class Machine(Protocol):
         """Copy a file from the machine."""
 
     def append(self, path: str, data: bytes) -> None:
-        """Append to a file, made if need be for its owner alone; on the medium on return. Raises MachineError."""
+        """Append to a file, created with mode 600 if missing; on the medium on return. Raises MachineError."""
 
     def lock(self, path: str, *, wait: float = 0.0) -> Lock | None:
         """Hold an existing file or directory; None when there is none, or another still holds it after ``wait`` s.
@@ -138,7 +138,7 @@ class Machine(Protocol):
         """Unix seconds by the clock of that machine."""
 
     def together(self, *name: str) -> AbstractContextManager[None]:
-        """Reads and globs in this block may be answered together, when it begins. Blocks of one ``name`` read much the
-        same: over a network the second of a name costs one round trip. A value in the block is as old as its
-        beginning, or as the last action in it.
+        """Reads and globs in this block may be answered together when it begins. Blocks with the same ``name`` are
+        expected to read the same: over a network, all but the first cost one round trip. A value read in the block is
+        as old as the block's beginning, or as the last action in it.
         """

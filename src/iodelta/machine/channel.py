@@ -1,7 +1,7 @@
-"""One sh at the far end of a pipe: it is sent code, and says in a frame of its own when that is done.
+"""One sh at the far end of a pipe: it receives code, and frames the output of each piece.
 
-Every answer ends with a line of a random mark, on both streams. No command gets to know it, so that nothing one prints
-can pass for it.
+Every answer ends with a line that begins with a random mark, on both streams. No command learns the mark, so no output
+can be taken for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from iodelta.errors import LostError, MachineError
 
 WORD = re.compile(r"[0-9]{1,10}|up|held|none|missing|undecoded|failed")
-"""What an answer may end with. A shell that says anything else has lost its place, and is not asked again."""
+"""What an answer may end with. After any other word the shell is out of step, and is not used again."""
 
 LIMIT = 256 << 20
 """Bytes of an answer at most."""
@@ -33,7 +33,7 @@ class Stream(Protocol):
         """Its descriptor."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def quoted(text: str) -> str:
-    """``text`` as one word of a POSIX sh, never a keyword. Raises MachineError for a NUL."""
+    """``text`` as one word for a POSIX sh, never a keyword. Raises MachineError for a NUL."""
     if "\0" in text:
         raise MachineError(f"a word has a NUL in it: {text!r}")
     return "'" + text.replace("'", "'\\''") + "'"
@@ -62,12 +62,12 @@ class Channel:
     ) -> None:
         """``streams`` are the standard input, output and errors of the sh, ``end`` is called after they are closed."""
         self._end = end
-        # Of its own: what others know may be in some command's environment.
+        # A new mark for each channel: the connection's token is in the environment of commands.
         self._mark = uuid.uuid4().hex.encode()
         self._lost = lost
         self._out, self._err = bytearray(), bytearray()
         self._out_seen, self._err_seen = 0, 0
-        """Bytes before which no mark begins."""
+        """Offsets before which there is no mark, so that output is searched only once."""
         self._unsent = bytearray()
         self._closed = False
         self._stdin, self._stdout, self._stderr = streams
@@ -98,7 +98,7 @@ class Channel:
         return reply
 
     def close(self) -> None:
-        """End it: what runs in it sees the end of its session."""
+        """End the shell by closing its streams."""
         self._closed = True
         for stream in (self._stdin, self._stdout, self._stderr):
             with contextlib.suppress(OSError):
@@ -106,13 +106,12 @@ class Channel:
         self._end()
 
     def begin(self, code: str) -> None:
-        """Send ``code``, which leaves a sh, after a mark by which its beginning is heard."""
+        """Send ``code``, which ends in a sh, after a mark that separates its output from a login's."""
         token = self._mark.decode()
         self.send(f"printf '%s up\\n' {token}; printf '%s\\n' {token} >&2; {code}")
 
     def greeted(self, timeout: float) -> bool:
-        """Whether the sh that was begun has been heard in time. From then on ``iodelta_end`` is known. Raises
-        LostError."""
+        """Whether the sh answered in time; then ``iodelta_end`` is defined in it. Raises LostError."""
         if self.receive(timeout) is None:
             return False
         token = self._mark.decode()
@@ -122,26 +121,31 @@ class Channel:
         return True
 
     def _complete(self) -> Reply | None:
-        at = self._out.find(self._mark, self._out_seen)
-        end = self._out.find(b"\n", at) if at >= 0 else -1
-        beside = self._err.find(self._mark, self._err_seen)
-        self._out_seen = at if at >= 0 else max(0, len(self._out) - len(self._mark))
-        self._err_seen = (
-            beside if beside >= 0 else max(0, len(self._err) - len(self._mark))
+        out_at = self._out.find(self._mark, self._out_seen)
+        end = self._out.find(b"\n", out_at) if out_at >= 0 else -1
+        err_at = self._err.find(self._mark, self._err_seen)
+        self._out_seen = (
+            out_at if out_at >= 0 else max(0, len(self._out) - len(self._mark))
         )
-        if end < 0 or beside < 0:
+        self._err_seen = (
+            err_at if err_at >= 0 else max(0, len(self._err) - len(self._mark))
+        )
+        if end < 0 or err_at < 0:
             return None
         self._out_seen = self._err_seen = 0
-        word = self._out[at + len(self._mark) : end].decode(errors="replace").strip()
+        word = (
+            self._out[out_at + len(self._mark) : end].decode(errors="replace").strip()
+        )
         if not WORD.fullmatch(word):
             raise self._lost(f"its shell sent an unexpected answer: {word!r}")
-        reply = Reply(word, bytes(self._out[:at]), bytes(self._err[:beside]))
+        reply = Reply(word, bytes(self._out[:out_at]), bytes(self._err[:err_at]))
         del self._out[: end + 1]
-        del self._err[: beside + len(self._mark) + 1]
+        del self._err[: err_at + len(self._mark) + 1]
         return reply
 
     def _exchange(self, timeout: float | None) -> None:
-        """Wait for something to read, or to write what is unsent: neither side may block the other."""
+        """Wait until something can be read or the unsent part can be written. Both at once: if each side only wrote,
+        full pipes would block both."""
         self._check_open()
         poll = select.poll()
         poll.register(self._stdout.fileno(), select.POLLIN)

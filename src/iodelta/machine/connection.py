@@ -1,9 +1,9 @@
-"""One connection by the user's own OpenSSH client, and what makes sure that nothing outlives it over there.
+"""One connection by the user's own OpenSSH client, and a guardian that ends what would outlive it on the host.
 
-The master session is a guardian at the far end: a small sh that is sent a beat every few seconds and answers with the
-clock. Silence or the end of its input, whatever the reason (a kill of iodelta, a pulled cable, a hung host that comes
-back), makes it end every process that carries this connection's marker. All else runs in further sessions of the same
-connection. Nothing but the word ``sh`` ever passes through the login shell there.
+The master session runs the guardian: a small sh on the host that receives a beat every few seconds and answers with the
+time. When beats stop or its input ends, whatever the reason (a kill of iodelta, a pulled cable, a hung host that comes
+back), it ends every process that carries this connection's marker. Everything else runs in further sessions of the same
+connection. The login shell there only ever gets the words ``exec sh``.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ from iodelta.errors import LostError, MachineError, RequestError, UnreachableErr
 from iodelta.machine.channel import Channel
 
 HOST = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.+-]*@)?[A-Za-z0-9_\[:][A-Za-z0-9_.:%\]-]*")
-"""Hosts that may be given to ssh: none that starts an option, or that a ProxyCommand could run."""
+"""Hosts that may be passed to ssh: not an option, and without characters that a ProxyCommand's shell would act on."""
 
 MARKER = "IODELTA_CONNECTION"
-"""Environment variable of everything that was started over there; grandchildren inherit it."""
+"""Environment variable of every process started on the host; children inherit it."""
 
 SHELL = 30.0
 """Seconds within which a login must reach a shell."""
 
 TAIL = 65536
-"""Bytes kept of output that may never end."""
+"""Bytes that are kept of possibly endless output."""
 
 ALIVE = (5, 3)
-"""Unless the user's configuration says more: seconds between questions whether the host is there, and how many may
-stay unanswered (ServerAliveInterval, ServerAliveCountMax)."""
+"""ServerAliveInterval (seconds) and ServerAliveCountMax, unless the user's configuration sets them."""
 
 GUARDIAN = """{{
 printf '%s up\\n' {token}
@@ -96,10 +95,10 @@ REMEDIES = (
 
 
 class Connection:
-    """To one host, with as many sessions as there are channels."""
+    """A connection to one host, with a session for each channel."""
 
     def __init__(self, host: str, *, timeout: int = 20) -> None:
-        """``timeout``: seconds that the host may take to say its first word."""
+        """``timeout``: seconds until the host must answer (ConnectTimeout)."""
         if not HOST.fullmatch(host):
             raise RequestError(
                 f"{host!r} is not a valid host",
@@ -128,7 +127,7 @@ class Connection:
     def _open(self) -> None:
         interval, count = self._patience()
         self._interval, self._limit = interval, interval * count + interval
-        # A short path (a socket's has 107 bytes at most) in a directory of the user's own; ssh removes the socket.
+        # A short path (unix(7) allows 107 bytes) in a directory of the user's own; ssh removes the socket.
         place = Path(tempfile.gettempdir(), f"iodelta-ssh-{os.geteuid()}")
         try:
             place.mkdir(mode=0o700, exist_ok=True)
@@ -165,7 +164,7 @@ class Connection:
         self._heart.start()
 
     def close(self, *, clean: bool) -> None:
-        """End it; unless ``clean``, the guardian looks for what may still run there and ends that too."""
+        """End the connection; unless ``clean``, the guardian also ends what still runs on the host."""
         self._closing.set()
         self._heart.join(1.0)
         if clean:
@@ -181,21 +180,22 @@ class Connection:
 
     @property
     def ahead(self) -> float:
-        """Seconds by which the clock there is ahead of ours: of the last minute's beats the quickest knows best."""
+        """Seconds by which the clock there is ahead of ours."""
+        # The quickest of the last beats: its round trip leaves the least room for an error (as in NTP).
         if not self._clock:
             return 0.0
         return min(self._clock)[1]
 
     @property
     def patience(self) -> float:
-        """Seconds after which the guardian of a connection like this has ended what was left of it."""
+        """Seconds after which the guardian of a lost connection has ended what was left of it."""
         return self._limit + 8.0
 
     def channel(self) -> Channel:
         """A new sh there. Raises LostError, MachineError."""
         if self._reason:
             raise self.lost()
-        # This connection, and no other in its place.
+        # Through the master's socket only: without it ssh would open a connection of its own.
         words = self._words("ControlMaster=no", "ProxyCommand=false")
         process = self._spawn(words, stderr=subprocess.PIPE)
         if process.stdin is None or process.stdout is None or process.stderr is None:
@@ -208,7 +208,7 @@ class Connection:
         channel = Channel(
             (process.stdin, process.stdout, process.stderr), self.lost, end
         )
-        # Started anew, so that its own environment carries the marker and it is found among what must not live on.
+        # exec: /proc/PID/environ shows the environment at exec, so only a new sh carries the marker there.
         path = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin"
         channel.begin(f"{path}; {MARKER}={self._token}; export PATH {MARKER}; exec sh")
         try:
@@ -225,10 +225,10 @@ class Connection:
         return channel
 
     def lost(self, said: str = "") -> LostError:
-        """The error to raise when something over there has ended that should not have."""
+        """The error to raise when a session ended unexpectedly."""
         if not self._reason:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._master.wait(1.0)  # what ssh says of it comes a moment later
+                self._master.wait(1.0)  # ssh prints the reason a moment later
             self._reason = (
                 self._last_words() or _plain(said.encode()) or "it was closed"
             )
@@ -332,7 +332,7 @@ class Connection:
             heard = (heard + (data or b""))[-TAIL:]
 
     def _read(self, timeout: float) -> bytes | None:
-        """What has come; None when nothing came in time, or the time is over; empty at the end."""
+        """What arrived; None when nothing arrived in time; empty at the end of the stream."""
         poll = select.poll()
         poll.register(self._pipes()[1], select.POLLIN)
         if timeout > 0 and poll.poll(1000 * timeout):
@@ -354,7 +354,7 @@ class Connection:
             whole = self._told().decode(errors="replace")
             known = next((text for sign, text in REMEDIES if sign in whole), "")
             remedy = known or "`ssh {host} true` must work without further options"
-            # What else has a remedy of its own does not.
+            # An error with a remedy of its own does not go away by itself; the others may.
             passes = not known or "Temporary failure" in whole
             kind = UnreachableError if passes else MachineError
             raise kind(
@@ -387,7 +387,7 @@ class Connection:
     # ---------------------------------------------------------------------------------------------- the heart
 
     def _beat(self) -> None:
-        """The thread: a beat every so often. Without one, or its answer, both ends take the other for gone."""
+        """The thread: a beat every interval. When a beat or its answer is missing, each end takes the other for gone."""
         while not self._closing.wait(self._interval):
             try:
                 self._exchange_beat()
@@ -407,13 +407,14 @@ class Connection:
                 raise self.lost()
             heard = (heard + data)[-TAIL:]
         took = time.monotonic() - begun
+        # Assumption: the beat takes as long there as back, so the clock was read halfway.
         if re.fullmatch(rb"\d+\.\d+\n", heard):
             self._clock.append((took, float(heard) - (sent + took / 2)))
 
 
 def _forget(message: str) -> str:
-    """How to forget a key that is another now: ssh knows which file has it under which name, and says so before
-    any word of the host itself. Its command is Debian's and Fedora's; file and line are everybody's."""
+    """How to remove a changed key: ssh prints the file and line that hold it, before any output of the host itself. The
+    command is printed by Debian's and Fedora's ssh only, file and line by all."""
     command = re.search(r"remove with:\s*(ssh-keygen [^\r\n]+)", message)
     if command:
         return f"`{_plain(command[1].encode())}`"
@@ -426,7 +427,7 @@ def _forget(message: str) -> str:
 
 
 def _key_owner(message: str) -> str:
-    """Whose key ssh speaks of, by the name it is known by: of a jump host's as of the host's own."""
+    """The name of the host whose key ssh reports, which may be a jump host."""
     named = re.search(
         r"(?:Host key for|host key is known for|host key for) (\S+) (?:has changed|and you|was revoked)",
         message,
@@ -435,6 +436,6 @@ def _key_owner(message: str) -> str:
 
 
 def _plain(output: bytes) -> str:
-    """The end of what a stranger said, as one line that does nothing to a terminal."""
+    """The end of untrusted output, as one line without control characters."""
     text = output.decode(errors="replace")
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[-200:]

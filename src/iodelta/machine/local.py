@@ -22,7 +22,7 @@ from iodelta.machine.stopping import stop
 
 
 class LocalProcess:
-    """A child in its own session, so that a terminal's Ctrl-C reaches iodelta alone and ``stop`` reaches all of it."""
+    """A child in a session of its own: a terminal's Ctrl-C reaches only iodelta, and ``stop`` reaches the whole session."""
 
     def __init__(self, popen: subprocess.Popen[bytes], args: tuple[str, ...]) -> None:
         self._popen = popen
@@ -55,7 +55,7 @@ class LocalProcess:
 
 
 class LocalLock:
-    """An open file with flock(2) on it: the kernel lets go of it when we end, however we end."""
+    """An open file with flock(2) on it: the kernel releases it when we end, however we end."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor
@@ -228,7 +228,7 @@ class LocalMachine:
                     time.sleep(0.02)
                     continue
             else:
-                # Without a link it was deleted between our opening and holding it.
+                # A file without a link was deleted between the open and the lock.
                 if os.fstat(descriptor).st_nlink:
                     return held
             held.release()
@@ -236,8 +236,8 @@ class LocalMachine:
 
     @contextlib.contextmanager
     def marking(self, env: Mapping[str, str]) -> Iterator[None]:
-        """Add ``env`` to the environment of all that is started meanwhile: nothing here ends it with us, as a line does
-        elsewhere, so that it must be found again."""
+        """Add ``env`` to the environment of everything started meanwhile. On other machines a guardian ends what outlives
+        us; here the next start has to find it by this mark."""
         before = self._environment
         self._environment = {**before, **env}
         try:
@@ -261,7 +261,7 @@ class LocalMachine:
 
 
 def _memory() -> BinaryIO:
-    """A file in memory: what puts settings back must need no room on a disk. Raises MachineError."""
+    """A file in memory, so that settings can be restored even with a full disk. Raises MachineError."""
     try:
         return os.fdopen(os.memfd_create("iodelta"), "w+b")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Questions to a machine that one round trip answers together: the code that asks, and the answers taken apart."""
+"""Questions to a machine that one round trip answers together: the code for them, and the parsing of the answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodelta.machine.channel import Reply
 from iodelta.machine.spelling import between, command, listing, spelt
 
 SEPARATOR = "/proc/sys/kernel/random/boot_id"
-"""A file whose text stands between the files of one ``cat``."""
+"""A file whose random text separates the files of one ``cat``."""
 
 Question = tuple[str, ...]
 """``("read", PATH)``, ``("glob", PATTERN)`` or ``("run", WORD, ...)``."""
@@ -21,7 +21,7 @@ Answer = bytes | MachineError | list[str] | Completed
 
 
 class Block(threading.local):
-    """What the present ``together`` of a thread expects to be asked, was asked, and knows."""
+    """The questions that the present ``together`` block of a thread expects, those asked, and the known answers."""
 
     def __init__(self) -> None:
         self.begin(None, ())
@@ -35,7 +35,7 @@ class Block(threading.local):
         self.known: dict[Question, Answer] = {}
 
     def ahead(self, question: Question) -> tuple[Question, ...]:
-        """What to ask for along with a question: all that is expected, else all files of the pattern that found it."""
+        """The questions to ask along with one: all expected ones, else all files of the glob that listed it."""
         if question in self.expected:
             return self.expected
         for known, answer in self.known.items():
@@ -70,7 +70,7 @@ def code_of(question: Question) -> str:
 
 
 def matches_of(patterns: Sequence[str], reply: Reply) -> dict[Question, Answer]:
-    """Of each pattern what matches: the answer holds these, each pattern's ended by an empty one."""
+    """The matches of each pattern; in the answer an empty path ends those of a pattern."""
     paths = iter(reply.stdout.split(b"\0"))
     answers: dict[Question, Answer] = {}
     for pattern in patterns:

@@ -1,4 +1,4 @@
-"""What runs or is held at the far end of a channel: a started command, a lock."""
+"""A started command and a lock at the far end of a channel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Shells(Protocol):
 
 
 class ShellProcess:
-    """A command in a session of its own there; the channel it was started by says when it ends."""
+    """A command in a session of its own there; the channel that started it reports its end."""
 
     def __init__(
         self, machine: Shells, channel: Channel, pid: int, args: tuple[str, ...]
@@ -61,7 +61,7 @@ class ShellProcess:
 
 
 class ShellLock:
-    """A sh there that has the file open, with flock(1) on it; the end of that sh is the end of the lock."""
+    """A sh there that has the file open, with flock(1) on it; the lock ends with that sh."""
 
     def __init__(self, machine: Shells, channel: Channel) -> None:
         self._machine = machine

@@ -1,5 +1,4 @@
-"""A machine at the far end of some line: the verbs as code for a POSIX sh there, which needs coreutils and nothing of
-ours."""
+"""A machine behind a connection: the verbs as code for a POSIX sh there, which needs only coreutils."""
 
 from __future__ import annotations
 
@@ -36,10 +35,10 @@ from iodelta.machine.spelling import (
 from iodelta.machine.stopping import STUCK
 
 LOOKS = frozenset({"getconf", "id", "readlink", "stat", "test"})
-"""Programs that change nothing: their output may be read ahead."""
+"""Programs that change nothing, so their output may be read ahead."""
 
 BUILTIN = frozenset({"kill", "test"})
-"""What a shell has itself, and no package may have besides."""
+"""Commands that are built into the shell, and may not exist as programs: timeout(1) cannot run them."""
 
 PLACES = """printf '%s\\0' "$PWD"
 if [ "$IODELTA_STATE" ]; then printf '%s\\0' "$IODELTA_STATE"
@@ -49,13 +48,13 @@ command -v setsid >/dev/null 2>&1 && printf setsid || printf timeout; iodelta_en
 
 
 class Line(Protocol):
-    """What reaches a sh over there, several of them at a time."""
+    """A connection to a machine, over which several shells can run at a time."""
 
     def open(self) -> None:
         """Reach it. Raises MachineError."""
 
     def close(self, *, clean: bool) -> None:
-        """End it; unless ``clean``, what may still run there has to be ended too."""
+        """End it; unless ``clean``, also end what still runs there."""
 
     def channel(self) -> Channel:
         """A new sh there. Raises LostError, MachineError."""
@@ -66,7 +65,7 @@ class Line(Protocol):
 
     @property
     def patience(self) -> float:
-        """Seconds after which what was left of a line like this is ended over there."""
+        """Seconds after which everything that a lost line left running has ended."""
 
 
 class ShellMachine:
@@ -80,7 +79,7 @@ class ShellMachine:
         """Why the connection was lost, unless it just ended."""
         self._idle: list[Channel] = []
         self._channels: list[Channel] = []
-        """All of them; in those that are not idle something may still run."""
+        """All of them; in one that is not idle a command may still run."""
         self._pool = threading.Lock()
         self._block = Block()
         self._learned: dict[tuple[str, ...], tuple[Question, ...]] = {}
@@ -94,7 +93,7 @@ class ShellMachine:
             places = self.ask(PLACES).stdout.split(b"\0")
             if len(places) != 3:
                 raise MachineError(
-                    f"the shell there answers {places[0][:200]!r} where it is to say where it is",
+                    f"the shell there answers {places[0][:200]!r} instead of its directories",
                     place=self.name,
                     remedy="`sh` there must be a POSIX shell with nothing of its own in front of printf and id",
                 )
@@ -103,7 +102,7 @@ class ShellMachine:
             self.__exit__()
             raise
         self.directory, self.state = os.fsdecode(places[0]), os.fsdecode(places[1])
-        # A process group of its own: by setsid(1), or by what timeout(1) of coreutils does for its own sake.
+        # A process group of its own, for ``stop``: by setsid(1), else by timeout(1), which makes one for itself.
         self._leader = "setsid" if places[2] == b"setsid" else "timeout 0"
         return self
 
@@ -115,7 +114,7 @@ class ShellMachine:
         for channel in self._channels:
             channel.close()
         self._idle, self._channels = [], []
-        self._separator = b""  # who comes back may find another boot
+        self._separator = b""  # the next connection may find another boot
         self._connection.close(clean=clean)
 
     @property
@@ -131,7 +130,7 @@ class ShellMachine:
     def ask_all(
         self, codes: Sequence[str], timeout: float | None = None
     ) -> list[Reply]:
-        """All answers, for one round trip. A channel that is left in the middle is never used again."""
+        """All answers in one round trip. A channel that is interrupted in the middle is never used again."""
         channel = self._take()
         done = False
         try:
@@ -184,7 +183,7 @@ class ShellMachine:
         words = tuple(args)
         if words[0] in LOOKS and not (stdin or cwd):
             given = tuple(f"{name}={value}" for name, value in (env or {}).items())
-            return cast(Completed, self._told(("run", *given, "", *words)))
+            return cast(Completed, self._answer(("run", *given, "", *words)))
         self._block.known.clear()
         return self._run(words, timeout=timeout, stdin=stdin, env=env, cwd=cwd)
 
@@ -275,10 +274,10 @@ class ShellMachine:
         return self.read_bytes(path).decode(errors="replace")
 
     def read_bytes(self, path: str) -> bytes:
-        return cast(bytes, self._told(("read", path)))
+        return cast(bytes, self._answer(("read", path)))
 
     def write(self, path: str, text: str) -> None:
-        # dd makes one write(2) of it, without O_CREAT, and says why it failed.
+        # A sysfs file takes a value in one write(2). dd makes one, without O_CREAT, and reports its error.
         self._dd(path, text.encode(), "conv=nocreat,notrunc", f"cannot write {text!r}")
 
     def append(self, path: str, data: bytes) -> None:
@@ -306,7 +305,7 @@ class ShellMachine:
 
     def _dd(self, path: str, data: bytes, how: str, failed: str) -> None:
         self._block.known.clear()
-        # All of it as one block, or none: how many were written tells whether what comes before dd handed it all over.
+        # All of it as one block: dd's count of full blocks shows whether base64 passed on everything.
         words = f"LC_ALL=C dd of={quoted(path)} bs={len(data) or 1} iflag=fullblock {how} status=noxfer"
         reply = self.ask(
             f"{source(data)} ( umask 077; {words} ) >/dev/null; iodelta_end $?"
@@ -368,7 +367,7 @@ class ShellMachine:
             self._learned[name] = tuple(block.asked)
             block.begin(None, ())
 
-    def _told(self, question: Question) -> Answer:
+    def _answer(self, question: Question) -> Answer:
         """The answer to a question. Raises MachineError where it is one."""
         answer = self._asked(question)
         if isinstance(answer, MachineError):
@@ -376,8 +375,8 @@ class ShellMachine:
         return answer
 
     def _asked(self, question: Question) -> Answer:
-        """The answer to one question; in ``together`` others are asked along: those that were asked the last time, or
-        the files beside it."""
+        """The answer to one question. In ``together`` others are asked along with it: those of the last block of this
+        name, or the files next to it."""
         block = self._block
         if block.name is None:
             return self._answers([question])[question]
@@ -387,8 +386,8 @@ class ShellMachine:
         return block.known[question]
 
     def _answers(self, questions: Sequence[Question]) -> dict[Question, Answer]:
-        """All of them in one round trip; files that cannot be told apart in one stream, each again by itself."""
-        # Among the files of one stream the separator itself would separate two more.
+        """All answers in one round trip. Files that cannot be separated in the stream are read again, one by one."""
+        # The separator file must not be among the files of a stream: its text would count as a separator.
         answers: dict[Question, Answer] = (
             {("read", SEPARATOR): self._separator} if self._separator else {}
         )
@@ -437,7 +436,7 @@ class ShellMachine:
 
 def _undecoded(failed: str, output: bytes, place: str) -> MachineError:
     return MachineError(
-        f"{failed}: what was sent does not come out of base64: {reason(output)}",
+        f"{failed}: base64 there did not decode what was sent: {reason(output)}",
         place=place,
         remedy="is coreutils installed there, all of it, and on PATH?",
     )

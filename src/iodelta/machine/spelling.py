@@ -1,4 +1,4 @@
-"""Commands, patterns and data as code for a POSIX sh with coreutils; and what it answers as data."""
+"""Commands, patterns and data as code for a POSIX sh with coreutils, and its answers as data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def texts_of(
     for path, line in product(paths, errors):
         if line.startswith((f"cat: {path}: ", f"cat: '{path}': ")):
             reasons[path] = line
-    # Else one without text may be one whose error is spelt in some other way.
+    # If an error line belongs to no path, a file without text may be the one that could not be read.
     clear = len(reasons) == len(errors)
 
     def one(path: str, text: bytes) -> bytes | MachineError | None:
@@ -53,7 +53,7 @@ def texts_of(
 
 
 def listing(pattern: str) -> str:
-    """Code that prints what matches, each ended by a NUL, and one NUL more in the end."""
+    """Code that prints the matching paths, each ended by a NUL, and one more NUL at the end."""
     # Only glob characters keep their meaning; everything else, even a newline, is literal.
     spelt = "".join(
         "'\n'"
@@ -75,10 +75,10 @@ def command(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
 ) -> str:
-    """Code that runs a command in the foreground and ends with its exit status, or ``missing``; or ``undecoded``, where
-    it would get less than ``stdin``."""
+    """Code that runs a command in the foreground and ends with its exit status, with ``missing``, or with ``undecoded``
+    if it would get less than ``stdin``."""
     given = source(stdin) if stdin else ""
-    # A pipeline's status is that of its end alone.
+    # The status of a pipeline is that of its last command, so a failing base64 would go unnoticed: count the bytes.
     whole = f'[ "$({given} wc -c)" -eq {len(stdin)} ]' if stdin else ":"
     return (
         f"if ! command -v {quoted(words[0])} >/dev/null 2>&1; then iodelta_end missing\n"
@@ -97,7 +97,7 @@ def prelude(env: Mapping[str, str] | None, cwd: str | None) -> str:
 
 
 def source(data: bytes) -> str:
-    """The beginning of a pipeline that any bytes come out of."""
+    """The beginning of a pipeline that outputs these bytes."""
     return f"printf %s {quoted(base64.b64encode(data).decode())} | base64 -d |"
 
 
@@ -107,17 +107,18 @@ def spelt(words: Sequence[str]) -> str:
 
 
 def exit_code(word: str) -> int:
-    """An exit status as Python gives it: negative for the signal that ended it. Raises MachineError for no status."""
+    """An exit status as Python gives it: negative for the signal that ended it. Raises MachineError for another word."""
     if not word.isdigit():
         raise MachineError(f"the shell answered {word!r} instead of an exit status")
     code = int(word)
+    # sh reports a signal as 128 + its number; Linux has 64.
     if 128 < code <= 128 + 64:
         return 128 - code
     return code
 
 
 def reason(stderr: bytes) -> str:
-    """The kernel's word out of what cat or dd said: ``Permission denied (EACCES)``."""
+    """The kernel's reason in an error of cat or dd: ``Permission denied (EACCES)``."""
     lines = stderr.decode(errors="replace").strip().splitlines()
     message = lines[-1].rpartition(": ")[2] if lines else "no reason given"
     if message not in ERRORS:

@@ -21,13 +21,13 @@ PAUSE = 1.0
 """Seconds between tries to find it again."""
 
 IDENTITY = ("/etc/machine-id", "/sys/class/dmi/id/product_uuid")
-"""What tells one host from another, over reboots."""
+"""Files that identify a host across reboots."""
 
 REFUSED = "Host key verification failed"
 
 
 class SshMachine(ShellMachine):
-    """``host`` is what one would type after ``ssh``."""
+    """``host`` is the destination as given to ``ssh``."""
 
     def __init__(self, host: str) -> None:
         super().__init__(f"ssh:{host}", Connection(host))
@@ -39,7 +39,11 @@ class SshMachine(ShellMachine):
         Locks and processes of the boot before are gone. Raises MachineError when it stays in that boot, LostError when
         it does not come back or another machine answers; then the connection is closed.
         """
-        before, own, begun = self._separator, self._identity(), time.monotonic()
+        before, known_identity, begun = (
+            self._separator,
+            self._identity(),
+            time.monotonic(),
+        )
         self._send_down(words)
         self.__exit__()
         while True:
@@ -66,7 +70,7 @@ class SshMachine(ShellMachine):
                 continue
             if any(
                 one and other and one != other
-                for one, other in zip(own, identities, strict=True)
+                for one, other in zip(known_identity, identities, strict=True)
             ):
                 self.__exit__()
                 raise self._given_up(
@@ -85,7 +89,7 @@ class SshMachine(ShellMachine):
 
     def _send_down(self, words: Sequence[str]) -> None:
         channel = self._take()
-        # Without the marker, or it would be ended with the connection that it ends.
+        # Without the marker: the guardian would end the reboot command together with the connection.
         channel.send(command(("env", "-u", MARKER, *words)))
         with contextlib.suppress(LostError):
             reply = channel.receive(LEAVING)
@@ -93,9 +97,9 @@ class SshMachine(ShellMachine):
                 reply.word == "missing" or 0 < exit_code(reply.word) < 128
             ):
                 self.give(channel)
-                said = reply.stderr.decode(errors="replace").split()
+                message = reply.stderr.decode(errors="replace").split()
                 raise MachineError(
-                    f"cannot be rebooted: {' '.join(said)}",
+                    f"cannot be rebooted: {' '.join(message)}",
                     place=f"{self.name}: {' '.join(words)}",
                 )
 

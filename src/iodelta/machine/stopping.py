@@ -1,4 +1,4 @@
-"""How a command and its children are stopped, on every machine alike."""
+"""Stops a command and its children, the same way on every machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A throw-away guest as a machine: booted when it is entered, gone when it is left, however that happens.
+"""A throw-away guest as a machine: booted on entry, gone on exit, however that happens.
 
 The line to it is a virtio-serial device: each channel is a sh in the guest on a pair of its ports, one for input and
 output, one for errors. A guest that panics, hangs or floods its console is a LostError with the console's last lines.
@@ -30,17 +30,17 @@ from iodelta.vm.cpio import Entry
 from iodelta.vm.spec import Spec, parse
 
 CHANNELS = 8
-"""Shells in the guest at most; each has two of the 31 ports that a virtio-serial device can have."""
+"""Most shells in the guest; each has two of the 31 ports that a virtio-serial device can have."""
 
 CALM = "no_timer_check tsc=nowatchdog"
-"""Boot parameters: on a busy machine without KVM the kernel else finds its timers too slow, and panics, or leaves the
-TSC for a clock that costs more."""
+"""Boot parameters for a busy machine without KVM. Without them the kernel finds its timers too slow and panics, or
+replaces the TSC by a slower clock."""
 
 BOOT = 180.0
 """Seconds within which the guest must reach a shell: a busy machine without KVM takes 10."""
 
 BEAT, PATIENCE = 3.0, 90.0
-"""Seconds between questions whether the guest is there, and after which one that does not answer is given up."""
+"""Seconds between beats to the guest, and seconds without an answer after which it is given up."""
 
 SOCKET = 107
 """Bytes that the path of a socket may have (sun_path of unix(7), and a NUL)."""
@@ -53,9 +53,9 @@ PROGRAMS = tuple(
     "sh fio base64 cat chmod date dd env head id ln ls mkdir mktemp readlink rm stat sync tee timeout tr truncate "
     "uname flock setsid mount umount".split()
 )
-"""Programs of this machine that a guest has besides busybox, whose versions differ in output and options."""
+"""Programs of this machine that a guest gets: busybox's versions differ in output and options."""
 WELCOME = ("taskset", "blkid", "blockdev", "numactl", "findmnt", "lsblk", "fallocate")
-"""Those that it has where this machine has them."""
+"""Programs that a guest gets only if this machine has them."""
 
 SHELLS = b"""export HOME=/ PATH
 while :; do
@@ -70,7 +70,7 @@ while [ $number -lt 16 ]; do
 done
 wait
 """
-"""The init script: a sh on each pair of ports, not busybox's, which runs its own dd regardless of PATH."""
+"""The init script: a sh on each pair of ports. Not busybox's sh, which would run its own dd regardless of PATH."""
 
 
 class GuestLine:
@@ -179,7 +179,7 @@ class GuestLine:
         return self._greeted(self._ports.pop(0), PATIENCE)
 
     def lost(self, said: str = "") -> LostError:
-        """The error to raise when the guest has ended, or has to be."""
+        """The error to raise when the guest has ended, or was given up."""
         self._look(wait=2.0)
         console = "".join(f"\n  | {line}" for line in self._console)
         return LostError(
@@ -193,7 +193,7 @@ class GuestLine:
 
     @property
     def place(self) -> str:
-        """What to call it in messages."""
+        """Its name in messages."""
         return f"guest {self.kernel.release if self.kernel else self.spec.kernel}"
 
     def _port_words(self, place: Path) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ class GuestLine:
         return ("-acpitable", f"file={table}")
 
     def _connect(self, place: Path) -> None:
-        """Reach every port before the guest does: a port that is not open reads as ended."""
+        """Open every port before the guest does: the guest reads end of file from a port without a peer."""
         end = time.monotonic() + 30
         for name in self._names():
             connection = self._sockets[name] = socket.socket(socket.AF_UNIX)
@@ -264,7 +264,7 @@ class GuestLine:
     # --------------------------------------------------------------------------------------------- its health
 
     def _look(self, wait: float = 0.0) -> bool:
-        """Whether it has ended; then why is known."""
+        """Whether it has ended; then the reason is known."""
         end = time.monotonic() + wait
         while self._guest is not None and not self._closing.is_set():
             with self._looking:
@@ -336,7 +336,7 @@ class VmMachine(ShellMachine):
         return self
 
     def other(self, spec: Spec) -> VmMachine:
-        """Another guest, not yet booted, that is asked much the same: it asks ahead what this one has learned to."""
+        """Another guest, not yet booted, that gets much the same questions: it reads ahead what this one has learned."""
         made = VmMachine(self.name.partition(":")[2], spec=spec)
         made._learned = self._learned
         return made
@@ -373,8 +373,8 @@ class VmMachine(ShellMachine):
 
 
 def check_guests(specs: Sequence[Spec], *, tool: str = "") -> None:
-    """Raises MeasureError that names all that guests of these specs lack here, a ``tool`` that runs in them too. A
-    kernel that is missing is no reason where another one is here."""
+    """Raises one MeasureError with everything that guests of these specs lack on this machine, including a ``tool`` that
+    runs in them. A missing kernel does not count if another one is here."""
     programs = dict.fromkeys(chain.from_iterable(map(_programs, specs)))
     if tool == IO_URING:
         programs[tool] = None
@@ -448,8 +448,8 @@ def _base(spec: Spec, kernel: kernels.Kernel) -> guest.Base:
 
 
 def _workplace() -> tuple[Path, LocalLock]:
-    """A directory for a guest, held for as long as it lives: a process's number says nothing in another container."""
-    while True:  # one that is swept before it is held was nobody's
+    """A directory for a guest, locked while the guest lives: a process's number says nothing in another container."""
+    while True:  # another run may sweep it between its making and the lock
         place = tempfile.mkdtemp(prefix=f"iodelta-vm-{os.getpid()}-")
         held = LocalMachine().lock(place)
         if held:
@@ -457,7 +457,7 @@ def _workplace() -> tuple[Path, LocalLock]:
 
 
 def _sweep() -> None:
-    """Remove what guests of processes left behind that were killed."""
+    """Remove the directories that killed processes left behind."""
     for place in Path(tempfile.gettempdir()).glob("iodelta-vm-*-*"):
         owner = place.name.split("-")[2]
         if not owner.isdigit() or Path(f"/proc/{owner}").exists():
