@@ -1,1 +1,1 @@
-"""Environment and counters: what the machine is, and what it did during a trial."""
+"""Environment and counters: the state of the machine, and its activity during a trial."""

@@ -1,4 +1,4 @@
-"""Caches below the target: what they hold is quick the second time, and dropping the page cache does not empty them."""
+"""Caches below the target: a second read of an offset is fast, and dropping the page cache does not empty them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DM_CACHES = ("cache", "writecache")
 
 
 class CacheBelow(msgspec.Struct, frozen=True):
-    """One caching device: its kernel name, kind and mode as the kernel says it."""
+    """One caching device: its kernel name, kind and mode as the kernel prints it."""
 
     device: str
     kind: str

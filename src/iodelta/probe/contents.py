@@ -11,20 +11,20 @@ from iodelta.probe.signatures import read_signatures
 from iodelta.probe.topology import Target
 
 PLACES = 64
-"""Places, evenly spread, at which it is looked for data."""
+"""Blocks, evenly spread, that are searched for data."""
 
 BLOCK = 4096
-"""Bytes of one."""
+"""Bytes of such a block."""
 
 _READ = (
     'for at do dd if="$0" bs=4096 skip="$at" count=1 iflag=direct 2>/dev/null '
     '|| dd if="$0" bs=4096 skip="$at" count=1 2>/dev/null || exit 1; done'
 )
-"""For sh, the path and block numbers as its arguments: over a network one round trip."""
+"""For sh, with the path and block numbers as arguments: one round trip over a network."""
 
 
 ENOUGH = 1 << 18
-"""Bytes by which their kind is judged."""
+"""Bytes from which the kind of data is judged."""
 
 
 class Contents(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ def look(machine: Machine, target: Target) -> Contents:
 
 
 def looks_of(sample: bytes) -> str:
-    """What kind of bytes they are, zeros left aside; empty for zeros alone."""
+    """The kind of data, ignoring zeros; empty for zeros alone."""
     data = sample.replace(b"\0", b"")[:ENOUGH]
     if not data:
         return ""

@@ -1,4 +1,4 @@
-"""What the machine counted during a trial: disks, CPUs, pressure, interrupts, memory, and the clock speeds seen.
+"""The machine's counters during a trial: disks, CPUs, pressure, interrupts, memory, and sampled clock speeds.
 
 Sources: Documentation/admin-guide/iostats.rst, proc(5) for stat and vmstat, Documentation/accounting/psi.rst,
 Documentation/core-api/irq. Counters that a kernel or machine does not have are absent, never 0.
@@ -45,7 +45,8 @@ DISK_FIELDS = (
     ),
     *("flush_ios", "flush_ms"),
 )
-"""In the order of diskstats; the nameless one is the present number in flight. ``queue_ms`` sums over requests."""
+"""In the order of diskstats; the nameless one is the number in flight, which is not a counter. ``queue_ms`` sums over
+requests."""
 
 CPU_FIELDS = (
     "user",
@@ -70,14 +71,15 @@ CGROUP = {
     "throttled_usec": ("throttled_ms", 1e-3),
     "throttled_time": ("throttled_ms", 1e-6),
 }
-"""Lines of a control group's ``cpu.stat``: our counter, and its unit in theirs."""
+"""Lines of a control group's ``cpu.stat`` -> our counter, and the factor to its unit."""
 
 VM_LEVELS = frozenset({"nr_dirty", "nr_writeback", "nr_free_pages"})
 
 READ_STATS_COUNTERS = re.compile(
     r"(cumulative_)?(ios|wait)|count|ignored|vetoed|overflow"
 )
-"""Of btrfs ``read_stats`` what only grows; averages, ages and what restarts at a checkpoint are levels."""
+"""The values of btrfs ``read_stats`` that only grow. Averages, ages and values that restart at a checkpoint are
+levels."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -86,9 +88,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     at: float
     """Seconds of the monotonic clock."""
     counters: dict[str, float]
-    """What only grows, as the kernel counts it: a disk's ``bytes`` are still sectors here."""
+    """Values that only grow, as the kernel counts them: a disk's ``bytes`` are still sectors here."""
     levels: dict[str, float]
-    """What goes up and down: of these the later one is reported, not a difference."""
+    """Values that go up and down: the later one is reported, not a difference."""
     mhz: tuple[tuple[float, ...], ...] = ()
     """Clock of every CPU (policy) at each ``sample`` since the snapshot before."""
 
@@ -114,7 +116,8 @@ def _grown_within(
     times: Sequence[float],
     values: Sequence[float],
 ) -> float:
-    """How far a counter grew in these windows, as if evenly between its readings ``values`` at ``times``."""
+    """The growth of a counter in these windows. Assumption: it grows evenly between its readings ``values`` at
+    ``times``."""
     grown = 0.0
     for begin, end in windows:
         grown += float(np.interp(end, times, values) - np.interp(begin, times, values))
@@ -122,7 +125,7 @@ def _grown_within(
 
 
 class Counters:
-    """Counters of one machine for one target: what has to be looked up is looked up once, here."""
+    """Counters of one machine for one target; the files to read are looked up once, here."""
 
     def __init__(self, machine: Machine, target: Target) -> None:
         """Raises MachineError when the target's devices have vanished."""
@@ -144,7 +147,7 @@ class Counters:
         self._notes: list[tuple[float, dict[str, float]]] = []
 
     def snapshot(self) -> Snapshot:
-        """Read everything. What cannot be read is left out."""
+        """Read all counters; those that cannot be read are left out."""
         with self._machine.together("snapshot"):
             return self._snapshot()
 
@@ -248,7 +251,7 @@ class Counters:
         return differences
 
     def note(self) -> None:
-        """Note what the disks have done until now: while a load runs that does not count all of its time."""
+        """Note the disks' counters now, for a load that does not count all of its time."""
         self._notes.append((time.monotonic(), dict(self._disk_counters())))
 
     def within(
@@ -257,8 +260,8 @@ class Counters:
         before: Snapshot,
         after: Snapshot,
     ) -> dict[str, float]:
-        """What the disks did in windows of the monotonic clock, as if evenly from note to note: the least of several
-        ``guesses`` where the windows lay. Drops the notes."""
+        """What the disks did in windows of the monotonic clock, interpolated between notes: the least over several
+        ``guesses`` of the windows, so that nothing is attributed to others that may be the load's. Drops the notes."""
         points = [
             (before.at, before.counters),
             *self._notes,
@@ -361,7 +364,7 @@ def parse_read_stats(text: str) -> dict[str, float]:
 def _tick_ms(machine: Machine) -> float:
     try:
         ticks = machine.run(["getconf", "CLK_TCK"]).text.strip()
-    except MachineError:  # a machine may have coreutils and no more
+    except MachineError:  # a machine may have only coreutils, and getconf is glibc's
         ticks = ""
     if not ticks.isdigit():
         return 10.0
@@ -399,22 +402,22 @@ def _interrupt_files(machine: Machine, name: str) -> tuple[str, ...]:
 
 def _throttle_files(machine: Machine) -> dict[str, tuple[str, ...]]:
     """Thermal throttle counts, one file of each core and package: all threads of one repeat the same number."""
-    found: dict[str, dict[str, str]] = {"core": {}, "package": {}}
+    first_files: dict[str, dict[str, str]] = {"core": {}, "package": {}}
     for path in machine.glob(
         "/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count"
     ):
         cpu = path.removesuffix("/thermal_throttle/core_throttle_count")
         package = attribute(machine, f"{cpu}/topology/physical_package_id") or ""
         core = attribute(machine, f"{cpu}/topology/core_id") or ""
-        found["core"].setdefault(f"{package}/{core}", path)
-        found["package"].setdefault(
+        first_files["core"].setdefault(f"{package}/{core}", path)
+        first_files["package"].setdefault(
             package, path.replace("core_throttle", "package_throttle")
         )
-    return {kind: tuple(files.values()) for kind, files in found.items() if files}
+    return {kind: tuple(files.values()) for kind, files in first_files.items() if files}
 
 
 def _cpu_stat_file(machine: Machine) -> str | None:
-    """``cpu.stat`` of our own control group (v2, else the v1 cpu controller): whether a quota holds us back."""
+    """``cpu.stat`` of our own control group (v2, else the v1 cpu controller): shows whether a quota throttles us."""
     for line in (attribute(machine, "/proc/self/cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:

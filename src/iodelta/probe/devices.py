@@ -1,4 +1,4 @@
-"""Block devices by kernel name: the devices above and below each, read from sysfs; opens nothing.
+"""Block devices by kernel name: the devices above and below each, read from sysfs without opening a device.
 
 Sources: Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-fs-btrfs.
 """
@@ -81,10 +81,10 @@ def below(machine: Machine, name: str) -> tuple[str, ...]:
 
 def with_below(machine: Machine, names: Iterable[str]) -> tuple[str, ...]:
     """``names``, each followed by every block device below it, without repetition."""
-    found: dict[str, None] = {}
+    devices: dict[str, None] = {}
     for name in names:
-        found.update(dict.fromkeys((name, *below(machine, name))))
-    return tuple(found)
+        devices.update(dict.fromkeys((name, *below(machine, name))))
+    return tuple(devices)
 
 
 def members(machine: Machine, name: str) -> tuple[str, ...]:
@@ -159,8 +159,8 @@ def loop_backing(machine: Machine, name: str) -> str | None:
 def loop_files(machine: Machine) -> dict[str, str]:
     """Name of each loop device over a file -> ``major:minor inode`` of that file, as the driver keeps it.
 
-    The path in sysfs is another's once the file was deleted or lies in another mount namespace. Empty where losetup(8)
-    is not util-linux', or may not open the devices.
+    The path in sysfs may name another file, once the file was deleted or where it lies in another mount namespace.
+    Empty where losetup(8) is not util-linux's, or may not open the devices.
     """
     words = [
         "losetup",
@@ -174,7 +174,7 @@ def loop_files(machine: Machine) -> dict[str, str]:
         lines = machine.run(words, timeout=60).text.splitlines()
     except MachineError:
         return {}
-    # Numbers are padded with blanks, which it escapes.
+    # losetup pads numbers with blanks, and --raw escapes the blanks.
     rows = [line.replace(r"\x20", " ").split() for line in lines]
     return {
         row[0].removeprefix("/dev/"): f"{row[1]} {row[2]}"

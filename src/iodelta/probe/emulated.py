@@ -1,4 +1,4 @@
-"""Is the time of this machine a machine's own, and are its clocks?"""
+"""Whether qemu emulates this machine's CPU, and with it time, or its CPU frequencies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iodelta.vm.boot import EMULATED
 
 
 def emulation_findings(machine: Machine) -> Iterator[Finding]:
-    """What qemu only plays: the CPU (ours and its ``max`` say so in ``/proc/cpuinfo``), and the clocks of cpufreq."""
+    """What qemu only emulates: the CPU (our model and ``max`` say so in ``/proc/cpuinfo``), and the cpufreq clocks."""
     if EMULATED in (attribute(machine, "/proc/cpuinfo") or ""):
         yield Finding(
             "vm.emulated",

@@ -1,4 +1,4 @@
-"""What the machine was when it was measured."""
+"""The environment: the machine as it was when it was measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEMA = 1
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about a machine and a target that may change what an I/O costs; texts as the kernel prints them."""
+    """Everything about a machine and a target that may change the cost of an I/O; texts as the kernel prints them."""
 
     schema: int = SCHEMA
     host: Section = {}
@@ -35,15 +35,15 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     modules: Section = {}
     """Parameters of the drivers that an I/O may pass through, as they were loaded."""
     now: Section = {}
-    """What is true only at that moment (boot, load, time): recorded, never compared."""
+    """Values of that moment only (boot, load, time): recorded, never compared."""
     absent: Section = {}
-    """Dotted name -> why it is not here."""
+    """Dotted name -> why the value is missing."""
 
 
 def environment(machine: Machine, target: Target | None) -> Environment:
-    """Look at the machine (some 100 ms, nothing is written). What it lacks is in ``absent``, never an exception.
+    """Read the environment (some 100 ms, nothing is written). Missing values are in ``absent``, never an exception.
 
-    Without a target nothing is said of storage."""
+    Without a target there are no sections about storage."""
     reader = Reader(machine)
     with machine.together("environment"):
         return _environment(reader, target)
@@ -70,8 +70,8 @@ def _environment(reader: Reader, target: Target | None) -> Environment:
 
 
 def sound(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """A recorded environment in the shape that readers rely on, sections of texts: the record may stem from another
-    version, or from a stranger. What has no such shape is left out."""
+    """A recorded environment in the shape that readers rely on, sections of texts. The record may be another version's
+    or a stranger's; parts of another shape are left out."""
     sections: dict[str, Any] = {}
     for name, section in recorded.items():
         if name == "devices":

@@ -18,7 +18,7 @@ CONFIG = re.compile(
     r"|(?:KASAN|KCSAN|KMSAN|UBSAN|LOCKDEP|PROVE_LOCKING|DEBUG_(?:PREEMPT|LOCK_ALLOC|PAGEALLOC|OBJECTS|LIST|SPINLOCK)"
     r"|FUNCTION_TRACER|LATENCYTOP|SCHEDSTATS|FAULT_INJECTION|BTRFS_(?:DEBUG|ASSERT|EXPERIMENTAL)|XFS_(?:DEBUG|WARN)))=(.*)"
 )
-"""Options of the kernel's configuration that change what an I/O costs."""
+"""Options of the kernel's configuration that change the cost of an I/O."""
 
 TAINTS = "PFSRMBUDAWCIOELKXTNJ"
 """Letters of the taint bits, bit 0 first (Documentation/admin-guide/tainted-kernels.rst); ``G`` is bit 0 unset."""
@@ -79,12 +79,12 @@ MODULES = (
     ),
     *("haltpoll", "intel_idle", "processor"),
 )
-"""Modules, built in or not, whose parameters change what an I/O costs."""
+"""Modules, built in or not, whose parameters change the cost of an I/O."""
 
 CPU = "/sys/devices/system/cpu"
 
 PURPOSE = bytes.fromhex("9b6a1c5ed7f04f0c8e0b6b8f1d0f2a47")
-"""iodelta's own key for machine ids: a machine-id itself is to be kept secret (machine-id(5))."""
+"""iodelta's application key for machine ids: machine-id(5) asks to keep the id itself secret."""
 
 Files = tuple[tuple[str, ...], tuple[str, ...]]
 CGROUP_V2: Files = (
@@ -99,7 +99,7 @@ CGROUP_V2: Files = (
         "io.latency",
     ),
 )
-"""Where the hierarchy is mounted, and what in it holds a process back."""
+"""Where the hierarchy is mounted, and its files with limits."""
 CGROUP_V1: dict[str, Files] = {
     "cpu": (
         ("/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"),
@@ -123,7 +123,7 @@ MODEL = {
     "family_model_stepping": ("cpu family", "CPU implementer"),
     "microcode": ("microcode",),
 }
-"""Our key -> names in /proc/cpuinfo, of which the first that is there holds."""
+"""Our key -> names in /proc/cpuinfo; the first one present counts."""
 
 CPUFREQ = {
     "governor": "scaling_governor",
@@ -137,7 +137,7 @@ CPUFREQ = {
 
 
 def host(reader: Reader) -> Section:
-    """Name, distribution, firmware, and what it runs in."""
+    """Name, distribution, firmware, and the virtual machine or container it runs in."""
     section = {"machine": reader.machine.name}
     section |= reader.section(
         "host",
@@ -160,7 +160,7 @@ def host(reader: Reader) -> Section:
     flags = _cpu_flags(reader)
     is_virtual = "hypervisor" in section or "hypervisor" in flags
     section["virtual"] = "yes" if is_virtual else "not seen"
-    # It moves interrupts between CPUs while a trial runs.
+    # irqbalance moves interrupts between CPUs while a trial runs.
     balancers = reader.machine.glob("/run/irqbalance*/*.sock")
     section["irqbalance"] = "runs" if balancers else "not seen"
     identity = machine_id(
@@ -177,15 +177,15 @@ def host(reader: Reader) -> Section:
 
 
 def _cpu_flags(reader: Reader) -> list[str]:
-    """What the first CPU can do, in the kernel's words; ARM calls them features."""
+    """The flags of the first CPU; ARM calls them features."""
     text = reader.text("host.flags", "/proc/cpuinfo")
     flags = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
     return flags[1].split() if flags else []
 
 
 def machine_id(text: str) -> str:
-    """What stays the same when a machine is renamed: a keyed digest of its machine-id, which does not give that away.
-    Empty where ``text`` is not one."""
+    """A keyed digest of a machine-id, which does not reveal it: stays the same when a machine is renamed. Empty where
+    ``text`` is not a machine-id."""
     if not re.fullmatch(r"[0-9a-f]{32}", text):
         return ""
     return hmac.new(bytes.fromhex(text), PURPOSE, hashlib.sha256).hexdigest()[:32]
@@ -230,14 +230,14 @@ def kernel(reader: Reader) -> Section:
 
 
 def sysctl(reader: Reader) -> Section:
-    """Settings that change what an I/O costs."""
+    """Settings that change the cost of an I/O."""
     return reader.section(
         "sysctl", {name.replace("/", "."): f"/proc/sys/{name}" for name in SYSCTLS}
     )
 
 
 def mitigations(reader: Reader) -> Section:
-    """What the kernel does about each known CPU vulnerability."""
+    """The kernel's mitigation of each known CPU vulnerability."""
     return reader.directory(f"{CPU}/vulnerabilities/*")
 
 
@@ -389,7 +389,7 @@ def fio(reader: Reader) -> Section:
 
 
 def limits(reader: Reader) -> Section:
-    """What holds our own processes back: affinity, resource limits, control groups from the root down (``a > b``)."""
+    """Limits on our own processes: affinity, resource limits, control groups from the root down (``a > b``)."""
     section = {}
     status = pairs(reader.text("limits.status", "/proc/self/status"), ":")
     for key, name in {
@@ -436,7 +436,7 @@ def modules(reader: Reader) -> Section:
 
 
 def now(reader: Reader) -> Section:
-    """What is true only at this moment: never part of a comparison."""
+    """Values of this moment only: never part of a comparison."""
     section = reader.section(
         "now",
         {

@@ -1,4 +1,4 @@
-"""What tells one device from another, so that a renumbered disk cannot pass for the one that was meant."""
+"""The identity of a device, so that a renumbered disk cannot be taken for the one that was meant."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from iodelta.probe.sysfs import attribute, boot_id, event, status, sysfs_name
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What tells one device from another. Empty or 0 where the kernel does not know.
+    """The identity of a device. Empty or 0 where the kernel does not know.
 
-    Within one boot the kernel's disk sequence number is unique per attachment; over boots only what the hardware or
-    the metadata says (serial, wwid, uuid, backing file) can be believed, never a name or a number.
+    Within one boot the kernel's disk sequence number is unique per attachment. Across boots only hardware and metadata
+    (serial, wwid, uuid, backing file) identify a device, never a name or a number.
     """
 
     boot: str
@@ -47,9 +47,9 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def same_device(first: Identity, second: Identity) -> bool:
-    """Whether both are surely one device: by disk sequence number within a boot, else by what survives a reboot.
+    """Whether both are certainly one device: by disk sequence number within a boot, else by what survives a reboot.
 
-    What cannot be shown is False: a device without serial, uuid or backing file is another one after a reboot.
+    Doubt gives False: a device without serial, uuid or backing file counts as another one after a reboot.
     """
     fixed = (first.size_bytes, first.partition, first.partition_start, first.lasting)
     if fixed != (

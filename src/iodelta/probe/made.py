@@ -1,7 +1,7 @@
-"""What iodelta made itself and may therefore overwrite: known by a record of its inode, never by a name.
+"""Files that iodelta made itself and may therefore overwrite: known by a record of the inode, never by name.
 
-The record of ``DIR/NAME`` is ``DIR/.NAME.iodelta``: inode and time of birth. A copy, a file that took the name, or one
-that took the inode later is another file. Both must be plain files, our own, without other names.
+The record of ``DIR/NAME`` is ``DIR/.NAME.iodelta``: inode and time of birth. A copy, a file that took the name, and one
+that reuses the inode are other files. File and record must be regular files of our own with a single link.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iodelta.probe.topology import Target
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """What tells a file from any other on its filesystem; ``born`` is ``-`` where the filesystem does not keep it."""
+    """What identifies a file on its filesystem; ``born`` is ``-`` where the filesystem does not record it."""
 
     owner: str
     kind: str
@@ -36,14 +36,14 @@ def record_path(path: str) -> str:
     return f"{folder}/.{name}.iodelta"
 
 
-def record(machine: Machine, path: str, own: str = "") -> None:
-    """Write down that iodelta made the file ``path``; ``own`` is where it lies now, if it is to be renamed to that.
+def record(machine: Machine, path: str, draft: str = "") -> None:
+    """Record that iodelta made the file ``path``; ``draft`` is its present path, if it is still to be renamed.
 
     Raises MachineError.
     """
-    (seen,) = _look(machine, own or path) or (None,)
+    (seen,) = _look(machine, draft or path) or (None,)
     if seen is None:
-        raise MachineError("no longer exists", place=own or path)
+        raise MachineError("no longer exists", place=draft or path)
     text = (
         json.dumps({"made by": "iodelta", "inode": seen.inode, "born": seen.born})
         + "\n"
@@ -110,7 +110,7 @@ def _is_behind(machine: Machine, name: str, backing: str) -> bool:
 
 
 def _look(machine: Machine, *paths: str) -> list[_Seen]:
-    """What is there of ``paths``, in their order; links are not followed."""
+    """Those of ``paths`` that exist, in order; links are not followed."""
     done = machine.run(
         ["stat", "-c", "%u|%F|%h|%d|%i|%w", "--", *paths],
         env={"LC_ALL": "C", "TZ": "UTC"},
@@ -121,7 +121,7 @@ def _look(machine: Machine, *paths: str) -> list[_Seen]:
 
 def _recorded(machine: Machine, path: str) -> tuple[str, str] | None:
     try:
-        found = json.loads(machine.read(path))
-        return str(found["inode"]), str(found["born"])
+        entry = json.loads(machine.read(path))
+        return str(entry["inode"]), str(entry["born"])
     except (ValueError, KeyError, TypeError):
         return None  # a file of that name which is not our record: then the other one is not ours either

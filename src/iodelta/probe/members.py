@@ -1,4 +1,4 @@
-"""The members of a mirror before anything is measured: whether they can be one, and hold the same bytes."""
+"""The members of a mirror, checked before a measurement: whether they can form a mirror and hold the same bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def inspect(
     size: int | None = None,
     seed: int = 1,
 ) -> tuple[int, tuple[Finding, ...]]:
-    """Bytes that all members have, and what is wrong with them: unequal sizes or contents. Reads only.
+    """The size that all members have in common, and findings about unequal sizes or contents. Reads only.
 
     Compares ``pieces`` random MiB and both ends, or everything with 0. Raises RequestError for members that cannot be
     one mirror or cannot be read.

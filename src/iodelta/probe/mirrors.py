@@ -1,4 +1,4 @@
-"""Which members of a mirrored btrfs hold the target's bytes, and the pids that read them: what a policy chooses by.
+"""Which members of a mirrored btrfs hold the target's bytes, and the pids that read them: a read policy depends on both.
 
 The mirror that ``pid`` reads from is the submitter's pid modulo the copies, over the stripes of the chunk in their own
 order (find_live_mirror in fs/btrfs/volumes.c). So each trial records both: where the target's extents lie by FIEMAP
@@ -47,7 +47,7 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class Mirrors:
-    """The copies of one target, looked at for each trial anew: writes, defragmentation and balance move them."""
+    """The copies of one target, looked up for each trial: writes, defragmentation and balance move them."""
 
     def __init__(self, machine: Machine, target: Target) -> None:
         """Raises MachineError when the target's devices have vanished."""
@@ -59,7 +59,7 @@ class Mirrors:
             if target.fstype == "btrfs" and target.devices
             else None
         )
-        # A block device is not read through the filesystem that is mounted from it.
+        # Reads of a block device bypass the filesystem on it, and with it the read policy.
         mirrored = (
             fsid
             and target.kind == "file"
@@ -83,20 +83,20 @@ class Mirrors:
         pids, self._pids = frozenset(self._pids), set()
         if not self._policy:
             return {}
-        held = self._copies()
+        bytes_of_group = self._copies()
         counters = {
             f"btrfs.copies.{'+'.join(map(str, group))}.bytes": float(size)
-            for group, size in held.items()
+            for group, size in bytes_of_group.items()
         }
-        counters["btrfs.copies.bytes"] = float(sum(held.values()))
-        for copies in sorted({len(group) for group in held}):
+        counters["btrfs.copies.bytes"] = float(sum(bytes_of_group.values()))
+        for copies in sorted({len(group) for group in bytes_of_group}):
             parities = Counter(pid % copies for pid in pids)
             counters |= {
                 f"btrfs.pids_mod{copies}.{rest}": float(parities[rest])
                 for rest in range(copies)
                 if pids
             }
-        shares = pid_shares(held, pids)
+        shares = pid_shares(bytes_of_group, pids)
         return counters | {
             f"btrfs.devid{devid}.pid_share": share for devid, share in shares.items()
         }
@@ -136,18 +136,20 @@ class Mirrors:
 
     def _copies(self) -> dict[tuple[int, ...], int]:
         chunks = self._chunks()
-        extents = extents_of(self._said("filefrag", "-v", "--", self._target.real_path))
+        extents = extents_of(
+            self._output("filefrag", "-v", "--", self._target.real_path)
+        )
         return copies_of(chunks, extents)
 
     def _chunks(self) -> tuple[Chunk, ...]:
-        # The filesystem does not write through the device's own cache, which may still hold an old tree.
+        # btrfs does not write through the block device's page cache, which may still hold an old tree.
         node = f"/dev/{self._target.devices[0]}"
-        self._said("blockdev", "--flushbufs", node)
+        self._output("blockdev", "--flushbufs", node)
         return chunks_of(
-            self._said("btrfs", "inspect-internal", "dump-tree", "-t", "chunk", node)
+            self._output("btrfs", "inspect-internal", "dump-tree", "-t", "chunk", node)
         )
 
-    def _said(self, *words: str) -> str:
+    def _output(self, *words: str) -> str:
         try:
             return self._machine.run(words, timeout=TIMEOUT, env={"LC_ALL": "C"}).text
         except LostError:
@@ -189,7 +191,7 @@ def copies_of(
     chunks: Iterable[Chunk], extents: Iterable[tuple[int, int]]
 ) -> dict[tuple[int, ...], int]:
     """Group of devids -> bytes of the extents that they hold; the groups of a raid10 chunk have the same each."""
-    held: Counter[tuple[int, ...]] = Counter()
+    bytes_of_group: Counter[tuple[int, ...]] = Counter()
     known = list(chunks)
     for start, length in extents:
         for chunk in known:
@@ -198,8 +200,8 @@ def copies_of(
             )
             if inside > 0:
                 for group in chunk.groups:
-                    held[group] += inside // len(chunk.groups)
-    return dict(sorted(held.items()))
+                    bytes_of_group[group] += inside // len(chunk.groups)
+    return dict(sorted(bytes_of_group.items()))
 
 
 def pid_shares(

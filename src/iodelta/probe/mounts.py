@@ -1,4 +1,4 @@
-"""What is mounted and what is swapped on, as the kernel lists it (proc(5): mountinfo, swaps)."""
+"""Mounts and active swap, as the kernel lists them (proc(5): mountinfo, swaps)."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def mount_of(real_path: str, table: Iterable[Mount]) -> Mount | None:
         prefix = mount.point.rstrip("/") + "/"
         if real_path != mount.point and not real_path.startswith(prefix):
             continue
-        # Of two mounts on one point the later one is seen.
+        # The later of two mounts on one point hides the earlier one.
         if deepest is None or len(mount.point) >= len(deepest.point):
             deepest = mount
     return deepest
 
 
 def layers(real_path: str, table: Iterable[Mount], depth: int = 4) -> tuple[str, ...]:
-    """Paths below overlayfs under which the file that it shows as ``real_path`` may lie, the upper one first.
+    """Paths in the layers below an overlayfs where the file ``real_path`` may lie, the upper layer first.
 
-    What is written to a file in the upper layer is written to that file. Layers may be overlayfs again.
+    A write to the overlay goes to the file in the upper layer. Layers may be overlayfs themselves.
     """
     known = tuple(table)
     mount = mount_of(real_path, known)

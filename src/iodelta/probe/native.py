@@ -32,7 +32,7 @@ def native() -> Any:
 
 @lru_cache
 def native_function(name: str) -> Callable[..., Any] | None:
-    """The native core's function ``name``, for what Python can do too; None where the core is missing or older."""
+    """The native core's function ``name``, for tasks that Python can do, too; None where the core is missing or older."""
     try:
         if not installed():
             return None

@@ -1,4 +1,4 @@
-"""What /proc says of processes on a machine."""
+"""Processes on a machine, read from /proc."""
 
 from __future__ import annotations
 

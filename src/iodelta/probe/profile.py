@@ -20,7 +20,7 @@ EVENTS = "task-clock,context-switches,cpu-migrations,page-faults,cycles,instruct
 LOAD = re.compile(
     r"fio|io_uring|iou-|kworker|ksoftirqd|swapper|md\d|loop\d|ublk|kublk|rublk|btrfs|jbd2|irq/|dm|xfs"
 )
-"""Beginnings of the names of what works for a load; other processes are left out."""
+"""Beginnings of the names of processes that work for a load; other processes are left out."""
 
 IDLE = re.compile(
     r"idle|halt|mwait|pv_native_safe_halt|poll_state|cpu_startup_entry|do_idle"
@@ -35,11 +35,11 @@ class Profile(msgspec.Struct, frozen=True):
 
     unit: str
     symbols: dict[str, float]
-    """Function of the kernel -> what it took for one I/O."""
+    """Function of the kernel -> its share of one I/O."""
 
     @property
     def total(self) -> float:
-        """What all of them together took for one I/O."""
+        """All functions together, per I/O."""
         return sum(self.symbols.values())
 
 
@@ -53,7 +53,7 @@ def missing(machine: Machine) -> str:
         return "needs perf (package linux-perf, or linux-tools of this kernel)"
     if done.returncode != 0:
         message = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        return f"perf cannot count here: {''.join(message) or 'it said nothing'} (kernel.perf_event_paranoid?)"
+        return f"perf cannot count here: {''.join(message) or 'it printed nothing'} (kernel.perf_event_paranoid?)"
     return ""
 
 
@@ -131,7 +131,7 @@ def _of_the_load(text: str) -> Iterator[tuple[str, float]]:
 
 
 def parsed(text: str, ios: int) -> Profile:
-    """What ``perf report --sort comm,dso,symbol -t TAB`` says, per I/O, of what works for the load."""
+    """The symbols in ``perf report --sort comm,dso,symbol -t TAB`` that worked for the load, per I/O."""
     event = (re.findall(r"of event '([^']+)'", text) or ["?"])[0].partition(":")[0]
     whole = float((re.findall(r"Event count \(approx\.\): (\d+)", text) or ["0"])[0])
     symbols: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Which CPUs feed a disk's hardware queues and serve them, and what that means for tasks bound to some CPUs.
+"""The CPUs that submit to a disk's hardware queues and serve them, and findings about tasks bound to some CPUs.
 
 Sources: block/blk-mq-sysfs.c (``mq/N/cpu_list``: the CPUs whose I/O goes to queue N, each CPU in one list),
 Documentation/core-api/irq/irq-affinity.rst (``effective_affinity``), tools/testing/selftests/ublk/kublk.c (the server's
@@ -29,9 +29,9 @@ class Queues(msgspec.Struct, frozen=True):
 
     disk: str
     feeding: tuple[Cpus, ...]
-    """For each queue the CPUs whose I/O goes there; empty where the kernel does not say (no blk-mq)."""
+    """For each queue the CPUs whose I/O goes there; empty where the kernel does not list them (no blk-mq)."""
     interrupted: Cpus = frozenset()
-    """CPUs that take the interrupts of its queues; empty where it has none of its own."""
+    """CPUs that take the interrupts of its queues; empty for a disk without interrupts of its own."""
     threads: bool = False
     """Whether each queue is served by a thread bound to the first CPU that feeds it."""
 
@@ -99,7 +99,7 @@ def nodes(machine: Machine) -> dict[int, Cpus]:
 def placement_findings(
     queues_of_disk: Queues, cpus: Cpus, by_node: dict[int, Cpus], place: str = ""
 ) -> Iterator[Finding]:
-    """What tasks bound to ``cpus`` will meet at the queues of a disk; nothing where they may run anywhere."""
+    """Findings about tasks bound to ``cpus`` and the queues of a disk."""
     disk, feeding = queues_of_disk.disk, queues_of_disk.feeding
     reached = [queue_cpus for queue_cpus in feeding if queue_cpus & cpus]
     where = f"{place or 'tasks'} on CPUs {spelled(cpus)}"
@@ -126,7 +126,7 @@ def _distance_findings(
     place: str,
     where: str,
 ) -> Iterator[Finding]:
-    """Whether the CPUs that serve a disk are others than those of the tasks, or on another node."""
+    """Findings where the CPUs that serve a disk differ from those of the tasks, or are on another node."""
     if not serving & cpus:
         yield Finding(
             "placement.disjoint",

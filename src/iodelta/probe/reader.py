@@ -1,4 +1,4 @@
-"""Reads what may be missing: the text, or a recorded reason why there is none."""
+"""Reads files and commands that may be missing: the text, or a recorded reason why there is none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Section = dict[str, str]
 
 
 class Reader:
-    """Collects facts of one machine; ``absent`` keeps, by dotted name, why a fact could not be had."""
+    """Collects facts about one machine; ``absent`` keeps, by dotted name, the reason why a fact is missing."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -99,7 +99,7 @@ def summary(texts: Iterable[str]) -> str:
 
 
 def pairs(text: str, separator: str) -> Section:
-    """``key: value`` or ``key=value`` lines; quotes around a value are taken off."""
+    """``key: value`` or ``key=value`` lines, without quotes around the value."""
     lines = (line.partition(separator) for line in text.splitlines())
     return {
         key.strip(): value.strip().strip('"') for key, found, value in lines if found

@@ -1,7 +1,7 @@
-"""What the bytes of a device or file say it holds: filesystems, RAID, LVM, LUKS, swap, images, archives, databases.
+"""Signatures of what a device or file holds: filesystems, RAID, LVM, LUKS, swap, images, archives, databases.
 
-Signatures give names and nothing more: data without one is data. ``ranges`` says which bytes matter, ``detect`` judges
-them; both are pure. blkid(8) knows more formats but may be missing and calls some of these ambivalent, so it is asked
+Signatures only give names: data without one is data, too. ``ranges`` gives the bytes to read, ``detect`` recognises
+them; both are pure. blkid(8) knows more formats but may be missing and calls some of these ambivalent, so it comes
 second. Layouts: util-linux ``libblkid/src``, the kernel's ``include/uapi/linux/raid/md_p.h``,
 ``drivers/md/bcache/super.c`` and ``drivers/md/dm-*metadata.c``, OpenZFS ``vdev_label.c``, the LUKS2 on-disk format,
 LVM2 ``lib/label/label.h``, DRBD ``drbd_meta_data.h``; of files their own specifications.
@@ -138,7 +138,7 @@ PAGES: Mapping[str, Callable[[At], bool]] = {
     "PostgreSQL pages": _is_postgres,
     "InnoDB tablespace": _is_innodb,
 }
-"""Formats without a signature long enough to be believed, and what holds of their pages."""
+"""Formats whose signature is too short to rely on -> a test of their pages."""
 
 MD_MAGIC = 0xA92B4EFC
 ZFS_UBERBLOCK = 0x00BAB10C
@@ -147,7 +147,7 @@ ZFS_LABEL = 256 * KIB
 
 
 def ranges(size: int) -> tuple[tuple[int, int], ...]:
-    """Offset and length in bytes of all that ``detect`` looks at on a device of ``size`` bytes, without overlap."""
+    """Offset and length in bytes of all ranges that ``detect`` needs of a device of ``size`` bytes, without overlap."""
     head = min(size, HEAD)
     tail = max((size - TAIL) // STEP * STEP, head)
     copies = [

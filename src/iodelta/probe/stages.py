@@ -30,7 +30,7 @@ _LINE = re.compile(
 )
 
 BUFFER_KIB = 16384
-"""Of each CPU; what does not fit drops the oldest."""
+"""For each CPU; when the buffer is full the oldest events are dropped."""
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ def missing(machine: Machine) -> str:
 
 
 def mounted(machine: Machine) -> bool:
-    """Whether tracefs is where it belongs."""
+    """Whether tracefs is mounted in its usual place."""
     return bool(machine.glob(f"{TRACEFS}/instances"))
 
 
@@ -81,13 +81,13 @@ def begin(machine: Machine, instance: str, disks: Sequence[str]) -> None:
 
 
 def end(machine: Machine, instance: str) -> tuple[Stage, ...]:
-    """Stop tracing, and what was seen. Raises MachineError."""
+    """Stop tracing and return the stages. Raises MachineError."""
     machine.write(f"{instance}/tracing_on", "0")
     return parsed(machine.read_bytes(f"{instance}/trace").decode(errors="replace"))
 
 
 def parsed(text: str) -> tuple[Stage, ...]:
-    """Stages from a trace. A request is known by its device and first sector; of merged ones the first bio counts."""
+    """Stages from a trace. A request is identified by its device and first sector; of merged ones the first bio counts."""
     open_: dict[tuple[str, str], dict[str, float]] = {}
     spans: dict[str, list[float]] = {
         "queue to issue": [],

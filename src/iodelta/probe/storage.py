@@ -194,7 +194,7 @@ def _prefixed(prefix: str, section: Section) -> Section:
 
 
 def _dm_targets(reader: Reader, name: str, dm_name: str) -> list[str]:
-    """The types of a device mapper's targets. Nothing else of its table, which may name keys."""
+    """The types of a device mapper's targets only: the rest of its table may contain encryption keys."""
     words = ["dmsetup", "table", "--", dm_name]
     table = reader.command(f"{name}.dm.targets", words)
     rows = [line.split() for line in table.splitlines()]
@@ -227,7 +227,7 @@ def _hardware(reader: Reader, name: str, base: str) -> Section:
                 f"{base}/device/power/control",
                 f"{base}/device/device/power/control",
             ),
-            # How late an NVMe drive may wake up from its power states (APST).
+            # The longest delay with which an NVMe drive may leave its power states (APST).
             "wake_latency_us": f"{base}/device/power/pm_qos_latency_tolerance_us",
         },
     )

@@ -15,7 +15,7 @@ from iodelta.machine import Machine
 
 
 class Stat(msgspec.Struct, frozen=True):
-    """What stat(1) says of a path, links followed."""
+    """stat(1) of a path, links followed."""
 
     mode: int
     devno: str
@@ -68,7 +68,7 @@ def statuses(machine: Machine, paths: Sequence[str]) -> dict[str, Stat]:
 
 
 def no_stat(machine: Machine, printed: str, path: str) -> MachineError:
-    """The error to raise when stat says no numbers of ``path``."""
+    """The error to raise when stat does not print numbers for ``path``."""
     remedy = f"is the first stat on the PATH that of coreutils, on {machine.name}?"
     return MachineError(
         f"stat says {printed!r}, which iodelta cannot parse", place=path, remedy=remedy

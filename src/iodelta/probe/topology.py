@@ -1,4 +1,4 @@
-"""Which block devices a target is made of: the front door to ``devices`` and ``identity``."""
+"""The block devices below a target: the entry to ``devices`` and ``identity``."""
 
 from __future__ import annotations
 
@@ -78,23 +78,23 @@ def resolve(machine: Machine, path: str) -> Target:
     """Look up a block device node, any link to one, a file or a directory. Raises RequestError, MachineError."""
     # stat(1) and fio take a lone "-" for their standard input, which is not what the user named.
     path = "./-" if path == "-" else path
-    real, found = _real_path(machine, path), status(machine, path)
-    if found is None or not real:
+    real, file_status = _real_path(machine, path), status(machine, path)
+    if file_status is None or not real:
         raise RequestError(
             "there is nothing at this path",
             place=path,
             remedy="name a block device, an existing file, or a directory for a scratch file",
         )
     table = mounts(machine)
-    if found.is_block:
-        return _block_target(machine, path, real, found, table)
-    if not (stat.S_ISREG(found.mode) or stat.S_ISDIR(found.mode)):
+    if file_status.is_block:
+        return _block_target(machine, path, real, file_status, table)
+    if not (stat.S_ISREG(file_status.mode) or stat.S_ISDIR(file_status.mode)):
         raise RequestError(
             "is neither a block device nor a regular file nor a directory",
             place=path,
             remedy="a character device, pipe or socket cannot be measured",
         )
-    return _file_target(machine, path, real, found, table)
+    return _file_target(machine, path, real, file_status, table)
 
 
 def resolve_tree(machine: Machine, path: str) -> Target:
@@ -138,12 +138,12 @@ def resolve_tree(machine: Machine, path: str) -> Target:
 
 
 def _block_target(
-    machine: Machine, path: str, real: str, found: Stat, table: tuple[Mount, ...]
+    machine: Machine, path: str, real: str, file_status: Stat, table: tuple[Mount, ...]
 ) -> Target:
-    name = name_of(machine, found.rdev)
+    name = name_of(machine, file_status.rdev)
     if name is None:
         raise RequestError(
-            f"block device {found.rdev} is not known to this kernel",
+            f"block device {file_status.rdev} is not known to this kernel",
             place=path,
             remedy="is it a stale device node? `lsblk` lists what exists",
         )
@@ -170,14 +170,14 @@ def _block_target(
 
 
 def _file_target(
-    machine: Machine, path: str, real: str, found: Stat, table: tuple[Mount, ...]
+    machine: Machine, path: str, real: str, file_status: Stat, table: tuple[Mount, ...]
 ) -> Target:
     mount = mount_of(real, table)
-    devices, reason = under(machine, found.devno, mount)
+    devices, reason = under(machine, file_status.devno, mount)
     disks = tuple(dict.fromkeys(device(machine, name).disk for name in devices))
     single = devices[0] if len(devices) == 1 else None
-    regular = stat.S_ISREG(found.mode)
-    size = found.size if regular else 0
+    regular = stat.S_ISREG(file_status.mode)
+    size = file_status.size if regular else 0
     return Target(
         path=path,
         kind="file" if regular else "directory",
@@ -191,14 +191,17 @@ def _file_target(
         fstype=mount.fstype if mount else "",
         size_bytes=size,
         identity=Identity(
-            boot_id(machine), found.devno, size, backing=f"{found.devno} {found.inode}"
+            boot_id(machine),
+            file_status.devno,
+            size,
+            backing=f"{file_status.devno} {file_status.inode}",
         ),
         reason=reason,
     )
 
 
 def _real_path(machine: Machine, path: str) -> str:
-    # Byte for byte: a replacement, or a line break cut off, would be the name of another file.
+    # Keep every byte: a replaced byte or a stripped line break would name another file.
     return (
         machine.run(["readlink", "-f", "--", path])
         .stdout.decode(errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""Reasons against writing to a device or file, from sysfs and procfs: opens and reads nothing of it."""
+"""Reasons against writing to a device or file, from sysfs and procfs, without opening or reading it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Reason(msgspec.Struct, frozen=True):
     what: str
     remedy: str
     absolute: bool
-    """No consent lifts it: what is in use at this very moment, or can hold no test data."""
+    """Whether no consent lifts it: it is in use now, or cannot hold test data."""
 
 
 class Uses(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ def _sources(mount: Mount) -> list[str]:
 def _loops(
     machine: Machine, paths: Mapping[str, tuple[str, ...]], known: Mapping[str, Stat]
 ) -> dict[str, tuple[str, ...]]:
-    """What each loop device writes to: as the driver says of a file, which may have lost its path, and by its paths."""
+    """What each loop device writes to: by the driver, since a file may have lost its path, and by its paths."""
     by_driver = loop_files(machine) if paths else {}
     names: dict[str, tuple[str, ...]] = {}
     for name, (path, *below) in paths.items():
@@ -103,7 +103,7 @@ def _loops(
 
 
 _LOW = (1 << 32) - 1
-"""The bits of an inode's number that overlayfs leaves as they are."""
+"""The bits of an inode number that overlayfs does not change."""
 
 
 def _keys(stat: Stat, below: Sequence[str], known: Mapping[str, Stat]) -> list[str]:
@@ -119,7 +119,7 @@ def _keys(stat: Stat, below: Sequence[str], known: Mapping[str, Stat]) -> list[s
 
 
 def _one(first: Iterable[str], second: Iterable[str]) -> bool:
-    """Whether something may be in both."""
+    """Whether both may have something in common."""
     here, there = {*first}, {*second}
 
     def numbers(keys: set[str]) -> set[str]:
@@ -133,7 +133,7 @@ def _one(first: Iterable[str], second: Iterable[str]) -> bool:
 
 
 def key(stat: Stat) -> str:
-    """What tells one device or file from another within a boot: ``major:minor`` or ``major:minor inode``."""
+    """What identifies a device or file within a boot: ``major:minor`` or ``major:minor inode``."""
     return stat.rdev if stat.is_block else f"{stat.devno} {stat.inode}"
 
 
@@ -268,7 +268,7 @@ def _mounted_elsewhere(machine: Machine, name: str) -> Iterator[Reason]:
 
 
 def _loop_claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]:
-    """A loop device writes to what is behind it: other users of that are users of this one."""
+    """A loop device writes to its backing file, so other users of that are users of this device."""
     backing = uses.loops.get(this.disk)
     if not backing or loop_backing(machine, this.disk) is None:
         return
