@@ -1,11 +1,11 @@
-"""Hosts that measured one change: its mean over such hosts, how it varies between them, and what the next one shows.
+"""Hosts that measured one change: its mean over such hosts, how it varies between them, and a prediction for the next.
 
-Each host gives its own log-ratio with a standard error from its own blocks. The true changes of hosts are normal about
-their mean with a standard deviation ``tau``, which few hosts tell poorly. The usual interval that puts one estimate of
-tau in its place (Paule-Mandel with the modified Hartung-Knapp error) covered the next host in as few as 85 % of fleets
-where 95 % were promised, and claimed a mean change falsely in up to 6.8 % (3 to 20 hosts, benchmarks/fleet). Here
-every tau counts by what the hosts say of it: a grid over the restricted likelihood with Jeffreys' prior, a mixture of
-normals over that grid.
+Each host gives its own log-ratio with a standard error from its own blocks. Assumption: the true changes of hosts are
+normal about their mean with a standard deviation ``tau``, which few hosts determine poorly. The usual interval, which
+plugs in one estimate of tau (Paule-Mandel with the modified Hartung-Knapp error), covered the next host in as few as
+85 % of fleets where 95 % were promised, and claimed a mean change falsely in up to 6.8 % (3 to 20 hosts,
+benchmarks/fleet). Here every tau is weighted by its likelihood: a grid over the restricted likelihood with Jeffreys'
+prior, and a mixture of normals over that grid.
 
 Sources: DerSimonian and Laird 1986 (the model); Bodnar et al. 2017 and Roever 2020, J. Stat. Softw. 93(6) (the prior
 and the mixture); Paule and Mandel 1982, Hartung and Knapp 2001, Partlett and Riley 2017 (what it was compared with).
@@ -33,7 +33,7 @@ GRID = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 240)])
 """Values of tau, in units of the hosts' typical error."""
 
 MOST_HOSTS = 1000
-"""Beyond so many hosts nobody is advised."""
+"""More hosts than this are never recommended."""
 
 EXACT = 1e-6
 """Error of a quantile, in units of the smallest scale of its mixture."""
@@ -78,7 +78,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What hosts say together. All in log-ratios, positive is worse."""
+    """The joint estimates of the hosts, all in log-ratios, positive is worse."""
 
     mean: Estimate
     """The mean change over hosts like these."""
@@ -91,7 +91,7 @@ class Agreement:
 
 
 def agree(values: ArrayLike, errors: ArrayLike, level: float = LEVEL) -> Agreement:
-    """What at least three hosts say together, from each one's log-ratio and its standard error.
+    """The joint estimates of at least three hosts, from each one's log-ratio and its standard error.
 
     Raises ValueError for fewer hosts, and for an error that is not above 0.
     """
@@ -140,7 +140,7 @@ def differ(
 def one_lacks(
     values: ArrayLike, errors: ArrayLike, spare: ArrayLike, margin: float, level: float
 ) -> bool:
-    """Whether the change of some host is surely below ``margin`` (log-ratio, positive is worse).
+    """Whether some host's change is shown to be below ``margin`` (log-ratio, positive is worse).
 
     One-sided t with each error's degrees of freedom ``spare``, Bonferroni over the hosts.
     """
@@ -151,8 +151,8 @@ def one_lacks(
 
 @dataclass(frozen=True)
 class Settling:
-    """What would bring the interval of the mean down to a half width: so many hosts in all, or so many blocks on each
-    of today's hosts; None where no number does."""
+    """The number of hosts in all, or of blocks on each of today's hosts, that narrows the mean's interval to a wanted
+    half width; None where no number does."""
 
     hosts: int | None
     blocks: float | None

@@ -10,10 +10,10 @@ model that such a design can hold, single effects and pairs (above eight: single
 it has to spare do not contradict that model. If they do, levels are taken as measured.
 
 From levels follow: what a patch does alone, on top of the others, and all together; and what every combination adds
-beyond all smaller ones that were run (Harsanyi's dividends, the Moebius transform over the combinations that there
-are). A combination that could not be run merges its dividend with that of the next larger one: nothing is assigned to
-a patch that was never switched by itself. A patch's Shapley share is the mean of what it adds over all orders of
-applying the patches, where all that it rests on was run.
+beyond all smaller ones that were run (Harsanyi's dividends, the Moebius transform over the existing combinations). The
+dividend of a combination that could not be run merges with that of the next larger one: nothing is assigned to a patch
+that was never switched by itself. A patch's Shapley share is the mean of what it adds over all orders of applying the
+patches, given only if all combinations for it were run.
 Sources: Harsanyi 1963; Box, Hunter and Hunter, Statistics for Experimenters, 2nd ed., chapters 5 and 6; the choice of
 the design: benchmarks/bisect/designs.md.
 """
@@ -38,10 +38,10 @@ PAIRS = 8
 """Up to so many patches every pair is run."""
 
 SURE = 0.05
-"""Family-wise level of what is named."""
+"""Family-wise level at which an effect is named."""
 
 MISFIT = 0.05
-"""Level at which the spare runs contradict the model."""
+"""Level of the test of the model by the spare runs."""
 
 _NIL = 1e-9
 
@@ -49,8 +49,8 @@ Subset = tuple[int, ...]
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What it does to switch ``patches`` (numbers from 0) on where ``over`` are on already. ``p`` is two-sided, after
-    Holm over all steps of its kind; ``named``: beyond doubt and as large as the margin."""
+    """The effect of switching ``patches`` (numbers from 0) on where ``over`` are already on. ``p`` is two-sided, after
+    Holm over all steps of its kind; ``named``: significant and at least as large as the margin."""
 
     patches: Subset
     over: Subset
@@ -60,7 +60,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Term(msgspec.Struct, frozen=True):
-    """What ``patches`` do together beyond all smaller groups of them that were run.
+    """The effect of ``patches`` together beyond all smaller groups of them that were run.
 
     ``fresh``: those of them that no smaller group has. ``over``: the rest, where there are fresh ones and the rest was
     run by itself; then the effect is that of switching the fresh ones on over it. ``together``: against none at all, or
@@ -145,11 +145,11 @@ def order_of(patches: int) -> int:
 def instead(
     runs: Sequence[Subset], failed: Collection[Subset], patches: int
 ) -> tuple[Subset, ...]:
-    """Combinations that take the place of those that ``failed``, not among ``runs``, by what the failures look like.
+    """Combinations, not among ``runs``, that replace those that ``failed``, guessed from the failures.
 
-    A patch seems to need another when no run had it without that, and one that failed did. A small combination is
-    completed by what it needs; from a large one all goes that needs what it lacks. Patches have an order, so it is
-    tried first whether each needs earlier ones alone.
+    A patch seems to need another when no successful run had it without that one, and a failed run did. Patches that a
+    small combination needs are added; patches that need what a large one lacks are removed. Patches have an order, so
+    needs of earlier patches only are tried first.
     """
     wanted = _needs([run for run in runs if run not in failed], failed, patches)
     earlier = {patch: needed & set(range(patch)) for patch, needed in wanted.items()}

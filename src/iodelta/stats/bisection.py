@@ -1,12 +1,12 @@
 """Where along a line does a noisy level step up: the posterior over positions, and what to measure next.
 
 The line has ``positions`` items, 0 the good end. A change at c (1 .. positions - 1) means that items from c on lie
-higher by d. A run of item p at time t gives y = b(t) + d [c <= p] + noise. Nothing is known beforehand: b is a random
-walk with a diffuse start, whose step, as a share of the noise variance, is one of ``WALKS``; d is flat above
-``least``; the noise variance has Jeffreys' prior. All of it is integrated out in closed form: a Kalman filter whitens
-y and, with the same gains, the regressor of every candidate. With a walk of 0 this is the change-point model with two
-unknown levels; with more, runs of items whose side is known serve as references. Candidates that no run has told
-apart yet share their sums, so a run costs as much as there are distinct items measured.
+higher by d. A run of item p at time t gives y = b(t) + d [c <= p] + noise. Assumptions: b is a random walk with a
+diffuse start, whose step, as a share of the noise variance, is one of ``WALKS``; d has a flat prior above ``least``;
+the noise is normal, and its variance has Jeffreys' prior. All of it is integrated out in closed form: a Kalman filter
+whitens y and, with the same gains, the regressor of every candidate. With a walk of 0 this is the change-point model
+with two unknown levels; with more, runs of items whose side is known serve as references. Candidates that no run
+separates yet share their sums, so the cost of a run grows with the number of distinct items measured.
 Sources: Durbin and Koopman, Time Series Analysis by State Space Methods, 2nd ed., 2.9 (diffuse start), 6.2
 (regression); Lindley 1956 (expected information).
 """
@@ -28,13 +28,13 @@ WALKS = (0.0, 0.003, 0.02, 0.1)
 """Variance of the random walk's step between two runs, as a share of a run's own variance; equally likely."""
 
 SURE = 0.95
-"""Probability from which on a drift is said to be there."""
+"""Probability from which on a drift is reported."""
 
 GRID = 64
-"""Points at which the density of a run's value is taken to find its expected information."""
+"""Points of the density of a run's value, for its expected information."""
 
 INSIDE = 8
-"""Into so many parts of equal probability a stretch of untested items is cut to find one worth measuring."""
+"""A stretch of untested items is cut into this many parts of equal probability to find one worth measuring."""
 
 _TINY = 1e-300
 
@@ -57,7 +57,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Posterior(msgspec.Struct, frozen=True):
-    """Over groups of candidates that no run has told apart: probability, step size and its error at ``walk``.
+    """Over groups of candidates that no run separates: probability, step size and its error at ``walk``.
 
     Group g holds the candidates ``edges[g] + 1 .. edges[g + 1]``.
     """
@@ -118,10 +118,10 @@ class Evidence:
 
     def add(self, position: int, value: float, time: float) -> None:
         """A run's value (logarithm, higher is worse) of the item at ``position``; ``time`` in runs, never falling."""
-        at = int(np.searchsorted(self._edges, position))
-        if self._edges[at] != position:
-            self._edges = np.insert(self._edges, at, position)
-            self._x = np.insert(self._x, at - 1, self._x[:, :, at - 1], axis=2)
+        index = int(np.searchsorted(self._edges, position))
+        if self._edges[index] != position:
+            self._edges = np.insert(self._edges, index, position)
+            self._x = np.insert(self._x, index - 1, self._x[:, :, index - 1], axis=2)
         x = (self._edges[1:] <= position).astype(float)
         if not self.runs:
             self._y[:] = value
@@ -148,7 +148,7 @@ class Evidence:
         mass = self._mass[self._edges[1:]] - self._mass[self._edges[:-1]]
         freedom = self.runs - 2
         _, xx, xy = self._x
-        # With all runs on one side a candidate cannot be told from no change.
+        # With all runs on one side, a change at the candidate looks like no change.
         known = xx > 1e-9
         if freedom < 1 or not known.any():
             return Posterior(
@@ -291,9 +291,9 @@ def step_between(
 def pooled(
     posterior: Posterior, prior: Floats, testable: NDArray[np.bool_]
 ) -> list[tuple[int, int, float]]:
-    """Candidates that no testable item can tell apart, as (first, last, probability), in order.
+    """Candidates that no testable item can separate, as (first, last, probability), in order.
 
-    ``testable`` has one entry per position; candidates c and c + 1 are told apart by item c.
+    ``testable`` has one entry per position; item c separates the candidates c and c + 1.
     """
     cuts = np.concatenate([[0], 1 + np.flatnonzero(testable[1:-1]), [len(prior)]])
     share = np.diff(posterior.at_or_below(cuts, prior))
@@ -304,7 +304,7 @@ def pooled(
 
 
 def capacity(ratio: float) -> float:
-    """Bits that one run tells about which of two known levels it came from, ``ratio`` noise sd apart."""
+    """Bits of information in one run about which of two known levels it came from, ``ratio`` noise sd apart."""
     points = np.linspace(-8.0, 8.0 + ratio, 2001)
     low, high = np.exp(-0.5 * points**2), np.exp(-0.5 * (points - ratio) ** 2)
     both = low + high

@@ -1,6 +1,6 @@
-"""Boots as units: what differs from boot to boot is not averaged away by more runs inside one boot.
+"""Boots as units: more runs inside one boot do not average away the difference between boots.
 
-With a boot-to-boot sd of 0.3-1.5 % against 1 % run noise, taking runs for units gives 23-76 % false alarms.
+With a boot-to-boot sd of 0.3-1.5 % and 1 % run noise, runs as units give 23-76 % false alarms.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a machine's noise allows: false-alarm bounds, the smallest change seen, blocks for a change, noise by source."""
+"""A machine's noise and its consequences: false-alarm bounds, the smallest visible change, noise by source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodelta.stats.effect import log_ratios
 Floats = NDArray[np.float64]
 
 FITS = 4
-"""Fits of a line, each to values of which those far from the one before are drawn in."""
+"""Fits of a line, each to values whose outliers from the previous line are drawn in."""
 
 
 class Noise(msgspec.Struct, frozen=True):
@@ -100,8 +100,8 @@ def noise_sources(first: ArrayLike, second: ArrayLike) -> Noise:
     order. Raises ValueError with fewer than 4 blocks.
 
     Between-block variance is that of block means after a straight line is taken out, less half the within-block
-    variance, floored at 0. A rare stall is drawn in: it costs the verdict's test one rank, whatever its size, and a
-    standard deviation or a line everything.
+    variance, floored at 0. A rare stall is drawn in: it costs the verdict's rank test one rank, whatever its size, but
+    would dominate a standard deviation or a line.
     """
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     d = drawn_in(log_ratios(a, b, higher_is_better=False))

@@ -1,12 +1,12 @@
-"""Carry-over: what a trial leaves behind for those after it (dirty pages, an SSD's debt, a warm cache).
+"""Carry-over: what a trial leaves behind for the trials after it (dirty pages, an SSD's debt, a warm cache).
 
-A trial of the variant leaves ``c`` to the next trial, ``rho c`` to the one after that, and so on: rho is the memory.
-What a trial found is then ``c`` times its exposure, the decayed count of the variant's trials before it. With one draw
-per block, exposures are random however the noise is, so ``c`` shows in two places: in the difference of a block, by
-the difference of its two exposures, and in the mean of a block against those of its neighbours, by the mean of the two.
-A memory of several trials hardly shows in the first and well in the second. The change itself is biased by c / 2 under
-every memory, in favour of the arm that does the damage (Jones and Kenward, Design and Analysis of Cross-Over Trials,
-chapter 2, for a memory of one trial).
+Assumption: a trial of the variant adds ``c`` to the next trial, ``rho c`` to the one after that, and so on; rho is the
+memory. The effect on a trial is then ``c`` times its exposure, the decayed count of the variant's trials before it.
+With one draw per block, exposures are random whatever the noise, so ``c`` is visible in two places: in the difference
+of a block, through the difference of its two exposures, and in the mean of a block against those of its neighbours,
+through the mean of the two. A memory of several trials is hardly visible in the first and well visible in the second.
+The change itself is biased by c / 2 under every memory, in favour of the arm that does the damage (Jones and Kenward,
+Design and Analysis of Cross-Over Trials, chapter 2, for a memory of one trial).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 MEMORIES = (0.0, 0.5, 0.8)
-"""Shares of a debt that are left after each further trial: the next trial alone, about two trials, about five. What
-lies between them is close to one of them."""
+"""Shares of a debt that are left after each further trial: it lasts the next trial only, about two trials, or about
+five. Any other memory is close to one of these."""
 
 LEVEL = 0.95
 """Level, at every look, at which the intervals of all memories hold together."""
@@ -33,26 +33,26 @@ FEWEST = 6
 """Blocks below which no carry-over is estimated."""
 
 NEIGHBOURS = 3
-"""Blocks before and after one whose mean is its level: a drift must not pass for a carry-over."""
+"""Blocks before and after a block whose mean is its level: a drift must not pass for a carry-over."""
 
 LAGS = 4
 """Blocks over which the products of exposure and noise may be correlated."""
 
 CLEAR = 20.0
-"""A change is its own where the blocks are more likely so, by a log-likelihood of this over their number, than if a
-carry-over had made all of it: odds of 9 to 1 after 9 blocks, 2.5 after 22, 1.3 after 80. Few blocks tell little of a
-carry-over; after many only those that lean to it again and again are left."""
+"""A change is its own where that makes the blocks more likely than a carry-over that made all of it, by a
+log-likelihood of this value over their number: odds of 9 to 1 after 9 blocks, 2.5 after 22, 1.3 after 80. Few blocks
+show little of a carry-over; after many, only a change that still leans to it is in doubt."""
 
 LEANS = 0.7
-"""Standard errors up to which a carry-over does not lean to a change: where next to nothing is known of it, it would
-take every change back."""
+"""A carry-over within this many standard errors of 0 does not count against a change: where almost nothing is known
+about it, it would withhold every change."""
 
 LATEST = 4
-"""Trials of a variant in a row from which it is seen where its state is heading: earlier ones hold what passes soon."""
+"""The last trials of a variant in a row that show where its state is heading; earlier ones hold short-lived effects."""
 
 NORMAL_MAD = 1.4826
 NORMAL_MEAN = 1.2533
-"""Standard deviations of a normal distribution to its median, and to its mean, absolute deviation."""
+"""Ratios of a normal distribution's standard deviation to its median absolute deviation, and to its mean one."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Carry:
 
     @property
     def known(self) -> bool:
-        """Whether the orders tell anything."""
+        """Whether the orders determine it at all."""
         return bool(np.isfinite(self.half).all())
 
     @property
@@ -99,7 +99,7 @@ class Carry:
         return float(np.max(self.value + self.half))
 
     def adjusted(self, change: float) -> Floats:
-        """The change without what the carry-over put into it, under each memory."""
+        """The change without the part that the carry-over added, under each memory."""
         return np.asarray(change - self.share * self.value)
 
 
@@ -120,7 +120,7 @@ def carry_over(
 
     ``contrast`` has, per memory (all of ``MEMORIES`` or the first ones) and block, the difference of the exposures of the variant's and the baseline's trial;
     ``share`` is its mean over all hosts. Both estimates are weighted by their precision; without levels the first
-    stands alone. What the machine held before the first trial is not known: what decays from there is left out.
+    stands alone. The machine's state before the first trial is not known, so what decays from there is projected out.
     """
     n = len(d)
     if n < FEWEST or np.any(np.ptp(contrast, axis=1) < 1e-9):
@@ -142,11 +142,11 @@ def carry_over(
 def own_change(
     change: Floats, noise: Floats | float, carried: Floats, error: Floats, blocks: int
 ) -> NDArray[np.bool_]:
-    """Where a ``change``, known to ``noise``, is its own rather than made by what is ``carried``, known to ``error``;
-    both positive in the direction of the change.
+    """Where a ``change``, known to ``noise``, is the variant's own and not made by what is ``carried``, known to
+    ``error``; both positive in the direction of the change.
 
-    A carry-over alone says that both estimate one number, a change of its own that nothing is carried: the likelihoods
-    of the two differences, by Student's t.
+    If carry-over made all of it, both estimate the same number; if the change is the variant's own, the carried part is
+    0. Compared are the likelihoods of these two differences, by Student's t.
     """
     apart = np.maximum(change - carried, 0.0) / np.maximum(
         np.hypot(noise, error), 1e-12
@@ -217,24 +217,25 @@ def direct_bias(uncounted: int) -> Floats:
 
 
 def _t_quantile(freedom: int, probability: float) -> float:
-    from scipy.special import stdtrit  # what a plan asks of this module does without
+    from scipy.special import (
+        stdtrit,
+    )  # imported here: a plan uses this module without loading scipy
 
     return float(stdtrit(freedom, probability))
 
 
 def drawn_in(values: Floats) -> Floats:
-    """``values`` with those that are far from the middle brought nearer."""
+    """``values`` with those far from the median clipped (winsorised) to ``FAR`` robust standard deviations."""
     middle = np.median(values)
     away = np.abs(values - middle)
-    # Where more than half are alike their median deviation is 0, and their mean one tells what is far (Iglewicz 1993).
+    # If more than half are equal their median deviation is 0; then the mean deviation is the scale (Iglewicz 1993).
     reach = FAR * (NORMAL_MAD * np.median(away) or NORMAL_MEAN * away.mean())
     return np.asarray(np.clip(values, middle - reach, middle + reach))
 
 
 def _slope(y: Floats, x: Floats, lags: int = 0) -> tuple[Floats, Floats]:
     """Least squares of ``y``, or of each of its rows, on each row of ``x``, and the variances of the slopes: from the
-    autocovariances of both up to ``lags`` (Bartlett 1935), since noise and random exposures know nothing of each
-    other."""
+    autocovariances of both up to ``lags`` (Bartlett 1935). Assumption: noise and random exposures are independent."""
     y, x = (rows - rows.mean(axis=-1, keepdims=True) for rows in (y, x))
     power = np.maximum(np.sum(x * x, axis=1), 1e-12)
     value = np.sum(x * y, axis=1) / power

@@ -1,7 +1,7 @@
-"""Steps in a series of experiments: candidates night by night, and the segments seen from its end.
+"""Steps in a series of experiments: candidates night by night, and the segments in hindsight.
 
-All values are as in ``levels``: a point has a known error. Indices count points, not days: a gap is no evidence. The
-caller splits a series where something is known to have changed (another kernel configuration, another disk).
+All values are as in ``levels``: a point has a known error. Indices count points, not days, because a gap is not
+evidence. The caller splits a series where something is known to have changed (another kernel configuration or disk).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from iodelta.stats import levels
 from iodelta.stats.levels import Floats, Indices, Level, checked
 
 CANDIDATE = 3.5
-"""z of a loose candidate: worth a fresh experiment of both builds, not worth an alert by itself."""
+"""z of a candidate: enough for a fresh experiment of both builds, not for an alert by itself."""
 
 REPORT = 4.5
 """z of a step that may be reported without one."""
@@ -30,7 +30,7 @@ CERTAIN = 0.99999
 """Probability that the wide set holds it: steps of hundreds of series are one step where all these sets meet."""
 
 WARM_UP = 10
-"""No candidate before so many points: the scatter between nights is not known."""
+"""Points before the first candidate: with fewer, the scatter between nights is not known."""
 
 INCIDENT = 5
 """A change that went away within so many points is an incident, not a step."""
@@ -87,7 +87,7 @@ def online(
     starts: Sequence[int] = (0,),
     since: int = WARM_UP,
 ) -> tuple[Step, ...]:
-    """Candidates as they are found when points come one by one: no candidate looks at a point after ``found``.
+    """Candidates as they are found when points arrive one by one: a candidate uses no point after ``found``.
 
     The generalised likelihood ratio of a step at any point since the last candidate, both levels unknown. After a
     candidate, the series goes on from its first point. With ``since``, only candidates of the points from then on,
@@ -131,12 +131,12 @@ def _newest(
 
 
 def _as_known(z: float, se: Floats, tau: float, spare: int, inflation: float) -> float:
-    """z as if the scatter between nights were known. It was estimated from ``spare`` points; the errors are known, so
-    a scale of both has more degrees of freedom.
+    """z as if the scatter between nights were known. It was estimated from ``spare`` points, but the errors are known,
+    so a scale of both has more degrees of freedom.
 
-    Nights that resemble each other take more than one degree with each mean, but their squares resemble each other
-    less than they do: by AR(1) with the correlation phi, inflation is (1 + phi) / (1 - phi), and that of squares
-    (1 + phi^2) / (1 - phi^2).
+    Each mean of correlated nights costs more than one degree of freedom, but their squares are less correlated than the
+    nights. Assumption: AR(1) with the correlation phi, for which inflation is (1 + phi) / (1 - phi), and that of
+    squares (1 + phi^2) / (1 - phi^2).
     """
     left = len(se) - (len(se) - spare) * inflation
     share = tau**2 / (tau**2 + float(np.mean(se**2)) + levels.RESOLUTION**2)
@@ -147,8 +147,7 @@ def _as_known(z: float, se: Floats, tau: float, spare: int, inflation: float) ->
 
 
 def _unbiased(z: float, points: int, spare: int, inflation: float) -> float:
-    """z against the scatter between nights as it is on average: about the means of nights that resemble each other it
-    is smaller."""
+    """z relative to the true scatter between nights: the scatter about the means of correlated nights is smaller."""
     left = points - (points - spare) * inflation
     if left >= 1.0:
         return z * math.sqrt(left / spare)
@@ -246,17 +245,17 @@ def partition(values: ArrayLike, weights: ArrayLike, penalty: float) -> tuple[in
         best = lowest + penalty
         last[end] = alive[chosen]
         keep = cost <= best + 1e-9 * abs(best) - squares[end]
-        kept = int(np.count_nonzero(keep))
-        if kept < count:
+        left = int(np.count_nonzero(keep))
+        if left < count:
             for column in (alive, base, moment, weight):
-                column[:kept] = column[:count][keep]
-        alive[kept], base[kept], moment[kept], weight[kept] = (
+                column[:left] = column[:count][keep]
+        alive[left], base[left], moment[left], weight[left] = (
             end,
             best - squares[end],
             moments[end],
             sums[end],
         )
-        count = kept + 1
+        count = left + 1
     starts = []
     end = n
     while end:

@@ -1,4 +1,4 @@
-"""What one I/O costs the CPU: a longer path shows here before it shows in IOPS, which a fast enough CPU hides."""
+"""The CPU cost of one I/O: a longer path is visible here before it lowers IOPS, as long as a fast CPU hides it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def system_ns_per_io(trial: Trial) -> float:
 
 
 def is_resolved(times: Sequence[float]) -> bool:
-    """Whether the kernel times of trials say anything: a kernel that counts them in ticks of some milliseconds finds
-    none at all in a trial of few I/Os, and a median of such zeros is no time."""
+    """Whether the kernel times of trials mean anything: a kernel that counts them in ticks of some milliseconds counts
+    0 in a trial of few I/Os, and a median of such zeros is not a time."""
     return sum(value > 0 for value in times) > 0.75 * len(times)
 
 
 def switches_per_io(trial: Trial) -> float:
     """Context switches of the load per I/O, all directions together; nan where there were no I/Os or none counted.
 
-    A load that waits for I/O switches at least now and then: a count of 0 is one that nobody took.
+    A load that waits for I/O switches at least now and then, so a count of 0 means that nobody counted.
     """
     ios = _ios(trial)
     if ios and trial.context_switches > 0:

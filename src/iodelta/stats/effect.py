@@ -1,8 +1,8 @@
-"""The size of a change from paired blocks: Hodges-Lehmann with its signed-rank interval, and cross-checks beside it.
+"""The size of a change from paired blocks: Hodges-Lehmann with its signed-rank interval, and cross-checks.
 
 Input is ``d``, one log-ratio per block: a row of n numbers, or a matrix with one comparison per row where the name
-ends in ``_rows``. When the order inside each block was drawn at random, d is symmetric about 0 under "no change", so
-the signed-rank test and the sign-flip test are exact there whatever the noise.
+ends in ``_rows``. Assumption: the order inside each block was drawn at random. Then d is symmetric about 0 under "no
+change", and the signed-rank test and the sign-flip test are exact whatever the noise.
 Sources: Hodges and Lehmann 1963; Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd ed., section 3.
 """
 
@@ -22,7 +22,7 @@ EXACT_RANKS = 100
 """Up to this many blocks the signed-rank distribution is counted exactly; above, normal with continuity correction."""
 
 EXACT_FLIPS = 16
-"""Up to this many blocks all sign flips are gone through."""
+"""Up to this many blocks all sign flips are enumerated."""
 
 FLIPS = 9999
 
@@ -104,7 +104,7 @@ def not_above_rows(d: Floats, mu: float) -> NDArray[np.int64]:
     Counted from signed ranks of d - mu, O(n log n), instead of forming the averages. An average equal to mu
     contradicts both claims, which keeps ties and zeros on the safe side.
     """
-    # It descends, so among equal sizes the stable sort puts the positive first, and its mirror pairs count.
+    # Descending, so that the stable sort puts the positive of two equal sizes first: then mirror pairs count.
     descending = np.sort(d - mu, axis=1)[:, ::-1]
     by_size = np.take_along_axis(
         descending, np.argsort(np.abs(descending), axis=1, kind="stable"), axis=1

@@ -1,4 +1,4 @@
-"""Guards: what in the order of the blocks could make a verdict wrong, and how strong the evidence for it is.
+"""Guards: effects of the order of blocks that could make a verdict wrong, and the evidence for them.
 
 Input is ``d``, one log-ratio per block in run order (positive = worse), and what is known about the order.
 """
@@ -17,12 +17,12 @@ from iodelta.stats.carry import contrast_of
 Floats = NDArray[np.float64]
 
 MIN_BATCHES = 8
-"""Blocks are merged down to no fewer batches than this: below, no interval is left to speak of."""
+"""Fewest batches that blocks are merged into: fewer give no useful interval."""
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """Blocks merged into batches of ``size`` until neighbours no longer resemble each other; ``clean`` says whether
-    that was reached. ``lag1`` and ``p`` describe the unmerged blocks."""
+    """Blocks merged into batches of ``size`` until neighbours are no longer correlated; ``clean`` says whether that was
+    reached. ``lag1`` and ``p`` describe the unmerged blocks."""
 
     batches: tuple[float, ...]
     size: int
@@ -127,8 +127,8 @@ def order_effect(d: ArrayLike, baseline_first: ArrayLike) -> Order:
 
 
 def suspicion(d: ArrayLike, baseline_first: ArrayLike) -> float:
-    """A quick look before ``order_effect``: the larger correlation of d with orientation or carry-over, in units of its
-    standard error under independence."""
+    """A quick test before ``order_effect``: the larger correlation of d with orientation or carry-over, in units of
+    its standard error under independence."""
     y = np.asarray(d, dtype=float)
     y = y - y.mean()
     largest = 0.0

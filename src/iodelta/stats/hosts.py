@@ -1,10 +1,10 @@
-"""Hosts as units: the mean of their own changes, since what differs from host to host is not averaged away by blocks.
+"""Hosts as units: the mean of their own changes, because more blocks do not average away differences between hosts.
 
 A host's change is one value, however many blocks it made, and a t test of these values holds its level at the levels
 used here whatever spread each has (Ibragimov and Muller 2010, after Bakirov and Szekely 2005). Hosts that happen to
-agree must not say more than their blocks do: the error is no smaller than that of the blocks. Under "no change
-anywhere" the null is known exactly, too: every block's order was one draw, so its arms may be swapped. A p value is the
-larger of both.
+agree must not claim more than their blocks do, so the error is at least that of the blocks. Under "no change anywhere"
+the null is known exactly, too: every block's order was one draw, so its arms may be swapped. A p value is the larger of
+the two.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ FEWEST_BLOCKS = 4
 """Blocks a host must have made before its own change counts."""
 
 TRIM = 0.25
-"""Share of a host's blocks left out at either end of its typical change, one at least (Yuen 1974): a stall is not
-typical."""
+"""Share of a host's blocks trimmed at either end for its typical change, at least one block (Yuen 1974): a stall is
+not typical."""
 
 TINY = 1e-12
 

@@ -1,4 +1,4 @@
-"""The saturation knee of a depth sweep: the iodepth beyond which more depth buys latency and no more IOPS."""
+"""The saturation knee of a depth sweep: the iodepth beyond which more depth adds latency but no IOPS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iodelta.trial import Finding
 Floats = NDArray[np.float64]
 
 MIN_DEPTHS = 4
-"""A rise, a bend and a plateau take four depths to be told from a straight line."""
+"""A rise, a bend and a plateau need four depths to differ from a straight line."""
 
 STEPS = 48
 """Candidate knees per doubling of depth: 1.5 % apart."""

@@ -1,8 +1,8 @@
 """The level of a series of experiments whose points have known errors.
 
-A point is the result of one experiment: a value (a mean of block log-ratios or log values) and its standard error. Two
-nights differ by more than those errors say: ``tau`` is the sd between nights, so that a point has the variance
-error^2 + tau^2. Nights also resemble their neighbours: ``inflation`` is the long-run variance over the variance.
+A point is the result of one experiment: a value (a mean of block log-ratios or log values) and its standard error.
+Nights differ by more than those errors: ``tau`` is the sd between nights, so that a point has the variance
+error^2 + tau^2. Neighbouring nights are also correlated: ``inflation`` is the long-run variance over the variance.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def weights(errors: Floats, tau: float, inflation: float = 1.0) -> Floats:
 
 
 def steadied(errors: ArrayLike, blocks: ArrayLike) -> Floats:
-    """Standard errors that few ``blocks`` gave, none of them small by luck alone: where the few blocks of a night
-    happen to agree, that night would outweigh all others. The variance of a night counts ``blocks - 1`` times and the
-    median of the series once; what is larger stays."""
+    """Standard errors from few ``blocks``, protected against being small by luck: a night whose few blocks happen to
+    agree would outweigh all others. The variance of a night counts ``blocks - 1`` times and the median variance of the
+    series once; larger errors stay."""
     se = np.asarray(errors, dtype=float)
     if not len(se):
         return se

@@ -1,7 +1,7 @@
-"""Little's law: I/Os in flight = IOPS x mean latency. Keeps one effect from being counted twice, and numbers honest.
+"""Little's law: I/Os in flight = IOPS x mean latency. Shows one effect that is seen twice, and impossible numbers.
 
-A load that keeps ``iodepth`` x jobs I/Os in flight has no freedom left: latency rises by exactly what IOPS fall. Only
-where the product changes did two things happen (Little 1961; it holds whatever the distributions).
+In a load that keeps ``iodepth`` x jobs I/Os in flight, latency rises by exactly what IOPS fall. Only where the product
+changes did two things happen (Little 1961; it holds for all distributions).
 """
 
 from __future__ import annotations
@@ -59,24 +59,24 @@ def check(trial: Trial, depth: int) -> Finding | None:
     More is impossible: a unit, a runtime or a latency is wrong. Fewer means that the engine ignores iodepth, the load
     could not submit fast enough, or a rate limit held it back: then depth is not what was varied.
     """
-    found = in_flight(trial)
-    if isinstance(found, Finding):
-        return found
+    flight = in_flight(trial)
+    if isinstance(flight, Finding):
+        return flight
     place = f"trial {trial.number}"
-    if found.low > depth * (1 + SLACK):
+    if flight.low > depth * (1 + SLACK):
         return Finding(
             "little.impossible",
             "hard",
             place,
-            f"IOPS x latency makes {found.value:.4g} I/Os in flight, but at most {depth} can have been",
+            f"IOPS x latency makes {flight.value:.4g} I/Os in flight, but at most {depth} can have been",
             "check units, runtime and which latency this is; do not use these numbers",
         )
-    if found.high < depth * (1 - SLACK):
+    if flight.high < depth * (1 - SLACK):
         return Finding(
             "little.below-depth",
             "warning",
             place,
-            f"only {found.value:.4g} of {depth} I/Os were in flight on average",
+            f"only {flight.value:.4g} of {depth} I/Os were in flight on average",
             "use an asynchronous engine with direct I/O; look at submission latency, CPU use and rate limits",
         )
     return None

@@ -1,9 +1,10 @@
 """The null of a test, made by replaying the randomiser that ordered the trials.
 
-Where the order of every block is drawn by itself, "the variants are alike" means that each block's difference may as
-well have had the other sign: all 2^n sign patterns are equally likely. Where several blocks share one draw (mirrored
-pairs of folders made before), their signs flip together. Statistics of one block are replayed with the same draws, so
-that metrics which move together are tested once, not once each (min-P, Westfall and Young 1993).
+Assumption: the recorded orders were drawn at random. Where every block has its own draw, each block's difference is
+equally likely to have the other sign if the variants are alike: all 2^n sign patterns are equally likely. Where several
+blocks share one draw (the mirrored pairs of older folders), their signs flip together. All statistics of a block are
+replayed with the same draws, so that metrics that move together are tested once, not once each (min-P, Westfall and
+Young 1993).
 """
 
 from __future__ import annotations
@@ -109,6 +110,6 @@ def critical(
         if exact
         else math.floor(level * (count + 1) * (1 + 1e-9)) - 1
     )
-    # Whatever lies below the first replay that is one too many still holds.
+    # Every p value below that of the first replay beyond the allowed number is still within the level.
     read = float(ordered[allowed]) * (1 - 1e-6) if 0 <= allowed < count else 0.0
     return max(level / statistics, min(level, read))

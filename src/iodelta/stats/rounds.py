@@ -23,10 +23,10 @@ SLOPE = 0.10
 """Change along the line of least squares, of the average."""
 
 EXACT = 1e-9
-"""Of a limit that is met exactly, what its arithmetic may add."""
+"""Tolerance for rounding where a limit is met exactly."""
 
 EACH = 2
-"""Values in each of five groups, at the least, that tell a departure from noise."""
+"""Fewest values in each of five groups to distinguish a departure from noise."""
 
 CHANCE = 0.001
 """Share of steady arms that noise alone may show as not steady."""
@@ -81,7 +81,7 @@ def last_window(values: Sequence[float]) -> Window | None:
 
 
 def departure(values: ArrayLike) -> Window | None:
-    """How the values of one arm, in the order of its trials, left the steady state; None where nothing says so.
+    """How the values of one arm, in the order of its trials, left the steady state; None without evidence for that.
 
     Five groups of neighbouring trials stand for the rounds: their means break a limit, and differ by more than the
     noise inside the groups explains (F test of one-way analysis of variance). Fewer than ten values say nothing.

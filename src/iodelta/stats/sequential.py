@@ -1,8 +1,9 @@
-"""Looking at data more than once without paying for it in false alarms: alpha spending.
+"""Alpha spending: looking at data more than once without more false alarms.
 
 Spending follows Lan and DeMets 1983 with their Pocock-like function alpha ln(1 + (e - 1) t). The level of each look is
-found by the recursion of Armitage, McPherson and Rowe 1969 over Brownian motion observed at the looks. It is run for
-one side with half of alpha; the two-sided bounds published for alpha <= 0.1 agree to three decimals.
+found by the recursion of Armitage, McPherson and Rowe 1969. Assumption: the statistic is Brownian motion observed at
+the looks. The recursion runs for one side with half of alpha; the two-sided bounds published for alpha <= 0.1 agree to
+three decimals.
 """
 
 from __future__ import annotations

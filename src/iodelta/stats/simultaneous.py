@@ -22,7 +22,7 @@ from iodelta.stats.effect import Estimate, hodges_lehmann_rows, sign_flips, wals
 Floats = NDArray[np.float64]
 
 COARSE = 8
-"""Sign patterns that must lie beyond a critical value for it to be read off them."""
+"""Fewest sign patterns beyond a critical value that is taken from them."""
 
 
 def simultaneous(d: Floats, *, level: float = 0.95, seed: int) -> tuple[Estimate, ...]:

@@ -1,8 +1,8 @@
 """The honest size of a change, and how long an answer will take.
 
-A change is called when its estimate has crossed a bound, so an estimate read there is too large: 1.06 to 2.6 times the
-truth at a change of one margin and a noise of 2 to 10 %. Shrinkage corrects it: what is known of changes before any is
-measured is weighed against the estimate's error (empirical Bayes; Efron 2011, "Tweedie's formula and selection bias").
+A change is called when its estimate crosses a bound, so the estimate at that look is too large: 1.06 to 2.6 times the
+truth at a change of one margin and a noise of 2 to 10 %. Shrinkage corrects it: a prior for changes is weighed against
+the estimate's error (empirical Bayes; Efron 2011, "Tweedie's formula and selection bias").
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 SMALL, SMALL_SHARE = 0.75, 0.9
-"""Most changes that are asked about are of the size of the margin: normal, with this sd in margins, in this share."""
+"""Assumption: this share of all changes that people ask about is normal, with this sd in margins."""
 
 LARGE = 10.0
-"""The others may be of any size: Cauchy, with this scale in margins. So a large change is left as it was measured."""
+"""Assumption: the others are Cauchy, with this scale in margins. The heavy tail leaves a large change as measured."""
 
 DRAWS = 1000
 """Futures replayed for a projection."""
@@ -39,7 +39,7 @@ LARGEST = 2.0
 stands for the ranks of more blocks."""
 
 CENTRAL = 0.6
-"""What a projected range is to hold."""
+"""Share of futures that a projected range should hold."""
 
 
 class Projection(msgspec.Struct, frozen=True):
@@ -129,9 +129,9 @@ def projection(
     future, and comes to be known better there, too. ``calm`` are the blocks in which no trial stalled: the noise to
     come is theirs. Default: all of them.
     """
-    n, own = len(d), d if calm is None else d[calm]
-    known = len(own)
-    sd = float(np.std(own, ddof=1)) if known >= 3 else 0.0
+    n, calm_d = len(d), d if calm is None else d[calm]
+    known = len(calm_d)
+    sd = float(np.std(calm_d, ddof=1)) if known >= 3 else 0.0
     if not sd > 0.0 or not later:
         return None
     rng = np.random.default_rng(seed)
@@ -232,7 +232,7 @@ class _Off:
 
     def __init__(self, doubt: Doubt, n: int, rng: np.random.Generator) -> None:
         self._rng, self._n, self._doubt = rng, n, doubt
-        # Most machines carry nothing over: what was seen is drawn half way to 0.
+        # Assumption: most machines carry nothing over, so the estimate is shrunk half way to 0.
         self._true = doubt.value / 2 + doubt.error / math.sqrt(2) * rng.standard_normal(
             DRAWS
         )

@@ -1,8 +1,8 @@
-"""Run-to-run spread: did results become more erratic, whatever happened to their level.
+"""Run-to-run spread: whether results became more erratic, whatever happened to their level.
 
-Level, slow drift and spread are parted first: each arm loses its own centre, each block the running mean of its
-neighbours. What is left is compared by Brown-Forsythe, checked by swapping labels inside blocks, and sized by the
-ratio of standard deviations. Never by the F test, which calls 33-43 % of heavy-tailed A/A series a change.
+Level and slow drift are removed first: from each arm its own centre, from each block the running mean of its
+neighbours. The rest is compared by Brown-Forsythe, checked by swapping labels inside blocks, and sized by the ratio of
+standard deviations. Never by the F test, which calls 33-43 % of heavy-tailed A/A series a change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from iodelta.stats.tails import expanded_interval, resampling_weights
 Floats = NDArray[np.float64]
 
 WINDOW = 9
-"""Blocks over which the running mean is taken: shorter eats the spread itself, longer lets drift through."""
+"""Blocks of the running mean: a shorter one would remove spread itself, a longer one would leave drift."""
 
 POWER = 0.8
 

@@ -1,8 +1,8 @@
-"""Rare stalls: which trials of an arm stalled, and which share of stalls the trials seen exclude.
+"""Rare stalls: which trials of an arm stalled, and which share of stalls the trials exclude.
 
-n trials without a stall exclude, at 95 %, stalls in more than about 3 / n of all trials and nothing below that (the
-rule of three; Hanley and Lippman-Hand 1983). Every bound takes stalls to come singly, each trial with the same chance:
-where they come in bursts, a run can fall between two bursts and see none.
+n trials without a stall exclude, at 95 %, stalls in more than about 3 / n of all trials, but not less (the rule of
+three; Hanley and Lippman-Hand 1983). Assumption: trials stall independently, each with the same chance. If stalls come
+in bursts, a run can fall between two bursts and see none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 WINDOW = 11
-"""Trials of an arm, in run order, whose median a trial is held against: a drift is no stall."""
+"""Trials of an arm, in run order, with whose median a trial is compared: a drift must not pass for a stall."""
 
 FAR = 6.0
 """Robust standard deviations below that median from which a trial counts as stalled..."""
@@ -26,7 +26,7 @@ NORMAL_MAD = 1.4826
 
 
 MOST = 10**7
-"""Trials beyond which none are counted."""
+"""Upper limit of a search for a number of trials."""
 
 CONFIDENCE = 0.95
 AFTER_A_STALL = 0.01
@@ -59,7 +59,7 @@ def excluded(stalled: int, trials: int, confidence: float | None = None) -> floa
     of trials was fixed beforehand, ``confidence`` may be 95 % whether any stalled or not."""
     if trials < 1 or stalled >= trials:
         return 1.0
-    # What a plan asks, trials_needed, does without.
+    # Imported here: a plan calls trials_needed without loading scipy.
     from scipy.special import betaincinv
 
     level = confidence_of(stalled) if confidence is None else confidence

@@ -16,10 +16,10 @@ from iodelta.trial import BINS, Finding, Histogram, bin_edges
 Floats = NDArray[np.float64]
 
 BEYOND = 100
-"""Samples that must lie beyond a percentile: fewer, and its sampling error alone passes 10 % of the tail's count."""
+"""Samples that must lie beyond a percentile: with fewer, the sampling error alone exceeds 10 % of the tail's count."""
 
 MIN_BLOCKS = 5
-"""Fewer blocks than this give a bootstrap nothing to resample."""
+"""Fewest blocks for a bootstrap."""
 
 RESAMPLES = 1999
 

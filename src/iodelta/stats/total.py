@@ -1,7 +1,7 @@
 """The total change: work done in the same time, as a ratio of sums over blocks.
 
-A typical trial says nothing of a stall in every tenth. The total does: rates are added up over trials, latencies over
-I/Os, and the ratio of the sums is compared. Its null comes from swapping the arms of blocks at random; the statistic
+A typical trial does not show that every tenth trial stalls. The total does: rates are summed over trials, latencies
+over I/Os, and the ratio of the sums is tested. Its null comes from swapping the arms of blocks at random; the statistic
 is studentised (its linearised error is estimated anew in every replay), which keeps the test honest when a few blocks
 carry most of the spread (Janssen 1997). Intervals come from inverting the test over a multiplicative shift.
 """
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 TINY = 1e-12
-"""Share of a sum below which it counts as this share: a logarithm needs something."""
+"""Lower limit of a sum, as a share of the usual one, so that it has a logarithm."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Replay:
         seen, half = side * float(central[0]), central[1:]
         least = seen - tolerance * max(abs(seen), 1e-300)
         hits = int(np.count_nonzero(half >= least) + np.count_nonzero(-half >= least))
-        # The one that was run is as extreme as itself, however it was rounded.
+        # The actual pattern is as extreme as itself, whatever the rounding.
         hits = max(hits, 1) if exact else hits
         count = 2 * len(half)
         return hits / count if exact else (hits + 1.0) / (count + 1.0)

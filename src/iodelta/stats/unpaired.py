@@ -1,7 +1,7 @@
-"""The shift between two groups of runs that were not made in pairs: what can be said when order was left to chance.
+"""The shift between two groups of runs that were not made in pairs.
 
-The interval assumes that all runs are independent draws, which drift, warm-up and changes between sessions break; it
-is never the ground of a verdict. Source: Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd ed.,
+Assumption: all runs are independent draws. Drift, warm-up and changes between sessions break it, so the interval is
+never the basis of a verdict. Source: Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd ed.,
 section 4.3 (Moses' interval).
 """
 

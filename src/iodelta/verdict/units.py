@@ -1,4 +1,4 @@
-"""Units: what a comparison is judged by, log-ratios with what is known about them, or the reason they cannot be."""
+"""Units: the log-ratios by which a comparison is judged, with what is known about them, or a reason for a refusal."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Units:
     baseline_weights: Floats = field(default_factory=lambda: NO_WEIGHTS)
     variant_weights: Floats = field(default_factory=lambda: NO_WEIGHTS)
     exposed: Floats = field(default_factory=lambda: NO_WEIGHTS)
-    """What the trials before may have left: exposures by memory, arm (baseline, variant) and unit; empty: not known."""
+    """What earlier trials may have left: exposures by memory, arm (baseline, variant) and unit; empty: not known."""
     direct: Floats = field(default_factory=lambda: NO_WEIGHTS)
     """In superblocks the log-ratio of two neighbours that followed the same arm; nan where there are none."""
     ahead: Floats = field(default_factory=lambda: np.empty((len(MEMORIES), 0)))
@@ -65,7 +65,7 @@ class Units:
     trials_at: Floats = field(default_factory=lambda: NO_WEIGHTS)
     """Numbers of all trials of the variant, those of other cells too, ascending; empty: those of ``singles``."""
     others: tuple[Units, ...] = ()
-    """What holds the trials of the variant one by one: this quantity in all cells, the blocks behind boot pairs. Empty:
+    """The units that hold the variant's single trials: this quantity in all cells, the blocks behind boot pairs. Empty:
     the units themselves."""
     _found: dict[int, Stalled] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -76,7 +76,7 @@ class Units:
 
     @property
     def all_findings(self) -> tuple[Finding, ...]:
-        """With the reason why no verdict can be given, where there is one."""
+        """The findings, and the refusal if there is one."""
         return self.findings if self.refusal is None else (*self.findings, self.refusal)
 
     @property
