@@ -37,7 +37,7 @@ def log(tmp_path: Path, name: str, rows: str, beside: str | None = "jp1.json") -
         (tmp_path / "report.json").write_text((DATA / beside).read_text())
     found = read([tmp_path])
     assert not found.refusals, found.refusals
-    (run,) = [run for run in found.runs if run.format == "log"]
+    (run,) = [run for run in found.runs if run.format in ("log", "hist-log")]
     return run
 
 
@@ -388,3 +388,49 @@ def test_a_log_that_is_cut_within_its_last_row_is_read_without_it(tmp_path: Path
     assert run.directions[0].ios == 39
     assert run.directions[0].bytes == 39 * 4096
     assert ["1 row" in f.explanation for f in run.findings if f.rule == "read.damaged"] == [True]
+
+
+def _windows(columns: str = "0, 0, 0") -> str:
+    return "".join(f"{at}, {17_000 + at}, {columns}\n" for at in range(500, 5001, 500))
+
+
+@pytest.mark.parametrize("name", ["x_bw.1.log", "x_iops.1.log", "x_lat.1.log"])
+def test_a_log_whose_time_goes_back_says_that_its_rows_are_added_up(tmp_path: Path, name: str) -> None:
+    """fio appends to a log that is there (per_job_logs=0), and a log pasted twice is the sum of two jobs."""
+    assert "read.log-again" not in rules_of(log(tmp_path, name, _windows()))
+    assert "read.log-again" in rules_of(log(tmp_path, name, _windows() * 2))
+
+
+def test_a_log_of_two_directions_and_of_a_clock_that_runs_on_is_one(tmp_path: Path) -> None:
+    """fio reads the clock for each direction, so rows of one tick may differ by a millisecond."""
+    rows = "".join(f"{at + 1}, 17000, 0, 0, 0\n{at}, 18000, 1, 0, 0\n" for at in range(500, 5001, 500))
+    assert "read.log-again" not in rules_of(log(tmp_path, "x_bw.1.log", rows))
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_log_without_the_beginning_of_its_rows_is_not_silent(tmp_path: Path, columns: int) -> None:
+    """``1034, 17500, 0, 0, 0`` without its first letters is a row of another time."""
+    rows = [f"{at}, {17_000 + at}, 0, 0, 0" for at in range(517, 10_000, 517)]
+    cut = "".join(f"{row[columns:]}\n" for row in rows)
+    assert "read.log-again" in rules_of(log(tmp_path, "x_bw.1.log", cut))
+
+
+def test_a_histogram_log_twice_says_so(tmp_path: Path) -> None:
+    """Its counts were doubled in silence."""
+    counts = ", ".join(["0"] * 100 + ["3"] + ["0"] * 1755)
+    rows = "".join(f"{at}, 0, 4096, {counts}\n" for at in range(1000, 5001, 1000))
+    once, twice = (log(tmp_path, "x_clat_hist.1.log", rows * times, None) for times in (1, 2))
+    assert "read.log-again" not in rules_of(once)
+    assert "read.log-again" in rules_of(twice)
+
+
+def test_a_log_of_bare_carriage_returns_is_refused(tmp_path: Path) -> None:
+    """Its first row was the whole log."""
+    (tmp_path / "x_bw.1.log").write_bytes(_windows().replace("\n", "\r").encode())
+    found = read([tmp_path / "x_bw.1.log"])
+    assert not found.runs
+    assert found.refusals
+
+
+def rules_of(run: Run) -> set[str]:
+    return {finding.rule for finding in run.findings}

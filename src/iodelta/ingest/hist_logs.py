@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from iodelta.ingest.hist_columns import Columns
-from iodelta.ingest.log_rows import LONGEST, matrix, origin, whole_rows
+from iodelta.ingest.log_rows import LONGEST, Clock, matrix, origin, whole_rows
 from iodelta.ingest.log_windows import Ints
 from iodelta.ingest.logs import percentiles
 from iodelta.ingest.model import Refusal, Run, unknown
@@ -74,11 +74,14 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
     ends: dict[Kind, int] = {}
     damaged = garbage = 0
     began: int | None = None
+    clock = Clock()
     for block in whole_rows(head, rest, CHUNK):
         rows, before, lost = _rows(block, width)
         damaged += lost
         if began is None and len(rows):
             began = origin(rows[:, 0])
+        if len(rows):
+            clock.add(rows[:, 0])
         for number in np.unique(rows[:, 1]).tolist():
             kind, of_kind = _KINDS[number], rows[rows[:, 1] == number]
             times, counts = of_kind[:, 0] - (began or 0), of_kind[:, 3:]
@@ -117,6 +120,7 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
             "fio does not log I/O after the last full interval",
         )
     ]
+    findings += clock.findings(name)
     if damaged:
         findings.append(
             Finding(

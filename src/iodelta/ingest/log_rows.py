@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from iodelta.ingest.log_lines import Drawn, LineSums
-from iodelta.ingest.log_windows import Floats, Ints, Windows, WindowSums
+from iodelta.ingest.log_windows import TICK, Floats, Ints, Windows, WindowSums
 from iodelta.ingest.tar import Readable
+from iodelta.plural import plural
 from iodelta.probe.native import native_function
-from iodelta.trial import BINS
+from iodelta.trial import BINS, Finding
 
 CHUNK = 4 << 20
 """Bytes that are parsed at once."""
@@ -63,6 +64,27 @@ class Side(NamedTuple):
     """The same over time."""
 
 
+class Clock:
+    """How often the time of a log goes back: its rows are of several jobs then, or of runs that were appended."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self.backs = 0
+
+    def add(self, times: Ints) -> None:
+        """More rows, in the order of the log."""
+        self.backs += int((np.diff(times, prepend=self._last) < -TICK).sum())
+        self._last = int(times[-1])
+
+    def findings(self, file: str) -> list[Finding]:
+        """What follows from that."""
+        if not self.backs:
+            return []
+        text = f"the time goes back {plural(self.backs, 'time')}: rows of several jobs are added up; fio also appends to a log that is there, and a cut may have taken the beginning of each row"
+        remedy = "compare with fio's own report, and remove old logs before a run"
+        return [Finding("read.log-again", "warning", file, text, remedy)]
+
+
 class Totals:
     """What has been read of a log so far, all directions in one pass."""
 
@@ -77,6 +99,7 @@ class Totals:
         self._windows = WindowSums(KINDS)
         self._lines = LineSums(KINDS, latencies=latencies)
         self._origin: int | None = None
+        self.clock = Clock()
         self.damaged = 0
 
     def add(self, chunk: Chunk) -> None:
@@ -130,6 +153,7 @@ class Totals:
         )
 
     def _add(self, times: Ints, values: Ints, kinds: Ints, blocks: Ints) -> None:
+        self.clock.add(times)
         numbers = values.astype(np.float64)
         second = np.maximum(times - 1, 0) // 1000  # a window's row stands at its end
         first, beyond = int(second.min()), int(second.max()) + 1

@@ -54,6 +54,8 @@ _AGREE = 1.5
 def is_log(head: bytes) -> bool:
     """Whether a file that begins with ``head`` holds the rows of a fio log: time in ms, value, direction, block size
     in bytes, and up to three further columns."""
+    if re.search(rb"\r(?!\n)", head[:_LOOK].rstrip()):
+        return False  # such line ends would make one row of all
     lines = head[:_LOOK].splitlines()[:_ROWS_LOOKED_AT]
     rows = list(filter(bytes.strip, lines))
     # The last is cut by the look, or by what wrote the file.
@@ -89,6 +91,7 @@ class Summary:
         self._sides = sides
         self._damaged = totals.damaged
         self._began = totals.began
+        self._clock = totals.clock
         self._columns = columns
         self._per_io = sure
         """Whether the columns after the fourth are those of a fio that writes a row per I/O."""
@@ -171,6 +174,7 @@ class Summary:
         if self._damaged:
             text = f"{plural(self._damaged, 'row')} left out: cut or damaged"
             yield self._finding("read.damaged", "warning", text)
+        yield from self._clock.findings(self.place.file)
         if self._of.endswith("lat") and version is None:
             text = "no file next to this log names the fio that wrote it: its latencies are ns, or us of a fio before 2.99"
             remedy = "put fio's report next to the log"
