@@ -180,3 +180,11 @@ def test_a_summary_of_pairs_is_read_whatever_stands_between_its_words(gap: str) 
     runs = read(text).runs
     values = [[(d.kind, d.iops.value) for d in run.directions] for run in runs]
     assert values == [[("read", 90546.0), ("write", 73514.0)], [("read", 94976.0), ("write", 68510.0)]]
+
+
+@pytest.mark.parametrize("changed", [OLD.upper(), OLD.replace("read : ", "ead : "), OLD.replace("=", " = ")])
+def test_kilobytes_of_fio_2_are_never_thousands(changed: str) -> None:
+    """In capitals, or without its direction, ``bw=245439KB/s`` was 245,439,000 bytes: 2.3 % less than it is."""
+    for run in read(changed).runs:
+        for direction in run.directions:
+            assert direction.bandwidth.value == pytest.approx(245_439 * 1024, rel=0.002)

@@ -25,6 +25,8 @@ _BACK = 3
 """Lines above an excerpt among which its name is looked for."""
 _RATE = re.compile(r"\b((?:read|write|trim|mixed) ?: ?(?:IOPS=|io=).{10,300}?msec\)?)")
 _GROUP = re.compile(r"\b(READ|WRITE|TRIM|MIXED): (?:bw|io)=.{10,300}?msec")
+_OLD = re.compile(r"\brunt ?=", re.I)
+"""In a line of a fio before 2.17, whose KB are 1024 bytes."""
 _PAIR = re.compile(
     r"(?<!/)\b([A-Za-z][\w.%]{0,20}) ?= ?(\d(?:[\d.,]{0,20}\d)?(?: ?[a-zA-Zµμ/]{1,8})?)(?=[\s,;|)]|$)"
 )
@@ -57,6 +59,8 @@ def runs(lines: Sequence[Line], file: str) -> list[Run]:
 
 def _paired(lines: Sequence[Line], index: int, text: str, place: Place) -> list[Run]:
     """Of a line of several names with a number each, ``IOPS 500, lat 2 ms``: what it measures."""
+    if _OLD.search(text):
+        return []
     pairs = list(_PAIR.finditer(text))
     if len(pairs) < 2 or pairs[0].start() > LONGEST:
         return []
