@@ -436,6 +436,14 @@ def _count(numbers: Sequence[int], kind: Kind) -> int:
 
 def bandwidth(rates: say.Rates) -> Quantity:
     """Where all that is printed about it agrees: both spellings, and the amount over the run time."""
+    low, high = _common(rates)
+    if low > high:
+        return rates.bandwidth[0].quantity("B/s")
+    return Quantity(min(max(rates.bandwidth[0].value, low), high), low, high, "B/s")
+
+
+def _common(rates: say.Rates) -> tuple[float, float]:
+    """What all spellings of the bandwidth allow, from and to, in bytes/s; the first is larger where they disagree."""
     candidates = [*rates.bandwidth]
     if rates.runtime_ms > 1:
         bounds = (
@@ -445,15 +453,29 @@ def bandwidth(rates: say.Rates) -> Quantity:
         candidates.append(
             Printed(rates.amount.value * 1000 / rates.runtime_ms, *bounds)
         )
-    low, high = max(c.low for c in candidates), min(c.high for c in candidates)
-    if low > high:
-        return rates.bandwidth[0].quantity("B/s")
-    return Quantity(min(max(rates.bandwidth[0].value, low), high), low, high, "B/s")
+    return max(c.low for c in candidates), min(c.high for c in candidates)
+
+
+_APART = 1.2
+"""Factor by which no rounding of any fio sets the spellings of a bandwidth apart."""
+
+
+def _apart(rates: say.Rates) -> bool:
+    low, high = _common(rates)
+    return rates.runtime_ms > 1 and low > _APART * high
 
 
 def _disagreement(
     rates: say.Rates, direction: Direction, place: Place
 ) -> tuple[Finding, ...]:
+    if _apart(rates):
+        text = f"{rates.kind}: the printed bandwidth is not the amount over the run time, {rates.amount.value * 1000 / rates.runtime_ms:.6g} B/s"
+        remedy = "was the report edited? Read fio's own output"
+        return (
+            Finding(
+                "read.disagree", "warning", f"{place.file}:{place.line}", text, remedy
+            ),
+        )
     if rates.iops.quantity("1/s").overlaps(direction.iops):
         return ()
     text = f"{rates.kind}: IOPS is printed as {rates.iops.value:g}, but the I/Os issued make {direction.iops.value:.6g}"
