@@ -18,6 +18,9 @@ RACES = {
     r"\btimeout=(?:[1-9]\d|1\d\d|2[0-3]\d)\b": "a loaded machine takes longer: waiting.LIMIT",
     r"mark\.timeout\(\d{1,2}\)": "a loaded machine takes longer: no limit but that of pytest",
     r"\.hover\(": "an event of before may hide what a pointer showed: browsers.point_at",
+    r"\broute\.fetch\(\)": "a loaded machine takes longer than its 30 s: browsers.PATIENCE",
+    r"""\n( *)page\.keyboard\.press\([^\n]*\n\1page\.get_by""": "the next page may have no styles yet: servers.loaded",
+    r"""has_text=["']Copied""": "a label that goes again may be gone before it is seen: keep all that it gets",
     r"""\.bind\(\(["'][\d.]+["'], 0\)\)""": "a port that is given back is taken by others: let who listens choose it",
 }
 
@@ -43,6 +46,9 @@ def test_no_test_walks_what_changes_meanwhile(race: str) -> None:
         "@pytest.mark.timeout(60)",
         'taken.bind(("127.0.0.1", 0))',
         "    mark.hover(force=True)",
+        "response = route.fetch()",
+        '\n    page.keyboard.press("Enter")\n    page.get_by_text("Nobody").wait_for()',
+        'page.locator("button", has_text="Copied").wait_for()',
     ],
 )
 def test_the_races_that_failed_are_seen(line: str) -> None:
@@ -54,6 +60,7 @@ def test_the_races_that_failed_are_seen(line: str) -> None:
     [
         'run("losetup", "--detach", node)',
         "assert load.wait() == 0",
+        '\n    with loaded(page):\n        page.keyboard.press("Enter")\n    page.get_by_text("Nobody").wait_for()',
         "assert process.wait(timeout=LIMIT)",
         "process.communicate(timeout=240)",
         "pytest.mark.timeout(3000)",

@@ -143,9 +143,17 @@ class Visit:
             self.wrong.append(f"outside: {url}")
 
 
-def followed(page: Page, link: Locator) -> None:
-    """Click on what leads to another page, and wait until that is there: until then the old one answers."""
+@contextlib.contextmanager
+def loaded(page: Page) -> Iterator[None]:
+    """What is done inside this leads to another page, which is there afterwards: until then the old one answers, or a
+    part of the new one without its styles."""
     with page.expect_navigation(timeout=PATIENCE):
+        yield
+
+
+def followed(page: Page, link: Locator) -> None:
+    """Click on what leads to another page."""
+    with loaded(page):
         link.click()
 
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser
 from iodelta.history.log import Log
 from iodelta.history.store import Store, url_of
 
-from .servers import Server, Visit, check_for_all, followed, serving
+from .servers import Server, Visit, check_for_all, followed, loaded, serving
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -107,7 +107,8 @@ def test_an_alert_is_decided_by_keyboard_and_the_log_keeps_who_and_when(
     page.keyboard.press("j")
     page.locator(".alert").get_by_label("Why").fill("<b>meant</b> & known")
     page.keyboard.press("Escape")
-    page.keyboard.press("e")
+    with loaded(page):
+        page.keyboard.press("e")
     page.get_by_text("No alerts wait for you").wait_for()
     assert "<b>meant</b> & known" in page.locator("#others + ul").inner_text()
     decided = [

@@ -15,13 +15,14 @@ import sys
 import threading
 import tracemalloc
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browsers import PATIENCE
 from carried import QUESTION, carried
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
 from processes import paused
 from waiting import LIMIT, until
 
@@ -84,6 +85,12 @@ def written(journal: Path) -> list[Any]:
     """What the whole lines of a journal say, without their seals."""
     lines = [json.loads(line) for line in journal.read_bytes().split(b"\n")[:-1]]
     return [{name: value for name, value in line.items() if name not in ("files", "chain")} for line in lines]
+
+
+def went_on(journal: Path, lines: int) -> bool:
+    """Whether a run has written more than one trial since then, or has nothing more to write."""
+    events = written(journal)
+    return len(events) > lines + 2 or events[-1]["type"] == "ended"
 
 
 @pytest.fixture(scope="module")
@@ -383,6 +390,45 @@ def heard(page: Page) -> list[tuple[int, Any]]:
     return [(number, json.loads(data)) for number, data in page.evaluate("window.heard")]
 
 
+def has_heard(page: Page, line: int) -> bool:
+    """Whether that line was the last one that a page heard."""
+    return [number for number, _ in heard(page)][-1:] == [line]
+
+
+SELDOM = """
+import sys
+if "serve" in sys.orig_argv:
+    from iodelta.web import streams
+    streams.EVERY = 4.0
+"""
+"""Loaded by the server: lines come later than the page's own question, as from a busy machine."""
+
+
+def test_every_line_is_heard_though_the_page_knows_of_the_end_before(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = carried(tmp_path / "runs" / "x", CHANGES, text=TWO_CELLS, blocks=2, end=None, secret=False)
+    (tmp_path / "sitecustomize.py").write_text(SELDOM)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    journal = folder.path / "journal.jsonl"
+    with serving("--folders", "runs", cwd=tmp_path) as server, folder.writing():
+        visit = opened(browser, server, server.address("x"), 1280, "light")
+        visit.page.wait_for_selector("#known:not([data-pending])", state="attached")
+        lines = len(written(journal)) + 1
+
+        def asked(route: Route) -> None:
+            if len(written(journal)) == lines:
+                folder.append(Ended(9e9, "failed: the disk is gone"))
+            route.continue_()
+
+        visit.page.route("**/now", asked)
+        folder.append(Started(9.0, 99, "iodepth=1", 9, 0, 0, "fast", 1))
+        visit.page.wait_for_selector("html[data-charts=drawn]")
+        until(lambda: has_heard(visit.page, lines + 1))
+        assert visit.wrong == []
+        visit.page.close()
+
+
 @pytest.mark.fio
 def test_a_run_is_watched_from_its_start_to_its_verdict_though_the_server_is_killed(
     browser: Browser, tmp_path: Path
@@ -406,21 +452,22 @@ def test_a_run_is_watched_from_its_start_to_its_verdict_though_the_server_is_kil
             assert "not yet looked" in plain.locator("main").inner_text()
             plain.close()
             lines = len(written(journal))
-        until(lambda: len(written(journal)) > lines + 2)
+        until(lambda: went_on(journal, lines))
         with paused(run.pid):
             until(lambda: len(heard(visits[1].page)) >= 3)
             server.process.kill()
             server.process.wait()
             lines = len(written(journal))
-        until(lambda: len(written(journal)) > lines + 2)
+        until(lambda: went_on(journal, lines))
         again = stack.enter_context(serving("--folders", "runs", "--port", str(server.port), cwd=tmp_path))
         for visit in visits:
             visit.page.wait_for_selector("html[data-charts=drawn]")  # the report, at the same address
             assert "slow against fast: worse" in visit.page.locator("main").inner_text().replace("\u00a0", " ")
             assert visit.page.evaluate("performance.getEntriesByType('navigation').length") == 1
+            said = written(journal)
+            until(partial(has_heard, visit.page, len(said)))
             numbers = [number for number, _ in heard(visit.page)]
             assert numbers == list(range(numbers[0], numbers[-1] + 1))  # none missing, none twice
-            said = written(journal)
             assert [one for _, one in heard(visit.page)] == said[numbers[0] - 1 : numbers[-1]]
             assert said[numbers[-1] - 1]["type"] == "ended"
             outside = [one for one in visit.wrong if "ERR_CONNECTION_REFUSED" not in one]

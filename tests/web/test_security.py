@@ -18,7 +18,7 @@ from browsers import PATIENCE
 from playwright.sync_api import Browser
 from waiting import LIMIT
 
-from .servers import Server, Visit, check_described, check_for_all, followed, serving
+from .servers import Server, Visit, check_described, check_for_all, followed, loaded, serving
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -137,12 +137,14 @@ def test_a_person_logs_in_once_and_follows_links_from_a_mail(browser: Browser, g
     page = visit.open("/")
     assert page.url.endswith("/bench/iodelta/login")
     page.get_by_label("Token").fill("x" * 24)
-    page.keyboard.press("Enter")
+    with loaded(page):
+        page.keyboard.press("Enter")
     page.get_by_text("Nobody has this token").wait_for()
     check_for_all(visit, "", opened=True)
     page.get_by_label("Token").focus()
     page.get_by_label("Token").fill(READ)
-    page.keyboard.press("Enter")
+    with loaded(page):
+        page.keyboard.press("Enter")
     page.get_by_text("ada (read)").wait_for()
     (cookie,) = context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Strict", "/bench/iodelta/")

@@ -27,7 +27,7 @@ from iodelta.web.launching import writer_of
 from iodelta.web.offers import Place
 from iodelta.web.peers import owners_of
 
-from .servers import Answer, Server, Visit, check_described, check_for_all, followed, serving, violations
+from .servers import Answer, Server, Visit, check_described, check_for_all, followed, loaded, serving, violations
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -418,7 +418,7 @@ def test_the_form_its_plan_and_its_start_fit_and_can_be_read_by_all(
         still = re.compile(r'<meta http-equiv="refresh"[^>]*>')
 
         def answered(route: Route) -> None:
-            response = route.fetch()
+            response = route.fetch(timeout=PATIENCE)
             route.fulfill(response=response, body=still.sub("", response.text()))
 
         page.route("**/measure/*", answered)
@@ -441,7 +441,8 @@ def test_the_form_its_plan_and_its_start_fit_and_can_be_read_by_all(
         assert "told to end" in page.locator("main").inner_text()
         visit.open("/measure")
         page.get_by_label("Time in all").fill("soon")
-        page.keyboard.press("Enter")
+        with loaded(page):
+            page.keyboard.press("Enter")
         page.get_by_role("alert").wait_for()
         assert violations(page) == []
         assert [said for said in visit.wrong if "422" not in said] == []

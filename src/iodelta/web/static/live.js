@@ -17,7 +17,6 @@
 
   const become = async () => {
     over = true;
-    source?.close();
     const page = await read(address);
     document.title = page.title;
     document.body.replaceChildren(...page.body.childNodes);
@@ -52,7 +51,11 @@
   const follow = (line) => {
     source = new EventSource(`${address}/events?after=${line}`);
     source.onmessage = (event) => { line = event.lastEventId; refresh(); };
-    source.addEventListener("end", refresh);
+    // Not closed before: lines may still be on their way when the page knows already that the run is over.
+    source.addEventListener("end", (event) => {
+      if (JSON.parse(event.data).state !== "running") source.close();
+      refresh();
+    });
     // A server that was away is asked again by the browser itself, one that has no stream to give is not.
     source.onerror = () => {
       if (source.readyState === EventSource.CLOSED && !over) setTimeout(() => { refresh(); follow(line); }, 5000);
