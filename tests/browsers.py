@@ -10,7 +10,7 @@ import pytest
 from waiting import LIMIT, until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, ConsoleMessage, Locator
+    from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
 
 ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -65,3 +65,12 @@ def point_at(mark: Locator, shown: Locator) -> None:
         return shown.is_visible()
 
     until(pointed)
+
+
+FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+def resize(shown: Page, width: int, height: int = 900) -> None:
+    """Give a page another size, and time for what watches its size (ResizeObserver): that is called with a frame."""
+    shown.set_viewport_size({"width": width, "height": height})
+    shown.evaluate(FRAMES)

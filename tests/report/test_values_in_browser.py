@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from browsers import resize
 from fio_files import write
 from playwright.sync_api import Browser
 from test_charts import source
@@ -380,7 +381,7 @@ def test_commands_are_copied_by_a_button(browser: Browser, tmp_path: Path) -> No
         "one => one.textContent = 'iodelta compare results/ --margin 1% '.repeat(4)"
     )
     for width in (*WIDTHS[:2], 1440):
-        page.set_viewport_size({"width": width, "height": 800})
+        resize(page, width)
         assert page.evaluate(COVERED) == [], f"the button hides a part of the command at {width} pixels"
     page.emulate_media(media="print")
     assert page.locator(".copied button").first.is_hidden()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from browsers import PATIENCE, is_wrong
+from browsers import PATIENCE, is_wrong, resize
 from jsonschema import Draft202012Validator
 from playwright.sync_api import Dialog, Locator, Page
 
@@ -171,7 +171,7 @@ def check_for_all(visit: Visit, path: str, *, axe: bool = True, opened: bool = F
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         for width, is_told in WIDTHS.items():
-            page.set_viewport_size({"width": width, "height": 900})
+            resize(page, width)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, scheme, width)
             if axe and is_told:
                 assert violations(page) == [], (path, scheme, width)
