@@ -172,6 +172,18 @@ def test_a_row_that_stands_for_several_metrics_hides_no_worse_tail() -> None:
     assert re.search(r"iodepth=4\s+p99 latency \(\+2\).*\+300\.0 %", worse)
 
 
+def test_a_baseline_with_two_values_in_one_table_says_why() -> None:
+    changes = {("iodepth=1", "slow"): -0.3}
+    shown = account(experiment(variants=("old", "slow", "same")), changes, sd=0.004, blocks=40)
+    told = text(shown, verbose=False)
+    assert "old differs between rows: each has the blocks up to its verdict, 12 to 40." in told
+
+
+def test_a_baseline_with_one_value_needs_no_words() -> None:
+    alone = account(experiment((1, 32)), {("iodepth=1", "new"): -0.3}, sd=0.004, blocks=40)
+    assert "differs between rows" not in text(alone, verbose=False)
+
+
 def test_what_speaks_against_a_result_is_never_left_to_the_details() -> None:
     """A hard finding comes before all else that one screen says, however much there is."""
     hard = Finding("seal.broken", "hard", "trial 3", "was changed afterwards", "measure again")

@@ -12,7 +12,14 @@ from rich.text import Text
 
 from iodelta.report.formats.columns import columns, cut
 from iodelta.study.experiment import Account
-from iodelta.study.words import inert, interval, measured, metric_name, quantity
+from iodelta.study.words import (
+    inert,
+    interval,
+    measured,
+    metric_name,
+    quantity,
+    wrap,
+)
 from iodelta.verdict import Verdict
 
 STYLES = {
@@ -118,6 +125,29 @@ def table(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
         yield Text(
             "(+n): n more metrics of the cell with the same verdict", style="dim"
         )
+    why = _why_baselines_differ(rows)
+    if why:
+        sentence = f"{heads[0]} differs between rows: {why}."
+        yield from (Text(line, style="dim") for line in wrap(sentence, width, "  "))
+
+
+def _why_baselines_differ(rows: Sequence[Line]) -> str:
+    """Why one baseline has several values in the table; empty where it has one for each cell and metric."""
+    alike: dict[tuple[str, str], list[Verdict]] = {}
+    for row in rows:
+        place = row.names[CELL], row.verdict.metric.name
+        alike.setdefault(place, []).append(row.verdict)
+    blocks: set[int] = set()
+    differ = False
+    for verdicts in alike.values():
+        if len({verdict.baseline_value for verdict in verdicts}) > 1:
+            differ = True
+            blocks.update(verdict.blocks for verdict in verdicts)
+    if not differ:
+        return ""
+    if len(blocks) > 1:
+        return f"each has the blocks up to its verdict, {min(blocks)} to {max(blocks)}"
+    return "medians of blocks, or means where the total decides"
 
 
 def _body(
