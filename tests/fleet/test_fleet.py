@@ -148,7 +148,7 @@ def spans(fleet: Fleet, *names: str) -> list[tuple[float, float]]:
 
 def test_a_host_that_stays_away_is_lost_and_one_that_is_cut_off_is_waited_for_while_others_go_on(stand: Stand) -> None:
     fleet = Fleet(stand, "a b")
-    fleet.ask(trial="1500ms", blocks=2)
+    fleet.ask(trial="1500ms", blocks=4)  # the cable is unplugged before the last trial
     b = fleet.members["b"]
     set_queue(b.node, "scheduler", "kyber")
     shell("ip", "route", "add", "unreachable", f"{b.host.far}/32")
