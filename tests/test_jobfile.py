@@ -117,6 +117,14 @@ def test_options_that_decide_target_time_seed_or_output_belong_to_iodelta(name: 
     assert owned(name) is not None
 
 
+@pytest.mark.parametrize("name", ["ioscheduler", "cgroup", "cgroup_weight", "cgroup_nodelete"])
+def test_options_that_change_the_machine_are_knobs_that_a_run_restores(name: str) -> None:
+    refused = owned(name)
+    assert refused is not None
+    assert "in a variant" in refused.why
+    assert not refused.harmless
+
+
 @pytest.mark.parametrize("name", ["rw", "bs", "direct", "verify", "iodepth", "mem", "ba", "hipri", "rwmixread", "size"])
 def test_options_of_the_workload_belong_to_the_user(name: str) -> None:
     assert owned(name) is None

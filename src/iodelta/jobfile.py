@@ -207,6 +207,10 @@ _OWNED: dict[str, Owned] = {
         "set it in a variant, so that iodelta restores it: block.scheduler",
         "ioscheduler",
     ),
+    **_all(
+        "a trial that is killed leaves its control groups behind; set cgroup.io_max in a variant",
+        *("cgroup", "cgroup_weight", "cgroup_nodelete"),
+    ),
 }
 
 _COMMANDS = (

@@ -45,7 +45,7 @@ FILES = (
     *('dedupe_global = "1"', 'create_on_open = "1"', 'fill_device = "1"', 'sg_write_mode = "write_same"'),
 )
 MACHINE = (
-    *('cgroup = "system.slice"', 'uid = "0"', 'gid = "0"', 'a_new_option = "1"'),
+    *('uid = "0"', 'gid = "0"', 'a_new_option = "1"'),
     *('job_max_open_zones = "1"', 'log_unknown = "/etc/x"', 'sprandom = "1"'),
 )
 REFUSED = (
@@ -53,7 +53,14 @@ REFUSED = (
     *('filename_format = "../../$jobnum"', 'opendir = "/etc"', 'directory = "/etc"', 'filename = "/dev/sda:/dev/sdb"'),
     *('server = "1"', 'client = "192.0.2.1"', 'remote-config = "/etc/x"', 'aux-path = "/etc"', 'output = "/etc/x"'),
     *('trigger-file = "/tmp/x"', 'include = "/etc/passwd"', 'unlink = "1"', 'allow_mounted_write = "1"'),
-    *('ioscheduler = "bfq"', 'profile = "act"', 'debug = "all"', 'exec_prer = "touch /tmp/x"', 'showcmd = "1"'),
+    *(
+        'ioscheduler = "bfq"',
+        'cgroup = "system.slice"',
+        'profile = "act"',
+        'debug = "all"',
+        'exec_prer = "touch /tmp/x"',
+        'showcmd = "1"',
+    ),
 )
 KNOBS = (
     'command = {apply = ["touch", "/tmp/owned"], restore = ["true"]}',

@@ -2,7 +2,7 @@
 
 fio has some 250 options, and every version adds some. Those in ``SHAPES`` say how I/O looks, and nothing else; any
 other needs ``--allow-commands``: it may run a program (exec_prerun), load code (ioengine=external:), make or truncate
-files anywhere (mem=mmap:/path), talk to a network or socket (engines net, nbd, http), or change the machine (cgroup).
+files anywhere (mem=mmap:/path), talk to a network or socket (engines net, nbd, http), or act as another user (uid).
 What iodelta's own runs refuse (``iodelta.jobfile``) stays refused, whatever is allowed here.
 """
 

@@ -121,7 +121,7 @@ class GuestLine:
                 memory=self.spec.memory,
                 cpus=self.spec.cpus,
                 nodes=self.spec.nodes,
-                kvm=not boot.kvm_works(),
+                kvm=not boot.why_no_kvm(),
                 clocks=bool(self.spec.cpufreq),
                 devices=(
                     *self._port_words(place),

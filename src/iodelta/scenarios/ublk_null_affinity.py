@@ -14,7 +14,7 @@ from iodelta.scenarios.model import Need, Scenario, Values
 from iodelta.scenarios.needs import loops, root
 from iodelta.scenarios.stage import Stage
 from iodelta.tools.fio import built_fio
-from iodelta.vm.boot import kvm_works
+from iodelta.vm.boot import why_no_kvm
 from iodelta.vm.guest import has_program
 from iodelta.vm.kernels import find, here, is_absent
 from iodelta.vm.targets import PLACE
@@ -302,7 +302,7 @@ def _sets(machine: Machine, feeding: Sequence[Cpus]) -> dict[str, str]:
 def of_guest(kernels: Sequence[str]) -> Values:
     """ublk's null device where every kernel has ublk and rublk is here, else null_blk. A kernel gives a device as many
     queues as it has CPUs, and sixteen emulated ones do not come up (they panicked): four then."""
-    cpus = 4 if kvm_works() else QUEUES
+    cpus = 4 if why_no_kvm() else QUEUES
     known = [find(name) for name in kernels if not is_absent(name)]
     booted = known or here()[-1:]
     without = [

@@ -62,7 +62,7 @@ class Boot(msgspec.Struct, frozen=True):
     """NUMA nodes, each with as many of the CPUs and as much of the memory; described to the kernel by ACPI."""
     clock: Literal["instructions", "wall"] = "wall"
     kvm: bool = False
-    """Only with the wall clock, and only where ``kvm_works``."""
+    """Only with the wall clock, and only where ``why_no_kvm`` has no reason."""
     clocks: bool = False
     """Whether ``devices`` has a table of frequencies. The CPU is then an Intel one: acpi-cpufreq rejects a K8, TCG's
     default, and its notifier marks the TSC as unstable unless the CPU is known for a constant one."""
@@ -281,7 +281,7 @@ def enough_memory(guest: int) -> None:
             )
 
 
-def kvm_works() -> str:
+def why_no_kvm() -> str:
     """Why KVM cannot be used here; empty when it can.
 
     On a PVM host (module kvm_pvm) /dev/kvm opens, but a bzImage hangs in its decompressor (measured), so it does not
