@@ -95,8 +95,7 @@ def test_a_folder_is_added_once_found_when_moved_and_rebuilt(place: Path) -> Non
     assert points(place) == before
     shown = iodelta(place, "history", "show").stdout
     assert shown.startswith("1 experiment, 2 series\n")
-    assert "against the reference" in " ".join(shown.split())
-    assert max(map(len, shown.splitlines())) <= 80
+    assert "against the reference" in shown
     assert iodelta(place, "history", "scan").stdout == "no candidate\n"
     assert iodelta(place, "history", "check").returncode == 0
 
@@ -261,13 +260,14 @@ def test_a_mistake_in_the_file_is_named_there_and_begins_no_night(
     assert not (tmp_path / "iodelta-history").exists()
 
 
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_a_long_line_is_wrapped_between_words(
-    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_long_line_is_wrapped_between_words_in_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = "  stor3  randread 4k: " + "between v6.12-rc1 and v6.12-rc2 " * 4 + "(/runs/" + "x" * 60 + ")"
-    monkeypatch.setenv("COLUMNS", "80" if is_terminal else "200")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    tell(line)
+    assert capsys.readouterr().out == line + "\n"
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     tell(line)
     first, *others = capsys.readouterr().out.splitlines()
     assert first.startswith("  stor3  randread 4k: between")

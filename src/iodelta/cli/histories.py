@@ -35,8 +35,6 @@ LOG = click.option(
     help="The log of added folders (default: decisions.jsonl in the directory; needed with a URL).",
 )
 FORMAT = in_console_or_json
-WIDTH = 80
-"""Columns of what is not printed to a terminal."""
 
 
 def night_said(point: HistoryPoint) -> str:
@@ -139,12 +137,14 @@ def print_added(night: NightAdded, *, err: bool = False) -> None:
 
 
 def tell(line: str) -> None:
-    """Print a line of an answer, wrapped below its indent: at the width of a terminal, at 80 columns elsewhere."""
+    """Print a line of an answer: wrapped below its indent in a terminal, whole in a pipe."""
     from iodelta.study.words import wrap
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
-    indent = len(line) - len(line.lstrip()) + 4
-    for part in wrap(line, width, " " * indent, whole=True):
+    parts = [line]
+    if sys.stdout.isatty():
+        indent = len(line) - len(line.lstrip()) + 4
+        parts = wrap(line, shutil.get_terminal_size().columns, " " * indent, whole=True)
+    for part in parts:
         click.echo(part)
 
 
