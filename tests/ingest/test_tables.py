@@ -495,6 +495,27 @@ METRIC_ROWS = {
 }
 
 
+LOG_LINES = {
+    "a name behind its number": ["10{m}70800 iops{m}12.1{m}3.5", "20{m}43600 iops{m}33.2{m}3.5"],
+    "a name of its own": ["12.5{m}70800{m}IOPS{m}4", "13.5{m}43600{m}IOPS{m}4", "14.5{m}43611{m}IOPS{m}4"],
+    "units in every cell": ["17:01:02{m}70800 IOPS{m}283 MB/s{m}12.1 us", "17:01:03{m}43600 IOPS{m}174 MB/s{m}33.2 us"],
+    "names before numbers": ["1 s{m}IOPS 70800{m}lat 12{m}err 0", "2 s{m}IOPS 43600{m}lat 33{m}err 0"],
+    "pairs": ["t=1{m}iops=70800{m}lat=12{m}q=4", "t=2{m}iops=43600{m}lat=33{m}q=4"],
+}
+
+
+@pytest.mark.parametrize(
+    "mark", [", ", "\t", " | ", ";", "   "], ids=["commas", "tabs", "bars", "semicolons", "spaces"]
+)
+@pytest.mark.parametrize("lines", LOG_LINES)
+def test_lines_of_a_log_are_no_table_whose_heading_is_the_first_of_them(lines: str, mark: str) -> None:
+    """A heading with digits in most cells is data: what is read at all is the number beside the word IOPS."""
+    text = "\n".join(LOG_LINES[lines]).format(m=mark)
+    runs = [item for item in read_text(text.encode(), "x") if isinstance(item, Run)]
+    values = {direction.iops.value for run in runs for direction in run.directions if direction.iops}
+    assert values <= {70_800, 43_600, 43_611}, values
+
+
 @pytest.mark.parametrize("shape", METRIC_ROWS)
 def test_a_measure_in_each_row_is_never_read_as_another(shape: str) -> None:
     runs = rows_of(METRIC_ROWS[shape])

@@ -31,7 +31,7 @@ from iodelta.ingest.table_headings import (
     several,
 )
 from iodelta.ingest.table_levels import Row, between, foreign_sections, of_section
-from iodelta.ingest.table_metrics import is_doubled, metric_rows
+from iodelta.ingest.table_metrics import is_doubled, is_headless, metric_rows
 from iodelta.ingest.table_rows import row
 from iodelta.ingest.table_titles import is_certain
 from iodelta.ingest.wording import clean
@@ -80,8 +80,11 @@ class Meaning:
         grid = table_summaries.without_index(directed(grid))
         if not grid.mark and table_data.ends_in_number(grid) and self._continues():
             return []  # a row of something else
-        runs = metric_rows(grid, self.places(grid), title)
-        if not runs and not table_data.is_data(grid):
+        is_data = table_data.is_data(grid)
+        runs: list[Run] = []
+        if is_headless(grid) or not is_data:
+            runs = metric_rows(grid, self.places(grid), title)
+        if not runs and not is_data:
             runs = self._pivot(grid, title) or self._rows(grid, title)
         if not runs and is_doubled(grid):
             self.doubted = _DOUBLED
