@@ -140,7 +140,8 @@ def _why_baselines_differ(rows: Sequence[Line]) -> str:
     blocks: set[int] = set()
     differ = False
     for verdicts in alike.values():
-        if len({verdict.baseline_value for verdict in verdicts}) > 1:
+        shown = {_baseline(verdict) for verdict in verdicts}
+        if len(shown) > 1:
             differ = True
             blocks.update(verdict.blocks for verdict in verdicts)
     if not differ:
@@ -218,9 +219,13 @@ def _values(verdict: Verdict) -> tuple[str, ...]:
     change = verdict.change
     bounded = change is not None and change.low is not None and change.high is not None
     return (
-        quantity(verdict.baseline_value, verdict.metric.unit),
+        _baseline(verdict),
         quantity(verdict.variant_value, verdict.metric.unit),
         measured(change.value, change.low, change.high) if change else "-",
         interval(change.low, change.high) if bounded and change else "-",
         verdict.word,
     )
+
+
+def _baseline(verdict: Verdict) -> str:
+    return quantity(verdict.baseline_value, verdict.metric.unit)
