@@ -31,7 +31,7 @@ def test_a_purge_needs_a_word_of_its_own() -> None:
     assert dangers(asked("")) == ()
     (found,) = dangers(asked('purge = "nvme-format"'))
     assert (found.place, found.what) == ("[prepare] purge", "nvme-format")
-    (found,) = dangers(asked('workload = { rw = "write", cgroup = "theirs" }'))
+    (found,) = dangers(asked('workload = { rw = "write", uid = "0" }'))
     assert found.place == "[prepare] workload"
 
 
