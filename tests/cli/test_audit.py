@@ -150,7 +150,7 @@ def test_every_rule_is_listed_with_what_it_needs(tmp_path: Path) -> None:
         ([], 2, b"there is nothing to audit"),
         (["nowhere"], 2, b"nowhere"),
         (["empty"], 4, b"No run and no table"),
-        (["table.md", "--repair", "no/such/folder/x.md"], 2, b"there is no folder no/such/folder"),
+        (["table.md", "--repair", "no/such/folder/x.md"], 2, b"the folder no/such/folder does not exist"),
     ],
 )
 def test_wrong_requests(tmp_path: Path, words: list[str], code: int, says: bytes) -> None:

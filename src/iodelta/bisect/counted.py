@@ -89,7 +89,7 @@ class Counted:
         """A guest does not outlive its visit."""
 
     def _boot(self, plan: PathPlan, visit: int, purpose: Purpose) -> Written:
-        """Boot the guest; return its output and the plugin's counts. Keeps its console beside the outputs of commands.
+        """Boot the guest; return its output and the plugin's counts. Saves the console to the folder of command outputs.
         Reports each boot that panicked under qemu, and repeats it."""
         boot = next(boot for boot in plan.boots if boot.purpose == purpose)
         for attempt in range(1, ATTEMPTS + 1):

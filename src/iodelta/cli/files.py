@@ -35,9 +35,9 @@ def check_free(path: Path, *, force: bool) -> None:
             raise _taken(path) from None
         if not path.parent.is_dir():
             raise RequestError(
-                f"there is no folder {path.parent}",
+                f"the folder {path.parent} does not exist",
                 place=str(path),
-                remedy="make it, or name another file",
+                remedy="create it, or name another file",
             ) from None
         return
     except OSError as error:

@@ -38,7 +38,7 @@ class _Found:
         self.path = path
         self.inherited: dict[str, dict[str, Any]] = {}
         self.own: dict[str, dict[str, Any]] = {}
-        """A host's own variables take precedence over those of its groups, whatever their order in the file."""
+        """Variables of a host. They override those of its groups, in any order in the file."""
         self.groups: dict[str, list[str]] = {}
         self.seen = 0
 

@@ -65,7 +65,7 @@ class Side(NamedTuple):
 
 
 class Clock:
-    """How often the time of a log goes back: its rows are of several jobs then, or of runs that were appended."""
+    """Counts how often the time of a log goes back: fio wrote several jobs to it, or appended a run."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -77,7 +77,7 @@ class Clock:
         self._last = int(times[-1])
 
     def findings(self, file: str) -> list[Finding]:
-        """What follows from that."""
+        """A warning if it went back at all."""
         if not self.backs:
             return []
         text = f"the time goes back {plural(self.backs, 'time')}: rows of several jobs are added up; fio also appends to a log that is there, and a cut may have taken the beginning of each row"

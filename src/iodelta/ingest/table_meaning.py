@@ -82,6 +82,7 @@ class Meaning:
             return []  # a row of something else
         is_data = table_data.is_data(grid)
         runs: list[Run] = []
+        # A table without titles begins with data; any other that does is a log whose lines name their measure.
         if is_headless(grid) or not is_data:
             runs = metric_rows(grid, self.places(grid), title)
         if not runs and not is_data:

@@ -53,7 +53,8 @@ _WHOLE = r"\d{1,3}(?:[.,' \u2019\u202f\xa0]\d{3}){1,5}|\d{1,19}"
 _PERCENTILE = re.compile(
     rf"(\d{{1,3}}\.\d{{1,12}})th=(?:\[ ?({_WHOLE}) ?\]|({_WHOLE})(?=,? |,?$))"
 )
-"""Percentiles are whole numbers: whatever stands between their digits groups them. One that was cut has no bracket."""
+"""fio prints percentiles as whole numbers, so a mark between digits separates thousands. A truncated value lacks its
+closing bracket and does not match."""
 _ISSUED = re.compile(
     r"total=([\drwd=/,]{1,120}),? ?short=([\drwd=/,]{1,120})(?:,? ?drop(?:ped)?=([\drwd=/,]{1,120}))?"
 )
@@ -117,19 +118,17 @@ def statement(line: str) -> Statement:
     return Statement(head, fields, text)
 
 
-_WRITTEN = {
-    "min": re.compile(r"\d+|.*[a-zA-Z]"),
-    "max": re.compile(r"\d+|.*[a-zA-Z]"),
-    "avg": re.compile(r"\d+\.\d\d"),
-    "stdev": re.compile(r"\d+\.\d\d"),
-}
+_EXTREME = re.compile(r"\d+|.*[a-zA-Z]")
+"""fio writes the least and the greatest value without decimals, unless a letter follows."""
+_AVERAGE = re.compile(r"\d+\.\d\d")
+_WRITTEN = {"min": _EXTREME, "max": _EXTREME, "avg": _AVERAGE, "stdev": _AVERAGE}
 
 
 def statistics(stated: Statement) -> dict[str, str]:
-    """The fields of a line of latencies or samples that are as fio writes them: least and greatest without decimals,
-    unless a letter follows, mean and deviation with two. Others were cut, or points group their digits; so may be the
-    last field of a line that does not go on to the deviation."""
+    """The fields of a line of latencies or samples that have the form in which fio writes them. Others were cut, or
+    have points between groups of digits."""
     fields = dict(stated.fields)
+    # fio ends such a line with the deviation: without it the line was cut, perhaps within its last number.
     if fields and "stdev" not in fields:
         fields.popitem()
     return {

@@ -1,7 +1,7 @@
 """The safety guard: iodelta writes only to a target that the user named, and never to one that is in use.
 
 A write workload needs a ``WritePermit``. What is in use now is refused whatever the user says. Every other device or
-file needs ``--destroy`` with its name, whatever lies on it: a disk without a known signature is not therefore empty.
+file needs ``--destroy`` with its name, even if it appears empty: a disk without a known signature may still hold data.
 Only what iodelta made itself needs none (``iodelta.probe.made``).
 """
 

@@ -117,12 +117,12 @@ def trials(request: Request) -> Response:
     lines = tuple(_line(started, journal) for started in journal.started.values())
     if prefers_json(request):
         return document(Trials(place.id, lines))
-    own, number, pages = paged(request, lines, EACH)
+    page_lines, number, pages = paged(request, lines, EACH)
     return shown(
         request,
         "trials.html",
         place=place,
-        lines=own,
+        lines=page_lines,
         total=len(lines),
         number=number,
         pages=pages,

@@ -116,8 +116,8 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """Not the trace of an answer that was open when the server ended."""
+def _is_unexpected(record: logging.LogRecord) -> bool:
+    """False for the trace of an answer that was open when the server ended."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, asyncio.CancelledError)
 
@@ -148,7 +148,7 @@ def serve(
         timeout_graceful_shutdown=FAREWELL,
         h11_max_incomplete_event_size=32 << 10,
     )
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    logging.getLogger("uvicorn.error").addFilter(_is_unexpected)
     server = _Server(config, end)
     with server.capture_signals():
         ready()
