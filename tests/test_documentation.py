@@ -58,6 +58,15 @@ ELSEWHERE = {
 }
 """Examples that are only parsed: what is in them, as a regular expression, and why."""
 
+FOR_CONTRIBUTORS = [*TOP[1:], ROOT / "docs/extending.md"]
+
+PLACES_OF_CODE = [ROOT, ROOT / "src", ROOT / "src/iodelta", ROOT / "native/src/policy"]
+
+FILE_TYPES = {"md", "py", "rs", "toml", "json", "jsonl", "html", "csv", "parquet"}
+
+DEFINED = r"\b(?:def|class|fn|enum|struct) {name}\b|^\s*{name}\b.*[:=]|[\"']{name}\b"
+"""Where a name is defined, as a pattern: a function, a type, an assignment, a key or a word of an option."""
+
 NATIVE = pytest.mark.skipif(find_spec("iodelta_native") is None, reason="needs the native core: iodelta[native]")
 
 MEASURED = (f"iodelta run experiment.toml --folder {FOLDER}",)
@@ -269,11 +278,51 @@ def test_the_reference_names_every_command_knob_rule_and_document(tmp_path: Path
     assert all((tmp_path / target).is_file() for target in linked)
 
 
-@pytest.mark.parametrize("page", [*TOP[1:], ROOT / "docs/extending.md"], ids=lambda page: page.name)
-def test_every_module_that_a_page_for_contributors_names_exists(page: Path) -> None:
-    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]*(?:\.[a-z]+)?)(?:::\w+)?`", page.read_text())
-    places = (ROOT, ROOT / "src", ROOT / "src/iodelta", ROOT / "native/src/policy")
-    assert not [name for name in named if not any((place / name).exists() for place in places)]
+def code_of(page: Path) -> list[tuple[str, set[str]]]:
+    """What each paragraph, row or list item of a page sets in backticks, with the folders that it names."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    paragraphs = [" ".join(text.split()) for text in re.split(r"\n\s*\n|\n(?=[|\d-])", prose)]
+    named = [re.findall(r"`([^`]+)`", text) for text in paragraphs]
+    return [(word, {re.sub(r"[^/]+$", "", path) for path in words}) for words in named for word in words]
+
+
+@pytest.mark.parametrize("page", FOR_CONTRIBUTORS, ids=lambda page: page.name)
+def test_every_path_that_a_page_for_contributors_names_exists(page: Path) -> None:
+    """A file without its folder is in one that the same paragraph names."""
+    missing = []
+    for word, folders in code_of(page):
+        if re.fullmatch(r"\.?[\w/-]+/[\w.-]*|[\w-]+\.(?:py|rs|md|toml)", word):
+            parts = {""} if "/" in word else {""} | folders
+            if not any((place / part / word).exists() for place in PLACES_OF_CODE for part in parts):
+                missing.append(word)
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", FOR_CONTRIBUTORS, ids=lambda page: page.name)
+def test_every_name_that_a_page_for_contributors_uses_is_defined(page: Path) -> None:
+    """A class, function, field, constant, room, command or marker; ``a.b`` is a name of the module ``a``."""
+    sources = [*ROOT.glob("src/**/*.py"), *ROOT.glob("native/src/**/*.rs"), ROOT / "pyproject.toml"]
+    texts = {path: path.read_text() for path in sources}
+    known = {part for path in sources for part in (path.stem, path.parent.name)}
+    missing = []
+    for word, _ in code_of(page):
+        name = re.fullmatch(r"(?:([a-z_.]+)\.)?([A-Za-z_]\w*)(?:\(.*\))?", word)
+        if name is None or name[2] in known or name[2] in FILE_TYPES:
+            continue
+        module = (name[1] or "").replace(".", "/")
+        defined = re.compile(DEFINED.format(name=name[2]), re.MULTILINE)
+        if not any(defined.search(text) for path, text in texts.items() if module in str(path.with_suffix(""))):
+            missing.append(word)
+    assert missing == []
+
+
+def test_every_call_in_the_way_of_an_experiment_is_a_function_of_its_room() -> None:
+    drawn = (ROOT / "ARCHITECTURE.md").read_text().partition("sequenceDiagram")[2].partition("```")[0]
+    calls = re.findall(r"->>(\w+): (\w+):", drawn)
+    assert len(calls) > 7
+    for room, function in calls:
+        modules = (ROOT / "src/iodelta" / room).glob("*.py")
+        assert any(re.search(rf"^def {function}\(", path.read_text(), re.MULTILINE) for path in modules), function
 
 
 def test_the_picture_of_the_rooms_shows_every_room() -> None:
