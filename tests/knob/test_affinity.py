@@ -37,7 +37,7 @@ def test_a_list_of_cpus_that_are_not_here_is_refused(machine: LocalMachine, valu
 def test_a_binding_that_did_not_take_is_caught(tmp_path: Path) -> None:
     # The process that is asked sees the drawn /proc: a binding to CPU 0 shows as one to 0-3.
     machine = Rooted(tmp_path, {"/proc/self/status": "Cpus_allowed_list:\t0-3"})
-    with pytest.raises(KnobError, match="asked for 0, a process bound so may use 0-3"):
+    with pytest.raises(KnobError, match="requested 0, but a process bound this way may use 0-3"):
         knob.knob("cpus", machine, target("sda")).verify("0")
 
 
@@ -109,4 +109,4 @@ def test_interrupts_that_the_kernel_spreads_itself_are_said_to_be_managed(tmp_pa
 
 def test_a_disk_without_interrupts_says_so(machine: LocalMachine) -> None:
     reason = knob.knob("irq.affinity", machine, target("loop0")).available()
-    assert reason == "loop0 takes no interrupts of its own"
+    assert reason == "loop0 has no interrupts of its own"

@@ -74,7 +74,7 @@ def test_policies_of_a_patched_kernel_are_those_in_its_list(tmp_path: Path, adde
 def test_a_parameter_that_did_not_stay_is_caught(tmp_path: Path) -> None:
     policy = knob.knob("btrfs.read_policy", Experimental(tmp_path), target("sda", fstype="btrfs"))
     policy.apply("round-robin:4096")
-    with pytest.raises(KnobError, match=r"asked for 'round-robin:8192', .* shows 'round-robin:4096'"):
+    with pytest.raises(KnobError, match=r"requested 'round-robin:8192'; .* shows 'round-robin:4096'"):
         policy.verify("round-robin:8192")
 
 

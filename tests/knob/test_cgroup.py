@@ -78,7 +78,7 @@ def test_a_limit_that_a_variant_leaves_out_is_lifted(limit: knob.Knob) -> None:
     limit.apply("riops=5000 wiops=6000")
     limit.apply("rbps=7000000")
     limit.verify("rbps=7000000")
-    with pytest.raises(KnobError, match=r"asked for .*riops=5000.* shows .*riops=max"):
+    with pytest.raises(KnobError, match=r"requested .*riops=5000.* shows .*riops=max"):
         limit.verify("riops=5000")
 
 
@@ -106,7 +106,7 @@ def test_the_group_is_removed_once_the_last_process_is_gone(
     assert "removed" in knob.restore(machine, saved)
     assert not group_of(limit).exists()
     assert load.wait() == 0, "a load that ends by itself is waited for"
-    assert knob.restore(machine, saved) == "the group is gone already"
+    assert knob.restore(machine, saved) == "the group is already gone"
 
 
 @pytest.mark.root

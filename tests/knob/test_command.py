@@ -46,7 +46,7 @@ def test_a_command_that_did_not_do_it_is_caught(machine: LocalMachine, tmp_path:
     command.apply(lame)
     with pytest.raises(KnobError, match=r"verify sh -c .* ended with 3: not set"):
         command.verify(lame)
-    with pytest.raises(KnobError, match="apply false ended with 1: it said nothing"):
+    with pytest.raises(KnobError, match="apply false ended with 1: it printed nothing"):
         command.apply(json.dumps({"apply": ["false"], "restore": ["true"]}))
 
 

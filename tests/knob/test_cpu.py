@@ -60,7 +60,7 @@ def test_the_governor_is_set_on_every_policy_and_read_back_on_each(tmp_path: Pat
     governor.verify("performance")
     assert len([path for path, _ in machine.writes if path.endswith("scaling_governor")]) == 3
     machine.show(f"{CPUFREQ}/policy10/scaling_governor", "powersave")
-    with pytest.raises(KnobError, match=r"policy10/scaling_governor: asked for 'performance'.* shows 'powersave'"):
+    with pytest.raises(KnobError, match=r"policy10/scaling_governor: requested 'performance'.* shows 'powersave'"):
         governor.verify("performance")
 
 

@@ -39,7 +39,7 @@ def test_a_kernel_that_drops_nothing_is_caught(tmp_path: Path) -> None:
     machine = Rooted(tmp_path, {"/proc/sys/vm/drop_caches": "", "/proc/vmstat": counters})
     drop = knob.knob("memory.drop_caches", machine, target("sda", path=str(tmp_path)))
     drop.apply("3")
-    with pytest.raises(KnobError, match="drop_pagecache in /proc/vmstat still is 7"):
+    with pytest.raises(KnobError, match="drop_pagecache in /proc/vmstat is still 7"):
         drop.verify("3")
 
 

@@ -261,7 +261,7 @@ def test_a_background_load_that_cannot_run_costs_its_own_cells_only(paper: Make)
 
 
 def test_a_knob_that_fails_ends_the_run_with_its_reason_in_the_journal(paper: Make) -> None:
-    one = paper(lambda t: KnobError("took the write and shows 4") if t.trial == 5 else 1000.0)
+    one = paper(lambda t: KnobError("accepted the write and shows 4") if t.trial == 5 else 1000.0)
     with pytest.raises(KnobError):
         one.run()
     assert one.events(Failed)[0].trial == 5

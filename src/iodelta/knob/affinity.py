@@ -1,4 +1,4 @@
-"""Which CPUs and memory nodes the load may use: words in front of its command, so nothing else is bound."""
+"""Bind the load to CPUs and memory nodes, by words in front of its command: nothing else on the machine is bound."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ DEVICE_QUEUES = "device-queues"
 
 
 class Binding(Transient):
-    """A list of numbers (``0-3,8``) that the load is bound to by ``program``, of ``package``."""
+    """Binds the load to a list of numbers (``0-3,8``) through ``program``, which is in ``package``."""
 
     program: ClassVar[str]
     package: ClassVar[str]
-    offered: ClassVar[str]
-    """The line of /proc/PID/status that lists what a process may use."""
+    status_line: ClassVar[str]
+    """Name of the line in /proc/PID/status that lists what a process may use."""
     harmless = True
     nothing_to_restore = "only the load was bound, so there is nothing to restore"
 
     def bound(self, value: str) -> str:
-        """The list that a process started behind the launcher's words really has."""
+        """The list that a process started by the launcher actually gets. Raises KnobError."""
         raise NotImplementedError
 
     def named(self, value: str) -> frozenset[int]:
-        """The numbers that a value means; none for an empty one."""
+        """The numbers that a value stands for; empty for an empty value."""
         return numbers(value)
 
     def available(self) -> str | None:
@@ -42,7 +42,7 @@ class Binding(Transient):
         return f"numbers within {self.read()}, as in 0-3,8"
 
     def read(self) -> str:
-        return labelled_value(self.machine.read("/proc/self/status"), self.offered)
+        return labelled_value(self.machine.read("/proc/self/status"), self.status_line)
 
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         wanted = self.named(value)
@@ -56,7 +56,7 @@ class Binding(Transient):
         bound = self.bound(value)
         if numbers(bound) != self.named(value):
             raise KnobError(
-                f"asked for {value}, a process bound so may use {bound or 'nothing'}",
+                f"requested {value}, but a process bound this way may use {bound or 'nothing'}",
                 place=self.name,
                 remedy=f"allowed: {self.allowed()}",
             )
@@ -75,13 +75,13 @@ class Binding(Transient):
 class Cpus(Binding):
     """``cpus``, through taskset(1). fio's own ``cpus_allowed`` can bind each job further.
 
-    Beside a list: ``node:0``, the CPUs of a NUMA node; ``device-queues``, a CPU for each hardware queue of the target.
+    Other values: ``node:0``, the CPUs of a NUMA node; ``device-queues``, one CPU for each hardware queue of the target.
     """
 
     names = ("cpus",)
     program = "taskset"
     package = "util-linux"
-    offered = "Cpus_allowed_list"
+    status_line = "Cpus_allowed_list"
 
     def allowed(self) -> str:
         choices = [super().allowed()]
@@ -124,7 +124,8 @@ class Cpus(Binding):
 
     def bound(self, value: str) -> str:
         return labelled_value(
-            self._run(*self.launcher(value), "cat", "/proc/self/status"), self.offered
+            self._run(*self.launcher(value), "cat", "/proc/self/status"),
+            self.status_line,
         )
 
 
@@ -134,7 +135,7 @@ class Numa(Binding):
     names = ("numa",)
     program = "numactl"
     package = "numactl"
-    offered = "Mems_allowed_list"
+    status_line = "Mems_allowed_list"
 
     def launcher(self, value: str) -> tuple[str, ...]:
         return _numactl(value)
@@ -147,7 +148,7 @@ class Numa(Binding):
         )
 
     def bound(self, value: str) -> str:
-        # A memory policy is not shown in /proc; numactl lists it, separated by blanks.
+        # /proc does not show a memory policy; numactl lists its nodes, separated by blanks.
         shown = self._run(*self.launcher(value), "numactl", "--show")
         return ",".join(labelled_value(shown, "membind").split())
 
@@ -157,7 +158,7 @@ def _numactl(nodes: str) -> tuple[str, ...]:
 
 
 def _script_cpus(value: str) -> str | Output:
-    """A list of CPUs for taskset; those of a memory node are looked up by the script."""
+    """A list of CPUs for taskset; the script looks up those of a memory node when it runs."""
     if value.startswith("node:"):
         return Output(("cat", f"/sys/devices/system/node/node{value[5:]}/cpulist"))
     return value

@@ -38,7 +38,7 @@ IDENTITIES = (
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """The original of one knob: restoring needs this record and the machine, nothing else."""
+    """The original value of one knob: this record and the machine are enough to restore it."""
 
     knob: str
     target: str
@@ -47,9 +47,9 @@ class Saved(msgspec.Struct, frozen=True):
     """Pairs of path (or what the knob calls it) and text."""
     boot: str
     volatile: bool = True
-    """A reboot has undone the setting already."""
+    """Whether a reboot undoes the setting, so that nothing is left to restore."""
     disks: tuple[tuple[str, str], ...] = ()
-    """Kernel name and identity of each disk that ``values`` name: a renumbered disk must not be written to."""
+    """Kernel name and identity of each disk in ``values``: after a renumbering, nothing is written to another disk."""
 
 
 class KnobInfo(msgspec.Struct, frozen=True):
@@ -65,10 +65,10 @@ class Knob(ABC):
     """One setting of a machine. Nothing is written except by ``apply`` and ``restore``."""
 
     names: ClassVar[tuple[str, ...]]
-    """Names of the family; a last part ``*`` stands for any text."""
+    """Names of the family; ``*`` at the end stands for any text."""
 
     harmless: ClassVar[bool] = False
-    """Whether no value of it can do more than change how I/O is done: a stranger may set it without asking."""
+    """Whether its values can only change how I/O is done: then a stranger's experiment may set it without consent."""
 
     def __init__(self, machine: Machine, target: Target, name: str) -> None:
         self.machine = machine
@@ -98,12 +98,12 @@ class Knob(ABC):
 
     @classmethod
     def covers(cls, name: str, other: str) -> bool:
-        """Whether ``apply`` and the record of ``name``, of this family, also decide the state of knob ``other``."""
+        """Whether ``apply`` and the record of ``name`` (of this family) also set and restore knob ``other``."""
         return False
 
     @classmethod
     def danger(cls, name: str) -> str:
-        """Why its use by a stranger needs separate consent; empty if it can only change how I/O is done."""
+        """Why you must consent before a stranger's experiment sets it; empty if it can only change how I/O is done."""
         if cls.harmless:
             return ""
         return NOT_ONLY_IO
@@ -111,7 +111,7 @@ class Knob(ABC):
     @classmethod
     @abstractmethod
     def script(cls, name: str, values: Sequence[str]) -> Script | NoScript:
-        """How a plain shell script does the same with ``values`` on a machine without iodelta. Raises RequestError."""
+        """How a shell script sets ``values`` on a machine without iodelta. Raises RequestError."""
 
     @classmethod
     @abstractmethod
@@ -136,23 +136,23 @@ class Knob(ABC):
 
     @abstractmethod
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
-        """Raises RequestError that names the allowed values. Writes nothing.
+        """Raise RequestError, with the allowed values, for a value that cannot be set. Writes nothing.
 
-        ``beside`` are the settings of the same variant, for a value that only goes with another one.
+        ``beside`` are all settings of the variant, for values that depend on each other.
         """
 
     def findings(
         self, values: Sequence[str], size: int | None = None
     ) -> Mapping[str, tuple[Finding, ...]]:
-        """What is suspicious about ``values`` although they can be set. Asked once per session, before its first trial.
+        """What is suspicious about ``values`` although they can be set. Called once per session, before any trial.
 
-        May read the first ``size`` bytes of what is measured, all of them with None. Raises RequestError.
+        May read the first ``size`` bytes of the target; all of it if None. Raises RequestError.
         """
         return {}
 
     @abstractmethod
     def apply(self, value: str) -> None:
-        """Set it. Writes only what differs, since a write to a queue attribute drains the queue. Raises KnobError."""
+        """Set the value. Writes only what differs: a write to a queue attribute drains the queue. Raises KnobError."""
 
     @abstractmethod
     def verify(self, value: str) -> None:
@@ -181,17 +181,17 @@ class Knob(ABC):
         return ()
 
     def release(self, saved: Saved) -> None:
-        """Back to the original between trials, for a variant that does not set it. Raises KnobError."""
+        """Restore the original between trials, for a variant that does not set the knob. Raises KnobError."""
         self.restore(self.machine, saved)
 
     @classmethod
     @abstractmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:
-        """Put the original back, idempotently; says what was done. Raises KnobError."""
+        """Restore the original and return what was done. Idempotent. Raises KnobError."""
 
 
 class Transient(Knob):
-    """A knob that leaves nothing behind on the machine: it acts before a trial, or on the load alone."""
+    """A knob that changes no state of the machine: it acts before a trial, or on the load only."""
 
     nothing_to_restore: ClassVar[str]
     """What ``iodelta restore`` says of its record."""
@@ -216,9 +216,9 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def attachment(machine: Machine, disk: str) -> str:
-    """What distinguishes, within one boot, the disk now called ``disk`` from another that gets the name later.
+    """Text that identifies, within one boot, the disk that is now called ``disk``; empty if nothing identifies it.
 
-    The kernel counts every attachment in ``diskseq`` (since 5.15); before that, what the hardware or metadata says.
+    The kernel numbers every attached disk in ``diskseq`` (since 5.15). Before that, hardware or metadata identify it.
     """
     base = f"/sys/block/{sysfs_name(disk)}"
     sequence = attribute(machine, f"{base}/diskseq")
@@ -232,7 +232,7 @@ def attachment(machine: Machine, disk: str) -> str:
 
 
 def check_text(name: str, value: str) -> None:
-    """A value is one line of text: a newline or NUL would be a second setting. Raises RequestError."""
+    """Raise RequestError unless ``value`` is one line of text: a newline or NUL would start a second setting."""
     if not value.strip() or not value.isprintable():
         raise RequestError(
             f"{value!r} cannot be a value",
@@ -242,7 +242,7 @@ def check_text(name: str, value: str) -> None:
 
 
 def whole(value: str) -> bool:
-    """Whether it is a whole number, from 0, that a kernel could hold."""
+    """Whether ``value`` is a decimal number, 0 or more, of at most 20 digits (2**64 - 1 has 20)."""
     digits = value.isascii() and value.isdecimal()
     return digits and len(value) <= 20
 
@@ -255,21 +255,21 @@ def refuse(name: str, value: str, allowed: tuple[str, ...] | str) -> RequestErro
 
 
 def describe(allowed: tuple[str, ...] | str) -> str:
-    """Allowed values for a reader."""
+    """Allowed values as text."""
     if isinstance(allowed, str):
         return allowed
     return ", ".join(allowed)
 
 
 def reason_of(error: MachineError) -> str:
-    """The kernel's word out of a machine's message: ``Device or resource busy (EBUSY)``."""
+    """The kernel's part of a machine's message: ``Device or resource busy (EBUSY)``."""
     return error.what.rsplit(": ", 1)[-1]
 
 
 def retry_busy(
     attempt: Callable[[], None], *, seconds: float = 1.0, pause: float = 0.02
 ) -> None:
-    """Repeat for a while what fails with EBUSY, as a scheduler does on a queue that is just being set up."""
+    """Call ``attempt`` again while it fails with EBUSY, as a write of a scheduler does while its queue is set up."""
     end = time.monotonic() + seconds
     while True:
         try:

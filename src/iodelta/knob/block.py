@@ -1,6 +1,6 @@
 """Settings of a disk's request queue. Source: Documentation/ABI/stable/sysfs-block, block/blk-sysfs.c, Linux 6.18.
 
-A bio-based device (md, most of dm, bcache) has no request queue: the queues of its members are set, each of them.
+A bio-based device (md, most of dm, bcache) has no request queue, so each of its members' queues is set.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from iodelta.knob.base import (
     Saved,
     check_text,
     describe,
-    refuse,
     whole,
 )
 from iodelta.knob.files import FileKnob, ResettingKnob, active, choices, in_all, text_of
 from iodelta.knob.shell import Line, NoScript, Script, Shell, in_queues
 from iodelta.machine import Machine
 from iodelta.probe.devices import btrfs_of, device
-from iodelta.probe.sysfs import attribute, sysfs_name
+from iodelta.probe.sysfs import attribute, attribute_text, sysfs_name
 from iodelta.probe.topology import Target
 
 TUNABLES = {
@@ -80,7 +79,7 @@ class QueueAttribute(QueueKnob):
 
 
 class ReadAhead(QueueKnob):
-    """How much is read ahead of a sequential reader: by the device itself, members are not asked."""
+    """Read-ahead of sequential reads. The setting of the device itself counts, not that of its members."""
 
     names = ("block.read_ahead_kb",)
 
@@ -88,7 +87,7 @@ class ReadAhead(QueueKnob):
         super().__init__(machine, target, name)
         self._disks = target.disks
         self._filesystem: str | None = None
-        # Files on btrfs are read ahead by the filesystem's own setting, whatever its members say.
+        # For files on btrfs the filesystem's own setting counts, not that of its devices.
         on_btrfs = target.kind != "block" and target.fstype == "btrfs"
         if on_btrfs and target.devices:
             self._filesystem = btrfs_of(machine, target.devices[0])
@@ -115,19 +114,18 @@ class ReadAhead(QueueKnob):
     def allowed(self) -> str:
         return f"KiB in multiples of {self._page()} (the page size), 0 is off"
 
-    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
-        if not whole(value) or int(value) % self._page():
-            raise refuse(self.name, value, self.allowed())
+    def takes(self, value: str) -> bool:
+        return whole(value) and int(value) % self._page() == 0
 
     def _page(self) -> int:
         return int(self.machine.run(["getconf", "PAGESIZE"]).text) // 1024
 
 
 class WritebackThrottle(QueueKnob):
-    """The read latency that buffered writes are held back for.
+    """The read latency above which the kernel throttles buffered writes.
 
-    Once written, it counts as set by hand: bfq no longer switches it off by itself, also after the number was
-    restored. Only a reboot brings that back (``WBT_STATE_ON_DEFAULT`` in block/blk-wbt.c).
+    After any write the kernel treats it as set by the user: bfq no longer disables it, even once the original number is
+    restored. Only a reboot undoes that (``WBT_STATE_ON_DEFAULT`` in block/blk-wbt.c).
     """
 
     names = ("block.wbt_lat_usec",)
@@ -140,9 +138,8 @@ class WritebackThrottle(QueueKnob):
     def allowed(self) -> str:
         return "microseconds; 0 is off, -1 the default for the disk"
 
-    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
-        if not (whole(value) or value == "-1"):
-            raise refuse(self.name, value, self.allowed())
+    def takes(self, value: str) -> bool:
+        return whole(value) or value == "-1"
 
     def same(self, path: str, wanted: str, present: str) -> bool:
         if wanted == "-1":
@@ -158,7 +155,7 @@ class WritebackThrottle(QueueKnob):
 
 
 class NrRequests(QueueKnob, ResettingKnob):
-    """How many requests the queue holds. A change resets mq-deadline's ``async_depth``."""
+    """Size of the request queue. A change resets mq-deadline's ``async_depth``."""
 
     names = ("block.nr_requests",)
 
@@ -178,10 +175,9 @@ class NrRequests(QueueKnob, ResettingKnob):
     def allowed(self) -> str:
         return "a whole number from 4 to what the queue holds (2048 at most under a scheduler)"
 
-    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
-        # BLKDEV_MIN_RQ: the kernel silently makes 4 of less.
-        if not whole(value) or int(value) < 4:
-            raise refuse(self.name, value, self.allowed())
+    def takes(self, value: str) -> bool:
+        # BLKDEV_MIN_RQ: the kernel silently raises a smaller number to 4.
+        return whole(value) and int(value) >= 4
 
 
 class Scheduler(QueueKnob, ResettingKnob):
@@ -278,20 +274,22 @@ class SchedulerTunable(QueueKnob):
         all_tunables = " ".join(TUNABLES.values()).split()
         if self.tunable in all_tunables:
             return None
-        active_one = " | ".join(self._schedulers())
+        schedulers = " | ".join(self._schedulers())
         if self.tunable == "*":
             return (
-                f"the active scheduler {active_one} has no tunables; "
+                f"the active scheduler {schedulers} has no tunables; "
                 "others have, for a variant that sets block.scheduler too"
             )
-        return f"no known scheduler has it, nor has the active one, {active_one}"
+        return f"neither a known scheduler nor the active one, {schedulers}, has it"
 
     def allowed(self) -> str:
         return "a whole number that the scheduler takes"
 
+    def takes(self, value: str) -> bool:
+        return whole(value)
+
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
-        if not whole(value):
-            raise refuse(self.name, value, self.allowed())
+        super().check(value, beside)
         schedulers = self._schedulers()
         if "block.scheduler" in beside:
             schedulers = (beside["block.scheduler"],)
@@ -303,7 +301,7 @@ class SchedulerTunable(QueueKnob):
         tunables = TUNABLES.get(scheduler, "").split()
         if self.tunable in tunables:
             return
-        # A scheduler of another kernel version: its files tell, if it is active.
+        # A scheduler of another kernel version: its files show its tunables if it is active.
         if scheduler in self._schedulers() and self.machine.glob(self.paths()[0]):
             return
         remedy = "set block.scheduler in the same variant"
@@ -318,17 +316,16 @@ class SchedulerTunable(QueueKnob):
     def save(self, values: Sequence[str] = ()) -> Saved:
         if all(map(self.machine.glob, self.paths())):
             return super().save(values)
-        # Without the tunable there is nothing to restore: it comes and goes with its scheduler.
+        # A tunable that does not exist now needs no restoring: it comes and goes with its scheduler.
         return self.record(())
 
     def _schedulers(self) -> tuple[str, ...]:
         """The active schedulers of the disks, each once."""
         schedulers: dict[str, None] = {}
         for disk in self.disks():
-            text = attribute(self.machine, f"{queue_of(disk)}/scheduler")
-            if text:
-                schedulers[active(text)] = None
-        return tuple(schedulers)
+            text = attribute_text(self.machine, f"{queue_of(disk)}/scheduler")
+            schedulers[active(text)] = None
+        return tuple(filter(None, schedulers))
 
 
 def _file_of(name: str) -> str:
@@ -336,7 +333,7 @@ def _file_of(name: str) -> str:
 
 
 def _is_tunable(name: str) -> bool:
-    """Whether a name stays within ``iosched/``: one with ``..`` in it would name any file of the disk."""
+    """Whether a name stays within ``iosched/``: with ``..`` it could name any file of the disk."""
     return bool(re.fullmatch(r"block\.iosched\.\w+", name, re.ASCII))
 
 
@@ -346,19 +343,23 @@ def queue_of(disk: str) -> str:
 
 
 def queues(machine: Machine, disks: tuple[str, ...]) -> tuple[str, ...]:
-    """The disks with a request queue of their own that I/O to ``disks`` reaches first."""
-    with_queue: dict[str, None] = {}
+    """The uppermost disks with a request queue below ``disks``: a bio-based device stands for its members."""
+    with_queue: list[str] = []
     for disk in disks:
-        members = () if _has_queue(machine, disk) else _members(machine, disk)
-        below = queues(machine, members) if members else (disk,)
-        with_queue.update(dict.fromkeys(below))
-    return tuple(with_queue)
+        with_queue += _queues_of(machine, disk)
+    return tuple(dict.fromkeys(with_queue))
+
+
+def _queues_of(machine: Machine, disk: str) -> tuple[str, ...]:
+    if _has_queue(machine, disk):
+        return (disk,)
+    # A device without members that shows no scheduler has no other queue either.
+    return queues(machine, _members(machine, disk)) or (disk,)
 
 
 def _has_queue(machine: Machine, disk: str) -> bool:
     """Whether it has a request queue: a bio-based device shows ``none`` without brackets."""
-    text = attribute(machine, f"{queue_of(disk)}/scheduler") or ""
-    return "[" in text
+    return "[" in attribute_text(machine, f"{queue_of(disk)}/scheduler")
 
 
 def _members(machine: Machine, disk: str) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
-"""Which mirror btrfs reads from. Source: fs/btrfs/sysfs.c; the list in the file decides, never the version.
+"""Which mirror btrfs reads from. Source: fs/btrfs/sysfs.c. The list in the file says what a kernel offers, whatever
+its version.
 
-``round-robin:BYTES`` and ``devid:ID`` carry a parameter that is shown, and kept, also while another policy is active.
+``round-robin:BYTES`` and ``devid:ID`` have a parameter. The kernel shows and keeps it while another policy is active.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from iodelta.knob.files import FileKnob, choices, text_of
 from iodelta.knob.shell import Line, Shell
 from iodelta.machine import Machine
 from iodelta.probe.devices import btrfs_of
-from iodelta.probe.sysfs import attribute
+from iodelta.probe.sysfs import attribute, attribute_text
 
 
 class ReadPolicy(FileKnob):
@@ -64,7 +65,7 @@ class ReadPolicy(FileKnob):
         saved = super().save(values)
         path, present = saved.values[0]
         originals: list[tuple[str, str]] = []
-        # Parameters of the policies that are not active would stay changed: they are written first, the active last.
+        # Inactive policies keep their parameters, so these are restored too: first, and the active policy last.
         for choice in choices(text_of(self.machine, path)):
             if ":" in choice and choice != present:
                 originals.append((path, choice))
@@ -74,9 +75,9 @@ class ReadPolicy(FileKnob):
     @classmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:
         path, present = saved.values[-1]
-        shown = choices(attribute(machine, path) or "")
+        shown = choices(attribute_text(machine, path))
         texts = {text for _, text in saved.values}
-        # With every parameter as it was, only the active policy is left to write.
+        # Where no parameter was changed, it is enough to write the active policy.
         if texts.issubset(shown):
             saved = msgspec.structs.replace(saved, values=((path, present),))
         return super().restore(machine, saved)

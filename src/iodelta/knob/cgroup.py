@@ -1,4 +1,4 @@
-"""I/O limits for the load alone, in a control group of its own that is made for it and removed again.
+"""I/O limits for the load only, in a control group that iodelta creates for it and removes again.
 
 Source: Documentation/admin-guide/cgroup-v2.rst (io.max), Documentation/admin-guide/cgroup-v1/blkio-controller.rst.
 """
@@ -18,7 +18,7 @@ from iodelta.knob.shell import Line, Pattern, Script, Shell
 from iodelta.machine import Machine
 from iodelta.probe.devices import device
 from iodelta.probe.mounts import mounts
-from iodelta.probe.sysfs import attribute
+from iodelta.probe.sysfs import attribute_text
 from iodelta.probe.topology import Target
 
 V1 = {
@@ -51,7 +51,7 @@ class IoMax(Knob):
 
     def allowed(self) -> str:
         text = "any of rbps= wbps= (bytes/s) riops= wiops= (IOs/s), each a whole number above 0, or max"
-        # Their pages are written back by a kernel thread of the root group.
+        # A kernel thread of the root group writes their pages back.
         if self._unified:
             return text
         return f"{text}; through cgroup v1, which does not limit buffered writes"
@@ -85,7 +85,7 @@ class IoMax(Knob):
             present = self._present(device(self.machine, disk).devno)
             if present != wanted:
                 raise KnobError(
-                    f"asked for {_spell(wanted)}, the kernel took the write and shows {_spell(present)} for {disk}",
+                    f"requested {_spell(wanted)}; the kernel accepted the write and shows {_spell(present)} for {disk}",
                     place=self._group,
                     remedy=f"allowed: {self.allowed()}",
                 )
@@ -101,13 +101,13 @@ class IoMax(Knob):
                 f"the record names {group!r}, which is not a group that iodelta made",
                 place=saved.knob,
             )
-        account = "the group is gone already"
-        # A crash may have come before the group was made, or after it was removed.
+        account = "the group is already gone"
+        # A crash may have come before the group was created, or after it was removed.
         if machine.glob(group):
             _remove(machine, group)
             account = f"removed {group}"
         for _, control in saved.values[1:]:
-            # A run beside this one may still need the controller.
+            # A concurrent run may still need the controller.
             parent = posixpath.dirname(control)
             if not machine.glob(f"{parent}/iodelta-*"):
                 account += f"; {_disable(machine, control)}"
@@ -144,7 +144,7 @@ class IoMax(Knob):
         return f"{self._parent}/cgroup.subtree_control"
 
     def _passes_io_on(self) -> bool:
-        """Whether groups of the parent have the io controller already."""
+        """Whether groups below the parent already have the io controller."""
         controllers = text_of(self.machine, self._control).split()
         return "io" in controllers
 
@@ -155,7 +155,7 @@ class IoMax(Knob):
         done = self.machine.run(["mkdir", "--", self._group])
         if done.returncode != 0:
             raise KnobError(
-                f"cannot be made: {done.error_text}",
+                f"cannot be created: {done.error_text}",
                 place=self._group,
                 remedy="are control groups read-only here (in a container)?",
             )
@@ -164,7 +164,7 @@ class IoMax(Knob):
         put(self.machine, f"{self._group}/{file}", text, f"allowed: {self.allowed()}")
 
     def _put_v1(self, number: str, limits: Mapping[str, str]) -> None:
-        """The limits of one disk in the files of the older throttle, where 0 means none."""
+        """Write the limits of one disk to the files of the older throttle, where 0 means none."""
         for key, name in V1.items():
             limit = limits[key].replace("max", "0")
             self._put(f"blkio.throttle.{name}_device", f"{number} {limit}")
@@ -200,7 +200,7 @@ class IoMax(Knob):
 
 
 def _is_limit(key: str, limit: str) -> bool:
-    """Whether the kernel takes a limit as it is: it cuts what is larger, down to 0 IOs/s."""
+    """Whether the kernel keeps a limit as written: it truncates larger numbers, down to 0 IOs/s."""
     if limit == "max":
         return True
     highest = 2**32 - 2 if key.endswith("iops") else 2**64 - 2
@@ -208,7 +208,7 @@ def _is_limit(key: str, limit: str) -> bool:
 
 
 def _words_of(text: str, number: str) -> list[str]:
-    """The words behind ``MAJOR:MINOR`` in a file with a line for each disk; none if it has no such line."""
+    """The words after ``MAJOR:MINOR`` in a file with one line per disk; empty if the disk has no line."""
     for line in text.splitlines():
         words = line.split()
         if words[:1] == [number]:
@@ -217,11 +217,11 @@ def _words_of(text: str, number: str) -> list[str]:
 
 
 def hierarchy(machine: Machine) -> tuple[bool, str, str]:
-    """Whether the unified one can limit I/O, where to make the group, and why nowhere."""
+    """Whether the unified hierarchy (v2) limits I/O, where to create the group, and why there is no such place."""
     table = mounts(machine)
     unified = [mount.point for mount in table if mount.fstype == "cgroup2"]
     for point in unified:
-        controllers = attribute(machine, f"{point}/cgroup.controllers") or ""
+        controllers = attribute_text(machine, f"{point}/cgroup.controllers")
         if "io" in controllers.split():
             return True, point, ""
     for mount in table:
@@ -242,12 +242,15 @@ def _no_throttle(machine: Machine, point: str) -> str:
 
 
 def _remove(machine: Machine, group: str) -> None:
-    """Remove a group of ours; a load that outlived its trial is ended after a while, since only a load is in there."""
+    """Remove a group that iodelta created. Processes that are still in it after a second are killed: only a load is.
+
+    Raises KnobError after ten seconds.
+    """
     done = machine.run(["rmdir", "--", group])
     begun = time.monotonic()
     while done.returncode != 0 and machine.glob(group):
         waited = time.monotonic() - begun
-        pids = (attribute(machine, f"{group}/cgroup.procs") or "").split()
+        pids = attribute_text(machine, f"{group}/cgroup.procs").split()
         if waited > 10:
             raise KnobError(
                 f"cannot be removed: {done.error_text}",
@@ -261,7 +264,7 @@ def _remove(machine: Machine, group: str) -> None:
 
 
 def _disable(machine: Machine, control: str) -> str:
-    """Take the io controller away again, unless somebody else has come to use it."""
+    """Disable the io controller again, unless other groups use it by now."""
     try:
         put(machine, control, "-io", f"by hand: echo -io > {control}")
     except KnobError as error:

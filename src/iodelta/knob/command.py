@@ -1,4 +1,4 @@
-"""A setting that only the user's own commands can make."""
+"""A setting that the user's own commands apply and restore."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from iodelta.knob.base import EMPTY, Knob, KnobInfo, Saved
 from iodelta.knob.shell import Line, Script, Steps
 from iodelta.machine import Machine
 from iodelta.plural import plural
-from iodelta.probe.sysfs import attribute
+from iodelta.probe.sysfs import attribute_text
 from iodelta.probe.topology import Target
 
 Words = tuple[str, ...]
 
-MACHINE_ID = "/etc/machine-id"
-"""A record that came from elsewhere must not make this machine run its commands."""
+
+def machine_id(machine: Machine) -> str:
+    """systemd's id of a machine, empty without one: a record from another machine must not be restored on this one."""
+    return attribute_text(machine, "/etc/machine-id")
 
 
 class Commands(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,12 +59,12 @@ class Command(Knob):
         return ""
 
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
-        self._commands(value)
+        _decoded(value)
 
     def save(self, values: Sequence[str] = ()) -> Saved:
-        record = {("machine", attribute(self.machine, MACHINE_ID) or ""): None}
+        record = {("machine", machine_id(self.machine)): None}
         for value in values:
-            words = self._commands(value).restore
+            words = _decoded(value).restore
             record["restore", msgspec.json.encode(words).decode()] = None
         return self.record(tuple(record), volatile=False)
 
@@ -70,12 +72,12 @@ class Command(Knob):
         if value == self._present:
             return
         self._undo()
-        # Before it runs: what is half applied needs restoring too.
+        # Set before the command runs: what is applied in part needs restoring too.
         self._present = value
-        _run(self.machine, "apply", self._commands(value).apply)
+        _run(self.machine, "apply", _decoded(value).apply)
 
     def verify(self, value: str) -> None:
-        words = self._commands(value).verify
+        words = _decoded(value).verify
         if words:
             _run(self.machine, "verify", words)
 
@@ -85,11 +87,11 @@ class Command(Knob):
     @classmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:
         (_, origin), *_ = saved.values
-        if origin != (attribute(machine, MACHINE_ID) or ""):
+        if origin != machine_id(machine):
             return "nothing to do: the commands were run on another machine"
         commands = list(stored_commands(saved))
         failures: list[str] = []
-        # Which of them were applied is unknown: one that fails must not prevent the others.
+        # It is not known which of them were applied, so one that fails must not prevent the others.
         for words in commands:
             try:
                 _run(machine, "restore", words)
@@ -115,7 +117,7 @@ class Command(Knob):
             steps[name] = Steps(
                 restore=commands.restore, apply=commands.apply, verify=commands.verify
             )
-        # 0 is the name of no step: none of the commands is in force then.
+        # Steps are numbered from 1, so 0 means that none of them is applied.
         return Script(values=lines, release=(("commanded", "0"),), steps=steps)
 
     @classmethod
@@ -124,11 +126,8 @@ class Command(Knob):
 
     def _undo(self) -> None:
         if self._present is not None:
-            _run(self.machine, "restore", self._commands(self._present).restore)
+            _run(self.machine, "restore", _decoded(self._present).restore)
             self._present = None
-
-    def _commands(self, value: str) -> Commands:
-        return _decoded(value)
 
 
 ALLOWED = '{apply = ["PROGRAM", "ARGUMENT"], restore = [...], verify = [...]}; verify may be left out'
@@ -154,19 +153,21 @@ def _decoded(value: str) -> Commands:
 
 
 def stored_commands(saved: Saved) -> Iterator[Words]:
-    """The commands of a record that undo what was applied, the last one first."""
+    """The commands of a record that undo what was applied, latest first."""
     for key, text in reversed(saved.values):
         if key == "restore":
             yield from_json(text, Words)
 
 
 def _short(words: Words) -> str:
-    """A command for a reader: only the beginning of a script of several lines."""
-    texts: list[str] = []
-    for word in words:
-        count = plural(len(word.splitlines()), "line")
-        texts.append(f"({count})" if "\n" in word else word)
-    return " ".join(texts)
+    """A command for a reader: a word of several lines, such as a script, is only counted."""
+    return " ".join(map(_short_word, words))
+
+
+def _short_word(word: str) -> str:
+    if "\n" not in word:
+        return word
+    return f"({plural(len(word.splitlines()), 'line')})"
 
 
 def _run(machine: Machine, step: str, words: Words) -> None:
@@ -174,7 +175,7 @@ def _run(machine: Machine, step: str, words: Words) -> None:
     if done.returncode != 0:
         output = done.stderr or done.stdout
         lines = output.decode(errors="replace").strip().splitlines()
-        message = lines[-1] if lines else "it said nothing"
+        message = lines[-1] if lines else "it printed nothing"
         raise KnobError(
             f"{step} {' '.join(words)} ended with {done.returncode}: {message}",
             place="command",

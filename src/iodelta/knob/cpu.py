@@ -1,4 +1,4 @@
-"""How fast the CPUs may run. Source: Documentation/admin-guide/pm/{cpufreq,intel_pstate,amd-pstate}.rst."""
+"""Frequency settings of the CPUs. Source: Documentation/admin-guide/pm/{cpufreq,intel_pstate,amd-pstate}.rst."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_TURBO = "/sys/devices/system/cpu/intel_pstate/no_turbo"
 
 
 class PolicyKnob(FileKnob):
-    """A file of every cpufreq policy: set on each, and read back on each."""
+    """A file of every cpufreq policy: set and read back on each."""
 
     file: str
     offers: str
@@ -31,8 +31,7 @@ class PolicyKnob(FileKnob):
     def absent(self) -> str:
         if self.machine.glob(f"{CPUFREQ}/policy*"):
             driver = attribute(self.machine, f"{CPUFREQ}/policy0/scaling_driver")
-            driver = driver or "unknown"
-            return f"the cpufreq driver ({driver}) has no {self.file}"
+            return f"the cpufreq driver ({driver or 'unknown'}) has no {self.file}"
         return f"needs cpufreq: no {CPUFREQ}/policy* (a virtual machine, or no driver for this CPU)"
 
     def allowed(self) -> tuple[str, ...]:
@@ -63,7 +62,7 @@ class Governor(PolicyKnob, ResettingKnob):
 
 
 class EnergyPreference(PolicyKnob):
-    """``cpu.epp``, energy against performance as the hardware should weigh it."""
+    """``cpu.epp``: how the hardware weighs energy against performance."""
 
     names = ("cpu.epp",)
     file = "energy_performance_preference"
@@ -79,7 +78,7 @@ class EnergyPreference(PolicyKnob):
             )
 
     def _governors(self, beside: Mapping[str, str]) -> set[str | None]:
-        """The governors that will be active: the variant's own, else those of the machine."""
+        """The governors that will be active: the one that the variant sets, else those of the machine."""
         if "cpu.governor" in beside:
             return {beside["cpu.governor"]}
         paths = self.machine.glob(f"{CPUFREQ}/policy*/scaling_governor")
@@ -128,7 +127,7 @@ class Boost(FileKnob):
         )
 
     def _raw(self, value: str) -> str:
-        """intel_pstate asks the opposite question."""
+        """The text of the file for a value, and back: intel_pstate's ``no_turbo`` has the opposite meaning."""
         if NO_TURBO not in self.paths():
             return value
         return {"0": "1", "1": "0"}.get(value, value)

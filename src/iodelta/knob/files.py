@@ -23,7 +23,7 @@ from iodelta.knob.base import (
 )
 from iodelta.knob.shell import Line, NoScript, Script, Shell
 from iodelta.machine import Machine
-from iodelta.probe.sysfs import attribute, status, sysfs_name
+from iodelta.probe.sysfs import attribute, is_root, status, sysfs_name
 from iodelta.probe.topology import Target
 
 ROOTS = ("/sys/", "/proc/sys/", "/proc/irq/")
@@ -48,7 +48,7 @@ class FileKnob(Knob):
     @classmethod
     @abstractmethod
     def script_files(cls, name: str) -> Line | NoScript:
-        """The words by which a script finds ``paths`` on the machine of its reader. Raises RequestError."""
+        """The words by which a script finds ``paths`` on the machine where it runs. Raises RequestError."""
 
     @classmethod
     def script(cls, name: str, values: Sequence[str]) -> Script | NoScript:
@@ -68,16 +68,16 @@ class FileKnob(Knob):
                 yield ("printf", "%s", text, Shell(">"), path)
 
     def also(self) -> tuple[str, ...]:
-        """Files that a write to ``paths`` changes as a side effect: saved, and restored after them."""
+        """Files that a write to ``paths`` changes as a side effect. They are saved, and restored after ``paths``."""
         return ()
 
     @classmethod
     def parse(cls, text: str) -> str:
-        """The value in a file's text; the kernel marks the active one of a list by brackets."""
+        """The value in a file's text; in a list the kernel puts the active one in brackets."""
         return active(text)
 
     def same(self, path: str, wanted: str, present: str) -> bool:
-        """Whether ``present`` is what the kernel shows after ``wanted`` was taken."""
+        """Whether ``present`` is what the kernel shows after ``wanted`` was written."""
         return wanted == present
 
     def disks(self) -> tuple[str, ...]:
@@ -104,11 +104,15 @@ class FileKnob(Knob):
         self._pinned = saved.disks
         return saved
 
+    def takes(self, value: str) -> bool:
+        """Whether ``value`` is allowed, as far as that can be known before it is written."""
+        allowed = self.allowed()
+        return isinstance(allowed, str) or value in allowed
+
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         check_text(self.name, value)
-        allowed = self.allowed()
-        if isinstance(allowed, tuple) and value not in allowed:
-            raise refuse(self.name, value, allowed)
+        if not self.takes(value):
+            raise refuse(self.name, value, self.allowed())
 
     def apply(self, value: str) -> None:
         for path in self.paths():
@@ -128,7 +132,7 @@ class FileKnob(Knob):
             present = self._value(path)
             if not self.same(path, value, present):
                 raise KnobError(
-                    f"asked for {value!r}, the kernel took the write and shows {present!r}",
+                    f"requested {value!r}; the kernel accepted the write and shows {present!r}",
                     place=path,
                     remedy=f"allowed: {describe(self.allowed())}",
                 )
@@ -158,7 +162,7 @@ class FileKnob(Knob):
                     accounts[f"{path} = {text} again"] = None
             except KnobError as error:
                 errors.append(error.sentence)
-        # What a failed write left is no second error.
+        # After a failed write, what the files show would only repeat the error.
         if not errors:
             errors += _differing(cls, machine, saved)
         if errors:
@@ -173,8 +177,8 @@ class FileKnob(Knob):
 class ResettingKnob(FileKnob):
     """A setting whose change makes the kernel reset others.
 
-    So that a variant means the same in every block: the value found at ``save`` always comes back with the other
-    settings as they were found, any other value with those the kernel gave when it was first applied.
+    A variant must mean the same in every block. So the original value always comes back with the other settings as they
+    were at ``save``, and any other value with those that the kernel chose when it was first applied.
     """
 
     def __init__(self, machine: Machine, target: Target, name: str) -> None:
@@ -214,7 +218,7 @@ class ResettingKnob(FileKnob):
         super().apply(value)
         for path in self.paths():
             present = self._state(path)
-            # The first application of a value decides what the others are under it.
+            # The first time that a value is applied decides what the other settings are under it.
             wanted = self._states.setdefault((path, value), present)
             for other, text in wanted:
                 if attribute(self.machine, other) != text:
@@ -231,12 +235,12 @@ class ResettingKnob(FileKnob):
 
 
 def is_setting(path: str) -> bool:
-    """Whether a path in a record names a setting of the kernel: a forged record must not write elsewhere."""
+    """Whether a path in a record is a kernel setting: a forged record must not write anywhere else."""
     return path.startswith(ROOTS) and ".." not in path.split("/")
 
 
 def _differing(family: type[FileKnob], machine: Machine, saved: Saved) -> Iterable[str]:
-    """What does not read back as saved, once everything was written."""
+    """The settings that do not read back as saved after everything was written, in sentences."""
     # A path that is named twice must show the last value written.
     for path, text in dict(saved.values).items():
         if not machine.glob(path) or _another_disk(machine, saved.disks, path):
@@ -249,7 +253,7 @@ def _differing(family: type[FileKnob], machine: Machine, saved: Saved) -> Iterab
 def _another_disk(
     machine: Machine, pinned: tuple[tuple[str, str], ...], path: str
 ) -> str:
-    """A message if ``path`` now belongs to another disk than the one whose setting was saved; else empty."""
+    """A message if ``path`` now belongs to a disk other than the one whose setting was saved; else empty."""
     for disk, before in pinned:
         if f"/{sysfs_name(disk)}/" not in path:
             continue
@@ -290,17 +294,17 @@ def active(text: str) -> str:
 
 
 def _no_longer_there(machine: Machine, saved: Saved, path: str) -> str:
-    """Why there is nothing to restore at ``path``; empty where there is."""
+    """Why ``path`` cannot be restored any more; empty if it can."""
     other = _another_disk(machine, saved.disks, path)
     if other:
-        return f"{path} not changed: {other}"
+        return f"{path} left as it is: {other}"
     if machine.glob(path):
         return ""
     return f"{path} no longer exists, nor does its setting"
 
 
 def choices(text: str) -> tuple[str, ...]:
-    """``none [mq-deadline]`` -> both; a text without brackets offers no list."""
+    """``none [mq-deadline]`` -> both names; empty for a text without brackets, which is not a list."""
     words = text.split()
     has_active = any(word.startswith("[") for word in words)
     if not has_active:
@@ -334,6 +338,6 @@ def needs_write(machine: Machine, path: str) -> str | None:
     """Why this user cannot write there, or None."""
     if machine.run(["test", "-w", path]).returncode == 0:
         return None
-    if machine.run(["id", "-u"]).text.strip() != "0":
+    if not is_root(machine):
         return f"needs root: {path}"
     return f"{path} is on a read-only filesystem (in a container?)"

@@ -1,4 +1,4 @@
-"""Which CPUs take a disk's interrupts. Source: Documentation/core-api/irq/irq-affinity.rst."""
+"""Which CPUs handle a disk's interrupts. Source: Documentation/core-api/irq/irq-affinity.rst."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from iodelta.probe.topology import Target
 
 
 class IrqAffinity(FileKnob):
-    """``irq.affinity``: the CPUs that may take the interrupts of the target's controllers, spelt as ``cpus``.
+    """``irq.affinity``: the CPUs that may handle the interrupts of the target's controllers, written like ``cpus``.
 
-    Interrupts that the kernel spreads over the CPUs itself (most NVMe and virtio queues) it lets nobody move.
+    Nobody can move managed interrupts, which the kernel itself spreads over the CPUs (most NVMe and virtio queues).
     """
 
     names = ("irq.affinity",)
@@ -42,7 +42,7 @@ class IrqAffinity(FileKnob):
     def absent(self) -> str:
         disks = ", ".join(self.target.disks)
         if disks:
-            return f"{disks} takes no interrupts of its own"
+            return f"{disks} has no interrupts of its own"
         return f"needs a disk: {self.target.reason}"
 
     def allowed(self) -> str:

@@ -1,4 +1,4 @@
-"""The kernel of a host over SSH: its setting is a reboot, and so is its restoring."""
+"""The kernel of a host over SSH. Setting it is a reboot, and so is restoring it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ import msgspec
 from iodelta.decoding import converted
 from iodelta.errors import KnobError, MachineError, MeasureError
 from iodelta.knob.base import EMPTY, Knob, Saved
-from iodelta.knob.command import stored_commands
+from iodelta.knob.command import machine_id, stored_commands
 from iodelta.knob.reboot import WAYS, Image, Way, ways
 from iodelta.knob.shell import Line, NoScript
 from iodelta.machine import Machine
 from iodelta.machine.ssh import SshMachine
-from iodelta.probe.sysfs import attribute, boot_id
+from iodelta.probe.sysfs import attribute_text, boot_id, is_root
 from iodelta.probe.topology import Target
 from iodelta.vm import kernels
 
 LIMIT = 900.0
-"""Default seconds within which a host must be back from a reboot: big ones test their memory first."""
+"""Default seconds within which a host must be back after a reboot: large servers test their memory first."""
 
 PANIC = "panic=30"
-"""Given to a kernel that kexec starts, unless it has one: where it panics the machine resets itself."""
+"""Added to the command line of a kernel that kexec starts, unless it has one: after a panic the machine resets."""
 
 HEADER = 66048
-"""Bytes of a bzImage that contain its version."""
-
+"""Bytes at the start of a bzImage that contain its version."""
 
 KIND_OF_FILESYSTEM = ("stat", "-f", "-c", "%T", "--")
-"""The command that prints it, for the path behind it."""
+"""Prints the kind of the filesystem that holds the path after it."""
 
 INITRD_SIZE = slice(0x21C, 0x220)
 """Where ``ramdisk_size`` is in x86's boot parameters (Documentation/arch/x86/boot.rst)."""
@@ -49,13 +48,13 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class Kernel(Knob):
-    """``kernel``: a release installed there (``6.12``: the newest that begins so), or ``IMAGE:INITRD``, paths there.
+    """``kernel``: a release installed on the host (``6.12``: the newest 6.12), or paths there, ``IMAGE:INITRD``.
 
-    A value is booted again for every block, by kexec, else by the boot loader's entry for one boot (``grub-reboot``,
-    ``bootctl set-oneshot``); release, boot id and command line are verified. The default entry stays, so a reset (by
-    hand, or by a watchdog) ends a kernel that hangs; kexec adds ``panic=30``. At the end, and by ``iodelta restore``,
-    the kernel that ran before is booted again. ``kernel.cmdline`` adds boot parameters, where kexec is the way. Of
-    ``iodelta run`` over SSH; in a guest (``vm``) a kernel of this machine is booted.
+    iodelta boots the kernel anew for every block, by kexec, else by the boot loader's entry for one boot
+    (``grub-reboot``, ``bootctl set-oneshot``), and verifies release, boot id and command line. The default entry stays
+    as it is, so a reset (by hand, or by a watchdog) ends a kernel that hangs; kexec adds ``panic=30``. At the end,
+    ``iodelta run`` or ``iodelta restore`` boots the kernel that ran before. ``kernel.cmdline`` adds boot parameters
+    where kexec works. For ``iodelta run`` over SSH; a guest (``vm``) boots a kernel of this machine.
     """
 
     names = ("kernel",)
@@ -70,7 +69,7 @@ class Kernel(Knob):
     def available(self) -> str | None:
         if not isinstance(self.machine, SshMachine):
             return "a reboot: of a host over SSH (--machine ssh:HOST), or in a throw-away guest (--machine vm)"
-        if self.machine.run(["id", "-u"]).text.strip() != "0":
+        if not is_root(self.machine):
             return "needs root there"
         commands, reasons = ways(self.machine)
         if commands:
@@ -111,7 +110,7 @@ class Kernel(Knob):
             *msgspec.structs.asdict(original).items(),
             ("cmdline", cmdline),
             ("limit", f"{self.limit:g}"),
-            ("machine", attribute(self.machine, "/etc/machine-id") or ""),
+            ("machine", machine_id(self.machine)),
             ("restore", msgspec.json.encode(undo).decode()),
         )
         return self.record(record, volatile=False)
@@ -123,10 +122,10 @@ class Kernel(Knob):
         _verify(self.machine, self.image(value), "")
 
     def boot(self, value: str, more: str = "") -> Started:
-        """Start the machine into ``value``, ``more`` added to the command line that it had when it was saved.
+        """Boot the machine into ``value``, with ``more`` appended to the command line that ``save`` recorded.
 
-        Raises KnobError for what cannot be booted or came up as something else, LostError for a machine that does not
-        come back.
+        Raises KnobError if the kernel cannot be booted or another one came up, LostError if the machine does not come
+        back.
         """
         image, way = self.image(value, more), self.way
         cmdline = _for_another(self._cmdline, more) if way.cmdline else ""
@@ -136,8 +135,10 @@ class Kernel(Knob):
         return Started(boot, image.release, _cmdline(self.machine), way.name, seconds)
 
     def image(self, value: str, more: str = "") -> Image:
-        """The kernel called ``value``; empty for the one that runs, or ran when it was saved. Raises MeasureError, also
-        where ``more`` cannot be added to its command line."""
+        """The kernel called ``value``; for an empty text the one that ran at ``save``, or else the running one.
+
+        Raises MeasureError, also if ``more`` cannot be added to its command line.
+        """
         if more and not self.way.cmdline:
             raise MeasureError(
                 f"{self.way.name} boots an entry as it is",
@@ -160,11 +161,11 @@ class Kernel(Knob):
 
     @property
     def way(self) -> Way:
-        """How the machine reboots. ``available`` says whether there is a way."""
+        """How to reboot the machine. Only valid if ``available`` says so."""
         return ways(self.machine)[0][0]
 
     def _medium(self) -> str:
-        """The kind of filesystem that what must outlive a run is kept on; its directory may not be there yet."""
+        """The kind of filesystem that holds iodelta's state directory, which may not exist yet."""
         path = self.machine.state
         done = self.machine.run([*KIND_OF_FILESYSTEM, path])
         while done.returncode and path != "/":
@@ -176,18 +177,18 @@ class Kernel(Knob):
         """The kernel that runs now. Raises MeasureError if it could not be booted again."""
         release, build = _uname(self.machine)
         image = installed(self.machine).get(release)
-        missing = ""
         if image is None:
-            missing = "image"
-        elif not image.initrd and not _began_without_initrd(self.machine):
-            missing = "initrd"
-        if image is None or missing:
-            raise MeasureError(
-                f"there is no {missing} of the running kernel {release}, so it could not be booted again",
-                place=self.machine.name,
-                remedy=f"they should be /boot/vmlinuz-{release} and /boot/initrd.img-{release}; a link will do",
-            )
+            raise self._not_bootable("image", release)
+        if not image.initrd and not _began_without_initrd(self.machine):
+            raise self._not_bootable("initrd", release)
         return msgspec.structs.replace(image, build=build)
+
+    def _not_bootable(self, missing: str, release: str) -> MeasureError:
+        return MeasureError(
+            f"there is no {missing} of the running kernel {release}, so it could not be booted again",
+            place=self.machine.name,
+            remedy=f"they should be /boot/vmlinuz-{release} and /boot/initrd.img-{release}; a link will do",
+        )
 
     def _installed(self, value: str) -> Image:
         """The newest installed kernel whose release begins with ``value``. Raises MeasureError."""
@@ -231,7 +232,7 @@ class Kernel(Knob):
     @classmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:
         values = dict(saved.values)
-        if values["machine"] != (attribute(machine, "/etc/machine-id") or ""):
+        if values["machine"] != machine_id(machine):
             return "nothing to do: another machine was rebooted"
         way = next(way for way in WAYS if way.name == values["way"])(machine)
         fields = {name: values[name] for name in Image.__struct_fields__}
@@ -239,7 +240,7 @@ class Kernel(Knob):
         way.forget()
         if _runs(machine, original, values["cmdline"]):
             return f"nothing to do: {original.release} runs"
-        # The way that was used may be closed by now; with no way left it says why itself.
+        # The way that was used may no longer work; if none works, its own error says why.
         if way.missing():
             open_ways, _ = ways(machine)
             way = next(iter(open_ways), way)
@@ -249,7 +250,7 @@ class Kernel(Knob):
 
 
 def installed(machine: Machine) -> dict[str, Image]:
-    """The kernels in /boot and in the directories of their modules, by release, in its order."""
+    """Release -> kernel, of those in /boot and in the directories of their modules, oldest release first."""
     initrds = set(machine.glob("/boot/init*"))
     paths: dict[str, str] = {}
     for path in machine.glob("/lib/modules/*/vmlinuz"):
@@ -257,7 +258,7 @@ def installed(machine: Machine) -> dict[str, Image]:
     # /boot last: a boot loader has entries for the images there.
     for path in machine.glob("/boot/vmlinuz-*"):
         paths[path.removeprefix("/boot/vmlinuz-")] = path
-    # `vmlinuz-linux` and other names of a distribution do not say the release; only the image's header would.
+    # `vmlinuz-linux` and other names of a distribution do not contain the release.
     releases = [release for release in paths if release[:1].isdigit()]
     images: dict[str, Image] = {}
     for release in sorted(releases, key=kernels.order):
@@ -266,7 +267,7 @@ def installed(machine: Machine) -> dict[str, Image]:
 
 
 def _initrd(release: str, files: set[str]) -> str:
-    """The initrd of a release among ``files``, as Debian, Fedora or openSUSE calls it; empty without one."""
+    """The initrd of a release among ``files``, as Debian, Fedora or openSUSE names it; empty without one."""
     names = (
         f"/boot/initrd.img-{release}",
         f"/boot/initramfs-{release}.img",
@@ -299,14 +300,14 @@ def _reboot(
     except MachineError as error:
         way.forget()
         raise KnobError(error.what, place=error.place, remedy=error.remedy) from error
-    # A boot loader that cannot write did not forget the choice itself.
+    # A boot loader that cannot write to its disk has not cleared the choice itself.
     way.forget()
     _verify(machine, image, cmdline)
 
 
 def _verify(machine: Machine, image: Image, cmdline: str) -> None:
     release, build = _uname(machine)
-    # An image whose build was not asked may be any build of its release.
+    # Without a recorded build, any build of the release is right.
     right_build = not image.build or build in image.build
     if release != image.release or not right_build:
         wanted = f"{image.release} {image.build}".strip()
@@ -328,7 +329,7 @@ def _verify(machine: Machine, image: Image, cmdline: str) -> None:
 
 
 def _began_without_initrd(machine: Machine) -> bool:
-    """Whether the boot loader gave the running kernel none; False where the kernel does not say."""
+    """Whether the running kernel was booted without an initrd; False if the kernel does not say."""
     try:
         parameters = machine.read_bytes("/sys/kernel/boot_params/data")
     except MachineError:
@@ -337,23 +338,24 @@ def _began_without_initrd(machine: Machine) -> bool:
 
 
 def _uname(machine: Machine) -> tuple[str, str]:
-    """Release and build of the kernel that runs. Raises KnobError."""
+    """Release and build of the running kernel. Raises KnobError."""
     texts = [machine.run(["uname", option]).text.strip() for option in ("-r", "-v")]
     if not all(texts):
-        raise KnobError("uname does not say what runs", place=machine.name)
+        raise KnobError("uname prints no release or no build", place=machine.name)
     return texts[0], texts[1]
 
 
 def _cmdline(machine: Machine) -> str:
-    return attribute(machine, "/proc/cmdline") or ""
+    return attribute_text(machine, "/proc/cmdline")
 
 
 def _plain(cmdline: str) -> str:
-    """A command line without what a boot loader says of itself."""
+    """A command line without the parameters that a boot loader adds."""
     return re.sub(r"(?<!\S)(BOOT_IMAGE|initrd)=\S*\s*", "", cmdline).strip()
 
 
 def _for_another(cmdline: str, more: str) -> str:
+    """The command line for another kernel: that of the present one with ``more``, and ``PANIC`` unless it has one."""
     words = f"{_plain(cmdline)} {more}".strip()
     if re.search(r"(?<!\S)panic=", words):
         return words

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from iodelta.knob.base import EMPTY, refuse, whole
+from iodelta.knob.base import whole
 from iodelta.knob.files import FileKnob
 from iodelta.knob.shell import Line, in_disks
 from iodelta.probe.devices import with_below
@@ -12,7 +10,7 @@ from iodelta.probe.sysfs import sysfs_name
 
 
 class StripeCacheSize(FileKnob):
-    """Stripe cache of every RAID 4/5/6 array that the target is or lies on, in pages per member."""
+    """Stripe cache, in pages per member, of every RAID 4/5/6 array at or below the target."""
 
     names = ("md.stripe_cache_size",)
     harmless = True
@@ -36,9 +34,8 @@ class StripeCacheSize(FileKnob):
     def allowed(self) -> str:
         return "a whole number from 17 to 32768"
 
-    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
-        if not (whole(value) and 17 <= int(value) <= 32768):
-            raise refuse(self.name, value, self.allowed())
+    def takes(self, value: str) -> bool:
+        return whole(value) and 17 <= int(value) <= 32768
 
 
 def _cache_of(name: str) -> str:

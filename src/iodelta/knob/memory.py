@@ -1,4 +1,4 @@
-"""Page cache, dentries and inodes dropped before a trial. Source: Documentation/admin-guide/sysctl/vm.rst."""
+"""Drop page cache, dentries and inodes before a trial. Source: Documentation/admin-guide/sysctl/vm.rst."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iodelta.knob.base import EMPTY, Transient, refuse
 from iodelta.knob.files import needs_write, put
 from iodelta.knob.shell import Script, Shell, Word
 from iodelta.machine import Machine
-from iodelta.probe.sysfs import attribute
+from iodelta.probe.sysfs import attribute_text
 from iodelta.probe.topology import Target
 
 DROP = "/proc/sys/vm/drop_caches"
@@ -23,8 +23,8 @@ COUNTERS = {
 class DropCaches(Transient):
     """``memory.drop_caches``: an action before each trial, with nothing to restore.
 
-    Only clean pages can be dropped, so the target is written back first. It reaches no cache below the block layer
-    (bcache, dm-cache, a controller's memory), nor the page cache of another machine that serves the disk.
+    Only clean pages can be dropped, so the target is written back first. Caches below the block layer stay as they are
+    (bcache, dm-cache, a controller's memory), and so does the page cache of another machine that serves the disk.
     """
 
     names = ("memory.drop_caches",)
@@ -52,7 +52,7 @@ class DropCaches(Transient):
 
     def apply(self, value: str) -> None:
         self._before = self._count(value)
-        # Only clean pages can be dropped. -f writes back the whole filesystem, so also its metadata.
+        # -f writes back the whole filesystem, including its metadata.
         whole = () if self.target.kind == "block" else ("-f",)
         done = self.machine.run(["sync", *whole, "--", self.target.real_path])
         if done.returncode != 0:
@@ -67,7 +67,7 @@ class DropCaches(Transient):
         for name, count in self._count(value).items():
             if count <= self._before.get(name, 0):
                 raise KnobError(
-                    f"wrote {value!r}, and {name} in /proc/vmstat still is {count}: nothing was dropped",
+                    f"wrote {value!r}, but {name} in /proc/vmstat is still {count}: nothing was dropped",
                     place=DROP,
                     remedy="a container's kernel may ignore the write: leave memory.drop_caches out",
                 )
@@ -80,8 +80,8 @@ class DropCaches(Transient):
         )
 
     def _count(self, value: str) -> dict[str, int]:
-        """How often the kernel has dropped what ``value`` asks for, by the name of the counter in /proc/vmstat."""
-        text = attribute(self.machine, "/proc/vmstat") or ""
+        """Counter in /proc/vmstat -> how often the kernel has dropped what ``value`` asks for."""
+        text = attribute_text(self.machine, "/proc/vmstat")
         counts: dict[str, int] = {}
         for line in text.splitlines():
             name, count = line.split()

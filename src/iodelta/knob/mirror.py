@@ -1,4 +1,4 @@
-"""The user-space mirror in fio's place, with one of its read policies: words in front of the load's command."""
+"""Run the user-space mirror instead of fio, with one of its read policies: words in front of the load's command."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from iodelta.probe.native import INSTALL, installed, native
 from iodelta.probe.topology import Target, resolve
 from iodelta.trial import Finding
 
+NAME = "mirror.read_policy"
+
 PROGRAM = "iodelta.policy.stand_in"
+"""Module that reads fio's command line and runs the mirror."""
 
 PERMITTED = "IODELTA_PERMITTED"
 """Environment variable of a trial: real paths of the members for which its session holds permits, as JSON."""
-
 
 KNOWN = frozenset(
     "output output-format eta readonly name time_based randrepeat allrandrepeat group_reporting lat_percentiles "
@@ -29,6 +31,7 @@ KNOWN = frozenset(
     "filename rw bs iodepth numjobs direct rwmixread rwmixwrite size runtime ramp_time randseed write_iops_log".split()
 )
 """fio options that the mirror supports, or that request what it does anyway."""
+
 MODES = {
     "read": (False, 100),
     "randread": (True, 100),
@@ -52,55 +55,54 @@ def options_of(words: Sequence[str]) -> dict[str, str]:
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Raises RequestError for options of fio that the mirror cannot follow. Names are fio's first ones."""
+    """Raise RequestError for fio options that the mirror does not support. ``options`` has fio's first names."""
     unknown = sorted(options.keys() - KNOWN)
     paced = [name for name in unknown if name.startswith(("rate", "thinktime"))]
     if paced:
         raise RequestError(
-            f"the mirror keeps iodepth x numjobs requests in flight, so it has no {', '.join(paced)}",
-            place="mirror.read_policy",
+            f"the mirror keeps iodepth x numjobs requests in flight, so it does not support {', '.join(paced)}",
+            place=NAME,
             remedy="set the load by iodepth and numjobs; `iodelta policy simulate --rate` predicts an open load",
         )
     if unknown:
         raise RequestError(
-            f"the mirror cannot do fio's {', '.join(unknown)}",
-            place="mirror.read_policy",
-            remedy="it knows rw, bs, iodepth, numjobs, direct, rwmixread and size",
+            f"the mirror does not support fio's {', '.join(unknown)}",
+            place=NAME,
+            remedy="it supports rw, bs, iodepth, numjobs, direct, rwmixread and size",
         )
     mode = options.get("rw", "read")
     if mode not in MODES:
         remedy = f"one of {', '.join(MODES)}"
         raise RequestError(
-            f"the mirror cannot do rw={mode}", place="mirror.read_policy", remedy=remedy
+            f"the mirror does not support rw={mode}", place=NAME, remedy=remedy
         )
 
 
 def mirrored(knobs: Mapping[str, str]) -> bool:
-    """Whether these settings spread the load over members of which the target is only one."""
-    return not knobs.keys().isdisjoint(MirrorPolicy.names)
-
-
-def _without_sample(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings of members without the note that not every byte of them was compared."""
-    return tuple(finding for finding in findings if finding.rule != "mirror.sampled")
+    """Whether these settings spread the load over several members, not only the target."""
+    return NAME in knobs
 
 
 def members_of(knobs: Mapping[str, str]) -> tuple[str, ...]:
-    """The members that these settings spread the load over."""
-    members: list[str] = []
-    for name in MirrorPolicy.names:
-        if name in knobs:
-            members += split_command(knobs[name], name)[1:]
+    """Absolute paths of the members over which these settings spread the load; empty without a mirror."""
+    if not mirrored(knobs):
+        return ()
+    _, *members = split_command(knobs[NAME], NAME)
     return tuple(map(os.path.abspath, members))
 
 
-class MirrorPolicy(Transient):
-    """``mirror.read_policy``: ``POLICY MEMBER MEMBER ...``, the target among the members, or on their disks.
+def _without_sample(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings about members without the note that not every byte was compared."""
+    return tuple(finding for finding in findings if finding.rule != "mirror.sampled")
 
-    It never gives leave to overwrite: for a workload that writes ``--destroy`` names each member.
+
+class MirrorPolicy(Transient):
+    """``mirror.read_policy``: ``POLICY MEMBER MEMBER ...``. The target must be a member, or lie on the members' disks.
+
+    It does not permit overwriting: for a workload that writes, ``--destroy`` must name each member.
     """
 
-    names = ("mirror.read_policy",)
+    names = (NAME,)
     nothing_to_restore = "nothing was set, so there is nothing to restore"
 
     def available(self) -> str | None:
@@ -137,7 +139,7 @@ class MirrorPolicy(Transient):
             return True
         if any(member.real_path == self.target.real_path for member in members):
             return True
-        # A file on a btrfs whose disks are the members: its variants compare the kernel's policies with the mirror's.
+        # A file on a btrfs whose disks are the members: variants compare the kernel's policies with the mirror's.
         member_disks: set[str] = set()
         for member in members:
             if member.kind == "block":
@@ -158,7 +160,7 @@ class MirrorPolicy(Transient):
         return by_value
 
     def apply(self, value: str) -> None:
-        """Nothing is set on the machine: the launcher reads as this policy says."""
+        """Nothing is set on the machine: the mirror that the launcher starts reads by this policy."""
 
     def verify(self, value: str) -> None:
         """The mirror fails if it cannot do what is set."""

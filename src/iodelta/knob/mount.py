@@ -1,8 +1,8 @@
 """Options of the mounted filesystem that holds the target, changed by remounting.
 
-Source: mount(8), Documentation/admin-guide/ext4.rst, btrfs(5). A remount keeps those of the filesystem's own options
-that it does not name, and clears those of the VFS; an option at its default is not shown. So only options whose
-default is known here can be set: their originals can be restored.
+Source: mount(8), Documentation/admin-guide/ext4.rst, btrfs(5). Of the options that a remount does not name, it keeps
+the filesystem's own and clears those of the VFS. The kernel does not show an option at its default. So only options
+whose default is listed here can be set: only they can be restored.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from iodelta.knob.base import EMPTY, Knob, Saved
 from iodelta.knob.shell import Line, NoScript
 from iodelta.machine import Machine
 from iodelta.probe.mounts import Mount, mounts
+from iodelta.probe.sysfs import is_root
 from iodelta.probe.topology import Target
 
 VFS = frozenset("rw ro nosuid nodev noexec nosymfollow sync dirsync mand".split())
@@ -27,9 +28,11 @@ class Option(msgspec.Struct, frozen=True):
     """An option that can be set and restored."""
 
     default: str
-    """The word for what holds while none is shown."""
+    """The word for the state in which the kernel shows nothing."""
     pattern: str
+    """Regular expression of the words that set it."""
     spelled: str
+    """The same words for a reader."""
 
 
 def _flag(name: str, *, on: bool) -> Option:
@@ -79,14 +82,14 @@ OWN = {
 
 
 class MountOptions(Knob):
-    """``mount.options``: ``noatime,commit=30`` on top of the options found; a variant without it has those alone."""
+    """``mount.options``: ``noatime,commit=30``, in addition to the original options, which a variant without it has."""
 
     names = ("mount.options",)
     harmless = True
 
     def __init__(self, machine: Machine, target: Target, name: str) -> None:
         super().__init__(machine, target, name)
-        self._found: Mount | None = None
+        self._original: Mount | None = None
 
     def available(self) -> str | None:
         if not self.target.mount:
@@ -95,7 +98,7 @@ class MountOptions(Knob):
             return f"needs a filesystem on a block device: {self.target.reason}"
         if {"ro", "rw"} <= set(self._mount().options):
             return f"{self.target.mount} is a read-only view of a writable filesystem: a remount would change both"
-        if self.machine.run(["id", "-u"]).text.strip() != "0":
+        if not is_root(self.machine):
             return "needs root, to remount"
         return None
 
@@ -125,7 +128,7 @@ class MountOptions(Knob):
                 )
 
     def save(self, values: Sequence[str] = ()) -> Saved:
-        self._found = mount = self._mount()
+        self._original = mount = self._mount()
         record = (
             ("point", mount.point),
             ("devno", mount.devno),
@@ -142,9 +145,9 @@ class MountOptions(Knob):
         mount, wanted = self._mount(), self._wanted(value)
         if not _holds(_shown(mount.fstype, mount.options), wanted):
             raise KnobError(
-                f"asked for {value!r}, the filesystem took the remount and shows {','.join(mount.options)}",
+                f"requested {value!r}; the filesystem accepted the remount and shows {','.join(mount.options)}",
                 place=mount.point,
-                remedy="it may not change this option while mounted: mount it so before the experiment",
+                remedy="it may not change this option while mounted: mount it with the option before the experiment",
             )
 
     @classmethod
@@ -152,7 +155,7 @@ class MountOptions(Knob):
         record = dict(saved.values)
         mount = _find(machine, record["point"])
         if mount is None or mount.devno != record["devno"]:
-            return f"nothing to do: what was mounted on {record['point']} no longer is, and its options went with it"
+            return f"nothing to do: the filesystem on {record['point']} was unmounted, and its options with it"
         options = tuple(record["options"].split(","))
         if set(mount.options) == set(options):
             return "has its original options"
@@ -185,13 +188,13 @@ class MountOptions(Knob):
         return mount
 
     def _wanted(self, value: str) -> dict[str, str]:
-        """What should be shown: the options found, overlaid by those of ``value``, without defaults."""
-        mount = self._found or self._mount()
+        """The options that the kernel should show: the original ones and those of ``value``, without defaults."""
+        mount = self._original or self._mount()
         return _shown(mount.fstype, (*mount.options, *value.split(",")))
 
 
 def _find(machine: Machine, point: str) -> Mount | None:
-    """The topmost mount there: a later one hides those below it."""
+    """The mount at a mount point: of several, the latest hides the others."""
     for mount in reversed(mounts(machine)):
         if mount.point == point:
             return mount
@@ -211,7 +214,7 @@ def _key(fstype: str, word: str) -> str | None:
 
 
 def _shown(fstype: str, words: Sequence[str]) -> dict[str, str]:
-    """Settable options by key, without those at their default; of two words for one option the later holds."""
+    """Settable options by key, without those at their default; of two words for one option the later counts."""
     options = _options(fstype)
     latest: dict[str, str] = {}
     for word in words:
@@ -225,11 +228,7 @@ def _holds(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """Whether the options shown are those wanted: ``compress=zstd`` is shown as ``compress=zstd:3``."""
     if present.keys() != wanted.keys():
         return False
-    for key, word in wanted.items():
-        with_level = present[key].startswith(f"{word}:")
-        if present[key] != word and not with_level:
-            return False
-    return True
+    return all(f"{present[key]}:".startswith(f"{wanted[key]}:") for key in wanted)
 
 
 def _remount(machine: Machine, mount: Mount, wanted: Mapping[str, str]) -> None:
@@ -242,7 +241,7 @@ def _remount(machine: Machine, mount: Mount, wanted: Mapping[str, str]) -> None:
         if key in ANY or present.get(key) != word:
             words.append(word)
     words += [options[key].default for key in present if key not in wanted]
-    # With both source and mount point named, mount(8) does not mix in what fstab says.
+    # With both source and mount point given, mount(8) does not add the options in fstab.
     remount = ",".join(["remount", *words])
     done = machine.run(["mount", "-o", remount, "--", mount.source, mount.point])
     if done.returncode != 0:

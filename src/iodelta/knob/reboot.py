@@ -1,6 +1,6 @@
-"""How a host is started into another kernel: by kexec, or once by an entry of its boot loader.
+"""Boot a host into another kernel: by kexec, or once by an entry of its boot loader.
 
-Every way leaves the default entry as it is, so that a reset ends a kernel that hangs.
+No way changes the default entry, so a reset ends a kernel that hangs.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import msgspec
 from iodelta.decoding import from_json
 from iodelta.errors import KnobError, MachineError
 from iodelta.machine import Machine
-from iodelta.probe.sysfs import attribute
+from iodelta.probe.sysfs import attribute, attribute_text
 
 LOADED = "/sys/kernel/kexec_loaded"
 
 GRUB = ("/boot/grub", "/boot/grub2")
 
 MENU = r"(?:submenu|menuentry)\s+(?:'([^']*)'|\"([^\"]*)\"|(\S+))(.*)\{$"
-"""The line of a grub.cfg that opens a menu or an entry: its title in either quotes or none, and the rest."""
+"""The line of a grub.cfg that opens a submenu or an entry: its title in single, double or no quotes, and the rest."""
 
 IDENTIFIER = r"(?:\$\{?menuentry_id_option\}?|--id)[\s=]+['\"]?([^'\"\s]+)"
-"""Where that rest names the entry."""
+"""The identifier of an entry, in that rest."""
 
 SYSTEMD = "if [ -d /run/systemd/system ]; then exec systemctl {verb}; fi"
 
@@ -39,17 +39,17 @@ class Image(msgspec.Struct, frozen=True):
     image: str
     initrd: str = ""
     build: str = ""
-    """What its image says of its build, ``uname -v`` in it; empty where it was not asked."""
+    """What ``uname -v`` prints under it; empty where that is not known."""
 
 
 class Way(ABC):
-    """One way of starting a machine into a kernel of choice."""
+    """One way to boot a machine into a chosen kernel."""
 
     name: ClassVar[str]
     cmdline: ClassVar[bool] = False
     """Whether the kernel's command line can be chosen too."""
     go: ClassVar[str]
-    """Code for sh that reboots the machine, after ``choose``."""
+    """Shell code that reboots the machine after ``choose``."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -60,7 +60,7 @@ class Way(ABC):
 
     @abstractmethod
     def choose(self, image: Image, cmdline: str) -> tuple[str, ...]:
-        """The command that chooses a kernel for the next boot. Raises KnobError for one that it cannot boot."""
+        """The command that chooses a kernel for the next boot. Raises KnobError for a kernel that it cannot boot."""
 
     @abstractmethod
     def chosen(self) -> bool:
@@ -68,10 +68,10 @@ class Way(ABC):
 
     @abstractmethod
     def forget(self) -> None:
-        """Take back a choice whose boot did not happen. Raises KnobError."""
+        """Withdraw a choice that was not booted. Raises KnobError."""
 
     def script(self, image: Image, cmdline: str) -> str:
-        """Code for sh that starts ``image``, unless it runs. Raises KnobError."""
+        """Shell code that boots ``image`` unless it runs already. Raises KnobError."""
         choose = shlex.join(self.choose(image, cmdline))
         return f'[ "$(uname -r)" = {shlex.quote(image.release)} ] || {{ {choose} && {{ {self.go}; }}; }}'
 
@@ -81,17 +81,17 @@ class Way(ABC):
         _run(self.machine, words)
         if not self.chosen():
             raise KnobError(
-                f"{words[0]} says nothing, and has not chosen {image.release}",
+                f"{words[0]} reports no error, but has not chosen {image.release}",
                 place=self.machine.name,
             )
 
 
 class Kexec(Way):
-    """The running kernel starts the other one: quick, no firmware in between."""
+    """The running kernel starts the other one: fast, since the firmware is not involved."""
 
     name = "kexec"
     cmdline = True
-    # Without systemd nothing unmounts filesystems: it is made read-only, which is on disk then.
+    # Without systemd nothing unmounts filesystems, so sysrq remounts them read-only: then all data is on disk.
     go = f"{SYSTEMD.format(verb='kexec')}; sync; echo u >/proc/sysrq-trigger; sleep 1; exec kexec -e"
 
     def missing(self) -> str:
@@ -120,7 +120,7 @@ class _OneShot(Way):
 
 
 class Grub(_OneShot):
-    """GRUB's next_entry, which it forgets when it boots it."""
+    """GRUB's next_entry, which GRUB clears when it boots the entry."""
 
     name = "grub-reboot"
 
@@ -135,11 +135,11 @@ class Grub(_OneShot):
         return self._read_only(place)
 
     def _read_only(self, place: str) -> str:
-        """Why GRUB could not forget an entry when it boots it; empty if it can, or if nothing here can tell."""
+        """Why GRUB could not clear next_entry when it boots; empty if it can, or if grub-probe is not installed."""
         probe = self._program("probe")
         if not probe:
             return ""
-        # GRUB writes on no abstraction (LVM, RAID) and on no copy-on-write filesystem.
+        # GRUB cannot write through an abstraction (LVM, RAID), nor to a copy-on-write filesystem.
         for target, refused in (("abstraction", "."), ("fs", "btrfs|zfs")):
             done = self.machine.run([probe, f"--target={target}", place])
             kind = done.text.strip()
@@ -170,13 +170,14 @@ class Grub(_OneShot):
         return _run(self.machine, [self._program("editenv"), "-", *words])
 
     def _program(self, what: str) -> str:
-        """The name of a program of GRUB: Fedora and openSUSE say grub2; empty where it is not installed."""
+        """The name of a GRUB program (on Fedora and openSUSE it begins with grub2); empty if it is not installed."""
         for name in (f"grub-{what}", f"grub2-{what}"):
             if _has(self.machine, name):
                 return name
         return ""
 
     def _configuration(self) -> tuple[str, str]:
+        """GRUB's directory and its grub.cfg; both empty without GRUB."""
         for place in GRUB:
             text = attribute(self.machine, f"{place}/grub.cfg")
             if text is not None:
@@ -190,11 +191,10 @@ class SystemdBoot(_OneShot):
     name = "bootctl set-oneshot"
 
     def missing(self) -> str:
-        if not _has(self.machine, "bootctl"):
-            return "no systemd-boot there"
-        if self.machine.run(["bootctl", "is-installed"]).returncode:
-            return "no systemd-boot there"
-        return ""
+        has_bootctl = _has(self.machine, "bootctl")
+        if has_bootctl and not self.machine.run(["bootctl", "is-installed"]).returncode:
+            return ""
+        return "no systemd-boot there"
 
     def choose(self, image: Image, cmdline: str) -> tuple[str, ...]:
         text = _run(self.machine, ["bootctl", "list", "--json=short"])
@@ -205,16 +205,14 @@ class SystemdBoot(_OneShot):
                 f"the output of bootctl list is not a list: {error}",
                 place=self.machine.name,
             ) from error
-        entry = next(
-            (candidate.id for candidate in entries if candidate.boots(image)), None
+        for entry in entries:
+            if entry.boots(image):
+                return ("bootctl", "set-oneshot", entry.id)
+        raise KnobError(
+            f"systemd-boot has no entry that boots {image.release}",
+            place=self.machine.name,
+            remedy="kernel-install add",
         )
-        if entry is None:
-            raise KnobError(
-                f"systemd-boot has no entry that boots {image.release}",
-                place=self.machine.name,
-                remedy="kernel-install add",
-            )
-        return ("bootctl", "set-oneshot", entry)
 
     def chosen(self) -> bool:
         return bool(self.machine.glob("/sys/firmware/efi/efivars/LoaderEntryOneShot-*"))
@@ -225,7 +223,7 @@ class SystemdBoot(_OneShot):
 
 
 class _Entry(msgspec.Struct):
-    """One of ``bootctl list``."""
+    """An entry in the output of ``bootctl list``."""
 
     id: str
     version: str | None = None
@@ -235,14 +233,14 @@ class _Entry(msgspec.Struct):
         path = self.linux or ""
         if self.version == image.release:
             return True
-        # kernel-install puts an image below a directory of its release.
+        # kernel-install puts an image below a directory named by its release.
         if image.release in path.split("/"):
             return True
         return _same_image(path, image)
 
 
 WAYS: tuple[type[Way], ...] = (Kexec, Grub, SystemdBoot)
-"""The quickest first."""
+"""The fastest first."""
 
 
 def ways(machine: Machine) -> tuple[list[Way], list[str]]:
@@ -260,7 +258,7 @@ def ways(machine: Machine) -> tuple[list[Way], list[str]]:
 
 
 def _entry_name(menu: re.Match[str]) -> str:
-    """Its identifier, else its title, which is quoted in either way or not at all."""
+    """The identifier of an entry, else its title, which is in single, double or no quotes."""
     single_quoted, double_quoted, plain, rest = menu.groups()
     identifier = re.search(IDENTIFIER, rest)
     if identifier:
@@ -269,9 +267,9 @@ def _entry_name(menu: re.Match[str]) -> str:
 
 
 def grub_entries(text: str) -> list[tuple[str, str]]:
-    """What ``grub-reboot`` calls each entry of a grub.cfg, and the image that it boots; in their order."""
+    """The name of each entry of a grub.cfg for ``grub-reboot``, and the image that the entry boots; in order."""
     entries: list[tuple[str, str]] = []
-    # The menus that are open at a line, from the outermost; an empty name for a block that is no menu.
+    # The menus that are open at a line, outermost first; the name of a block that is not a menu is empty.
     menus: list[str] = []
     for line in map(str.strip, text.splitlines()):
         menu = re.match(MENU, line)
@@ -289,10 +287,10 @@ def grub_entries(text: str) -> list[tuple[str, str]]:
 
 
 def _snippets(machine: Machine) -> list[tuple[str, str]]:
-    """The same of the files that GRUB's ``blscfg`` reads."""
+    """The same for the files that GRUB's ``blscfg`` reads."""
     entries: list[tuple[str, str]] = []
     for path in machine.glob("/boot/loader/entries/*.conf"):
-        text = attribute(machine, path) or ""
+        text = attribute_text(machine, path)
         image = re.search(r"^linux\s+(\S+)", text, re.MULTILINE)
         if image:
             entry = os.path.basename(path).removesuffix(".conf")
@@ -301,10 +299,9 @@ def _snippets(machine: Machine) -> list[tuple[str, str]]:
 
 
 def _same_image(path: str, image: Image) -> bool:
-    """Whether a boot loader's path is that image; its root may be /boot, or another name for it."""
-    if not path or os.path.basename(path) != os.path.basename(image.image):
-        return False
-    return image.image.endswith(path)
+    """Whether a boot loader's path is that image; the path may be relative to /boot."""
+    same_name = os.path.basename(path) == os.path.basename(image.image)
+    return same_name and image.image.endswith(path)
 
 
 def _has(machine: Machine, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Every knob there is, by name; and the moves over several of them: check, turn to a variant, restore all."""
+"""All knobs by name, and what is done with several of them: check them, turn to a variant, restore all."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ FAMILIES: tuple[type[Knob], ...] = (
     MirrorPolicy,
     DropCaches,
 )
-"""In the order in which they must be applied, and restored: what may reset others comes before them."""
+"""In the order in which they must be applied and restored: a knob that may reset others comes before them."""
 
 GUARDED = (
     "available",
@@ -75,11 +75,11 @@ GUARDED = (
     "release",
     "launcher",
 )
-"""Methods of a plugin's knob whose exceptions are named after it."""
+"""Methods of a plugin's knob whose exceptions name the plugin."""
 
 
 def families() -> tuple[type[Knob], ...]:
-    """All of them, those of plugins last."""
+    """All families, those of plugins last."""
     return (*FAMILIES, *_of_plugins())
 
 
@@ -105,7 +105,7 @@ def _guarded(plugin: plugins.Plugin) -> type[Knob]:
     methods: dict[str, object] = {}
     for name in GUARDED:
         methods[name] = plugins.guarded(plugin.title, getattr(plugin.made, name))
-    # A class method of the plugin, bound to its class already: hence static here.
+    # ``restore`` is a class method, already bound to the plugin's class: so it is static in the subclass.
     restore_one = plugins.guarded(plugin.title, plugin.made.restore)
     methods["restore"] = staticmethod(restore_one)
     subclass: type[Knob] = type(plugin.made.__name__, (plugin.made,), methods)
@@ -113,7 +113,7 @@ def _guarded(plugin: plugins.Plugin) -> type[Knob]:
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """What became of one record: ``account`` when it is done, else ``error``."""
+    """What became of one record: ``account`` if it was restored, else ``error``."""
 
     saved: Saved
     account: str = ""
@@ -131,14 +131,14 @@ def order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def catalogue(machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
-    """What can be set on this machine for this target, and where not, why."""
+    """What can be set on this machine for this target, and why the rest cannot."""
     return tuple(
         chain.from_iterable(kind.catalogue(machine, target) for kind in families())
     )
 
 
 def check(knobs: Mapping[str, Knob], settings: Mapping[str, str]) -> None:
-    """One variant's settings, before anything is written. Raises RequestError."""
+    """Check one variant's settings before anything is written. Raises RequestError."""
     for name in order(settings):
         reason = knobs[name].available()
         if reason:
@@ -151,14 +151,14 @@ def check(knobs: Mapping[str, Knob], settings: Mapping[str, str]) -> None:
 def turn(
     knobs: Mapping[str, Knob], saved: Mapping[str, Saved], settings: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Bring the machine from any variant to the one with ``settings``; returns the words to put before the load.
+    """Bring the machine from any variant to the one with ``settings``; return the words to put before the load.
 
-    ``knobs`` are all those of the experiment, each with its record in ``saved``, on disk already. Knobs that the
+    ``knobs`` are all those of the experiment; the record of each is in ``saved`` and already on disk. Knobs that the
     variant does not set get their original value; the others are applied and read back. Call it before every trial.
     Raises KnobError.
     """
     words: tuple[str, ...] = ()
-    # Knobs that decide their own state, and perhaps that of others.
+    # Knobs whose state is settled; they may settle that of others.
     deciding = [knobs[name] for name in settings]
     for name in order(knobs):
         setting = knobs[name]
@@ -168,20 +168,20 @@ def turn(
         elif not _covered(setting, name, deciding):
             setting.release(saved[name])
             deciding.append(setting)
-    # Only once all are applied, since one may undo another.
+    # Only after all are applied, since one may undo another.
     for name in order(settings):
         knobs[name].verify(settings[name])
     return words
 
 
 def _covered(setting: Knob, name: str, deciding: Iterable[Knob]) -> bool:
-    """Whether another knob already decides the state of this one."""
+    """Whether another knob already settles the state of this one."""
     others = [other for other in deciding if other is not setting]
     return any(other.covers(other.name, name) for other in others)
 
 
 def restore(machine: Machine, saved: Saved) -> str:
-    """Put one original back, from the record alone, idempotently; says what was done. Raises KnobError."""
+    """Restore one original from its record alone and return what was done. Idempotent. Raises KnobError."""
     if not known(saved.knob):
         raise KnobError(
             "this version of iodelta does not know the knob",
@@ -194,7 +194,7 @@ def restore(machine: Machine, saved: Saved) -> str:
 
 
 def restore_all(machine: Machine, records: Iterable[Saved]) -> Iterator[Restored]:
-    """Put all originals back, ``records`` as they were saved; one that fails does not keep the others.
+    """Restore all originals; ``records`` are in the order in which they were saved. A failure does not stop the others.
 
     Of several records of one knob the first holds the original, so it is restored last.
     """
@@ -237,7 +237,7 @@ def _matching(kinds: Iterable[type[Knob]], name: str) -> type[Knob] | None:
 
 
 def _unknown(name: str) -> RequestError:
-    """The error for a name that no family has, with those that are spelled like it."""
+    """The error for an unknown name, with the names that are spelled like it."""
     names = list(chain.from_iterable(kind.names for kind in families()))
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     remedy = f"did you mean {', '.join(near or names)}?"
@@ -252,7 +252,7 @@ def _rank(name: str) -> int:
 
 
 def _restore_rank(record: Saved) -> int:
-    """The place of its knob in the order of restoring; a knob of another version comes last."""
+    """The place of its knob in the order of restoring; a knob that this version does not know comes last."""
     if known(record.knob):
         return _rank(record.knob)
     return len(families())

@@ -1,4 +1,4 @@
-"""The originals as a script for sh: it restores them on a machine without iodelta."""
+"""A shell script that restores the originals on a machine without iodelta."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ boot=$(cat /proc/sys/kernel/random/boot_id)
 
 
 def restore_script(records: Sequence[Saved]) -> str:
-    """The script for all ``records`` as they were saved, in the order of ``restore_all``. What a reboot has undone it
-    leaves alone."""
+    """The script for all ``records``, in the order of ``restore_all``. It skips what a reboot has undone."""
     lines: list[str] = []
     for record in latest_first(records):
         lines.append(f"# {record.knob}".replace("\n", " "))
         conditions = _conditions(record)
-        # A record of another version's knob at least says which files held what.
+        # The record of a knob that this version does not know still says which files held what.
         kind = family(record.knob) if known(record.knob) else FileKnob
         for line in kind.undo_lines(record):
             lines.append(" && ".join([*conditions, line_text(line)]))
@@ -38,7 +37,7 @@ def _conditions(record: Saved) -> list[str]:
         tests.append((Shell('[ "$boot" ='), record.boot, Shell("]")))
     for disk, attached in record.disks:
         kind, _, number = attached.partition(" ")
-        # Another disk may have its name by now.
+        # Another disk may have this name by now.
         if kind == "attachment":
             file = f"/sys/block/{sysfs_name(disk)}/diskseq"
             present = (Shell('[ "$(cat'), file, Shell('2>/dev/null)" ='))

@@ -1,6 +1,6 @@
 """Lines of shell made of words: data is quoted when a line is written, so no value can become a command.
 
-A reproducer script (``iodelta.reproducer``) and the script beside an undo log (``knob/script.py``) are made of these.
+Reproducer scripts (``iodelta.reproducer``) and the script next to an undo log (``knob/script.py``) consist of these.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Output(msgspec.Struct, frozen=True):
 
 
 Word = str | Shell | Pattern | Output
-"""A plain text is data."""
+"""A str is data."""
 
 Line = tuple[Word, ...]
 
 
 class Steps(msgspec.Struct, frozen=True):
-    """Commands of one setting. ``restore`` also runs at the end and after a crash: it does no harm when run twice."""
+    """Commands of one setting. ``restore`` also runs at the end and after a crash, so it must be idempotent."""
 
     restore: Line
     apply: Line = ()
@@ -49,19 +49,19 @@ class Script(msgspec.Struct, frozen=True):
     """How a reproducer script handles one knob. The functions that lines may call are in ``reproducer/script.sh``."""
 
     values: Mapping[str, tuple[Line, ...]]
-    """Before every trial with a value: what sets it, unless it is set already."""
+    """Value -> lines that set it, unless it is set already. They run before every trial with the value."""
     keep: tuple[Line, ...] = ()
-    """Before the first trial: what puts the original on disk (``keep FILE``)."""
+    """Lines that save the original to disk (``keep FILE``). They run before the first trial."""
     release: tuple[Line, ...] = ()
-    """Before every trial of a variant that does not set it: what brings the original back."""
+    """Lines that restore the original. They run before every trial of a variant that does not set the knob."""
     launchers: Mapping[str, Line] = {}
-    """Words in front of fio's, for a value that binds the load."""
+    """Value -> words in front of fio's command line, for a value that binds the load."""
     steps: Mapping[str, Steps] = {}
-    """Commands by a name of their own; ``restore`` of each is kept on disk before the first trial."""
+    """Name -> commands of a ``command`` knob; each ``restore`` is saved to disk before the first trial."""
 
 
 class NoScript(msgspec.Struct, frozen=True):
-    """Why no plain script can set a knob."""
+    """Why a script without iodelta cannot set a knob."""
 
     reason: str
 

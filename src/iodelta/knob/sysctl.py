@@ -20,14 +20,13 @@ EITHER = (
     ("vm/dirty_background_bytes", "vm/dirty_background_ratio"),
     ("vm/overcommit_kbytes", "vm/overcommit_ratio"),
 )
-"""Two spellings of one setting: to write one makes the other 0, and 0 itself cannot be written back."""
-
+"""Two files of one setting: a write to one makes the other read 0, and the kernel refuses a write of that 0."""
 
 HARMLESS = re.compile(
     r"sysctl\.vm\.(dirty_\w+|swappiness|vfs_cache_pressure)|sysctl\.kernel\.(numa_balancing|timer_migration)",
     re.ASCII,
 )
-"""Others may be a door: ``sysctl.kernel.core_pattern`` names a program that the kernel runs as root."""
+"""Others can be dangerous: ``sysctl.kernel.core_pattern`` names a program that the kernel runs as root."""
 
 
 class Sysctl(FileKnob):
@@ -71,7 +70,7 @@ class Sysctl(FileKnob):
         if not others:
             return script
         both = (*cls.script_files(name), *others)
-        # Files come back in the order in which they are kept: what is in force first, which makes the other 0.
+        # Files are restored in the order in which they are kept: first the one in force, which makes the other 0.
         keep = (("keep", Output(("in_force", *both))), ("keep", *both))
         return msgspec.structs.replace(
             script, keep=keep, release=(("put_back_either", *both),)
@@ -87,35 +86,36 @@ class Sysctl(FileKnob):
         return _other_spellings(self.name)
 
     def allowed(self) -> str:
-        return "what the kernel takes (Documentation/admin-guide/sysctl/)"
+        return "what the kernel accepts (Documentation/admin-guide/sysctl/)"
 
     def same(self, path: str, wanted: str, present: str) -> bool:
         return self.parse(wanted) == present
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         saved = super().save(values)
-        # The spelling in force first: 0 says that the other one is, and cannot be written.
+        # The file in force first: 0 in a file means that the other one is in force, and cannot be written.
         originals = sorted(saved.values, key=lambda pair: pair[1] == "0")
         return msgspec.structs.replace(saved, values=tuple(originals))
 
 
 def _other_spellings(name: str) -> tuple[str, ...]:
-    """The files that a write to this setting changes."""
+    """The other files of the same setting, which a write to this one changes."""
     path = _relative(name)
-    for one_spelling, other_spelling in EITHER:
-        if path == one_spelling:
-            return (f"{ROOT}/{other_spelling}",)
-        if path == other_spelling:
-            return (f"{ROOT}/{one_spelling}",)
+    for spellings in EITHER:
+        if path in spellings:
+            return tuple(f"{ROOT}/{other}" for other in spellings if other != path)
     return ()
 
 
 def _relative(name: str) -> str:
-    """Dots separate, and a slash means a dot, unless a slash comes first (sysctl(8)). Raises RequestError."""
+    """The path below /proc/sys. As in sysctl(8) dots separate and a slash stands for a dot, unless a slash comes first.
+
+    Raises RequestError.
+    """
     text = name.removeprefix("sysctl.")
     separator = re.search("[./]", text)
     path = text
-    if not separator or separator[0] == ".":
+    if separator and separator[0] == ".":
         path = text.translate(str.maketrans("./", "/."))
     leaves_root = not {"", ".", ".."}.isdisjoint(path.split("/"))
     is_pattern = not set("*?[]").isdisjoint(path)

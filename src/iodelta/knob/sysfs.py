@@ -10,10 +10,10 @@ from iodelta.knob.files import ROOTS, FileKnob, choices, is_setting
 from iodelta.knob.shell import Line
 from iodelta.knob.sysctl import EITHER, ROOT
 from iodelta.machine import Machine
-from iodelta.probe.sysfs import attribute
+from iodelta.probe.sysfs import attribute_text
 from iodelta.probe.topology import Target
 
-OWN = {
+WITH_OWN_KNOB = {
     "/queue/scheduler": "block.scheduler",
     "/queue/nr_requests": "block.nr_requests",
     "/scaling_governor": "cpu.governor",
@@ -22,11 +22,11 @@ OWN = {
         for path in chain.from_iterable(EITHER)
     },
 }
-"""Files with their own knob, because a write to them changes other settings."""
+"""End of a path -> the knob for it: a write to these files changes other settings too."""
 
 
 class Sysfs(FileKnob):
-    """``sysfs:PATH``. The path is resolved when the knob is made: what is written to is below /sys or /proc/sys."""
+    """``sysfs:PATH``. The path is resolved when the knob is created: only files below /sys or /proc/sys are written."""
 
     names = ("sysfs:*",)
 
@@ -64,14 +64,14 @@ class Sysfs(FileKnob):
         return f"there is no {self.path}"
 
     def available(self) -> str | None:
-        text = attribute(self.machine, self.path) or ""
+        text = attribute_text(self.machine, self.path)
         if len(text.splitlines()) > 1:
             return f"{self.path} has several lines: it is not one setting"
         return super().available()
 
     def allowed(self) -> tuple[str, ...] | str:
-        text = attribute(self.machine, self.path) or ""
-        return choices(text) or "what the kernel takes"
+        text = attribute_text(self.machine, self.path)
+        return choices(text) or "what the kernel accepts"
 
 
 def _outside(name: str) -> RequestError:
@@ -83,20 +83,20 @@ def _outside(name: str) -> RequestError:
 
 
 def _resolved(machine: Machine, name: str) -> str:
-    """The real path of the file. Raises RequestError for one outside, also behind a link."""
+    """The real path of the file. Raises RequestError for one outside, also if only a link leads there."""
     path = name.removeprefix("sysfs:")
     if not is_setting(path):
         raise _outside(name)
     real = machine.run(["readlink", "-f", "--", path]).text.rstrip("\n")
-    # A path with wildcards would stand for others where it is looked up as a pattern.
+    # A path with wildcards would match other files where it is used as a pattern.
     plain = real.isprintable() and set("*?[]").isdisjoint(real)
     if not plain or not real.startswith(ROOTS):
         raise _outside(name)
-    for end, better in OWN.items():
+    for end, better in WITH_OWN_KNOB.items():
         if real.endswith(end):
             raise RequestError(
                 "a write there resets other settings",
                 place=name,
-                remedy=f"use {better}, which puts them back",
+                remedy=f"use {better}, which restores them",
             )
     return real

@@ -14,7 +14,7 @@ import msgspec
 
 from iodelta.machine import Machine
 from iodelta.probe.devices import device
-from iodelta.probe.sysfs import attribute
+from iodelta.probe.sysfs import attribute, is_root
 
 TRACEFS = "/sys/kernel/tracing"
 EVENTS = {
@@ -51,7 +51,7 @@ class Stage(msgspec.Struct, frozen=True):
 
 def missing(machine: Machine) -> str:
     """Why stages cannot be traced here, or an empty text. tracefs may still have to be mounted."""
-    if machine.run(["id", "-u"]).text.strip() != "0":
+    if not is_root(machine):
         return "needs root: trace points belong to root"
     if "tracefs" not in (attribute(machine, "/proc/filesystems") or "").split():
         return "the kernel has no tracefs (CONFIG_FTRACE)"

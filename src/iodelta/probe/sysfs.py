@@ -90,9 +90,14 @@ def attribute(machine: Machine, path: str) -> str | None:
         return None
 
 
+def attribute_text(machine: Machine, path: str) -> str:
+    """The same, empty where it is absent or cannot be read."""
+    return attribute(machine, path) or ""
+
+
 def event(machine: Machine, directory: str) -> dict[str, str]:
     """The ``uevent`` of a sysfs directory: DEVNAME, DEVTYPE, PARTN...; empty where there is none."""
-    lines = (attribute(machine, f"{directory}/uevent") or "").splitlines()
+    lines = attribute_text(machine, f"{directory}/uevent").splitlines()
     return dict(line.partition("=")[::2] for line in lines)
 
 
@@ -113,4 +118,9 @@ def kernel_name(entry: str) -> str:
 
 def boot_id(machine: Machine) -> str:
     """Random id of the present boot."""
-    return attribute(machine, "/proc/sys/kernel/random/boot_id") or ""
+    return attribute_text(machine, "/proc/sys/kernel/random/boot_id")
+
+
+def is_root(machine: Machine) -> bool:
+    """Whether commands on the machine run as root."""
+    return machine.run(["id", "-u"]).text.strip() == "0"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from iodelta.errors import MachineError
 from iodelta.machine import Machine
-from iodelta.probe.sysfs import attribute
+from iodelta.probe.sysfs import attribute, is_root
 from iodelta.scenarios.model import Need
 from iodelta.scenarios.stage import guest_disks
 
@@ -15,7 +15,7 @@ GUEST = "a machine whose kernel has it"
 
 def root(machine: Machine) -> Iterator[Need]:
     """The right to make devices."""
-    if machine.run(["id", "-u"]).text.strip() != "0":
+    if not is_root(machine):
         yield Need(
             "root",
             "loop devices, mounts and schedulers belong to root",
