@@ -301,7 +301,8 @@ def test_every_path_that_a_page_for_contributors_names_exists(page: Path) -> Non
 @pytest.mark.parametrize("page", FOR_CONTRIBUTORS, ids=lambda page: page.name)
 def test_every_name_that_a_page_for_contributors_uses_is_defined(page: Path) -> None:
     """A class, function, field, constant, room, command or marker; ``a.b`` is a name of the module ``a``."""
-    sources = [*ROOT.glob("src/**/*.py"), *ROOT.glob("native/src/**/*.rs"), ROOT / "pyproject.toml"]
+    patterns = ("src/**/*.py", "tests/**/*.py", "native/src/**/*.rs", "pyproject.toml")
+    sources = [path for pattern in patterns for path in ROOT.glob(pattern)]
     texts = {path: path.read_text() for path in sources}
     known = {part for path in sources for part in (path.stem, path.parent.name)}
     missing = []
