@@ -48,7 +48,7 @@ def test_the_pid_lottery_of_one_job_is_900_or_300_and_of_two_jobs_also_both() ->
     assert (found.numbers["slowest outcome"], found.numbers["quickest outcome"]) == (300, 900)
     two = one("pid", Array(rates=(900.0, 300.0), jobs=2), "pid lottery")
     assert two.numbers["odds of one mirror for jobs started apart"] == 0.5
-    assert "1200/s with 100 %" in two.prediction
+    assert "1,200/s with 100 %" in two.prediction
 
 
 def test_lock_in_lasts_10000_decisions_whatever_time_that_is() -> None:

@@ -112,7 +112,8 @@ def test_jobs_with_pids_in_a_row_do_what_is_explained_whatever_the_first_pid(pol
         for told in explain(policy, array):
             if told.mechanism == "pid lottery":
                 listed = [
-                    (float(rate), float(odds)) for rate, odds in re.findall(r"(\d+)/s with ([\d.]+) %", told.prediction)
+                    (float(rate.replace(",", "")), float(odds))
+                    for rate, odds in re.findall(r"([\d,]+)/s with ([\d.]+) %", told.prediction)
                 ]
                 assert sum(odds for _, odds in listed) == pytest.approx(100, abs=0.3)
                 for one in found:
@@ -131,7 +132,7 @@ def test_two_jobs_split_two_mirrors_and_only_jobs_started_apart_meet_by_chance()
     (told,) = explain("pid", Array(rates=(900.0, 300.0), jobs=2))
     assert told.numbers["odds of one mirror for all jobs"] == 0
     assert told.numbers["odds of one mirror for jobs started apart"] == 0.5
-    assert "1200/s with 100 %" in told.prediction
+    assert "1,200/s with 100 %" in told.prediction
     (one,) = explain("pid", Array(rates=(900.0, 300.0)))
     assert "300/s with 50 %, 900/s with 50 %" in one.prediction
 
@@ -176,7 +177,7 @@ def test_a_stream_on_zfs_has_a_second_stable_state_at_the_depths_that_are_told(d
     assert ("two stable states" in told.prediction) == second == (depth in (4, 5))
     if second:
         assert close(near.rate, 1000)
-        assert "1000/s" in told.prediction
+        assert "1,000/s" in told.prediction
 
 
 def test_more_in_flight_than_zfs_sends_at_once_piles_up_on_the_slowest() -> None:

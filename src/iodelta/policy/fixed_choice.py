@@ -47,7 +47,7 @@ def lottery(given: str, array: Array) -> Explanation:
     if array.rates:
         totals = outcomes(array)
         listed = (
-            f"{rate:.0f}/s with {100 * count / array.copies:.3g} %"
+            f"{rate:,.0f}/s with {100 * count / array.copies:.3g} %"
             for rate, count in sorted(totals.items())
         )
         in_a_row = " and pids in a row" if array.jobs > 1 else ""
@@ -189,7 +189,7 @@ def convoy(given: str, array: Array) -> Explanation:
         least = min(array.copies * min(array.rates), array.flying * array.even)
         numbers = {"bound": least, "most at this depth": array.most}
         bound += (
-            f", with {array.flying} in flight {least:.0f}/s, where {together(array)}"
+            f", with {array.flying} in flight {least:,.0f}/s, where {together(array)}"
         )
     return Explanation(
         "convoy",
@@ -204,7 +204,7 @@ def _one_after_another(array: Array) -> Explanation:
     numbers = {}
     if array.rates:
         numbers = {"serial rate": array.even, "most at this depth": array.most}
-        text += f": {array.even:.0f}/s, where {together(array)}"
+        text += f": {array.even:,.0f}/s, where {together(array)}"
     return Explanation(
         "even parts at depth 1", text, f"{READS}: all grow alike", numbers
     )

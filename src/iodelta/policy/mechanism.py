@@ -74,10 +74,10 @@ class Explanation(msgspec.Struct, frozen=True):
 def together(array: Array) -> str:
     """What the members can do at this depth, in words. A depth below the number of copies leaves members idle."""
     if array.flying == 1:
-        return f"the quickest member alone does {array.most:.0f}/s"
+        return f"the quickest member alone does {array.most:,.0f}/s"
     if array.flying < array.copies:
-        return f"the quickest {array.flying} members together do {array.most:.0f}/s"
-    return f"the members together do {array.most:.0f}/s"
+        return f"the quickest {array.flying} members together do {array.most:,.0f}/s"
+    return f"the members together do {array.most:,.0f}/s"
 
 
 def alone(mechanism: str, why: str, rank: int, array: Array) -> Explanation:
@@ -86,7 +86,7 @@ def alone(mechanism: str, why: str, rank: int, array: Array) -> Explanation:
     numbers = {}
     if array.rates:
         numbers = {"one member": array.rates[rank], "most at this depth": array.most}
-        text += f": {array.rates[rank]:.0f}/s, where {together(array)}"
+        text += f": {array.rates[rank]:,.0f}/s, where {together(array)}"
     return Explanation(mechanism, text, f"{READS}: all but one stand still", numbers)
 
 
@@ -155,6 +155,10 @@ def size(length: int) -> str:
 
 
 def duration(seconds: float) -> str:
+    if seconds < 1e-3:
+        return f"{1e6 * seconds:.3g} us"
+    if seconds < 1:
+        return f"{1e3 * seconds:.3g} ms"
     if seconds < 120 or math.isinf(seconds):
         return f"{seconds:.3g} s"
     return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"

@@ -39,9 +39,9 @@ def lock_in(given: str, array: Array) -> Explanation:
     if array.iops:
         seconds = limit / array.iops
         numbers["seconds"] = seconds
-        text += f": at {array.iops:.0f} decisions a second that is {duration(seconds)}"
+        text += f": at {array.iops:,.0f} decisions a second that is {duration(seconds)}"
     else:
-        text += f": {duration(limit / 100)} at 100 a second, {duration(limit / 10_000)} at 10 000; on a quiet array never"
+        text += f": {duration(limit / 100)} at 100 a second, {duration(limit / 10_000)} at 10,000; on a quiet array never"
     if array.rates:
         numbers |= _locked(array)
         text += f". {_locked_in(array)}"
@@ -72,7 +72,7 @@ def _locked(array: Array) -> dict[str, float]:
 
 
 def _locked_in(array: Array) -> str:
-    least, most = f"{min(array.rates):.0f}", f"{max(array.rates):.0f}"
+    least, most = f"{min(array.rates):,.0f}", f"{max(array.rates):,.0f}"
     rate = most if least == most else f"{least} to {most}"
     return f"Locked in it does {rate}/s, where {together(array)}"
 
@@ -143,7 +143,7 @@ def inverse(given: str, array: Array) -> Explanation:
             text += f", with half of the {array.flying} in flight on the last copy whatever its speed"
         if array.rates:
             numbers["most at this depth"] = array.most
-            text += f": at most {array.most:.0f}/s"
+            text += f": at most {array.most:,.0f}/s"
     elif array.rates:
         parts = tournament([rate**power for rate in array.rates])
         numbers |= {f"share of rank {rank}": part for rank, part in enumerate(parts)}
@@ -153,7 +153,7 @@ def inverse(given: str, array: Array) -> Explanation:
         elif percentages(parts) != percentages(equal):
             text += f". Members of these rates are read {percentages(parts)}"
         text += (
-            f", one at a time {numbers['serial rate']:.0f}/s, where {together(array)}"
+            f", one at a time {numbers['serial rate']:,.0f}/s, where {together(array)}"
         )
     confirm = f"{READS}: one at a time their ratio is this one; more in flight brings it nearer to that of the rates"
     return Explanation("weighted lottery", text, confirm, numbers)
@@ -174,11 +174,11 @@ def service_times(given: str, array: Array) -> Explanation:
         numbers = {"most at this depth": array.most} | queues
         if min(queues.values()) >= 1:
             numbers["sum of all"] = sum(array.rates)
-            text += f" and the rates add up: {sum(array.rates):.0f}/s with these, {ratio(queues.values())} in flight"
+            text += f" and the rates add up: {sum(array.rates):,.0f}/s with these, {ratio(queues.values())} in flight"
         else:
             text += (
                 f". {array.flying} in flight leave less than one for the slowest ({ratio(queues.values())}), which is "
-                f"read when it is stale: at most {array.most:.0f}/s"
+                f"read when it is stale: at most {array.most:,.0f}/s"
             )
     else:
         text += ", and the rates add up where that leaves at least one in flight for the slowest"
@@ -198,7 +198,7 @@ def stalest(array: Array) -> Explanation:
         numbers = {f"share of rank {rank}": part for rank, part in enumerate(parts)} | {
             "serial rate": serial
         }
-        text += f", {percentages(parts)} of the reads. That is {serial:.0f}/s, where {together(array)}"
+        text += f", {percentages(parts)} of the reads. That is {serial:,.0f}/s, where {together(array)}"
     confirm = f"{READS}: the slow one's part, though it is never the best choice"
     return Explanation("staleness at depth 1", text, confirm, numbers)
 
@@ -254,7 +254,7 @@ def expected_delay(given: str, array: Array) -> Explanation:
         numbers = {"most at this depth": array.most} | queues
         if min(queues.values()) < 1:
             text += f", as far as {array.flying} in flight go round"
-        text += f": {ratio(queues.values())} with these; at most {array.most:.0f}/s"
+        text += f": {ratio(queues.values())} with these; at most {array.most:,.0f}/s"
     confirm = f"{IN_FLIGHT}, squared: in the ratio of what they read"
     return Explanation("wait counted twice", text, confirm, numbers)
 
@@ -272,7 +272,7 @@ def _quickest_but(part: float, array: Array) -> Explanation:
             "serial rate": serial_rate(parts, array),
             "quickest": max(array.rates),
         }
-        text += f": {numbers['serial rate']:.0f}/s, where {together(array)}"
+        text += f": {numbers['serial rate']:,.0f}/s, where {together(array)}"
     confirm = f"{READS}: one has nearly all, the others exactly that part"
     return Explanation("quickest but for exploration", text, confirm, numbers)
 
@@ -287,11 +287,13 @@ def exploration(given: str, array: Array) -> Explanation:
     numbers = {"reads between": between}
     if array.iops:
         numbers["seconds"] = between / array.iops
-        text += f": every {duration(between / array.iops)} at {array.iops:.0f} a second"
+        text += (
+            f": every {duration(between / array.iops)} at {array.iops:,.0f} a second"
+        )
     if array.rates:
         numbers["bound"] = between * min(array.rates)
         if numbers["bound"] < array.most:
-            text += f". So the array does at most {numbers['bound']:.0f}/s, {between:.0f} times the slowest"
+            text += f". So the array does at most {numbers['bound']:,.0f}/s, {between:.0f} times the slowest"
             text += ", and at depth the queue is there" if array.flying > 1 else ""
     return Explanation(
         "exploration", text, f"{READS}: none has less than this part", numbers

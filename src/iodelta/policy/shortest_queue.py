@@ -65,7 +65,7 @@ def _shortest(ties: str, array: Array) -> Explanation:
     if array.flying < array.copies:
         return _idle_left(ties, array)
     numbers = {"sum of all": array.most} if array.rates else {}
-    most = f": {array.most:.0f}/s with these" if array.rates else ""
+    most = f": {array.most:,.0f}/s with these" if array.rates else ""
     text = (
         f"with {array.flying} in flight the shortest queue is where there is room: no member runs dry, and the "
         f"members' rates add up{most}"
@@ -93,7 +93,7 @@ def _blind(ties: str, array: Array) -> Explanation:
             "quickest": max(array.rates),
         }
         turns = "" if ties == "first" else ", as all members take turns"
-        text += f". That is {rate:.0f}/s{turns}, where {together(array)}"
+        text += f". That is {rate:,.0f}/s{turns}, where {together(array)}"
     return Explanation(
         "blindness at depth 1",
         text,
@@ -115,7 +115,7 @@ def _idle_left(ties: str, array: Array) -> Explanation:
                 "first members": sum(array.rates[: array.flying]),
                 "most at this depth": array.most,
             }
-            text += f", {numbers['first members']:.0f}/s, where {together(array)}"
+            text += f", {numbers['first members']:,.0f}/s, where {together(array)}"
         return Explanation(
             "idle members left", text, f"{READS}: the last members stand still", numbers
         )
@@ -123,7 +123,7 @@ def _idle_left(ties: str, array: Array) -> Explanation:
     if array.rates:
         least = sum(sorted(array.rates)[: array.flying])
         numbers = {"least": least, "most at this depth": array.most}
-        text += f", {least:.0f} to {array.most:.0f}/s"
+        text += f", {least:.0f} to {array.most:,.0f}/s"
     return Explanation(
         "idle members left", text, f"{IN_FLIGHT}: 0 or 1 on each", numbers
     )
@@ -147,7 +147,7 @@ def veto(given: str, array: Array) -> Explanation:
         else:
             text += (
                 f". These members are {apart:.2f}-fold apart, so the slow work for part of the time: at most "
-                f"{array.most:.0f}/s"
+                f"{array.most:,.0f}/s"
             )
     return Explanation("veto", text, "vetoed and overflow in read_stats grow", numbers)
 
@@ -194,7 +194,7 @@ def heads(given: str, array: Array) -> Explanation | None:
     if array.rates:
         slowest = (array.flying - array.copies + 1) / min(array.rates)
         numbers = {"sum of all": array.most, "seconds on the slowest": slowest}
-        text += f". Without flash {array.most:.0f}/s with these, and up to {duration(slowest)} for a read of the slowest"
+        text += f". Without flash {array.most:,.0f}/s with these, and up to {duration(slowest)} for a read of the slowest"
     confirm = f"{IN_FLIGHT}: nearly all on the slowest, one or two on the others"
     return Explanation("nearest head at depth", text, confirm, numbers)
 
@@ -247,7 +247,7 @@ def margin(given: str, array: Array) -> Explanation:
         text += f". {array.jobs} jobs with pids in a row are on all members from the beginning, so their rates add up"
     if array.rates:
         numbers["most at this depth"] = array.most
-        text += f" to {sum(array.rates):.0f}/s"
+        text += f" to {sum(array.rates):,.0f}/s"
     confirm = f"{IN_FLIGHT}: the pid's choice ahead of the others by that margin"
     return Explanation("margin", text, confirm, numbers)
 
@@ -311,7 +311,7 @@ def stream(given: str, array: Array) -> Explanation:
     if kinds and array.jobs == 1:
         text += f". At depth {array.iodepth} a stream on {' or '.join(kinds)} members is one member's"
         if array.rates:
-            text += f": {min(array.rates):.0f} to {max(array.rates):.0f}/s"
+            text += f": {min(array.rates):.0f} to {max(array.rates):,.0f}/s"
         # Alone it has depth - 1 in flight when it looks; a member that has read near it counts half a seek.
         if spinning // 2 + 1 < array.iodepth <= spinning:
             numbers["half a seek"] = float(spinning // 2)
@@ -320,7 +320,7 @@ def stream(given: str, array: Array) -> Explanation:
                 f"of more in flight, another reader, a file of 1 MiB), that one counts {spinning // 2} only, the "
                 "stream goes on from both, and stays so"
             )
-            text += f": {sum(array.rates):.0f}/s" if array.rates else ""
+            text += f": {sum(array.rates):,.0f}/s" if array.rates else ""
     confirm = f"one sequential job, {READS}: runs on one member, then another; in the second state both at once"
     return Explanation("streams stay", text, confirm, numbers)
 
