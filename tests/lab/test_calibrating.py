@@ -19,6 +19,7 @@ from iodelta.lab.calibration import (
     Calibration,
     a_against_a,
     alarms_in,
+    calibration_of,
     merged,
     noise_of,
     shares,
@@ -84,6 +85,19 @@ def test_an_alarm_is_one_of_a_comparison_alone_and_of_the_experiment_where_the_f
     assert alarms_in(judged) == (8, 1, False)
     far = [changed(trial, 0.8 if trial.variant == "again" and trial.cell == "c0" else 1.0) for trial in trials]
     assert alarms_in(judge_all(far, rules, baseline="a")) == (8, 1, True)
+
+
+def test_a_filesystem_without_a_device_is_named_in_place_of_disks(tmp_path: Path) -> None:
+    """A calibration on tmpfs was "on , calibrated 2026-11-28"."""
+    trials = list(alike(12, sd=0.01, seed=1))
+    judged = judge_all(trials, Rules.for_blocks(12, (IOPS,), margin=0.01, seed=1), baseline="a")
+    target = msgspec.structs.replace(resolve(LocalMachine(), str(tmp_path)), disks=(), fstype="tmpfs")
+    known = calibration_of("k", "randread", target, judged, trials, 1.0)
+    answer = CalibrationAnswer(known, known.bound, system=(("kernel", "6.18.1"),), again="iodelta calibrate")
+    text = markdown(of_calibrated(answer))
+    assert "### randread on tmpfs, calibrated " in text
+    assert "- kernel: 6.18.1" in text
+    assert "```sh\niodelta calibrate\n```" in text
 
 
 def alike(blocks: int, sd: float, seed: int, cell: str = "c", start: int = 0) -> Iterator[Trial]:
@@ -192,6 +206,10 @@ def test_calibrations_add_up_and_say_what_stalls_and_writes_do() -> None:
         assert "0 of 300 trials stalled, 0 in a thousand, at most 9.9 (95 %)" in said
         assert "a trial after one that writes more is worse: -3.0 % (-4.8 .. -1.2 %)" in said
     assert "1 of 2 calibrations raised an alarm" in whole
+    assert "60 comparisons of a variant with itself, 1 false alarm:" in whole
+    assert "1 false alarm in 60 A/A comparisons" in quoted(both)
+    once = markdown(of_calibrated(CalibrationAnswer(old, old.bound)))
+    assert "1 of 1 calibration raised an alarm" in once
     often = msgspec.structs.replace(both, stalled=45, aftermath=(msgspec.structs.replace(left, value=1.02),))
     assert "45 of 300 trials stalled, 150 in a thousand, at most 188 (95 %)" in quoted(often)
     assert "is worse: -50.5 % (" in quoted(often)

@@ -60,7 +60,7 @@ def test_a_report_states_what_a_reader_needs_to_believe_or_refute_it(format_: st
         "margin 1 %, level 95 %, order randomised in blocks (seed 1), looks at 9, 12, 16",
         "Order and rules were fixed before the first trial.",
         "Smallest change this could have seen:",
-        "1 false alarms in 60 A/A comparisons",
+        "1 false alarm in 60 A/A comparisons",
         "warning: trial 3: 2 % of CPU time was stolen; ask for a quiet host [noise.steal]",
         "kernel: 6.18.0",
         "iodelta run --question 'Is new slower?'",

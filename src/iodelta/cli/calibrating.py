@@ -18,6 +18,7 @@ from iodelta.cli.own_command import of_file
 from iodelta.cli.progress import say_line
 from iodelta.cli.search_question import given_options
 from iodelta.cli.turn import in_turn
+from iodelta.cli.typed import SHOWING, typed
 from iodelta.cli.watching import watcher
 from iodelta.errors import MeasureError, RefusedError, RequestError
 from iodelta.experiment import Experiment, parse, seconds, shorthand
@@ -49,6 +50,7 @@ from iodelta.lab.setup import survey
 from iodelta.lab.signals import stop_on_signals
 from iodelta.machine import Machine
 from iodelta.report.answers import CalibrationAnswer
+from iodelta.study.system import recorded_environment, system
 from iodelta.trial import Trial
 
 OF_COMMAND = "the workload is a command, and iodelta does not know what to throttle"
@@ -59,11 +61,12 @@ DEFAULT = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iod
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """An experiment of a calibration: how it ended, the trials that count, and seconds that a block took."""
+    """An experiment of a calibration: how it ended, the trials that count, seconds that a block took, the machine."""
 
     outcome: Outcome
     trials: tuple[Trial, ...]
     block_seconds: float
+    system: tuple[tuple[str, str], ...]
 
     @property
     def complete(self) -> bool:
@@ -209,7 +212,14 @@ def calibrate(asked: Asked) -> None:
             place=str(where),
             remedy="give a larger --budget or shorter trials",
         )
-    answer = CalibrationAnswer(calibration, calibration.bound, unwritten, throttle)
+    answer = CalibrationAnswer(
+        calibration,
+        calibration.bound,
+        unwritten,
+        throttle,
+        system=alike.system,
+        again=typed(SHOWING | {"place"}),
+    )
     deliver(answer, tuple, asked.format_, asked.output, force=asked.force)
     path = store(calibration)
     click.echo(f"kept in {path}; folders in {where}", err=True)
@@ -235,4 +245,9 @@ def _measure(
     journal = Account(folder.events())
     trials = load_trials(folder, journal.counted(v.name for v in experiment.variants))
     seconds_each = journal.trial_seconds(plan.trial_seconds)
-    return Measured(outcome, tuple(trials.values()), plan.per_block * seconds_each)
+    return Measured(
+        outcome,
+        tuple(trials.values()),
+        plan.per_block * seconds_each,
+        system(recorded_environment(folder)),
+    )

@@ -83,6 +83,7 @@ class Calibration(msgspec.Struct, frozen=True):
     """Machine, disk and workload in one digest."""
     workload: str
     disk: str
+    """The disks that were measured; the type of the filesystem where there are none below it."""
     made: float
     """Unix seconds of the latest part."""
     comparisons: int
@@ -360,7 +361,7 @@ def calibration_of(
     return Calibration(
         key=key,
         workload=workload,
-        disk=", ".join(target.disks),
+        disk=", ".join(target.disks) or target.fstype or target.path,
         made=time.time(),
         comparisons=comparisons,
         alarms=alarms,

@@ -109,6 +109,10 @@ class CalibrationAnswer(msgspec.Struct, frozen=True):
     """Why it was not measured what trials that write leave to the next trial; empty where it was."""
     throttle: str = ""
     """Why no known slow-downs were made; empty where they were."""
+    system: tuple[tuple[str, str], ...] = ()
+    """What the machine was, in a few lines: name and value."""
+    again: str = ""
+    """The command that calibrates it again."""
     schema: str = "iodelta.calibration/1"
 
 

@@ -9,6 +9,7 @@ from iodelta.lab.aftermath import Aftermath
 from iodelta.lab.calibration import Calibration, MetricNoise
 from iodelta.plural import plural
 from iodelta.report.answers import CalibrationAnswer
+from iodelta.report.stories.sources import system
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.words import inert, interval, measured, metric_name
 
@@ -38,6 +39,8 @@ def of_calibrated(answer: CalibrationAnswer, detail: Detail = PLAIN) -> Story:
             *section("Alarms and stalls", _alarms(calibration)),
             *section("Carry-over", _aftermath(answer)),
             *section("Known slow-downs", _injected(answer)),
+            *system(answer.system),
+            *section("To do it again", (inert(answer.again),), commands=True),
         ),
     )
 
@@ -59,8 +62,8 @@ def _row(metric: MetricNoise) -> Row:
 def _alarms(calibration: Calibration) -> Iterator[str]:
     if calibration.experiments:
         yield (
-            f"Corrected for each other, as in every experiment: {calibration.raised} of {calibration.experiments} "
-            "calibrations raised an alarm."
+            f"Corrected for each other, as in every experiment: {calibration.raised} of "
+            f"{plural(calibration.experiments, 'calibration')} raised an alarm."
         )
     if calibration.trials:
         yield f"{_stalls(calibration)}."
@@ -86,7 +89,8 @@ def _injected(answer: CalibrationAnswer) -> Iterator[str]:
 def false_alarms(calibration: Calibration) -> str:
     """What the A/A comparisons allow to say of the false-alarm rate."""
     text = (
-        f"{plural(calibration.comparisons, 'comparison')} of a variant with itself, {calibration.alarms} false alarms: "
+        f"{plural(calibration.comparisons, 'comparison')} of a variant with itself, "
+        f"{plural(calibration.alarms, 'false alarm')}: "
         f"the rate is below {100 * calibration.bound:.0f} % (95 % confidence)"
     )
     clean = calibration.comparisons - calibration.alarms
@@ -106,8 +110,8 @@ def quoted(calibration: Calibration) -> str:
     stalled = f"; {_stalls(calibration)}" if calibration.trials else ""
     left = f"; {_left(calibration.aftermath[0])}" if calibration.aftermath else ""
     return (
-        f"Calibrated here on {_day(calibration.made)} ({inert(calibration.workload)}): {calibration.alarms} false "
-        f"alarms in {calibration.comparisons} A/A comparisons, rate below {100 * calibration.bound:.0f} %{seen}"
+        f"Calibrated here on {_day(calibration.made)} ({inert(calibration.workload)}): "
+        f"{plural(calibration.alarms, 'false alarm')} in {plural(calibration.comparisons, 'A/A comparison')}, rate below {100 * calibration.bound:.0f} %{seen}"
         f"{stalled}{left}."
     )
 
