@@ -413,7 +413,9 @@ class _Joining:
 
 def _alone(counting: Sequence[HostWord]) -> str:
     hosts = plural(len(counting), "host")
-    return f"{hosts}: a joint verdict needs {FEWEST}, so each keeps its own"
+    return (
+        f"{hosts} averaged; a joint verdict needs {FEWEST}, so each host keeps its own"
+    )
 
 
 def _group(

@@ -354,7 +354,7 @@ def _word_of(host: MeasuredHost, result: Judged, verdict: Verdict) -> HostWord:
         word=verdict.word if verdict.blocks else "",
         phrase=verdict.phrase
         if not short
-        else f"{plural(verdict.blocks, 'block')} of the {FEWEST_BLOCKS} that it takes",
+        else f"{plural(verdict.blocks, 'block')} where {FEWEST_BLOCKS} are needed",
         blocks=verdict.blocks,
         change=verdict.change,
         typical=typical,
@@ -404,7 +404,7 @@ def _obstacle(verdict: Verdict, typical: HostChange | None, *, idle: bool) -> st
     if hard is not None:
         return hard.explanation
     if typical is None:
-        return "its blocks do not vary, so the uncertainty of its change is unknown"
+        return "most of its blocks have the same change, so the uncertainty of its change is unknown"
     if verdict.word == "inconclusive" and " is withheld: " in verdict.phrase:
         return verdict.phrase
     return ""

@@ -105,7 +105,7 @@ def _sentence(account: FleetAccount, variant: str) -> str:
     parts = [f"{word}{_share(count, len(rows))}" for word, count in words.items()]
     if alone:
         parts.append(
-            f"no joint verdict{_share(alone, len(rows))}, which needs {FEWEST} hosts"
+            f"no joint verdict{_share(alone, len(rows))} (fewer than {FEWEST} hosts could be averaged)"
         )
     worse = dict.fromkeys(
         chain.from_iterable(row.surely_worse for row in rows if not _worse(row))
@@ -140,7 +140,7 @@ def _tables(account: FleetAccount) -> Iterator[Table]:
         yield Table(
             title=EACH,
             first="host",
-            heads=("blocks", "change", "interval", "word"),
+            heads=("blocks", "change", "interval", "verdict"),
             rows=each,
         )
 
@@ -233,26 +233,25 @@ def _settling(account: FleetAccount) -> Iterator[str]:
 
 
 def cheaper(price: Cheaper, hosts: int) -> str:
-    """Both ways with their machine time, and the cheaper one."""
+    """What would settle it, with its machine time; of two ways also the cheaper one."""
     ways = []
     if price.hosts is not None and price.hosts_hours is not None:
         ways.append(
-            f"{plural(price.hosts - hosts, 'more host')} ({duration(3600 * price.hosts_hours)})"
+            f"{plural(price.hosts - hosts, 'more host')} ({duration(3600 * price.hosts_hours)} of machine time)"
         )
-    else:
-        ways.append("no number of hosts")
     if price.blocks is not None and price.blocks_hours is not None:
         ways.append(
-            f"{plural(price.blocks, 'block')} on each of today's hosts ({duration(3600 * price.blocks_hours)})"
+            f"{plural(price.blocks, 'block')} in all on each of today's hosts "
+            f"({duration(3600 * price.blocks_hours)} of machine time)"
         )
-    else:
-        ways.append("no number of blocks, because the hosts differ by themselves")
-    end = {
-        "hosts": "hosts are cheaper",
-        "blocks": "blocks are cheaper",
-        "neither": "neither settles it",
-    }[price.choice]
-    return f"{' or '.join(ways)} of machine time would probably settle it: {end}."
+    if not ways:
+        return "Neither more hosts nor more blocks would settle it."
+    enough = f"{' or '.join(ways)} would probably settle it"
+    if len(ways) > 1:
+        return f"{enough}; {price.choice} are cheaper."
+    if price.choice == "hosts":
+        return f"{enough}. More blocks would not, because the hosts themselves may differ too much."
+    return f"{enough}. More hosts would not."
 
 
 def _groups(account: FleetAccount) -> Iterator[Item]:
