@@ -50,6 +50,7 @@ def test_every_format_names_the_commit_the_system_and_the_commands(
         if format_ not in ("csv", "json"):
             assert "sh bench.sh" in done.out, format_
             assert ("System: kernel " if format_ == "console" else "kernel: ") in done.out, format_
+        assert " FOLDER" not in done.out, f"{format_}: a command that names no folder cannot be pasted"
 
 
 @pytest.mark.parametrize("ask", [searched, attributed])
@@ -97,6 +98,7 @@ def test_the_csv_of_a_search_has_a_row_for_every_item_and_marks_the_culprit(repo
     assert [row["item"][:12] for row in rows if row["culprit"] == "1"] == [guilty]
     for row, level in zip(rows, measured, strict=True):
         assert float(row["median"]) == level["value"]
+        assert float(row["margin"]) == pytest.approx(0.01), "as a share, as the changes beside it"
 
 
 def test_a_report_of_a_search_is_written_to_a_file_by_its_ending(repo: Toy, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from test_hosts_together import asked, machine
 from iodelta.bundle.packed import Packed
 from iodelta.bundle.packing import pack
 from iodelta.cli.main import cli
+from iodelta.cli.reproduce import command, measured_again
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.fleet.folder import BUNDLE, FleetFolder
 from iodelta.fleet.reproducing import Wishes, files_of, goes_on, wishes_of
@@ -176,3 +177,14 @@ def test_what_cannot_be_asked_together_is_refused_in_a_sentence_before_anything_
 def test_the_question_of_the_original_is_that_of_the_report(place: Path) -> None:
     assert "Is slow slower?" in QUESTION
     assert of_fleet_reproduction(of(place, "a")).question == "Is slow slower?"
+
+
+@pytest.mark.parametrize("words", [("--target", "disk.img"), ON, (*ON, "--inventory", "ours.toml")])
+def test_the_command_that_measures_it_again_is_one_that_can_be_given(words: tuple[str, ...]) -> None:
+    """Without hosts it named their inventory, which has a default, and was refused for that."""
+    with command.make_context("reproduce", ["theirs.iodelta.tar.zst", *words]):
+        again = measured_again().split()
+    assert again[:3] == ["iodelta", "reproduce", "theirs.iodelta.tar.zst"]
+    given, repeated = (dict(zip(each[::2], each[1::2], strict=True)) for each in (words, again[3:]))
+    assert given.items() <= repeated.items()
+    assert ("--inventory" in again) == ("--hosts" in again)

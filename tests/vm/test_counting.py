@@ -144,10 +144,12 @@ def test_every_format_says_how_to_count_it_again(tmp_path: Path) -> None:
     assert row.again == ("iodelta kernel sweep 6-43..6-69 -- --rw=randread --direct=1",)
     found = account(tmp_path / "two", shifted(400))
     assert found.again == ("iodelta run FOLDER/experiment.toml",)
+    assert found.folder == str(tmp_path / "two"), "its name alone could not be pasted from here"
     for one in (row, found):
         texts = [rendered(one, name).decode() for name in ("mail", "markdown", "json")]
         texts += [html_of(one, ()).decode(), "\n".join(line.plain for line in lines(of_path(one)))]
-        assert all(placed(one.again[0], one.folder)[:40] in text for text in (*texts[:2], *texts[3:]))
+        flat = [" ".join(text.replace("\\", "").split()) for text in (*texts[:2], *texts[3:])]
+        assert all(placed(one.again[0], one.folder)[:40] in text for text in flat)
         assert one.again[0][:40] in texts[2]
 
 

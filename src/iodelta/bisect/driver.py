@@ -285,7 +285,7 @@ def expectation(estimate: Estimate, store: Store, better: Better) -> str:
     return (
         f"the ends differ by {share(apart)}, {two_digits(estimate.step / estimate.noise)} times "
         f"the noise of one run: about {estimate.runs_low} to {plural(estimate.runs_high, 'more run')}, "
-        f"{low} to {high} min"
+        f"{f'{low} to ' if low < high else ''}{high} min"
     )
 
 

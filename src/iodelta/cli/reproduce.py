@@ -262,6 +262,8 @@ def measured_again() -> str:
         given = context.params.get(option.name or "")
         if option.name not in REPEATED or not given:
             continue
+        if option.name == "inventory" and not context.params["expression"]:
+            continue  # it has a default, and names nothing without --hosts
         name = max(option.opts, key=len)
         if given is True:
             words.append(name)

@@ -200,6 +200,10 @@ def deliver(
     account: SearchAccount | AttributionAccount, options: dict[str, object]
 ) -> None:
     """Print an account in the format asked for, or write it to a file."""
+    from iodelta.cli import delivery
+    from iodelta.report.stories.story import Detail
+
+    detail = Detail(inert(pasted(account.folder)))
     format_, output = (
         str(options["format_"]),
         cast("Path | None", options.get("output")),
@@ -209,24 +213,15 @@ def deliver(
             f"next: {inert(account.next)}" if account.next else "nothing is left to do"
         )
     elif format_ == "console":
-        _tell(account)
+        delivery.print_result(account, detail)
+        click.echo(f"\nFolder: {detail.folder}")
     elif format_ == "git" and account.schema == "iodelta.bisect/2":
         sys.stdout.buffer.write(account.git_log.encode())
     else:
-        from iodelta.cli import delivery
-
+        write_over = bool(options.get("write_over"))
         delivery.deliver(
-            account, tuple, format_, output, force=bool(options.get("write_over"))
+            account, tuple, format_, output, force=write_over, detail=detail
         )
-
-
-def _tell(account: SearchAccount | AttributionAccount) -> None:
-    from iodelta.cli.delivery import print_result
-    from iodelta.report.stories.story import Detail
-
-    folder = inert(pasted(account.folder))
-    print_result(account, Detail(folder))
-    click.echo(f"\nFolder: {folder}")
 
 
 def fresh_name(kind: str) -> Path:

@@ -222,7 +222,7 @@ def judge(folder: Folder) -> PathAccount:
     state = ends[-1] if ends else "running"
     return PathAccount(
         schema="iodelta.path/1",
-        folder=folder.path.name,
+        folder=str(folder.path),
         question=plan.experiment.question,
         target=plan.experiment.target.path or "null_blk",
         baseline=plan.experiment.baseline,

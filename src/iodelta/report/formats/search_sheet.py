@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -52,7 +53,7 @@ def _of_search(account: SearchAccount) -> dict[str, object]:
         "unit": question.unit,
         "better": question.better,
         "state": account.state,
-        "margin": question.rules.margin,
+        "margin": math.expm1(question.rules.margin),
         "seed": question.rules.seed,
         "schema": "iodelta.bisect.csv/1",
     }
