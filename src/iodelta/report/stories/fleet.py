@@ -150,7 +150,7 @@ def _joint(row: FleetRow, together: Together) -> Row:
     texts = (
         str(len(row.averaged)),
         _change(together.mean),
-        _bounds(together.next),
+        interval(together.next.low, together.next.high),
         row.word or "-",
     )
     group = f"{inert(row.cell)}: {inert(row.variant)} against {inert(row.baseline)}"
@@ -174,10 +174,8 @@ def _note(row: FleetRow, together: Together) -> str:
         parts.append(
             f"a regression for sure on {', '.join(map(inert, row.surely_worse))}"
         )
-    low, high = (
-        two_digits(100 * together.spread_low),
-        two_digits(100 * together.spread_high),
-    )
+    low = two_digits(100 * together.spread_low)
+    high = two_digits(100 * together.spread_high)
     parts.append(f"spread between hosts {share(together.spread)} ({low} .. {high})")
     parts.append(f"I squared {100 * together.between:.0f} %")
     return "; ".join(parts)
@@ -188,20 +186,16 @@ def _hosts(account: FleetAccount, row: FleetRow) -> Iterator[Row]:
     name = metric_name(row.metric, with_kind=False)
     group = f"{inert(row.cell)}: {inert(name)} of {inert(row.variant)} against {inert(row.baseline)}"
     for host in row.hosts:
-        change = host.change
-        cells = (
-            str(host.blocks),
-            measured(change.value, change.low, change.high)
-            if change is not None
-            else "-",
-            interval(change.low, change.high) if change is not None else "-",
-            host.word or "-",
-        )
-        note = (
-            ""
-            if host.averaged
-            else f"not averaged: {inert(drained[host.host] or host.obstacle or host.phrase)}"
-        )
+        size, bounds = "-", "-"
+        if host.change is not None:
+            low, high = host.change.low, host.change.high
+            size = measured(host.change.value, low, high)
+            bounds = interval(low, high)
+        cells = (str(host.blocks), size, bounds, host.word or "-")
+        note = ""
+        if not host.averaged:
+            why = drained[host.host] or host.obstacle or host.phrase
+            note = f"not averaged: {inert(why)}"
         yield Row(
             name=inert(host.host), cells=tuple(map(Cell, cells)), note=note, group=group
         )
@@ -212,10 +206,6 @@ def _change(change: Change) -> str:
     if change.low is None or change.high is None:
         return percent(change.value)
     return f"{measured(change.value, change.low, change.high)} ({between(change.low, change.high)})"
-
-
-def _bounds(change: Change) -> str:
-    return interval(change.low, change.high)
 
 
 def _named(row: FleetRow) -> str:
@@ -295,15 +285,14 @@ def _differences(account: FleetAccount) -> tuple[Section, ...]:
 
 
 def _member(member: FleetMember) -> str:
-    facts = [plural(member.blocks, "block"), duration(member.seconds), member.state]
-    facts += [
-        f"{what} {inert(value)}"
-        for what, value in (
-            ("CPU", member.cpu),
-            ("disk", member.disk),
-            ("kernel", member.kernel),
-        )
-    ]
+    facts = (
+        plural(member.blocks, "block"),
+        duration(member.seconds),
+        member.state,
+        f"CPU {inert(member.cpu)}",
+        f"disk {inert(member.disk)}",
+        f"kernel {inert(member.kernel)}",
+    )
     return f"{inert(member.name)}: {', '.join(facts)}"
 
 
