@@ -238,7 +238,7 @@ def test_a_boot_that_qemu_let_panic_is_made_again_and_the_report_says_so(
     assert ([one.word for one in result.sharing.shifts], result.exit_code) == (["more"], 1)
     assert result.problems == ()
     text = " ".join(rendered(result, "mail").decode().split())
-    assert "Boot 0 (old) panicked once before the guest's script began and was made again" in text
+    assert "Boot 0 (old) panicked once before the guest's script began and was repeated" in text
     assert "Boot 3 (old) panicked 2 times" in text
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from iodelta.errors import pasted
 from iodelta.figures import share, two_digits
-from iodelta.plural import plural
+from iodelta.plural import listed, plural
 from iodelta.report.stories.evidence import (
     CANNOT_TELL,
+    carry_bounds,
     first_look,
     least_change,
-    not_excluded,
-    share_of,
 )
 from iodelta.report.stories.sources import findings
 from iodelta.report.stories.statements import (
@@ -33,41 +31,41 @@ from iodelta.verdict import Rules, Verdict
 from iodelta.verdict.explain import left_open
 
 LINES = 5
+"""Lines of advice at most."""
+
 LEAST = 3
-"""However little of a screen is left."""
+"""Lines of advice that are shown however little room is left on the screen."""
 
 NAMED = 3
 """Cells and rules that are named; more are counted."""
 
 
 def advice(account: Account, width: int, lines: int = LINES) -> Iterator[str]:
-    """What went wrong, in full; then the rest while ``lines``, five at most, hold it. The last says where all is."""
+    """All failures in full; then other statements while they fit into ``lines``, five at most. The last line is the
+    command that shows everything."""
     folder = inert(pasted(account.folder))
     rest = f"`iodelta report {folder} --verbose`"
-    shown = list(
-        chain.from_iterable(
-            wrap(sentence, width, "  ") for sentence in _failures(account)
-        )
-    )
+    shown: list[str] = []
+    for failure in _failures(account):
+        shown += wrap(failure, width, "  ")
     statements = list(_statements(account))
-    room = max(LEAST, min(lines, LINES)) - len(
-        wrap(f"{plural(len(statements), 'more statement')}: {rest}", width, "  ")
-    )
-    while statements and (
-        not shown or len(shown) + len(wrap(statements[0], width, "  ")) <= room
-    ):
-        shown += wrap(statements.pop(0), width, "  ")
+    last = wrap(f"{plural(len(statements), 'more statement')}: {rest}", width, "  ")
+    room = max(LEAST, min(lines, LINES)) - len(last)
+    while statements:
+        lines_of_next = wrap(statements[0], width, "  ")
+        if shown and len(shown) + len(lines_of_next) > room:
+            break
+        shown += lines_of_next
+        del statements[0]
     yield from shown
-    label = (
-        f"{plural(len(statements), 'more statement')} and all details"
-        if statements
-        else "All details"
-    )
+    label = "All details"
+    if statements:
+        label = f"{plural(len(statements), 'more statement')} and all details"
     yield from wrap(f"{label}: {rest}", width, "  ")
 
 
 def _failures(account: Account) -> Iterator[str]:
-    """What was not measured or cannot be believed, and how a run that ended early goes on."""
+    """What was not measured or cannot be believed, and the command that continues a run that ended early."""
     yield from findings(
         finding for finding in all_findings(account) if finding.severity == "hard"
     )
@@ -83,7 +81,7 @@ def machine_changed(account: Account) -> Iterator[str]:
 
 
 def _statements(account: Account) -> Iterator[str]:
-    """Everything else that a reader may have to act on, the most important first."""
+    """Everything else that you may have to act on, the most important first."""
     yield from by_total(account)
     yield from machine_changed(account)
     advised = account.views.recommendation
@@ -98,11 +96,11 @@ def _statements(account: Account) -> Iterator[str]:
         if finding.severity == "warning"
     ]
     if warnings:
-        yield f"{plural(len(warnings), 'warning')}: {_some(list(dict.fromkeys(warnings)))}."
+        yield f"{plural(len(warnings), 'warning')}: {listed([*dict.fromkeys(warnings)], NAMED)}."
 
 
 def _inconclusive(account: Account) -> Iterator[str]:
-    """What is open, and what an answer takes: blocks where more can decide it, else the margin that is within reach."""
+    """What is open, and what an answer needs: more blocks where they can decide it, else a larger margin."""
     verdicts = account.judgement.verdicts
     waiting = [verdict for verdict in verdicts if verdict.word == "inconclusive"]
     if not waiting:
@@ -113,7 +111,7 @@ def _inconclusive(account: Account) -> Iterator[str]:
     cells = [cell for cell in every if cell in open_]
     name = "Inconclusive"
     if cells != every:
-        name += f" ({_some([*map(inert, cells)])})"
+        name += f" ({listed([*map(inert, cells)], NAMED)})"
     looks = [
         first_look(verdict, account.judgement, account.kept, each)
         for verdict in waiting
@@ -123,20 +121,20 @@ def _inconclusive(account: Account) -> Iterator[str]:
 
 
 def _takes(waiting: Sequence[Verdict], cells: Sequence[str], each: float) -> str:
-    """What an answer takes; ``each`` block takes so many seconds."""
+    """What an answer needs; ``each`` is the duration of a block in seconds."""
     known = [verdict.reachable_margin for verdict in waiting]
     margin = max(filter(None, known), default=0.0)
-    accept = f"accept a margin of {margin_of(margin)} %" if 0 < margin < WHOLE else ""
+    # A margin of 100 % is no advice.
+    accept = [f"accept a margin of {margin_of(margin)} %"] * (0 < margin < WHOLE)
     more = max(map(more_blocks, waiting))
     if more:
         seconds = sum(_blocks_of(waiting, cell) for cell in cells) * each
         of_each = " of each cell" if len(cells) > 1 else ""
-        needed = f"about {plural(more, 'more block')}{of_each} ({duration(seconds)})"
-        alternative = f", or {accept}" if accept else ""
-        return f"{needed} would decide{alternative}"
+        needed = f"about {plural(more, 'more block')}{of_each} ({duration(seconds)}) would decide"
+        return ", or ".join((needed, *accept))
     if not margin:
         return inert(waiting[0].phrase)
-    remedy = f"{accept}, or reduce the noise" if accept else "reduce the noise"
+    remedy = ", or ".join((*accept, "reduce the noise"))
     return f"the planned blocks will probably not decide this; {remedy}"
 
 
@@ -146,43 +144,43 @@ def _blocks_of(verdicts: Sequence[Verdict], cell: str) -> int:
 
 
 def _continued(account: Account) -> Iterator[str]:
-    """How to go on with what ended early."""
-    if account.broken:  # nothing is added to it
+    """How to continue a run that ended early."""
+    # `iodelta run` refuses to continue a folder that was changed.
+    if account.broken or account.state == "complete":
         return
     folder = inert(pasted(account.folder))
-    if account.state == "budget" and any(
-        verdict.word == "inconclusive" for verdict in account.judgement.verdicts
-    ):
-        yield f"The budget ended the run; `iodelta run {folder} --budget TIME` continues it."
+    words = {verdict.word for verdict in account.judgement.verdicts}
+    if account.state == "budget":
+        if "inconclusive" in words:
+            yield f"The budget ended the run; `iodelta run {folder} --budget TIME` continues it."
     elif account.state == "interrupted":
         yield f"The run was interrupted; `iodelta run {folder}` continues it."
     elif account.state == "running":
         yield f"The run is not complete; `iodelta run {folder}` continues it."
-    elif account.state not in ("complete", "budget"):
+    else:
         yield f"The run ended early: {inert(account.state)}."
 
 
 def _called(account: Account) -> Iterator[str]:
-    """How large the changes are at least, and what carry-over may have put into one."""
-    called = [
-        verdict
-        for verdict in account.judgement.verdicts
-        if least_change(verdict) is not None
-    ]
+    """How large the changes are at least, and how much of one may be carry-over."""
+    called = []
+    sizes = []
+    for verdict in account.judgement.verdicts:
+        least = least_change(verdict)
+        if least is not None:
+            called.append(verdict)
+            sizes.append(least)
     if not called:
         return
-    smallest = min(called, key=lambda verdict: least_change(verdict) or 0.0)
-    least = f"at least {share(least_change(smallest) or 0.0)}"
-    what = (
-        f"The {smallest.word} is {least}"
-        if len(called) == 1
-        else f"Each of the {len(called)} changes is {least}"
-    )
-    yield f"{what}{_stalls_in(called, account.judgement.rules)}{_carry_in(called)}."
+    what = f"Each of the {len(called)} changes"
+    if len(called) == 1:
+        what = f"The {called[0].word}"
+    caveats = _stalls_in(called, account.judgement.rules) + _carry_in(called)
+    yield f"{what} is at least {share(min(sizes))}{caveats}."
 
 
 def _stalls_in(called: Sequence[Verdict], rules: Rules) -> str:
-    """Which stalls the improvements among these changes do not exclude; empty where they exclude enough."""
+    """The stalls that the improvements among these changes do not exclude; empty where they exclude enough."""
     bounds = [
         verdict.stalls.not_excluded
         for verdict in called
@@ -195,17 +193,16 @@ def _stalls_in(called: Sequence[Verdict], rules: Rules) -> str:
 
 def _carry_in(called: Sequence[Verdict]) -> str:
     """The most that a carry-over could account for in one of these changes; empty where none was estimated."""
-    known = [
-        (most * share_of(v.carry, v.typical), most)
-        for v in called
-        if v.carry and (most := not_excluded(v.carry))
-    ]
-    if not known:
+    bounds = carry_bounds(called)
+    if not bounds:
         return ""
-    part, most = max(known)
-    if most > CANNOT_TELL:
+    largest = max(bounds, key=lambda bound: bound.part)
+    if largest.most > CANNOT_TELL:
         return "; the data do not show how much of it is carry-over"
-    return f"; a carry-over of up to {share(most)} is not excluded and could make up {two_digits(100 * part)} points of it"
+    return (
+        f"; a carry-over of up to {share(largest.most)} is not excluded and could make up "
+        f"{two_digits(100 * largest.part)} points of it"
+    )
 
 
 def _limits(account: Account) -> Iterator[str]:
@@ -213,8 +210,7 @@ def _limits(account: Account) -> Iterator[str]:
     verdicts = account.judgement.verdicts
     same = [verdict for verdict in verdicts if verdict.word == "equivalent"]
     stalls = [verdict.stalls.not_excluded for verdict in same if verdict.stalls]
-    carries = [not_excluded(verdict.carry) for verdict in same if verdict.carry]
-    carried = [bound for bound in carries if bound is not None]
+    carried = [bound.most for bound in carry_bounds(same)]
     parts = []
     if stalls:
         parts.append(f"stalls in up to {100 * max(stalls):.0f} % of trials")
@@ -224,8 +220,3 @@ def _limits(account: Account) -> Iterator[str]:
         parts.append(f"a carry-over of {size}")
     if parts:
         yield f"Equivalent does not exclude {' or '.join(parts)}."
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
-from iodelta.history.answers import Alert, Candidate, HistoryPoint
-from iodelta.report.stories.course import noted_said
+from iodelta.history.answers import Alert
+from iodelta.report.stories.course import night, noted_said, sized
+from iodelta.report.stories.evidence import blocks_of
 from iodelta.report.stories.story import Cell, Row, Story, Table, section
-from iodelta.study.words import inert, percent
+from iodelta.study.words import inert
 from iodelta.verdict import Verdict
 
 SHOWN = 40
 """Commits that a mail lists."""
+
+SUSPECTED = "suspected: too few nights without a change to tell how much nights differ"
 
 
 def of_alert(alert: Alert, bisect: str = "", verdict: Verdict | None = None) -> Story:
@@ -43,30 +45,23 @@ def _answer(alert: Alert) -> str:
     text = f"Alert {alert.id} ({alert.kind}): {alert.state}"
     if alert.steps:
         first = alert.steps[0]
-        text += f". {first.metric} of {first.cell} on {first.machine} is {_size(first)}"
+        text += f". {first.metric} of {first.cell} on {first.machine} is {sized(first)}"
     elif alert.gone:
         more = f" and {len(alert.gone) - 1} more series" if len(alert.gone) > 1 else ""
         text += f". The step of {alert.gone[0]}{more} is gone; it was"
     if alert.last_good and alert.first_bad:
-        text += f" between {_night(alert.last_good)} and {_night(alert.first_bad)}"
-    return f"{text}." + (
-        f" Decided: {alert.triage} {alert.why}".rstrip()
-        if alert.triage != "new"
-        else ""
-    )
+        text += f" between {night(alert.last_good)} and {night(alert.first_bad)}"
+    if alert.triage == "new":
+        return f"{text}."
+    return f"{text}. Decided: {alert.triage} {alert.why}".rstrip()
 
 
 def _tables(alert: Alert) -> Iterator[Table]:
-    rows = [
-        Row(
-            inert(f"{step.machine}  {step.cell}  {step.variant}  {step.metric}"),
-            tuple(map(Cell, (f"{step.z:.1f}", _size(step)))),
-            "suspected: too few nights without a change to tell how much nights differ"
-            if step.few and alert.state != "confirmed"
-            else "",
-        )
-        for step in alert.steps
-    ]
+    rows = []
+    for step in alert.steps:
+        name = f"{step.machine}  {step.cell}  {step.variant}  {step.metric}"
+        doubt = SUSPECTED if step.few and alert.state != "confirmed" else ""
+        rows.append(Row(inert(name), (Cell(f"{step.z:.1f}"), Cell(sized(step))), doubt))
     if rows:
         yield Table(
             title="Series that step together",
@@ -78,28 +73,20 @@ def _tables(alert: Alert) -> Iterator[Table]:
 
 def _blocks(verdict: Verdict | None) -> Iterator[Table]:
     """Every block of the experiment; one in which a trial did no I/O has no change."""
-    if verdict is None or not verdict.changes:
+    if verdict is None:
         return
-    idle = verdict.idle or ((),) * len(verdict.changes)
-    numbered = zip(
-        verdict.block_numbers,
-        verdict.baseline_first,
-        verdict.changes,
-        idle,
-        strict=True,
-    )
     rows = []
-    for number, first, change, none in numbered:
-        size = "no I/O" if none else f"{100 * change:+.2f} %"
-        rows.append(
-            Row(str(number + 1), (Cell("earlier" if first else "later"), Cell(size)))
+    for block in blocks_of(verdict):
+        first = "earlier" if block.baseline_first else "later"
+        size = "no I/O" if block.idle else f"{100 * block.change:+.2f} %"
+        rows.append(Row(str(block.number + 1), (Cell(first), Cell(size))))
+    if rows:
+        yield Table(
+            title="Blocks of the last experiment",
+            first="block",
+            heads=("ran first", "change"),
+            rows=tuple(rows),
         )
-    yield Table(
-        title="Blocks of the last experiment",
-        first="block",
-        heads=("ran first", "change"),
-        rows=tuple(rows),
-    )
 
 
 def _commits(alert: Alert) -> Iterator[str]:
@@ -119,21 +106,7 @@ def _experiments(alert: Alert) -> Iterator[str]:
 
 def _false_alarms(alert: Alert) -> str:
     alarms = alert.false_alarms
-    measured = (
-        f"{alarms.placebo_candidates} in {alarms.placebo_points} points of the machine's series without a change"
-        if alarms.placebo_points
-        else "nothing, there is no placebo series"
-    )
+    measured = "nothing, there is no placebo series"
+    if alarms.placebo_points:
+        measured = f"{alarms.placebo_candidates} in {alarms.placebo_points} points of the machine's series without a change"
     return f"{alarms.per_1000:g} expected in 1000 points by its rule, {alarms.rule}; measured: {measured}"
-
-
-def _size(step: Candidate) -> str:
-    return f"{percent(step.change, step.error)} ({step.way})"
-
-
-def _night(point: HistoryPoint) -> str:
-    day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(point.t))
-    build = point.describe or point.commit[:12]
-    if not build:
-        return day
-    return f"{day} ({build})"

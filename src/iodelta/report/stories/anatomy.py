@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import filterfalse
 
 from iodelta.path.branches import Branch, CallTree
 from iodelta.path.footprint import Footprint, Measured
@@ -17,16 +18,17 @@ LIMITS = (
 """What an anatomy does not see: in every report of one."""
 
 SHOWN, ALWAYS = 0.02, 10.0
-"""Share of its root from which on a table has a branch, and the change in instructions from which on it has any."""
+"""A table has every branch with at least this share of its root, and every branch that changed by so many
+instructions."""
 
 ONE_SIDED = 2
-"""How much larger a branch that only one side has must be for its callees to be shown: they are all change."""
+"""The callees of a branch that only one side has are all change: they are shown if it is so many times larger."""
 
 TICKS = 0.01
-"""Share of the kernel's instructions below which interrupts are said in a sentence."""
+"""Interrupts with a smaller share of the kernel's instructions are a sentence, not a table."""
 
 DRAWN = 0.0015
-"""Share of a picture's width below which a box would not be seen."""
+"""A box with a smaller share of the picture's width is not drawn: nobody would see it."""
 
 NAMES = {
     "instructions": "instructions",
@@ -53,32 +55,27 @@ NOUNS = {
 WORDS = {"more": "more", "fewer": "fewer", "same": "the same", "": "-"}
 
 
-def footprint_table(one: Footprint, account: PathAccount) -> Table:
+def footprint_table(footprint: Footprint, account: PathAccount) -> Table:
     """What the kernel touches for an I/O, and all code together."""
-    heads = (
-        inert(account.baseline),
-        inert(one.variant),
-        "change",
-        "layouts",
-        "an I/O has",
-    )
-    title = (
-        f"{inert(one.cell)}: footprint of an I/O, {inert(one.variant)} against "
-        f"{inert(account.baseline)} (medians)"
-    )
-    rows = [_measure(each) for each in one.measures if each.name in NAMES]
+    variant, baseline = inert(footprint.variant), inert(account.baseline)
+    heads = (baseline, variant, "change", "layouts", "an I/O has")
+    title = f"{inert(footprint.cell)}: footprint of an I/O, {variant} against {baseline} (medians)"
+    rows = [
+        _measure(measured) for measured in footprint.measures if measured.name in NAMES
+    ]
     return Table(title=title, first="by an I/O", heads=heads, rows=tuple(rows))
 
 
-def _measure(one: Measured) -> Row:
-    name = NAMES[one.name] if one.scope == "kernel" else f"{NAMES[one.name]}, with fio"
-    layouts = "-" if one.bar is None else f"+-{one.bar:,.10g}"
+def _measure(measured: Measured) -> Row:
+    name = NAMES[measured.name]
+    if measured.scope != "kernel":
+        name += ", with fio"
     texts = (
-        f"{one.baseline:,.10g}",
-        f"{one.value:,.10g}",
-        f"{one.change:+,.10g}",
-        layouts,
-        WORDS[one.word],
+        f"{measured.baseline:,.10g}",
+        f"{measured.value:,.10g}",
+        f"{measured.change:+,.10g}",
+        "-" if measured.bar is None else f"+-{measured.bar:,.10g}",
+        WORDS[measured.word],
     )
     return Row(name, tuple(map(Cell, texts)))
 
@@ -92,22 +89,21 @@ def about_footprints(account: PathAccount) -> list[str]:
         "addresses. More or fewer: by more than other address layouts alone change on either side (layouts).",
         LIMITS,
     ]
-    for one in account.footprints:
-        if not one.by_ios:
+    for footprint in account.footprints:
+        if not footprint.by_ios:
+            before, after = footprint.each
             texts.append(
-                f"{inert(one.cell)}, {inert(one.variant)}: submit_bio was called {one.each[0]:.2f} and "
-                f"{one.each[1]:.2f} times for each I/O; the figures are per call, not per I/O."
+                f"{inert(footprint.cell)}, {inert(footprint.variant)}: submit_bio was called {before:.2f} and "
+                f"{after:.2f} times for each I/O; the figures are per call, not per I/O."
             )
     return [*texts, *about_mixed(account)]
 
 
 def about_mixed(account: PathAccount) -> Iterator[str]:
-    """Cells whose I/Os go in more than one direction: what one of them takes is not the other's."""
-    kinds: dict[str, list[str]] = {}
+    """Cells with reads and writes: their medians belong to neither direction alone."""
+    kinds: dict[str, dict[str, None]] = {}
     for count in account.counts:
-        seen = kinds.setdefault(count.cell, [])
-        if count.kind not in seen:
-            seen.append(count.kind)
+        kinds.setdefault(count.cell, {})[count.kind] = None
     for cell, names in kinds.items():
         if len(names) > 1:
             yield (
@@ -116,31 +112,29 @@ def about_mixed(account: PathAccount) -> Iterator[str]:
             )
 
 
-def tree_tables(one: CallTree, account: PathAccount) -> Iterator[Table]:
+def tree_tables(tree: CallTree, account: PathAccount) -> Iterator[Table]:
     """The branches that matter, each below its caller; interrupts apart."""
-    heads = (inert(account.baseline), inert(one.variant), "change")
-    for root in one.roots:
-        rows = tuple(_rows(root, 0, SHOWN * root.width))
-        if _is_shown(root, one):
-            yield Table(
-                title=_title(one, account, root),
-                first="calls",
-                heads=heads,
-                rows=rows,
-                words=False,
-            )
+    heads = (inert(account.baseline), inert(tree.variant), "change")
+    for root in filter(_shows(tree), tree.roots):
+        yield Table(
+            title=_title(tree, account, root),
+            first="calls",
+            heads=heads,
+            rows=tuple(_rows(root, 0, SHOWN * root.width)),
+            words=False,
+        )
 
 
-def _is_shown(root: Branch, one: CallTree) -> bool:
-    """Interrupts are not where they are a few ticks of the timer, which fell into one of the runs by chance."""
-    return root.width > 0 and root.width >= TICKS * max(
-        other.width for other in one.roots
-    )
+def _shows(tree: CallTree) -> Callable[[Branch], bool]:
+    """Whether a root of the tree is shown: interrupts are not where they are a few ticks of the timer, which fell into
+    one of the runs by chance."""
+    least = TICKS * max((root.width for root in tree.roots), default=0.0)
+    return lambda root: root.width > 0 and root.width >= least
 
 
-def _title(one: CallTree, account: PathAccount, root: Branch) -> str:
+def _title(tree: CallTree, account: PathAccount, root: Branch) -> str:
     return (
-        f"{inert(one.cell)}: paths of {inert(one.variant)} against {inert(account.baseline)}, {root.name}, "
+        f"{inert(tree.cell)}: paths of {inert(tree.variant)} against {inert(account.baseline)}, {root.name}, "
         "instructions per I/O with all that is called"
     )
 
@@ -170,17 +164,15 @@ def about_trees(account: PathAccount) -> list[str]:
         "listed apart from the paths that they interrupted.",
         LIMITS,
     ]
-    for one in account.trees:
-        for root in one.roots:
-            if not _is_shown(root, one):
-                texts.append(
-                    f"{inert(one.cell)}, {inert(one.variant)}: {root.name} take {root.baseline:,.0f} and "
-                    f"{root.value:,.0f} instructions per I/O, ticks of the timer; their paths are not shown."
-                )
-        if one.refused:
+    for tree in account.trees:
+        place = f"{inert(tree.cell)}, {inert(tree.variant)}"
+        for root in filterfalse(_shows(tree), tree.roots):
             texts.append(
-                f"{inert(one.cell)}, {inert(one.variant)}: no tree of calls: {inert(one.refused)}."
+                f"{place}: {root.name} take {root.baseline:,.0f} and "
+                f"{root.value:,.0f} instructions per I/O, ticks of the timer; their paths are not shown."
             )
+        if tree.refused:
+            texts.append(f"{place}: no tree of calls: {inert(tree.refused)}.")
     return texts
 
 
@@ -192,16 +184,14 @@ def _without(account: PathAccount, what: str) -> str:
 
 def flames(account: PathAccount) -> Iterator[Flame]:
     """Every tree as a picture, interrupts apart."""
-    for one in account.trees:
-        for root in one.roots:
-            whole = drawn_width(root)
-            if _is_shown(root, one):
-                yield Flame(
-                    _title(one, account, root),
-                    f"{root.baseline:,.0f} and {root.value:,.0f} instructions per I/O; a box is as wide as the larger "
-                    "side, its colour is the change, its callees are below it. The table of paths has its figures.",
-                    tuple(_boxes(root, 0, 0.0, whole)),
-                )
+    for tree in account.trees:
+        for root in filter(_shows(tree), tree.roots):
+            yield Flame(
+                _title(tree, account, root),
+                f"{root.baseline:,.0f} and {root.value:,.0f} instructions per I/O; a box is as wide as the larger "
+                "side, its colour is the change, its callees are below it. The table of paths has its figures.",
+                tuple(_boxes(root, 0, 0.0, drawn_width(root))),
+            )
 
 
 def drawn_width(branch: Branch) -> float:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 from iodelta.plural import plural
-from iodelta.report.stories.search import steps
+from iodelta.report.stories.search import change_of, steps
 from iodelta.report.stories.sources import system
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.attribution import AttributionAccount, Switched
@@ -23,7 +22,7 @@ def of_attribution(account: AttributionAccount, detail: Detail = PLAIN) -> Story
     """What each patch costs."""
     answer = f"{account.answer[:1].upper()}{inert(account.answer[1:])}."
     if account.whole:
-        answer = f"All patches together: {account.question.metric} {_change_and_interval(account.whole)}. {answer}"
+        answer = f"All patches together: {account.question.metric} {change_of(account.whole)}. {answer}"
     unknown = f"The combinations that could be run do not determine: {'; '.join(account.inestimable)}."
     return Story(
         question="",
@@ -50,12 +49,9 @@ def of_attribution(account: AttributionAccount, detail: Detail = PLAIN) -> Story
 
 def _patches(account: AttributionAccount) -> Iterator[Table]:
     """What each does alone, on top of the others, and on average."""
-    rows = list(
-        chain.from_iterable(
-            _patch(account, number, inert(name))
-            for number, name in enumerate(account.patches)
-        )
-    )
+    rows: list[Row] = []
+    for number, name in enumerate(account.patches):
+        rows += _patch(account, number, inert(name))
     if rows:
         yield Table(
             title="What each patch does", first="patch", heads=HEADS, rows=tuple(rows)
@@ -66,19 +62,16 @@ def _patch(account: AttributionAccount, number: int, name: str) -> Iterator[Row]
     group = f"{number + 1}. {name}"
     for switched in _switched(account, number):
         yield _row(switched.name, switched.change, switched.p, switched.real, group)
-    if (
-        account.shares
-        and (share := account.shares[number])
-        and len(account.patches) > 1
-    ):
+    share = account.shares[number] if account.shares else None
+    if share and len(account.patches) > 1:
         yield _row("share (Shapley)", share, None, None, group)
 
 
 def _switched(account: AttributionAccount, number: int) -> list[Switched]:
     """The patch with as few others as could be, and with as many; once where these are the same."""
-    shown = [one[number] for one in (account.alone, account.on_top) if one]
-    known = [step for step in shown if step is not None]
-    if len(known) == 2 and known[0].over == known[1].over:
+    steps = [series[number] for series in (account.alone, account.on_top) if series]
+    known = [step for step in steps if step is not None]
+    if len({step.over for step in known}) == 1:
         return known[:1]
     return known
 
@@ -92,8 +85,8 @@ def _parts(account: AttributionAccount) -> Iterator[Table]:
     if len(groups) > SHOWN:
         title += f" ({SHOWN} of {len(groups)}; --format csv lists all)"
     rows = (
-        _row(" + ".join(map(str, one.patches)), one.change, one.p, one.real)
-        for one in groups[:SHOWN]
+        _row(" + ".join(map(str, part.patches)), part.change, part.p, part.real)
+        for part in groups[:SHOWN]
     )
     yield Table(title=title, first="patches", heads=HEADS, rows=tuple(rows))
 
@@ -101,11 +94,9 @@ def _parts(account: AttributionAccount) -> Iterator[Table]:
 def _combinations(account: AttributionAccount) -> Iterator[Table]:
     rows = []
     for combination in account.combinations:
-        value = (
-            quantity(combination.value, account.question.unit)
-            if combination.value is not None
-            else inert(combination.reason) or "not run"
-        )
+        value = inert(combination.reason) or "not run"
+        if combination.value is not None:
+            value = quantity(combination.value, account.question.unit)
         rows.append(
             Row(inert(combination.title), (Cell(str(combination.runs)), Cell(value)))
         )
@@ -138,7 +129,3 @@ def _row(
         shown,
     )
     return Row(name, tuple(map(Cell, texts)), group=group)
-
-
-def _change_and_interval(change: Changed) -> str:
-    return f"{measured(change.value, change.low, change.high)} ({interval(change.low, change.high)})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from iodelta.figures import two_digits
 from iodelta.lab.aftermath import Aftermath
 from iodelta.lab.calibration import Calibration, MetricNoise
 from iodelta.plural import plural
@@ -102,11 +103,9 @@ def false_alarms(calibration: Calibration) -> str:
 def quoted(calibration: Calibration) -> str:
     """One sentence for the method part of a report."""
     first = calibration.metrics[0] if calibration.metrics else None
-    seen = (
-        f"; in 10 min it sees {_percent(first.ten_minutes)} %"
-        if first and first.ten_minutes
-        else ""
-    )
+    seen = ""
+    if first and first.ten_minutes:
+        seen = f"; in 10 min it sees {_percent(first.ten_minutes)} %"
     stalled = f"; {_stalls(calibration)}" if calibration.trials else ""
     left = f"; {_left(calibration.aftermath[0])}" if calibration.aftermath else ""
     return (
@@ -118,10 +117,8 @@ def quoted(calibration: Calibration) -> str:
 
 def _stalls(calibration: Calibration) -> str:
     """Stalls seen, and at most how many there are (the rule of three)."""
-    rate, most = (
-        _two_digits(1000 * calibration.stalled / calibration.trials),
-        _two_digits(1000 * calibration.stall_bound),
-    )
+    rate = two_digits(1000 * calibration.stalled / calibration.trials)
+    most = two_digits(1000 * calibration.stall_bound)
     return (
         f"{calibration.stalled} of {plural(calibration.trials, 'trial')} stalled, {rate} in a "
         f"thousand, at most {most} (95 %)"
@@ -129,17 +126,14 @@ def _stalls(calibration: Calibration) -> str:
 
 
 def _left(aftermath: Aftermath) -> str:
-    """What a trial finds that follows one that writes more, as a change of the metric itself."""
+    """The change of the metric in a trial that follows one that writes more."""
     value, low, high = aftermath.value, aftermath.low, aftermath.high
     if aftermath.metric.better == "higher":
         value, low, high = (1 / (1 + cost) - 1 for cost in (value, high, low))
-    seen = "" if low > 0 or high < 0 else ", not distinguishable from 0"
+    seen = ", not distinguishable from 0" if low <= 0 <= high else ""
     size = f"{measured(value, low, high)} ({interval(low, high)})"
-    return f"a trial after one that writes more is {'worse' if aftermath.value > 0 else 'better'}: {size}{seen}"
-
-
-def _two_digits(value: float) -> str:
-    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
+    way = "worse" if aftermath.value > 0 else "better"
+    return f"a trial after one that writes more is {way}: {size}{seen}"
 
 
 def _percent(value: float | None) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.study.fleet import FleetAccount, FleetRow
     from iodelta.study.search import Changed, SearchAccount
     from iodelta.trial import Finding
-    from iodelta.verdict import Rules, Verdict
+    from iodelta.verdict import Change, Rules, Verdict
 
 Word = Literal[
     "regression",
@@ -36,6 +36,9 @@ Word = Literal[
 ``finding``: a hard finding of the audit, which is about a number and not about a change."""
 
 NOT_MEASURED = "nothing was measured"
+
+OF_CODE: dict[int, Word] = {0: "passed", 1: "regression", 3: "inconclusive"}
+"""Exit code of a result, or of a comparison over hosts -> the word of its check."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -77,35 +80,37 @@ def _of_account(account: Account) -> Iterator[Check]:
 
     rules = account.judgement.rules
     suspected = doubt(account.calibrations, rules.alpha) is not None
-    broken = (
-        f"this folder is not what was measured: {inert(account.broken[0].explanation)}"
-        if account.broken
-        else ""
-    )
+    # A changed folder is no evidence for any of its cells.
+    broken = ""
+    if account.broken:
+        broken = (
+            f"this folder is not what was measured: {account.broken[0].explanation}"
+        )
     for verdict in account.judgement.verdicts:
         if verdict.cell not in account.unmeasured:
             reason = broken or account.abandoned.get(verdict.cell, "")
             yield _of_verdict(verdict, rules, inert(reason), suspected=suspected)
+    unmeasured = f"{NOT_MEASURED} ({account.state})"
     for cell in account.unmeasured:
-        reason = broken or account.abandoned.get(
-            cell, f"{NOT_MEASURED} ({account.state})"
-        )
+        reason = broken or account.abandoned.get(cell, unmeasured)
         yield Check(
             group=inert(cell),
             name="not measured",
             word="unmeasured",
             says=inert(reason),
         )
-    findings = all_findings(account)
-    for finding in findings:
-        if finding.rule == LEFT_OUT:
-            yield Check(
-                group="experiment",
-                name=inert(finding.place),
-                word="unmeasured",
-                says=inert(finding.explanation),
-            )
-    yield from _of_findings(finding for finding in findings if finding.rule != LEFT_OUT)
+    others = []
+    for finding in all_findings(account):
+        if finding.rule != LEFT_OUT:
+            others.append(finding)
+            continue
+        yield Check(
+            group="experiment",
+            name=inert(finding.place),
+            word="unmeasured",
+            says=inert(finding.explanation),
+        )
+    yield from _of_findings(others)
 
 
 def _of_verdict(
@@ -116,41 +121,22 @@ def _of_verdict(
     from iodelta.study.words import metric_name, quantity
 
     name = f"{inert(verdict.variant)}: {metric_name(verdict.metric, with_kind=True)}"
+    cell, phrase = inert(verdict.cell), inert(verdict.phrase)
     if reason:
-        return Check(
-            group=inert(verdict.cell), name=name, word="unmeasured", says=reason
-        )
+        return Check(group=cell, name=name, word="unmeasured", says=reason)
     if not verdict.blocks:  # a percentile, say, for which the trials have too few I/Os
-        return Check(
-            group=inert(verdict.cell),
-            name=name,
-            word="inconclusive",
-            says=inert(verdict.phrase),
-        )
+        return Check(group=cell, name=name, word="inconclusive", says=phrase)
     word: Word = "passed"
     if verdict.word in ("regression", "improvement"):
-        word = verdict.word
+        word, phrase = verdict.word, note(verdict, rules)
     elif open_ended(verdict):
         word = "inconclusive"
-    change, unit = verdict.change, verdict.metric.unit
-    size = (
-        f", {percent(change.value, 0.005)} ({interval(change.low, change.high)})"
-        if change
-        else ""
-    )
+    unit = verdict.metric.unit
     values = f"{quantity(verdict.baseline_value, unit)} -> {quantity(verdict.variant_value, unit)}"
-    more = (
-        note(verdict, rules)
-        if verdict.word in ("regression", "improvement")
-        else inert(verdict.phrase)
-    )
-    text = f"{'suspected ' if suspected else ''}{verdict.word}: {values}{size}"
-    return Check(
-        group=inert(verdict.cell),
-        name=name,
-        word=word,
-        says="; ".join(filter(None, (text, more))),
-    )
+    text = f"{'suspected ' * suspected}{verdict.word}: {values}"
+    if verdict.change:
+        text += f", {_changed(verdict.change)}"
+    return Check(group=cell, name=name, word=word, says=_joined(text, phrase))
 
 
 def _of_findings(findings: Iterable[Finding]) -> Iterator[Check]:
@@ -160,12 +146,13 @@ def _of_findings(findings: Iterable[Finding]) -> Iterator[Check]:
                 group="findings",
                 name=f"{inert(finding.rule)}: {inert(finding.place)}",
                 word="finding",
-                says=_sentence(finding),
+                says=inert(_joined(finding.explanation, finding.remedy)),
             )
 
 
-def _sentence(finding: Finding) -> str:
-    return inert("; ".join(filter(None, (finding.explanation, finding.remedy))))
+def _joined(*parts: str) -> str:
+    """The parts that are not empty, as one sentence."""
+    return "; ".join(filter(None, parts))
 
 
 def _of_comparison(comparison: Comparison) -> Iterator[Check]:
@@ -197,18 +184,16 @@ def _of_compared(row: Compared, *, counts: bool) -> Check:
     words: dict[str, Word] = {"equivalent": "passed", "no verdict": "inconclusive"}
     word: Word = words.get(row.word, row.word)  # type: ignore[arg-type]
     values = " -> ".join(quantity(value, row.unit) for value in row.values)
-    bounds = f" ({bounds_of(row)})" if bounds_of(row) else ""
-    sentences = (
-        f"{row.word}: {values}, {change_of(row.change)[0]}{bounds}",
-        inert(says_of(row)),
-        inert(row.why),
-    )
+    text = f"{row.word}: {values}, {change_of(row.change)[0]}"
+    bounds = bounds_of(row)
+    if bounds:
+        text += f" ({bounds})"
     name = f"{inert(row.variant)}: {name_of(row, several=True)}"
     return Check(
         group=inert(row.cell),
         name=name,
         word=word if counts else "unresolved",
-        says="; ".join(filter(None, sentences)),
+        says=_joined(text, inert(says_of(row)), inert(row.why)),
     )
 
 
@@ -231,33 +216,21 @@ def _of_row(row: FleetRow, *, alarmed: bool) -> Check:
     from iodelta.study.words import metric_name
 
     name = f"{inert(row.variant)}: {metric_name(row.metric, with_kind=True)}"
-    words: dict[int, Word] = {0: "passed", 1: "regression", 3: "inconclusive"}
-    word = words[row.exit_code]
-    if word == "passed" and row.word is not None and row.word.startswith("improvement"):
+    says: str = row.word or "no joint verdict"
+    word = OF_CODE[row.exit_code]
+    if word == "passed" and says.startswith("improvement"):
         word = "improvement"
+    parts = [says]
+    if row.together is not None:
+        parts.append(f"mean {percent(row.together.mean.value, 0.005)}")
     if alarmed:
         word = "inconclusive"
-    own = ", ".join(f"{inert(host.host)} {host.word}" for host in row.averaged)
-    mean = (
-        f"mean {percent(row.together.mean.value, 0.005)}"
-        if row.together is not None
-        else ""
-    )
-    doubt = (
-        "the hosts call a comparison of the baseline with itself a change"
-        if alarmed
-        else ""
-    )
-    parts = (
-        row.word or "no joint verdict",
-        mean,
-        doubt,
-        inert(row.says),
-        f"hosts: {own}" if own else "",
-    )
-    return Check(
-        group=inert(row.cell), name=name, word=word, says="; ".join(filter(None, parts))
-    )
+        parts.append("the hosts call a comparison of the baseline with itself a change")
+    parts.append(inert(row.says))
+    if row.averaged:
+        hosts = [f"{inert(host.host)} {host.word}" for host in row.averaged]
+        parts.append(f"hosts: {', '.join(hosts)}")
+    return Check(group=inert(row.cell), name=name, word=word, says=_joined(*parts))
 
 
 def _of_search(account: SearchAccount) -> Iterator[Check]:
@@ -275,18 +248,16 @@ def _of_search(account: SearchAccount) -> Iterator[Check]:
 
 
 def _of_attribution(account: AttributionAccount) -> Iterator[Check]:
-    words: dict[int, Word] = {0: "passed", 1: "regression", 3: "inconclusive"}
     whole = f"all together {_changed(account.whole)}" if account.whole else ""
-    text = "; ".join(filter(None, (whole, inert(account.answer))))
     yield Check(
         group="attribution",
         name=inert(account.question.metric),
-        word=words[account.exit_code],
-        says=text,
+        word=OF_CODE[account.exit_code],
+        says=_joined(whole, inert(account.answer)),
     )
 
 
-def _changed(change: Changed | None) -> str:
+def _changed(change: Change | Changed | None) -> str:
     if change is None:
         return "changed"
     return f"{percent(change.value, 0.005)} ({interval(change.low, change.high)})"
@@ -325,12 +296,11 @@ def _of_shift(shift: Shift) -> Check:
     }
     name = f"{inert(shift.variant)} against {inert(shift.against)}: {shift.kind}"
     change = "" if shift.change is None else f": {shift.change:+g} instructions per I/O"
-    text = "; ".join(filter(None, (f"{shift.word}{change}", inert(shift.reason))))
     return Check(
         group=inert(shift.cell),
         name=name,
         word=words.get(shift.word, "inconclusive"),
-        says=text,
+        says=_joined(f"{shift.word}{change}", inert(shift.reason)),
     )
 
 
@@ -342,12 +312,11 @@ def _of_sharing(shift: SharingShift) -> Check:
     }
     name = f"{inert(shift.variant)} against {inert(shift.against)}: moved lines"
     change = "" if shift.change is None else f": {shift.change:+g} lines per I/O"
-    said = "; ".join(filter(None, (f"{shift.word}{change}", inert(shift.reason))))
     return Check(
         group=inert(shift.cell),
         name=name,
         word=words.get(shift.word, "inconclusive"),
-        says=said,
+        says=_joined(f"{shift.word}{change}", inert(shift.reason)),
     )
 
 

@@ -10,7 +10,11 @@ from itertools import chain
 from iodelta.errors import pasted
 from iodelta.plural import plural
 from iodelta.report.stories.environment import differing
-from iodelta.report.stories.sources import findings, not_read, system_of_sides
+from iodelta.report.stories.sources import (
+    findings_or_none,
+    not_read,
+    system_of_sides,
+)
 from iodelta.report.stories.story import (
     PLAIN,
     Cell,
@@ -42,29 +46,16 @@ ONE_SIDED = 12
 
 def of_comparison(comparison: Comparison, detail: Detail = PLAIN) -> Story:
     """Results from anywhere, compared: differences, what they are based on, what else differs."""
-    differences = {
-        name: tuple(differing(own)) or ("no known difference",)
-        for name, own in comparison.differences.items()
-    }
-    alike = len(set(differences.values())) == 1
-    what_else: list[Section] = []
-    for name, items in list(differences.items())[: 1 if alike else None]:
-        what_else += section(
-            "What else differs" if alike else f"What else differs: {inert(name)}", items
-        )
     words = " ".join(map(quoted, comparison.paths))
     return Story(
         question="",
         answer=answer(comparison),
         tables=tuple(_comparison_tables(comparison)),
         sections=(
-            *what_else,
+            *_what_else_differs(comparison),
             *section("On one side only", _one_sided(comparison.unmatched)),
             *section("Method", method(comparison)),
-            *section(
-                "Findings",
-                findings(comparison.findings) if comparison.findings else ("none",),
-            ),
+            *findings_or_none(comparison.findings),
             *section("Not read", not_read(comparison.refusals)),
             *system_of_sides(comparison.systems),
             *section(
@@ -74,6 +65,20 @@ def of_comparison(comparison: Comparison, detail: Detail = PLAIN) -> Story:
             ),
         ),
     )
+
+
+def _what_else_differs(comparison: Comparison) -> Iterator[Section]:
+    """The differences of each variant's environment; once where they are the same for all."""
+    differences = {
+        variant: tuple(differing(facts)) or ("no known difference",)
+        for variant, facts in comparison.differences.items()
+    }
+    title = "What else differs"
+    if len(set(differences.values())) == 1:
+        yield from section(title, next(iter(differences.values())))
+        return
+    for variant, items in differences.items():
+        yield from section(f"{title}: {inert(variant)}", items)
 
 
 def _one_sided(cells: Sequence[str]) -> Iterator[str]:
@@ -196,9 +201,9 @@ def answer(comparison: Comparison) -> str:
     return " ".join(sentences)
 
 
-def headline(comparison: Comparison, variant: str, own: Sequence[Compared]) -> str:
-    """The answer in a sentence, no stronger than what is below it."""
-    return f"{inert(variant)} against {inert(comparison.baseline)}: {_said(comparison, variant, own)}"
+def headline(comparison: Comparison, variant: str, rows: Sequence[Compared]) -> str:
+    """The answer in a sentence, no stronger than the ``rows`` of the variant."""
+    return f"{inert(variant)} against {inert(comparison.baseline)}: {_said(comparison, variant, rows)}"
 
 
 def _said(comparison: Comparison, variant: str, rows: Sequence[Compared]) -> str:
@@ -236,13 +241,12 @@ def bounds_of(row: Compared) -> str:
 
 
 def says_of(row: Compared) -> str:
-    """What stands below a number: how it came to its word, and of single runs how finely their sources tell it."""
-    low, high = (
-        (row.change.low, row.change.high) if row.change else (math.nan, math.nan)
-    )
-    rounded = (
-        change_of(row.change)[1] if row.basis == "single runs" and low < high else ""
-    )
+    """The note below a number: why it has its word, and of single runs which changes the digits of their sources
+    leave open."""
+    change = row.change
+    if row.basis != "single runs" or change is None or not change.low < change.high:
+        return row.says
+    rounded = change_of(change)[1]
     return f"{row.says}; the digits given leave {rounded}" if rounded else row.says
 
 
@@ -252,11 +256,8 @@ def name_of(row: Compared, several: bool) -> str:
     if kind == COMMAND:
         return metric_name(Metric(row.metric, "lower", row.unit), with_kind=False)
     family, _, point = what.partition(".")
-    name = (
-        f"{point} {family}"
-        if point
-        else {"iops": "IOPS", "bandwidth": "bandwidth"}[what]
-    )
+    rates = {"iops": "IOPS", "bandwidth": "bandwidth"}
+    name = f"{point} {family}" if point else rates[what]
     if several or kind == "sync":
         return f"{kind} {name}"
     return name
@@ -308,11 +309,8 @@ def _bases(by_basis: Mapping[str, Sequence[Compared]], every: int) -> Iterator[s
     """What was compared with what, and how."""
     blocks = by_basis.get("blocks", ())
     if blocks:
-        level = 100 * max(
-            row.verdict.change.level
-            for row in blocks
-            if row.verdict and row.verdict.change
-        )
+        changes = [row.verdict.change for row in blocks if row.verdict]
+        level = 100 * max(change.level for change in changes if change)
         yield (
             f"{len(blocks)} of {every} numbers: runs of both sides were interleaved in time and are "
             f"compared pair by pair; Hodges-Lehmann estimate, signed-rank interval, level {level:.4g} %."

@@ -39,12 +39,8 @@ def headline(courses: Sequence[Course], experiments: int) -> str:
     series = "one series" if len(courses) == 1 else f"{len(courses)} series"
     moved = sum(bool(course.steps) for course in courses)
     steps = sum(len(course.steps) for course in courses)
-    summary = (
-        "no step"
-        if not steps
-        else "one step"
-        if steps == 1
-        else f"{plural(steps, 'step')} in {moved} of them"
+    summary = {0: "no step", 1: "one step"}.get(
+        steps, f"{steps} steps in {moved} of them"
     )
     return f"{nights}, {series}: {summary}.".capitalize()
 
@@ -58,10 +54,13 @@ def _table(courses: Sequence[Course]) -> Table:
 
 def _row(course: Course) -> Row:
     points = course.line.points
-    newest = points[-1] if points else None
-    value = valued(newest.y, course.line.unit) if newest else "-"
-    log = course.log_ratio(newest) if newest else None
-    ratio = percent(math.expm1(log), newest.r_se) if newest and log is not None else "-"
+    value = ratio = "-"
+    if points:
+        newest = points[-1]
+        value = valued(newest.y, course.line.unit)
+        log = course.log_ratio(newest)
+        if log is not None:
+            ratio = percent(math.expm1(log), newest.r_se)
     cells = (
         str(len(points)),
         str(len(course.epochs) + 1),
@@ -77,10 +76,10 @@ def _steps(courses: Sequence[Course]) -> Iterator[str]:
         for step, notes, standing in zip(
             course.steps, course.noted, course.standings, strict=True
         ):
-            there = "; ".join(map(noted_said, notes))
-            yield f"{course.name}: {standing.said}: {said(step, standing)}" + (
-                f" Noted there: {there}." if there else ""
-            )
+            text = f"{course.name}: {standing.said}: {said(step, standing)}"
+            if notes:
+                text += f" Noted there: {'; '.join(map(noted_said, notes))}."
+            yield text
 
 
 def noted(courses: Sequence[Course]) -> list[str]:
@@ -108,22 +107,30 @@ def said(step: Candidate, standing: Standing) -> str:
         if step.few and not standing.is_confirmed
         else ""
     )
-    change = f"{percent(step.change, step.error)} ({step.way})"
-    return f"{change} {by}, between {_night(step.last_good)} and {_night(step.first_bad)}, z {step.z:.1f}{doubt}."
+    ends = f"between {night(step.last_good)} and {night(step.first_bad)}"
+    return f"{sized(step)} {by}, {ends}, z {step.z:.1f}{doubt}."
 
 
-def _night(point: HistoryPoint) -> str:
+def sized(step: Candidate) -> str:
+    """The change of a step, and whether it is better or worse."""
+    return f"{percent(step.change, step.error)} ({step.way})"
+
+
+def night(point: HistoryPoint) -> str:
+    """When a night was, and the build that it measured where that is known."""
     build = point.describe or point.commit[:12]
-    return f"{day(point.t)} ({build})" if build else day(point.t)
+    if not build:
+        return day(point.t)
+    return f"{day(point.t)} ({build})"
 
 
 def _epochs(courses: Sequence[Course]) -> Iterator[str]:
+    """Each epoch once, however many series of its machine there are."""
     seen: dict[str, None] = {}
     for course in courses:
         for epoch in course.epochs:
-            seen[
-                f"{course.line.key.machine}, from {day(epoch.t)}: {'; '.join(epoch.differs)}."
-            ] = None
+            begins = f"{course.line.key.machine}, from {day(epoch.t)}"
+            seen[f"{begins}: {'; '.join(epoch.differs)}."] = None
     yield from seen
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from iodelta.figures import share, two_digits
-from iodelta.plural import plural
+from iodelta.plural import listed, plural
 from iodelta.study.words import duration, inert, interval, percent
 from iodelta.verdict import Judgement, Rules, Verdict
 from iodelta.verdict.explain import INSIDE, left_open
@@ -17,14 +18,37 @@ NAMED = 12
 """Stalled trials that are named."""
 
 CANNOT_TELL = 1.0
-"""A carry-over of 100 % or more that is not excluded says nothing of what trials leave behind."""
+"""Where the data do not exclude a carry-over of more than 100 %, they say nothing about what trials leave behind."""
 
 MORE = (
     'more blocks can, or [design] carry-over = "superblocks" keeps it out of the change'
 )
 
 DIRECT_SHARE = 0.5
-"""Share of a carry-over that is in a change under independent draws, where the two estimates do not tell it."""
+"""The share of a carry-over that enters a change if orders are drawn independently; assumed where the two estimates
+do not give it."""
+
+
+class Block(NamedTuple):
+    """One block of a comparison."""
+
+    number: int
+    """From 0."""
+    change: float
+    """Relative; without a meaning where a trial was idle."""
+    baseline_first: bool
+    idle: tuple[int, ...]
+    """Numbers of its trials in which no I/O completed."""
+
+
+class CarryBound(NamedTuple):
+    """The largest carry-over that the interval of one comparison leaves open."""
+
+    most: float
+    """As a share of the metric: 0.02 is 2 %."""
+    part: float
+    """The part of it that enters the change, also as a share."""
+    verdict: Verdict
 
 
 def evidence(verdict: Verdict) -> Iterator[str]:
@@ -39,32 +63,23 @@ def evidence(verdict: Verdict) -> Iterator[str]:
             f"{_sized(verdict.direct)}: between neighbouring trials that followed the same variant"
         )
     if verdict.deployed is not None:
-        yield _deployed(verdict, interval(verdict.deployed.low, verdict.deployed.high))
+        yield _deployed(verdict, verdict.deployed)
     if verdict.carry is not None:
         yield carried(verdict.carry, verdict.typical)
     elif verdict.blocks and verdict.direct is None:
         yield "carry-over: the orders of these blocks do not allow an estimate"
     yield from _stalls(verdict)
-    if verdict.flagged:
-        without = (
-            f"; without them the typical change is {_sized(verdict.unflagged)}"
-            if verdict.unflagged
-            else ""
-        )
-        yield (
-            f"{verdict.flagged} of {plural(verdict.blocks, 'block')} with a trial that was "
-            f"flagged as disturbed{without}"
-        )
-        yield from (_flagged(flags, verdict) for flags in verdict.flags)
+    yield from _flagged(verdict)
     if verdict.two_speeds:
         yield "the machine runs at two speeds: blocks are compared within a speed"
     if verdict.smallest_p is not None:
         yield f"smallest p that {plural(verdict.blocks, 'block')} can reach: {verdict.smallest_p:.2g}"
 
 
-def _deployed(verdict: Verdict, reached: str) -> str:
-    """What the change may become once the variant's state is reached."""
+def _deployed(verdict: Verdict, deployed: Change) -> str:
+    """What the change may become once the variant has reached its state."""
     variant = inert(verdict.variant)
+    reached = interval(deployed.low, deployed.high)
     if any(finding.rule == "verdict.state-not-reached" for finding in verdict.findings):
         return f"the counted trials had not reached the state of {variant}: deployed, it may be {reached}"
     return (
@@ -73,15 +88,38 @@ def _deployed(verdict: Verdict, reached: str) -> str:
     )
 
 
-def _flagged(flags: Flags, verdict: Verdict) -> str:
+def _flagged(verdict: Verdict) -> Iterator[str]:
+    """How many blocks have a flagged trial, the change without them, and every flag by itself."""
+    if not verdict.flagged:
+        return
+    text = f"{verdict.flagged} of {plural(verdict.blocks, 'block')} with a trial that was flagged as disturbed"
+    if verdict.unflagged:
+        text += f"; without them the typical change is {_sized(verdict.unflagged)}"
+    yield text
+    yield from (_flags(flags, verdict) for flags in verdict.flags)
+
+
+def _flags(flags: Flags, verdict: Verdict) -> str:
     return (
         f"{flags.rule} flagged {flags.variant} of {plural(flags.trials, 'trial')} of {verdict.variant} and {flags.baseline} of "
         f"{flags.trials} of {verdict.baseline} (alike at p = {flags.p:.2g})"
     )
 
 
+def blocks_of(verdict: Verdict) -> Iterator[Block]:
+    """Every block that was judged, in the order of the run."""
+    idle = verdict.idle or ((),) * len(verdict.changes)
+    yield from map(
+        Block,
+        verdict.block_numbers,
+        verdict.changes,
+        verdict.baseline_first,
+        idle,
+    )
+
+
 def at_least(verdict: Verdict) -> str:
-    """The bound of a change that was called one; empty for other words."""
+    """The lower bound of a regression or improvement; empty for other words."""
     least = least_change(verdict)
     if least is None:
         return ""
@@ -89,39 +127,37 @@ def at_least(verdict: Verdict) -> str:
 
 
 def least_change(verdict: Verdict) -> float | None:
-    """The nearer end of a change that was called one, as a share; None for other words."""
+    """How large a regression or improvement is at least, as a share; None for other words."""
+    if verdict.word not in ("regression", "improvement"):
+        return None
     change = verdict.change
-    if (
-        verdict.word not in ("regression", "improvement")
-        or change is None
-        or change.low is None
-        or change.high is None
-    ):
+    if change is None or change.low is None or change.high is None:
         return None
     return min(abs(change.low), abs(change.high))
 
 
 def stalls_open(verdict: Verdict, rules: Rules) -> str:
-    """Which stalls an improvement does not exclude; empty for other words, and after trials enough."""
+    """The stalls that an improvement does not exclude; empty for other words, and after enough trials."""
     stalls = verdict.stalls
     bound = None if stalls is None else stalls.not_excluded
     return left_open(verdict.word, bound, rules.stalls)
 
 
 def stalls_not_excluded(verdicts: Iterable[Verdict], rules: Rules) -> Iterator[str]:
-    """The largest bound of stalls of each word that stalls to come would make wrong: of "equivalent" always, of an
-    improvement where its trials exclude too few."""
+    """For each word that later stalls would make wrong, the largest share of stalls that its trials do not exclude:
+    of "equivalent" always, of an improvement where its trials exclude too few."""
     bounds: dict[str, float] = {}
     for verdict in verdicts:
-        open_ = verdict.word == "equivalent" or stalls_open(verdict, rules)
-        if open_ and verdict.stalls is not None:
+        if verdict.stalls is None:
+            continue
+        if verdict.word == "equivalent" or stalls_open(verdict, rules):
             bound = verdict.stalls.not_excluded
             bounds[verdict.word] = max(bound, bounds.get(verdict.word, 0.0))
     words: dict[float, list[str]] = {}
     for word in sorted(bounds):
         words.setdefault(bounds[word], []).append(word)
-    for bound, named in words.items():
-        yield f"Where it says {' or '.join(named)}, {leaving_stalls(bound)}."
+    for bound, alike in words.items():
+        yield f"Where it says {' or '.join(alike)}, {leaving_stalls(bound)}."
 
 
 def note(verdict: Verdict, rules: Rules) -> str:
@@ -137,7 +173,7 @@ def note(verdict: Verdict, rules: Rules) -> str:
 
 
 def _says_more(verdict: Verdict) -> bool:
-    """Whether the interval of an inconclusive row looks like a verdict: the phrase says what is missing."""
+    """Whether the interval of an inconclusive row looks like a verdict: then the phrase says what is missing."""
     if verdict.word != "inconclusive" or verdict.change is None:
         return False
     return verdict.change.excludes_zero or verdict.phrase.startswith(INSIDE)
@@ -167,13 +203,24 @@ def not_excluded(carry: Carry) -> float | None:
     return max(abs(low), abs(high))
 
 
+def carry_bounds(verdicts: Iterable[Verdict]) -> list[CarryBound]:
+    """The carry-over that each comparison leaves open; without those that have no estimate or no bound."""
+    bounds = []
+    for verdict in verdicts:
+        if verdict.carry is None:
+            continue
+        most = not_excluded(verdict.carry)
+        if most is not None:
+            part = most * share_of(verdict.carry, verdict.typical)
+            bounds.append(CarryBound(most, part, verdict))
+    return bounds
+
+
 def share_of(carry: Carry, typical: Change | None) -> float:
-    """Which share of the carry-over is in the change: that by which the adjusted change differs."""
-    ends = (
-        carry.change.value,
-        carry.adjusted,
-        typical.value if typical is not None else -1.0,
-    )
+    """The share of the carry-over that is in the change: the adjusted change differs from the typical one by it."""
+    if typical is None:
+        return DIRECT_SHARE
+    ends = (carry.change.value, carry.adjusted, typical.value)
     if min(ends) <= -1.0 or abs(carry.change.value) < 1e-9:
         return DIRECT_SHARE
     left, adjusted, seen = map(math.log1p, ends)
@@ -183,63 +230,65 @@ def share_of(carry: Carry, typical: Change | None) -> float:
 def first_look(
     verdict: Verdict, judgement: Judgement, cells: Iterable[str], each: float
 ) -> str:
-    """Before the first look: when it will be, and nothing else; empty after it.
+    """When the first look will be; empty after it.
 
-    A round holds a block of every cell that is open, so the time counts all of them. ``cells`` are those that were not
-    given up, ``each`` are the seconds of a block of one cell.
+    A round holds a block of every open cell, so the time counts all of them. ``cells`` are those that were not
+    given up, ``each`` is the duration of a block of one cell in seconds.
     """
     if verdict.look is not None or verdict.next_look is None:
         return ""
     to_come = blocks_to_look(verdict.next_look, judgement, cells)
     more, open_ = sum(to_come), len(to_come)
-    every, all_ = (f" of each of {open_} cells", " in all") if open_ > 1 else ("", "")
-    blocks = plural(verdict.next_look, "block")
+    look = f"first look after {plural(verdict.next_look, 'block')}"
+    if open_ <= 1:
+        return f"{look}, {more} more, {duration(more * each)}"
     return (
-        f"first look after {blocks}{every}, {more} more{all_}, {duration(more * each)}"
+        f"{look} of each of {open_} cells, {more} more in all, {duration(more * each)}"
     )
 
 
 def blocks_to_look(look: int, judgement: Judgement, cells: Iterable[str]) -> list[int]:
-    """The blocks that each open cell lacks to a look; all of them for a cell that was not measured yet."""
-    lacking = []
+    """How many blocks each open cell still needs for a look; all of them for a cell that was not measured yet."""
+    missing = []
     for cell in cells:
-        own = judgement.of(cell)
-        if not own or any(verdict.step == "continue" for verdict in own):
-            lacking.append(
-                max(0, look - max((verdict.blocks for verdict in own), default=0))
-            )
-    return lacking
+        verdicts = judgement.of(cell)
+        done = max((verdict.blocks for verdict in verdicts), default=0)
+        if not verdicts or any(verdict.step == "continue" for verdict in verdicts):
+            missing.append(max(0, look - done))
+    return missing
 
 
 def _estimates(verdict: Verdict) -> Iterator[str]:
     for what, change in (("typical", verdict.typical), ("total", verdict.total)):
-        if change is not None:
-            rests = (
-                "; the verdict rests on this"
-                if verdict.basis == what and verdict.total is not None
-                else ""
-            )
-            yield f"{what} change as measured {_sized(change)} at {100 * change.level:.4g} %{rests}"
+        if change is None:
+            continue
+        text = (
+            f"{what} change as measured {_sized(change)} at {100 * change.level:.4g} %"
+        )
+        if verdict.basis == what and verdict.total is not None:
+            text += "; the verdict rests on this"
+        yield text
 
 
 def _stalls(verdict: Verdict) -> Iterator[str]:
     stalls = verdict.stalls
     if stalls is None:
         return
-    for name, numbers in (
-        (verdict.variant, stalls.variant),
-        (verdict.baseline, stalls.baseline),
-    ):
-        if numbers:
-            more = f" and {len(numbers) - NAMED} more" if len(numbers) > NAMED else ""
-            named = ", ".join(map(str, numbers[:NAMED]))
-            yield f"{len(numbers)} of {plural(verdict.blocks, 'trial')} of {inert(name)} stalled: number {named}{more}"
+    yield from _stalled(verdict, verdict.variant, stalls.variant)
+    yield from _stalled(verdict, verdict.baseline, stalls.baseline)
     held = f", {stalls.stalled} of which stalled," if stalls.stalled else ""
     yield (
         f"after {plural(stalls.trials, 'trial')} of {inert(verdict.variant)}{held} stalls are not excluded in up to "
         f"{100 * stalls.not_excluded:.0f} % of its trials, if stalls come singly; "
         "the total change includes those that were seen"
     )
+
+
+def _stalled(verdict: Verdict, name: str, trials: Sequence[int]) -> Iterator[str]:
+    """Which trials of one side stalled, by their numbers."""
+    if trials:
+        numbers = listed(list(map(str, trials)), NAMED)
+        yield f"{len(trials)} of {plural(verdict.blocks, 'trial')} of {inert(name)} stalled: number {numbers}"
 
 
 def _sized(change: Change | None) -> str:

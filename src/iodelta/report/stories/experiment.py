@@ -12,7 +12,7 @@ from iodelta.report.stories.environment import differing
 from iodelta.report.stories.evidence import evidence, note
 from iodelta.report.stories.instruments import looked
 from iodelta.report.stories.preparation import answer, pictures, steps, tables
-from iodelta.report.stories.sources import findings, system
+from iodelta.report.stories.sources import findings_or_none, system
 from iodelta.report.stories.statements import (
     all_findings,
     beyond,
@@ -36,7 +36,7 @@ from iodelta.study.again import Again, placed
 from iodelta.study.confounders import Differing
 from iodelta.study.experiment import Account, headline
 from iodelta.study.words import inert, interval, measured, metric_name, quantity
-from iodelta.verdict import Metric, Verdict
+from iodelta.verdict import Change, Metric, Verdict
 
 SHORT = 64
 """Characters of a command that stands on a line with its title."""
@@ -74,10 +74,7 @@ def of_account(account: Account, detail: Detail = PLAIN) -> Story:
             *section(
                 "Method", (*method(account), BLOCKS, _version(account.measured_by))
             ),
-            *section(
-                "Findings",
-                findings(all_findings(account)) if all_findings(account) else ("none",),
-            ),
+            *findings_or_none(all_findings(account)),
             *_again(account.again, _in_short(account, detail), account.folder),
         ),
     )
@@ -107,10 +104,9 @@ def _evidence(account: Account) -> Iterator[str]:
 
 
 def _version(measured_by: str) -> str:
-    same = not measured_by or measured_by == __version__
-    return f"iodelta {__version__}" + (
-        "." if same else f"; measured by {inert(measured_by)}."
-    )
+    if measured_by in ("", __version__):
+        return f"iodelta {__version__}."
+    return f"iodelta {__version__}; measured by {inert(measured_by)}."
 
 
 def _account_tables(account: Account) -> Iterator[Table]:
@@ -136,12 +132,12 @@ def _account_tables(account: Account) -> Iterator[Table]:
             yield _values(
                 title, name, cells, [experiment.baseline, *others], verdicts, best
             )
-        own = [
+        of_metric = [
             verdicts[name, *arm]
             for arm in product(cells, others)
             if (name, *arm) in verdicts
         ]
-        yield _changes(title, account, own, best, alone=len(others) == 1)
+        yield _changes(title, account, of_metric, best, alone=len(others) == 1)
 
 
 def _values(
@@ -155,29 +151,24 @@ def _values(
     """The medians of all variants, side by side."""
     rows = []
     for cell in cells:
-        own = {
+        of_cell = {
             variant: verdicts[name, cell, variant]
             for variant in variants
             if (name, cell, variant) in verdicts
         }
-        if not own:
+        if not of_cell:
             continue
-        head = next(iter(own.values()))
-        values = [
-            own[v].variant_measured if v in own else head.baseline_value
-            for v in variants
-        ]
-        opposite = [
-            verdict
-            for verdict in own.values()
-            if _opposite(head.baseline_value, verdict)
-        ]
+        first = next(iter(of_cell.values()))
+        baseline, unit = first.baseline_value, first.metric.unit
+        medians = dict.fromkeys(variants, baseline)
+        medians |= {each.variant: each.variant_measured for each in of_cell.values()}
         marked = best.get(cell, ())
-        texts = [quantity(value, head.metric.unit) for value in values]
-        shown = tuple(
-            Cell(t, v in marked) for t, v in zip(texts, variants, strict=True)
+        cells_of_row = tuple(
+            Cell(quantity(median, unit), variant in marked)
+            for variant, median in medians.items()
         )
-        rows.append(Row(inert(cell), shown, RATIOS if opposite else ""))
+        differ = any(_opposite(baseline, each) for each in of_cell.values())
+        rows.append(Row(inert(cell), cells_of_row, RATIOS * differ))
     return Table(
         title=f"{title}: medians of all variants as measured",
         first="cell",
@@ -197,49 +188,49 @@ def _opposite(baseline: float | None, verdict: Verdict) -> bool:
 def _changes(
     title: str,
     account: Account,
-    own: Sequence[Verdict],
+    verdicts: Sequence[Verdict],
     best: dict[str, tuple[str, ...]],
     *,
     alone: bool,
 ) -> Table:
     """Every variant against the baseline: change, interval, verdict; values too where they are not shown already."""
     baseline = account.plan.experiment.baseline
+    heads: tuple[str, ...] = ("variant", "n")
+    if alone and verdicts:
+        heads = ("n", inert(baseline), inert(verdicts[0].variant))
+    else:
+        title += f": change against {inert(baseline)}"
     rows = []
-    for verdict in own:
-        change = verdict.change
+    for verdict in verdicts:
+        blocks = Cell(str(verdict.blocks))
+        cells: tuple[Cell, ...] = (Cell(inert(verdict.variant)), blocks)
         if alone:
             marked, unit = best.get(verdict.cell, ()), verdict.metric.unit
-            cells = [
-                Cell(str(verdict.blocks)),
+            cells = (
+                blocks,
                 Cell(quantity(verdict.baseline_value, unit), baseline in marked),
                 Cell(quantity(verdict.variant_value, unit), verdict.variant in marked),
-            ]
-        else:
-            cells = [Cell(inert(verdict.variant)), Cell(str(verdict.blocks))]
-        cells += [
-            Cell(measured(change.value, change.low, change.high) if change else "-"),
-            Cell(interval(change.low, change.high) if change else "-"),
-            Cell(verdict.word),
-        ]
+            )
         rows.append(
             Row(
                 inert(verdict.cell),
-                tuple(cells),
+                (*cells, *_change(verdict.change), Cell(verdict.word)),
                 held_back(verdict, account) or note(verdict, account.judgement.rules),
             )
         )
-    names = (
-        ("n", inert(baseline), inert(own[0].variant))
-        if alone and own
-        else ("variant", "n")
-    )
-    title = title if alone else f"{title}: change against {inert(baseline)}"
     return Table(
         title=title,
         first="cell",
-        heads=(*names, "change", "interval", "verdict"),
+        heads=(*heads, "change", "interval", "verdict"),
         rows=tuple(rows),
     )
+
+
+def _change(change: Change | None) -> tuple[Cell, Cell]:
+    if change is None:
+        return Cell("-"), Cell("-")
+    size = measured(change.value, change.low, change.high)
+    return Cell(size), Cell(interval(change.low, change.high))
 
 
 def _changed(facts: Sequence[Differing]) -> tuple[Section, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from iodelta.errors import RequestError, pasted
 from iodelta.plural import plural
-from iodelta.report.stories.evidence import evidence
+from iodelta.report.stories.evidence import blocks_of, evidence
+from iodelta.report.stories.statements import relative
 from iodelta.stats.shift import ShiftFunction
 from iodelta.study.experiment import Account
 from iodelta.study.words import (
@@ -26,9 +27,9 @@ BAR = 21
 
 def explain(account: Account, cell: str) -> Iterator[str]:
     """Lines for every verdict of ``cell``. Raises RequestError for a cell that is not there."""
-    own = account.judgement.of(cell)
-    if not own:
-        names = [one.name for one in account.plan.experiment.cells]
+    verdicts = account.judgement.of(cell)
+    if not verdicts:
+        names = [planned.name for planned in account.plan.experiment.cells]
         if cell in names:
             remedy = f"`iodelta run {pasted(account.folder)}` continues it"
             raise RequestError(
@@ -38,7 +39,7 @@ def explain(account: Account, cell: str) -> Iterator[str]:
             f"there is no cell {inert(cell)!r}",
             remedy=f"cells: {', '.join(map(inert, names))}",
         )
-    for verdict in own:
+    for verdict in verdicts:
         yield from _verdict(verdict)
         yield ""
     for name, variant, shift in account.views.shifts:
@@ -52,9 +53,7 @@ def _shift(variant: str, shift: ShiftFunction) -> Iterator[str]:
         band = f"{100 * shift.level:g} % band over {plural(shift.blocks, 'block')}"
         yield f"latency of {inert(variant)}, percentile by percentile ({band})"
     for point in shift.shifts:
-        low, high = (
-            None if end is None else math.expm1(end) for end in (point.low, point.high)
-        )
+        low, high = map(relative, (point.low, point.high))
         pooled = "  pooled over blocks" if point.pooled else ""
         limit = percent(math.expm1(point.smallest)).lstrip("+")
         name = f"p{100 * point.p:g}"
@@ -91,40 +90,23 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
 
 
 def _blocks(verdict: Verdict) -> Iterator[str]:
-    """Every block with its change; one in which a trial did no I/O has none, and stands for the worst or the best."""
-    if not verdict.changes:
+    """Every block with its change; one in which a trial did no I/O has none, and counts as the worst or the best."""
+    blocks = list(blocks_of(verdict))
+    if not blocks:
         return
-    idle = verdict.idle or ((),) * len(verdict.changes)
-    sizes = [
-        abs(change)
-        for change, numbers in zip(verdict.changes, idle, strict=True)
-        if not numbers
-    ]
+    sizes = [abs(block.change) for block in blocks if not block.idle]
     largest = max([*sizes, 1e-9])
     yield f"  block  first        change  {'-' * (BAR // 2)}0{'-' * (BAR // 2)} {percent(largest)} at the edge"
-    rows = zip(
-        verdict.block_numbers,
-        verdict.changes,
-        verdict.baseline_first,
-        idle,
-        strict=True,
-    )
-    for number, change, first, numbers in rows:
-        who = inert(verdict.baseline if first else verdict.variant)[:10]
-        size = f"{100 * change:>+7.2f} %" if not numbers else f"{'-':>9}"
-        bar = _bar(max(-1.0, min(1.0, change / largest)))
-        yield f"  {number + 1:>5}  {who:<10} {size}  {bar}" + (
-            _idle(numbers, bar) if numbers else ""
-        )
-
-
-def _idle(numbers: Sequence[int], bar: str) -> str:
-    trials = (
-        f"trial {numbers[0]}"
-        if len(numbers) == 1
-        else f"trials {' and '.join(map(str, numbers))}"
-    )
-    return f"{' ' * (BAR + 1 - len(bar))}no I/O completed in {trials}"
+    for block in blocks:
+        first = inert(verdict.baseline if block.baseline_first else verdict.variant)
+        bar = _bar(max(-1.0, min(1.0, block.change / largest)))
+        row = f"  {block.number + 1:>5}  {first[:10]:<10}"
+        if block.idle:
+            trials = "trial" if len(block.idle) == 1 else "trials"
+            numbers = " and ".join(map(str, block.idle))
+            yield f"{row} {'-':>9}  {bar:<{BAR}} no I/O completed in {trials} {numbers}"
+        else:
+            yield f"{row} {100 * block.change:>+7.2f} %  {bar}"
 
 
 def _ps(verdict: Verdict) -> tuple[tuple[str, float | None], ...]:

@@ -18,10 +18,8 @@ def mail(account: SearchAccount) -> str:
     """One mail for every culprit; a text that says why there is none otherwise."""
     if not account.culprits:
         return f"No culprit was confirmed, so there is no author to write to: {account.refused or account.state}.\n"
-    return (
-        "\n\n".join("\n".join(_lines(account, culprit)) for culprit in account.culprits)
-        + "\n"
-    )
+    mails = ["\n".join(_lines(account, culprit)) for culprit in account.culprits]
+    return "\n\n".join(mails) + "\n"
 
 
 def _lines(account: SearchAccount, culprit: Found) -> Iterator[str]:
@@ -32,16 +30,7 @@ def _lines(account: SearchAccount, culprit: Found) -> Iterator[str]:
     size = measured(change.value, change.low, change.high)
     yield from _greeting(account, culprit, size)
     yield ""
-    for title in culprit.suspects:
-        yield f"  {inert(title)}"
-    for merge in culprit.via:
-        yield f"  (merged by {inert(merge)})"
-    yield ""
-    if len(culprit.suspects) > 1:
-        yield from _wrapped(
-            "(any of these: the others could not be built, booted or measured)"
-        )
-        yield ""
+    yield from _suspects(culprit, "could not be built, booted or measured")
     pairs = (
         "pair of runs, exactly repeatable"
         if not culprit.p
@@ -77,11 +66,7 @@ def _lines(account: SearchAccount, culprit: Found) -> Iterator[str]:
         f"{100 * math.expm1(question.rules.margin):.3g} %; "
         f"posterior {100 * culprit.probability:.1f} % before the test against the parent."
     )
-    if culprit.commit is not None:
-        yield ""
-        yield f"#regzbot introduced: {culprit.item[:12]}"
-        yield ""
-        yield from account.git_log.rstrip("\n").splitlines()
+    yield from _trailer(account, culprit)
 
 
 def _greeting(account: SearchAccount, culprit: Found, size: str) -> Iterator[str]:
@@ -142,15 +127,27 @@ def _by_words(account: SearchAccount, culprit: Found) -> Iterator[str]:
         f"a search between {inert(account.good)} and {inert(account.bad)} ended at"
     )
     yield ""
-    yield from (f"  {inert(title)}" for title in culprit.suspects)
-    yield from (f"  (merged by {inert(merge)})" for merge in culprit.via)
-    yield ""
-    if len(culprit.suspects) > 1:
-        yield from _wrapped("(any of these: the others could not be tested)")
-        yield ""
+    yield from _suspects(culprit, "could not be tested")
     yield from _wrapped(by_words(culprit))
     yield ""
     yield "Environment: answered by hand; add the machine, the workload and what was seen."
+    yield from _trailer(account, culprit)
+
+
+def _suspects(culprit: Found, why: str) -> Iterator[str]:
+    """The culprit with those before it that ``why`` says could not be told from it, and the merges that brought it."""
+    for title in culprit.suspects:
+        yield f"  {inert(title)}"
+    for merge in culprit.via:
+        yield f"  (merged by {inert(merge)})"
+    yield ""
+    if len(culprit.suspects) > 1:
+        yield from _wrapped(f"(any of these: the others {why})")
+        yield ""
+
+
+def _trailer(account: SearchAccount, culprit: Found) -> Iterator[str]:
+    """What regzbot, the kernel's tracker of regressions, reads; and git's log of the search."""
     if culprit.commit is not None:
         yield ""
         yield f"#regzbot introduced: {culprit.item[:12]}"

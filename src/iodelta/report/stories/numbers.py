@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -41,19 +42,21 @@ def iops(number: Number | None) -> str:
     """``72,401`` where every digit is known, else ``72.4k``."""
     if number is None:
         return "-"
-    value, digits = number.value, known_digits(number.resolution)
+    digits = known_digits(number.resolution)
+    return coarse(_iops(number.value, digits), number.resolution)
+
+
+def _iops(value: float, digits: int) -> str:
     # An exact number is said in full, as far as a reader can take it in.
     in_full = digits == 5 and value < 1e7
     if value < 100:
         places = min(4, max(2, digits))
-        text = f"{value:.{places}g}"
-    elif in_full or value < 10 ** max(3, digits):
-        text = f"{value:,.0f}"
-    elif value >= 1e6:
-        text = f"{significant(value / 1e6, digits)}M"
-    else:
-        text = f"{significant(value / 1e3, digits)}k"
-    return coarse(text, number.resolution)
+        return f"{value:.{places}g}"
+    if in_full or value < 10 ** max(3, digits):
+        return f"{value:,.0f}"
+    if value >= 1e6:
+        return f"{significant(value / 1e6, digits)}M"
+    return f"{significant(value / 1e3, digits)}k"
 
 
 def bandwidth(number: Number | None) -> str:
@@ -61,10 +64,9 @@ def bandwidth(number: Number | None) -> str:
     if number is None:
         return "-"
     value = number.value / 2**20
+    text = significant(value, known_digits(number.resolution))
     if value >= 1000:
         text = f"{value:,.0f}"
-    else:
-        text = significant(value, known_digits(number.resolution))
     return coarse(text, number.resolution)
 
 
@@ -96,14 +98,8 @@ def coarse(text: str, resolution: float) -> str:
 
 
 def known_digits(resolution: float) -> int:
-    """Digits that mean something: 5 of an exact number, 3 of a percentile, 2 of one known to a tenth."""
-    if resolution <= 2e-4:
-        return 5
-    if resolution <= 2e-3:
-        return 4
-    if resolution <= 2e-2:
-        return 3
-    return 2
+    """Significant digits: 5 of an exact number, 3 of a percentile, 2 of one known to a tenth."""
+    return 5 - bisect_left((2e-4, 2e-3, 2e-2), resolution)
 
 
 def significant(value: float, digits: int) -> str:

@@ -20,18 +20,19 @@ from iodelta.report.stories.anatomy import (
     tree_tables,
 )
 from iodelta.report.stories.kernel_row import steps
+from iodelta.report.stories.path_plan import release
 from iodelta.report.stories.sources import system_lines
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.again import placed
-from iodelta.study.words import duration, inert
+from iodelta.study.words import inert
 
 SHORT = 10
 """Columns from which the name of a side is too long for a heading."""
 FUNCTIONS = 15
 """Functions of a cell that a table shows: those that changed most."""
 
-TOLD = 1.0
-"""Instructions per I/O that a function must have changed by to be shown."""
+LEAST = 1.0
+"""A function is shown if it changed by at least so many instructions per I/O."""
 
 
 def headline(account: PathAccount) -> str:
@@ -45,38 +46,34 @@ def headline(account: PathAccount) -> str:
         return sharing.headline(account)
     if not account.shifts:
         return f"Nothing could be compared ({inert(account.state)})."
-    sentences = []
-    pairs: dict[tuple[str, str], list[Shift]] = {}
-    for shift in account.shifts:
-        pairs.setdefault((shift.against, shift.variant), []).append(shift)
-    for (against, variant), own in pairs.items():
-        if account.row and {shift.word for shift in own} == {"same"}:
-            continue
-        sentences.append(
-            f"{inert(variant)} against {inert(against)}: path {', '.join(_words(own))}."
-        )
+    sentences = [
+        f"{inert(variant)} against {inert(against)}: path {', '.join(_words(shifts))}."
+        for (against, variant), shifts in sharing.by_pair(account.shifts).items()
+        if not account.row or {shift.word for shift in shifts} != {"same"}
+    ]
     return (
         " ".join(sentences)
         or "No step: every kernel's path is as long as that of the one before."
     )
 
 
-def _words(own: Sequence[Shift]) -> Iterator[str]:
+def _words(shifts: Sequence[Shift]) -> Iterator[str]:
     """In how many cells the path of a kernel is longer, shorter, or as long."""
     for word in ("longer", "shorter", "same"):
-        alike = [shift for shift in own if shift.word == word]
+        alike = [shift for shift in shifts if shift.word == word]
         if alike:
-            yield f"{word} in {len(alike)} of {plural(len(own), 'cell')}{_range(alike) if word != 'same' else ''}"
-    missing = sum(shift.word == "no verdict" for shift in own)
+            changes = "" if word == "same" else _range(alike)
+            yield f"{word} in {len(alike)} of {plural(len(shifts), 'cell')}{changes}"
+    missing = sum(shift.word == "no verdict" for shift in shifts)
     if missing:
         yield f"no verdict in {missing}"
 
 
-def _range(shifts: list[Shift]) -> str:
-    values = sorted(shift.change for shift in shifts if shift.change is not None)
-    if len(values) == 1:
-        return f" ({values[0]:+,.0f} instructions per I/O)"
-    return f" ({values[0]:+,.0f} to {values[-1]:+,.0f} instructions per I/O)"
+def _range(shifts: Sequence[Shift]) -> str:
+    """The smallest and the largest change, once where they are the same."""
+    changes = sorted(shift.change for shift in shifts if shift.change is not None)
+    ends = dict.fromkeys(f"{end:+,.0f}" for end in (changes[:1] + changes[-1:]))
+    return f" ({' to '.join(ends)} instructions per I/O)"
 
 
 def _legend(account: PathAccount) -> Iterator[str]:
@@ -93,7 +90,7 @@ def _heading(table: FunctionTable, account: PathAccount) -> str:
 
 
 def _rows(table: FunctionTable) -> Iterator[tuple[str, str, str, str]]:
-    shown = [row for row in table.rows if abs(row.change) >= TOLD][:FUNCTIONS]
+    shown = [row for row in table.rows if abs(row.change) >= LEAST][:FUNCTIONS]
     for row in shown:
         yield (
             inert(row.name),
@@ -103,15 +100,13 @@ def _rows(table: FunctionTable) -> Iterator[tuple[str, str, str, str]]:
         )
     rest = sum(row.change for row in table.rows) - sum(row.change for row in shown)
     yield "all other kernel functions", "", "", f"{rest:+,.1f}"
-    for name, (a, b) in (
-        ("kernel together", table.kernel),
-        ("user space (fio)", table.user),
-    ):
-        yield name, f"{a:,.1f}", f"{b:,.1f}", f"{b - a:+,.1f}"
+    together = {"kernel together": table.kernel, "user space (fio)": table.user}
+    for name, (before, after) in together.items():
+        yield name, f"{before:,.1f}", f"{after:,.1f}", f"{after - before:+,.1f}"
 
 
 def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
-    """Counts of instructions: what got longer, what this cannot see, what it rests on."""
+    """Counts of instructions: which paths are longer, what this cannot see, and what it relies on."""
     if account.anatomy == "sharing":
         detail = Detail(lines=detail.lines)  # such a folder has nothing else
     tables = [_shifts(account)] if account.shifts else []
@@ -166,18 +161,16 @@ def _shift(shift: Shift, account: PathAccount) -> Row:
     texts = (
         _count(shift.baseline),
         _count(shift.value),
-        _change(shift),
+        _count(shift.change, "+"),
         _share(shift),
         _layouts(shift),
         shift.word,
     )
-    cell = _cell(shift, account)
-    group = ""
-    name = cell
+    name, group = _cell(shift, account), ""
     if account.row:
-        group, name = cell, f"{inert(shift.against)} to {inert(shift.variant)}"
+        group, name = name, f"{inert(shift.against)} to {inert(shift.variant)}"
     elif len(account.sides) > 2:
-        name = f"{cell} [{inert(shift.variant)}]"
+        name += f" [{inert(shift.variant)}]"
     return Row(
         name=name,
         cells=tuple(map(Cell, texts)),
@@ -242,10 +235,11 @@ def _charge(charge: Charge) -> Row:
 
 
 WORDS = {"more": "more", "fewer": "fewer", "same": "as many", "": "-"}
-"""How the report says it."""
+"""How the report says the word of a charge."""
 
 
 def _about_bills(account: PathAccount) -> list[str]:
+    """How bills are read, and why some are missing."""
     if not account.functions:
         return [f"No bill: {account.no_functions or 'its boots were not made'}."]
     if not account.bills:
@@ -305,14 +299,8 @@ def _relies(account: PathAccount) -> list[str]:
 
 def _rests_on(account: PathAccount) -> list[str]:
     layouts = max((len(count.layouts) for count in account.counts), default=0)
-    check = {
-        "identical": "One boot was repeated and gave the same bytes.",
-        "different": "One boot was repeated and the bytes differ.",
-        "not made": "The boot that must be repeated was not repeated yet.",
-    }[account.self_check]
     return [
-        f"{check} {account.boots} of {plural(account.planned, 'boot')} in {duration(account.seconds)}, "
-        f"{inert(account.state)}. "
+        f"{sharing.boots(account)} "
         "A change counts beyond 10 instructions, and beyond what the address layout alone does to either side ("
         f"{plural(layouts, 'more boot')} of each).",
         "Instruction clock (icount shift 0), one CPU, fixed date, no address randomisation.",
@@ -320,12 +308,12 @@ def _rests_on(account: PathAccount) -> list[str]:
 
 
 def _system(account: PathAccount) -> list[str]:
-    kernels = "; ".join(
-        f"{inert(side.variant)}: {inert(side.release)}{f' ({inert(side.package)})' if side.package.strip() else ''}"
+    kernels = [
+        f"{inert(side.variant)}: {release(side.release, side.package)}"
         for side in account.sides
-    )
+    ]
     return [
-        f"kernels: {kernels}",
+        f"kernels: {'; '.join(kernels)}",
         f"target in the guest: {inert(account.target)}",
         f"emulator: {inert(account.qemu)}",
     ]
@@ -333,31 +321,20 @@ def _system(account: PathAccount) -> list[str]:
 
 def _sides(account: PathAccount) -> tuple[str, str]:
     """What heads the two counts: names, where there are but two short ones."""
-    names = tuple(
-        inert(side.variant)
-        for side in sorted(
-            account.sides, key=lambda one: one.variant != account.baseline
-        )
-    )
+    variants = [side.variant for side in account.sides]
+    variants.sort(key=lambda variant: variant != account.baseline)
+    names = list(map(inert, variants))
     if len(names) == 2 and max(map(len, names)) < SHORT:
         return names[0], names[1]
     return "baseline", "variant"
 
 
-def _count(value: float | None) -> str:
+def _count(value: float | None, sign: str = "") -> str:
+    """A count with a decimal where it is not whole; ``sign`` is ``+`` for a change."""
     if value is None:
         return "-"
-    if value == int(value):
-        return f"{value:,.0f}"
-    return f"{value:,.1f}"
-
-
-def _change(shift: Shift) -> str:
-    if shift.change is None:
-        return "-"
-    if shift.change == int(shift.change):
-        return f"{shift.change:+,.0f}"
-    return f"{shift.change:+,.1f}"
+    places = 0 if value == int(value) else 1
+    return f"{value:{sign},.{places}f}"
 
 
 def _share(shift: Shift) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iodelta.path.plan import Arm, PathPlan, PathPlanAnswer
+from iodelta.path.plan import PathPlan, PathPlanAnswer
 from iodelta.plural import plural
 from iodelta.report.stories.story import PLAIN, Detail, Item, Story, section
 from iodelta.study.words import inert
@@ -26,8 +26,9 @@ def of_path_plan(answer: PathPlanAnswer, detail: Detail = PLAIN) -> Story:
 def facts(plan: PathPlan) -> Iterator[Item]:
     """What each variant boots, how often, and what is counted."""
     for arm in plan.arms:
+        kernel = release(arm.kernel.release, arm.kernel.package)
         yield Item(
-            f"{inert(arm.variant)}: boots {_kernel(arm)}, {arm.memory} MiB",
+            f"{inert(arm.variant)}: boots {kernel}, {arm.memory} MiB",
             label="Variant",
         )
     cells = ", ".join(inert(cell.name) for cell in plan.experiment.cells)
@@ -46,6 +47,8 @@ def _counted(plan: PathPlan) -> str:
     return "instructions are counted"
 
 
-def _kernel(arm: Arm) -> str:
-    package = f" ({inert(arm.kernel.package)})" if arm.kernel.package.strip() else ""
-    return f"{inert(arm.kernel.release)}{package}"
+def release(name: str, package: str) -> str:
+    """A kernel's release, with the package that it is from where that is known."""
+    if not package.strip():
+        return inert(name)
+    return f"{inert(name)} ({inert(package)})"

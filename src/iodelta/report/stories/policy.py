@@ -31,6 +31,7 @@ from iodelta.report.stories.story import (
     Detail,
     Item,
     Row,
+    Section,
     Story,
     Table,
     section,
@@ -72,9 +73,10 @@ def of_explanations(answer: ExplainAnswer, detail: Detail = PLAIN) -> Story:
         items += [
             _explained(policy.policy, mechanism) for mechanism in policy.explanations
         ]
+    decide = "decides" if len(items) == 1 else "decide"
     return Story(
         question="",
-        answer=f"{len(items)} {'mechanism decides' if len(items) == 1 else 'mechanisms decide'} what is read from where.",
+        answer=f"{plural(len(items), 'mechanism')} {decide} what is read from where.",
         tables=(),
         sections=(
             *section("Mechanisms", items),
@@ -106,31 +108,29 @@ def of_simulation(answer: SimulationAnswer, detail: Detail = PLAIN) -> Story:
         for prediction in answer.predictions
         if prediction.overloaded
     ]
-    count = len(answer.predictions)
+    count = plural(len(answer.predictions), "prediction")
     return Story(
         question="",
-        answer=f"{count} {'prediction' if count == 1 else 'predictions'} by simulation; no policy was measured.",
+        answer=f"{count} by simulation; no policy was measured.",
         tables=(_predictions(answer.predictions, worlds),),
         sections=(
             *section("Overloaded", overloads),
             *section("What this relies on", trust(answer.closure, answer.held_out)),
-            *system_lines(
-                (
-                    f"member {number}: {inert(member)}"
-                    for number, member in enumerate(answer.members, 1)
-                )
-            ),
+            *_members(answer.members),
             *section("To do it again", (inert(answer.again),), commands=True),
         ),
     )
 
 
-def _predictions(predictions: Sequence[Predicted], worlds: int) -> Table:
-    load = (
-        "arrive/s"
-        if any(prediction.rate is not None for prediction in predictions)
-        else "depth"
+def _members(members: Sequence[str]) -> tuple[Section, ...]:
+    return system_lines(
+        f"member {number}: {inert(member)}" for number, member in enumerate(members, 1)
     )
+
+
+def _predictions(predictions: Sequence[Predicted], worlds: int) -> Table:
+    rates = {prediction.rate for prediction in predictions}
+    load = "depth" if rates <= {None} else "arrive/s"
     heads = (load, "IOPS", "over worlds", "mean", "p99", "reads by member")
     return Table(
         title="Predictions",
@@ -141,18 +141,14 @@ def _predictions(predictions: Sequence[Predicted], worlds: int) -> Table:
 
 
 def _predicted(prediction: Predicted, worlds: int) -> Row:
-    asked = (
-        f"{prediction.iodepth}"
-        if prediction.rate is None
-        else f"{prediction.rate:,.6g}"
-    )
+    asked = str(prediction.iodepth)
+    if prediction.rate is not None:
+        asked = f"{prediction.rate:,.6g}"
     spread = f"{prediction.least:,.0f} .. {prediction.most:,.0f}" if worlds > 1 else ""
-    # Latencies of an overload say how long the run was, and no more.
-    times = (
-        ("-", "-")
-        if prediction.overloaded
-        else (_time(prediction.mean_ns), _time(prediction.p99_ns))
-    )
+    times = (_time(prediction.mean_ns), _time(prediction.p99_ns))
+    if prediction.overloaded:
+        # Latencies of an overload grow with the length of the run.
+        times = ("-", "-")
     return _row(
         prediction.policy,
         (asked, f"{prediction.iops:,.0f}", spread, *times, _shares(prediction.shares)),
@@ -204,7 +200,7 @@ def of_calibration(calibration: Calibration, detail: Detail = PLAIN) -> Story:
         sections=(
             *section(
                 "Reads during writes",
-                filter(None, map(_beside_writes, calibration.members)),
+                filter(None, map(_reads_during_writes, calibration.members)),
             ),
             *section("Models", map(_model, calibration.members)),
             *section("What this relies on", map(_held_out, calibration.held_out)),
@@ -222,8 +218,8 @@ def _model(member: MemberCurve) -> str:
     return f"{_short(member.path)}: its model {verdict} within {100 * CLOSURE:.0f} %: {100 * member.closure:.1f} %"
 
 
-def _beside_writes(member: MemberCurve) -> str:
-    """Where writes were measured: the mean latency of reads with writes, and of reads alone at the same depth."""
+def _reads_during_writes(member: MemberCurve) -> str:
+    """Mean latency of reads with writes, and of reads alone at the same depth; empty where no writes were measured."""
     model = member.member.empirical
     if model is None or model.read_beside is None:
         return ""
@@ -256,12 +252,7 @@ def of_mirror(answer: MirrorAnswer, detail: Detail = PLAIN) -> Story:
         ),
         sections=(
             *section("Findings", findings(dict.fromkeys(run_findings))),
-            *system_lines(
-                (
-                    f"member {number}: {inert(member)}"
-                    for number, member in enumerate(answer.members, 1)
-                )
-            ),
+            *_members(answer.members),
             *section("To do it again", (inert(answer.again),), commands=True),
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from iodelta.plural import plural
+from iodelta.plural import listed, plural
 from iodelta.report.stories.sources import system_of_sides
 from iodelta.report.stories.story import (
     PLAIN,
@@ -58,17 +58,13 @@ def of_reproduction(reproduced: Reproduced, detail: Detail = PLAIN) -> Story:
 
 def headline(reproduced: Reproduced) -> str:
     """The answer in a sentence, no stronger than the rows below it."""
-    words = counted(reproduced.matched)
     if not reproduced.matched:
         return "The two sides have no measurement in common."
-    return _words(words) + _unanswered(reproduced)
-
-
-def _unanswered(reproduced: Reproduced) -> str:
-    count = len(reproduced.unanswered)
-    if not count:
-        return ""
-    return f" Nothing here answers {plural(count, 'change')} shown there."
+    words = _words(counted(reproduced.matched))
+    unanswered = len(reproduced.unanswered)
+    if not unanswered:
+        return words
+    return f"{words} Nothing here answers {plural(unanswered, 'change')} shown there."
 
 
 def _words(words: dict[str, int]) -> str:
@@ -76,8 +72,8 @@ def _words(words: dict[str, int]) -> str:
         return "The original does not show a change, so there is nothing to reproduce."
     total = sum(words.values())
     if len(words) == 1:
-        word = next(iter(words))
-        return f"{word.capitalize()}{f', in all {total} comparisons' if total > 1 else ''}."
+        word = next(iter(words)).capitalize()
+        return f"{word}, in all {total} comparisons." if total > 1 else f"{word}."
     parts = "; ".join(f"{word} in {count}" for word, count in words.items())
     return f"{parts}, of {total} comparisons.".capitalize()
 
@@ -169,18 +165,14 @@ def _one_sided(reproduced: Reproduced) -> Iterator[str]:
 
 def named(changes: Sequence[str]) -> str:
     """The first few of them."""
-    left = len(changes) - ONE_SIDED
-    more = f" and {left} more" if left > 0 else ""
-    return f"{'; '.join(map(inert, changes[:ONE_SIDED]))}{more}."
+    return f"{listed(list(map(inert, changes)), ONE_SIDED, '; ')}."
 
 
 def method(count: int) -> str:
     """What the words rest on; ``count`` is how many changes of the original are compared."""
-    by_chance = (
-        f" Of {count} comparisons one in twenty may be called not reproduced by chance."
-        if count > 1
-        else ""
-    )
+    by_chance = ""
+    if count > 1:
+        by_chance = f" Of {count} comparisons one in twenty may be called not reproduced by chance."
     return (
         "here/there is the ratio of both relative changes, with the interval (95 %) of the difference of their "
         "logarithms. The same size: more than half of the change seen there, and less than half as much again."
@@ -192,15 +184,12 @@ def _differences(reproduced: Reproduced) -> tuple[Section, ...]:
     """What else differs between the two machines, the likely explanations only."""
     title = "What else differs"
     if not (reproduced.there.environment and reproduced.here.environment):
-        return section(
-            title, ("It is not known: one side has no record of its environment.",)
-        )
+        unknown = "It is not known: one side has no record of its environment."
+        return section(title, (unknown,))
     likely = [difference for difference in reproduced.differing if difference.likely]
     if not likely:
-        return section(
-            title,
-            ("No likely confounder is known to differ between the two environments.",),
-        )
+        none = "No likely confounder is known to differ between the two environments."
+        return section(title, (none,))
     failed = any(match.found.held is False for match in reproduced.matched)
     what = "What could explain it" if failed else "Other differences"
     items = [

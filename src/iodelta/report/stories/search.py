@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from iodelta.bisect.question import Question
-from iodelta.plural import plural
+from iodelta.plural import listed, plural
 from iodelta.report.stories.sources import system
 from iodelta.report.stories.story import (
     PLAIN,
@@ -26,11 +26,16 @@ from iodelta.study.words import duration, inert, interval, measured, percent, qu
 
 COLUMNS = 56
 ROWS = 7
+"""Size of the plot of levels in characters."""
+
 LONG = 40
 """Characters of a skipped item's title that are shown."""
 
 SHOWN = 14
 """Measured items listed; of more, those nearest to a culprit."""
+
+NAMED = 6
+"""Items named that were skipped for the same reason."""
 
 
 def of_search(account: SearchAccount, detail: Detail = PLAIN) -> Story:
@@ -72,7 +77,7 @@ def _lead(account: SearchAccount, folder: str) -> Iterator[Section]:
     )
     yield from section("Between the ends", gaps)
     left = account.left
-    if left is not None and (left.between or (left.possible and left.rest)):
+    if left and (left.between or (left.possible and left.rest)):
         yield from section("Not explained", (unexplained(account, left, folder),))
     yield from section(
         f"{account.question.metric}, change against good over the line",
@@ -83,31 +88,34 @@ def _lead(account: SearchAccount, folder: str) -> Iterator[Section]:
 
 def headline(account: SearchAccount) -> str:
     """The answer in a sentence."""
-    metric = account.question.metric
-    if account.culprits and account.question.by_hand == "words":
-        return f"One culprit of {account.items - 1} candidates, by your answers: {inert(account.culprits[0].title)}."
+    candidates = f"{account.items - 1} candidates"
     if account.culprits:
-        named = "; ".join(
-            f"{inert(culprit.title)}: {metric} {_change(culprit.change)}"
-            for culprit in account.culprits
-        )
-        count = (
-            "One culprit"
-            if len(account.culprits) == 1
-            else f"{len(account.culprits)} culprits"
-        )
-        return f"{count} of {account.items - 1} candidates: {named}."
+        return _named(account, candidates)
     if account.refused:
         beyond = beyond_typical(account.ends) if account.ends else ""
         more = f" {beyond[0].upper()}{beyond[1:]}." if beyond else ""
         return f"No culprit: {inert(account.refused)}.{more}"
     if account.question.by_hand:
-        return f"Not finished: {account.items - 1} candidates, {_answered(account)}."
+        return f"Not finished: {candidates}, {_answered(account)}."
     runs = plural(account.totals.runs, "run")
-    return f"Not finished ({inert(account.state)}): {account.items - 1} candidates, {runs} so far."
+    return f"Not finished ({inert(account.state)}): {candidates}, {runs} so far."
+
+
+def _named(account: SearchAccount, candidates: str) -> str:
+    """The culprits of a search that has some."""
+    first, *others = account.culprits
+    if account.question.by_hand == "words":
+        return f"One culprit of {candidates}, by your answers: {inert(first.title)}."
+    named = "; ".join(
+        f"{inert(culprit.title)}: {account.question.metric} {change_of(culprit.change)}"
+        for culprit in account.culprits
+    )
+    count = f"{len(account.culprits)} culprits" if others else "One culprit"
+    return f"{count} of {candidates}: {named}."
 
 
 def _culprit(culprit: Found) -> Iterator[str]:
+    """How large a culprit is, how sure that is, and its second proof."""
     if len(culprit.suspects) > 1:
         others = ", ".join(map(inert, culprit.suspects[:-1]))
         yield f"or one of {len(culprit.suspects) - 1} before it that could not be tested: {others}"
@@ -116,15 +124,13 @@ def _culprit(culprit: Found) -> Iterator[str]:
     if culprit.change is None:
         yield by_words(culprit)
         return
-    p = (
-        "one run each, exactly repeatable"
-        if not culprit.p
-        else f"one-sided p {culprit.p:.2g}"
-    )
-    pairs = "pair" if culprit.pairs == 1 else "pairs"
+    p = "one run each, exactly repeatable"
+    if culprit.p:
+        p = f"one-sided p {culprit.p:.2g}"
     yield (
-        f"{_change(culprit.change)} against {inert(culprit.parent)}, in {culprit.pairs} fresh {pairs} of runs ({p}); "
-        f"posterior {100 * culprit.probability:.1f} % before that test; after {culprit.runs} visits."
+        f"{change_of(culprit.change)} against {inert(culprit.parent)}, in "
+        f"{plural(culprit.pairs, 'fresh pair')} of runs ({p}); "
+        f"posterior {100 * culprit.probability:.1f} % before that test; after {plural(culprit.runs, 'visit')}."
     )
     if culprit.revert:
         yield proof(culprit.revert)
@@ -146,7 +152,7 @@ def _parts(account: SearchAccount) -> Iterator[Table]:
         ("from good to bad", left.whole),
     ):
         if change is not None:
-            size, _, between = _change(change).partition(" (")
+            size, _, between = change_of(change).partition(" (")
             rows.append(Row(title, (Cell(size), Cell(between.rstrip(")")))))
     yield Table(
         title="Parts of the difference, which multiply",
@@ -158,30 +164,26 @@ def _parts(account: SearchAccount) -> Iterator[Table]:
 
 def unexplained(account: SearchAccount, left: Left, folder: str) -> str:
     """That a change is left which no culprit accounts for, where it lies, and how to find it."""
-    where = " and ".join(
-        f"between {inert(first)} and {inert(last)}" for first, last in left.between
-    )
-    more = (
-        f"`iodelta bisect {folder} --rest {left.rest:g}` looks for it"
-        if left.rest
-        else "no single step of the margin was found in it"
-    )
-    if not left.between:
-        worst = (
-            left.change.high if account.question.better == "lower" else left.change.low
+    more = "no single step of the margin was found in it"
+    if left.rest:
+        more = f"`iodelta bisect {folder} --rest {left.rest:g}` looks for it"
+    if left.between:
+        where = " and ".join(
+            f"between {inert(first)} and {inert(last)}" for first, last in left.between
         )
-        return f"Another {percent(worst)} is not excluded; {more}."
-    return f"Another {_change(left.change)} remains unexplained {where}; {more}."
+        return f"Another {change_of(left.change)} remains unexplained {where}; {more}."
+    worst = left.change.low
+    if account.question.better == "lower":
+        worst = left.change.high
+    return f"Another {percent(worst)} is not excluded; {more}."
 
 
 def by_words(culprit: Found) -> str:
-    """What a culprit by words rests on."""
+    """What a culprit that answers by hand name rests on."""
     wrong = culprit.contradicting
-    against = (
-        f"{wrong} of {culprit.runs} answers contradict{'s' * (wrong == 1)}"
-        if wrong
-        else "no answer contradicts"
-    )
+    against = "no answer contradicts"
+    if wrong:
+        against = f"{wrong} of {culprit.runs} answers contradict{'s' * (wrong == 1)}"
     return (
         f"Good up to {inert(culprit.parent)}, by {culprit.runs} answers given by hand; {against} it. "
         f"Probability of this place {100 * culprit.probability:.1f} %. No number was measured."
@@ -193,9 +195,10 @@ def proof(revert: Proof) -> str:
     title = inert(revert.title)
     if revert.change is None:
         return f"Second proof: {title} could not be measured: {inert(revert.reason)}."
-    size = _change(revert.change)
-    p = "" if not revert.p else f", one-sided p {revert.p:.2g}"
-    pairs = f"{revert.pairs} fresh pair{'s' * (revert.pairs > 1)}{p}"
+    size = change_of(revert.change)
+    pairs = plural(revert.pairs, "fresh pair")
+    if revert.p:
+        pairs += f", one-sided p {revert.p:.2g}"
     if revert.shown:
         return (
             f"Second proof: at the bad end it makes {size}, against {title} ({pairs})."
@@ -293,18 +296,15 @@ def _levels(account: SearchAccount) -> Iterator[Table]:
 def _nearest(account: SearchAccount) -> list[Level]:
     last = account.items - 1
     culprits = {culprit.item for culprit in account.culprits}
-    centres = [level.place for level in account.levels if level.item in culprits] or [
-        last // 2
-    ]
+    places = [level.place for level in account.levels if level.item in culprits]
+    centres = places or [last // 2]
 
     def distance(level: Level) -> tuple[bool, int]:
-        return level.place not in (0, last), min(
-            abs(level.place - centre) for centre in centres
-        )
+        nearest = min(abs(level.place - centre) for centre in centres)
+        return level.place not in (0, last), nearest
 
-    return sorted(
-        sorted(account.levels, key=distance)[:SHOWN], key=lambda level: level.place
-    )
+    nearest_levels = sorted(account.levels, key=distance)[:SHOWN]
+    return sorted(nearest_levels, key=lambda level: level.place)
 
 
 def _level(level: Level, unit: str) -> Row:
@@ -352,13 +352,11 @@ def _stalled(account: SearchAccount) -> Iterator[str]:
 
 def _skipped(account: SearchAccount) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
-    for one in account.skipped:
-        reasons.setdefault(one.reason, []).append(_brief(one.title))
-    for reason, items in list(reasons.items())[:SHOWN]:
-        names = ", ".join(map(inert, items[:6])) + (
-            f" and {len(items) - 6} more" if len(items) > 6 else ""
-        )
-        yield f"{names}: {inert(reason)}."
+    for skipped in account.skipped:
+        title = inert(_brief(skipped.title))
+        reasons.setdefault(skipped.reason, []).append(title)
+    for reason, titles in list(reasons.items())[:SHOWN]:
+        yield f"{listed(titles, NAMED)}: {inert(reason)}."
 
 
 def _brief(title: str) -> str:
@@ -401,22 +399,18 @@ def _next(account: SearchAccount) -> Iterator[str]:
 
 def _again(account: SearchAccount, folder: str) -> Iterator[str]:
     """The commands of the search, and how to go on or to answer."""
-    if account.next and account.question.by_hand:
-        words = (
-            "good (or bad, skip, undo)"
-            if account.question.by_hand == "words"
-            else "--value NUMBER (or skip, undo)"
-        )
-        yield f"iodelta bisect {folder} {words}"
-    elif account.next:
-        yield f"iodelta bisect {folder}"
-    else:
-        yield f"iodelta bisect {folder} --show"
+    continued = {
+        "": "",
+        "words": " good (or bad, skip, undo)",
+        "numbers": " --value NUMBER (or skip, undo)",
+    }
+    words = continued[account.question.by_hand] if account.next else " --show"
+    yield f"iodelta bisect {folder}{words}"
     yield from steps(account.question)
 
 
 def steps(question: Question) -> Iterator[str]:
-    """What made an item ready and measured it, as lines of a shell."""
+    """The commands that prepared and measured an item, as lines of a shell."""
     commands = question.steps
     for name, words in (
         ("build", commands.build),
@@ -428,21 +422,19 @@ def steps(question: Question) -> Iterator[str]:
             yield inert(shlex.join(words))
     if question.experiment:
         yield "# measure: the cell of this experiment file"
-        yield from (
-            f"#   {inert(line)}"
-            for line in question.experiment.strip().splitlines()
-            if line
-        )
+        for line in filter(None, question.experiment.strip().splitlines()):
+            yield f"#   {inert(line)}"
     if question.words:
         yield "# all of it"
         yield inert(shlex.join(question.words))
 
 
 def _answered(account: SearchAccount) -> str:
-    return f"{account.totals.visits} answer{'s' * (account.totals.visits != 1)} by hand"
+    return f"{plural(account.totals.visits, 'answer')} by hand"
 
 
-def _change(change: Changed | None) -> str:
+def change_of(change: Changed | None) -> str:
+    """A change with its interval; that of a person's words has no number."""
     if change is None:
         return "bad by the answers"
     low, high = change.low, change.high

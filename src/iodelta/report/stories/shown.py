@@ -8,7 +8,7 @@ from itertools import groupby
 from iodelta.errors import pasted
 from iodelta.plural import plural
 from iodelta.report.stories import numbers
-from iodelta.report.stories.sources import findings, not_read, systems
+from iodelta.report.stories.sources import findings_or_none, not_read, systems
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.devices import Served
 from iodelta.study.rows import Number, Shown
@@ -40,10 +40,7 @@ def of_shown(results: Shown, detail: Detail = PLAIN) -> Story:
         tables=(*_runs(results.rows), *_devices(results.devices, common)),
         sections=(
             *section("Legend", _legend(results)),
-            *section(
-                "Findings",
-                findings(results.findings, common) if results.findings else ("none",),
-            ),
+            *findings_or_none(results.findings, common),
             *section("Not read", not_read(results.refusals, common)),
             *systems(
                 results.systems,
@@ -60,8 +57,8 @@ def of_shown(results: Shown, detail: Detail = PLAIN) -> Story:
 
 
 def _runs(rows: Sequence[RunRow]) -> Iterator[Table]:
-    for group, own in groupby(rows, key=lambda row: row.group):
-        yield _table(numbers.shortened(inert(group)), list(own))
+    for group, alike in groupby(rows, key=lambda row: row.group):
+        yield _table(numbers.shortened(inert(group)), list(alike))
 
 
 def _table(title: str, rows: Sequence[RunRow]) -> Table:
@@ -91,9 +88,10 @@ def _table(title: str, rows: Sequence[RunRow]) -> Table:
 
 
 def _of_command(row: RunRow, names: Iterable[str]) -> Row:
-    found = map(row.measured.get, names)
+    measured = map(row.measured.get, names)
     cells = tuple(
-        Cell(quantity(number.value, number.unit) if number else "-") for number in found
+        Cell(quantity(number.value, number.unit) if number else "-")
+        for number in measured
     )
     return Row(f"{numbers.named(row)}{MARKS.get(row.severity, '')}", cells)
 
@@ -122,15 +120,13 @@ def _legend(results: Shown) -> Iterator[str]:
         yield f"{plural(len(results.devices) - DEVICES, 'more device')} with read_stats; --format json lists them"
 
 
-def _devices(found: Sequence[Served], common: str) -> Iterator[Table]:
+def _devices(devices: Sequence[Served], common: str) -> Iterator[Table]:
     """What each device of a mirror served, a table per file."""
-    for file, devices in groupby(found[:DEVICES], key=lambda device: device.file):
-        rows = list(devices)
-        when = (
-            "since mount"
-            if rows[0].since_mount
-            else "between the first and the last dump"
-        )
+    for file, of_file in groupby(devices[:DEVICES], key=lambda device: device.file):
+        rows = list(of_file)
+        when = "between the first and the last dump"
+        if rows[0].since_mount:
+            when = "since mount"
         lasted = f", {rows[0].seconds:g} s" if rows[0].seconds is not None else ""
         title = f"read_stats, {inert(file.removeprefix(common))}: {when}{lasted}"
         yield Table(
@@ -144,12 +140,10 @@ def _devices(found: Sequence[Served], common: str) -> Iterator[Table]:
 
 def _device(device: Served) -> Row:
     share = "-" if device.share is None else f"{100 * device.share:.1f} %"
-    wait = (
-        "-"
-        if device.wait is None
-        else numbers.time(Number(device.wait, device.wait, device.wait))
-    )
+    wait = None
+    if device.wait is not None:
+        wait = Number(device.wait, device.wait, device.wait)
     return Row(
         numbers.shortened(inert(device.device)),
-        (Cell(f"{device.reads:,.0f}"), Cell(share), Cell(wait)),
+        (Cell(f"{device.reads:,.0f}"), Cell(share), Cell(numbers.time(wait))),
     )

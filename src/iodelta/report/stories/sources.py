@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
 from iodelta.ingest import Refusal
+from iodelta.plural import listed
 from iodelta.report.stories.story import Item, Section, section
 from iodelta.study.findings import grouped
 from iodelta.study.words import inert
@@ -34,13 +35,11 @@ def not_read(refusals: Sequence[Refusal], common: str = "") -> Iterator[str]:
     alike: dict[str, list[str]] = {}
     for refusal in refusals:
         line = f":{refusal.place.line}" if refusal.place.line else ""
-        alike.setdefault(refusal.reason, []).append(
-            refusal.place.file.removeprefix(common) + line
-        )
+        place = inert(refusal.place.file.removeprefix(common) + line)
+        alike.setdefault(refusal.reason, []).append(place)
     reasons = list(alike.items())
     for reason, files in reasons[:REFUSALS]:
-        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-        yield f"{inert(files[0])}{more}: {inert(reason)}"
+        yield f"{listed(files, 1)}: {inert(reason)}"
     if len(reasons) > REFUSALS:
         left = sum(len(files) for _, files in reasons[REFUSALS:])
         yield f"and {left} more not read; --format json lists them"
@@ -126,8 +125,13 @@ def findings(listed: Iterable[Finding], common: str = "") -> Iterator[str]:
         yield f"{text}{times}{remedy} [{inert(finding.rule)}]"
 
 
+def findings_or_none(known: Sequence[Finding], common: str = "") -> tuple[Section, ...]:
+    """The section on findings, which says so where there are none."""
+    return section("Findings", findings(known, common) if known else ("none",))
+
+
 def brief(system: Sequence[tuple[str, str]], room: int = LINE) -> str:
-    """As much of a system as one line holds, what a reader asks first at its beginning; empty of an unknown one."""
+    """As much of a system as fits one line, the facts that readers ask for first; empty where it is unknown."""
     line = ""
     left_out = set()
     for kind, (name, value) in product(FACTS, system):

@@ -11,14 +11,13 @@ from itertools import chain
 
 from iodelta.figures import share, two_digits
 from iodelta.lab.plan import carry_over
-from iodelta.plural import plural
+from iodelta.plural import listed, plural
 from iodelta.report.stories.calibration import QUOTED, quoted
 from iodelta.report.stories.evidence import (
     CANNOT_TELL,
     MORE,
+    carry_bounds,
     first_look,
-    not_excluded,
-    share_of,
     stalls_not_excluded,
 )
 from iodelta.report.stories.visible import Interval, visible
@@ -59,8 +58,7 @@ def not_measured(account: Account) -> Iterator[str]:
         inert(cell) for cell in account.unmeasured if cell not in account.abandoned
     ]
     if missing:
-        more = f" and {len(missing) - MANY} more" if len(missing) > MANY else ""
-        yield f"No block was finished of {plural(len(missing), 'cell')}: {', '.join(missing[:MANY])}{more}."
+        yield f"No block was finished of {plural(len(missing), 'cell')}: {listed(missing, MANY)}."
 
 
 def recommendation(account: Account) -> str:
@@ -82,13 +80,7 @@ def beyond(account: Account) -> Iterator[str]:
             name = metric_name(spread.metric, with_kind=False)
             yield f"Spread (exploratory): {inert(spread.cell)}, {inert(spread.variant)}, {name}: {spread.word}: {spread.phrase}."
     yield from map(_modes, views.modes)
-    effects: dict[str, list[str]] = {}
-    for cell, variant, account_ in views.together:
-        effects.setdefault(account_.phrase, []).append(
-            f"{inert(cell)} ({inert(variant)})"
-        )
-    for phrase, cells in effects.items():
-        yield f"{phrase[:1].upper()}{phrase[1:]}: {', '.join(cells)}."
+    yield from _effects(account)
     yield from _held(account)
     yield from _pooled(account)
     for move in views.knees:
@@ -96,30 +88,40 @@ def beyond(account: Account) -> Iterator[str]:
     yield from _costs(account)
 
 
+def _effects(account: Account) -> Iterator[str]:
+    """Whether throughput and latency show one effect or two, the cells with the same sentence together."""
+    cells: dict[str, list[str]] = {}
+    for cell, variant, together in account.views.together:
+        cells.setdefault(together.phrase, []).append(_place(cell, variant))
+    for phrase, alike in cells.items():
+        yield f"{phrase[:1].upper()}{phrase[1:]}: {', '.join(alike)}."
+
+
+def _place(cell: str, variant: str) -> str:
+    return f"{inert(cell)} ({inert(variant)})"
+
+
 def _held(account: Account) -> Iterator[str]:
-    """Comparisons whose change does not stand among so many."""
-    held = [
-        (v.cell, v.variant) for v in account.judgement.verdicts if held_back(v, account)
-    ]
+    """Comparisons that are a change on their own, but not after the correction for the family."""
+    held = dict.fromkeys(
+        _place(verdict.cell, verdict.variant)
+        for verdict in account.judgement.verdicts
+        if held_back(verdict, account)
+    )
     if held:
-        names = [
-            f"{inert(cell)} ({inert(variant)})" for cell, variant in dict.fromkeys(held)
-        ]
-        more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
         yield (
             "Changes on their own, but not yet certain among "
-            f"{plural(account.judgement.family.comparisons, 'comparison')}: "
-            f"{', '.join(names[:MANY])}{more}."
+            f"{plural(account.judgement.family.comparisons, 'comparison')}: {listed([*held], MANY)}."
         )
 
 
 def by_total(account: Account) -> Iterator[str]:
-    """Words that a typical trial does not show, and words that carry-over took back."""
+    """Verdicts that rest on the total change, and verdicts that are withheld because of carry-over."""
     names: dict[tuple[str, str], list[str]] = {}
     for verdict in account.judgement.verdicts:
         if verdict.basis == "total" or verdict.is_withheld:
-            place = names.setdefault((verdict.cell, verdict.phrase), [])
-            place.append(metric_name(verdict.metric, with_kind=False))
+            metrics = names.setdefault((verdict.cell, verdict.phrase), [])
+            metrics.append(metric_name(verdict.metric, with_kind=False))
     for cell, phrase in list(names)[:MANY]:
         yield f"{inert(cell)}, {', '.join(names[cell, phrase])}: {inert(phrase)}."
     if len(names) > MANY:
@@ -130,30 +132,22 @@ def _not_excluded(account: Account) -> Iterator[str]:
     """What the verdicts do not exclude: the largest bounds of stalls and of carry-over."""
     verdicts = account.judgement.verdicts
     yield from stalls_not_excluded(verdicts, account.judgement.rules)
-    known = [
-        (bound, v)
-        for v in verdicts
-        if v.carry and (bound := not_excluded(v.carry)) is not None
-    ]
-    bounded = [one for one in known if one[0] <= CANNOT_TELL]
-    if len(bounded) < len(known):
-        of = (
-            f" of {len(known) - len(bounded)} of {plural(len(known), 'comparison')}"
-            if bounded
-            else ""
-        )
-        yield f"The data do not determine the carry-over{of}: {MORE}."
-    if bounded:
-        most, verdict = max(bounded, key=lambda one: one[0])
-        points = (
-            100
-            * most
-            * (share_of(verdict.carry, verdict.typical) if verdict.carry else 0.0)
-        )
-        yield (
-            f"A carry-over of up to {share(most)} is not excluded; it could account for {two_digits(points)} points of "
-            f"a change ({inert(verdict.cell)}, {metric_name(verdict.metric, with_kind=False)})."
-        )
+    bounds = carry_bounds(verdicts)
+    bounded = [bound for bound in bounds if bound.most <= CANNOT_TELL]
+    if not bounded:
+        if bounds:
+            yield f"The data do not determine the carry-over: {MORE}."
+        return
+    if len(bounded) < len(bounds):
+        others = f"{len(bounds) - len(bounded)} of {plural(len(bounds), 'comparison')}"
+        yield f"The data do not determine the carry-over of {others}: {MORE}."
+    largest = max(bounded, key=lambda bound: bound.most)
+    verdict = largest.verdict
+    yield (
+        f"A carry-over of up to {share(largest.most)} is not excluded; it could account for "
+        f"{two_digits(100 * largest.part)} points of "
+        f"a change ({inert(verdict.cell)}, {metric_name(verdict.metric, with_kind=False)})."
+    )
 
 
 def _false_equivalents(account: Account) -> Iterator[str]:
@@ -192,7 +186,7 @@ def _pooled(account: Account) -> Iterator[str]:
     for cell, variant, shift in account.views.shifts:
         for point in shift.shifts:
             if point.pooled and (cell, variant, f"{100 * point.p:g}") in refused:
-                low, high = map(_grown, (point.low, point.high))
+                low, high = map(relative, (point.low, point.high))
                 name = f"{inert(cell)}, {inert(variant)}" if several else inert(cell)
                 yield (
                     f"Pooled over {plural(shift.blocks, 'block')}, {name}: p{100 * point.p:g} latency "
@@ -200,22 +194,22 @@ def _pooled(account: Account) -> Iterator[str]:
                 )
 
 
-def _modes(found: ModeChange) -> str:
-    """How often each variant runs at which speed, and what of it changed."""
+def _modes(modes: ModeChange) -> str:
+    """How often each variant runs at which speed, and which of these changed."""
     parts = [
-        f"{inert(found.baseline)} {_speeds(found.before)}, {inert(found.variant)} {_speeds(found.after)}"
+        f"{inert(modes.baseline)} {_speeds(modes.before)}, {inert(modes.variant)} {_speeds(modes.after)}"
     ]
-    named = (
-        ("seconds at the faster speed", found.share),
-        ("slow speed", found.slow),
-        ("fast speed", found.fast),
-    )
-    for name, change in named:
+    changes = {
+        "seconds at the faster speed": modes.share,
+        "slow speed": modes.slow,
+        "fast speed": modes.fast,
+    }
+    for name, change in changes.items():
         if change is not None:
             parts.append(
                 f"{name} {percent(change.value, 0.005)} ({interval(change.low, change.high)})"
             )
-    return f"Two speeds (exploratory): {inert(found.cell)}: {'; '.join(parts)}."
+    return f"Two speeds (exploratory): {inert(modes.cell)}: {'; '.join(parts)}."
 
 
 def _speeds(modes: Modes) -> str:
@@ -243,24 +237,26 @@ def _knee(move: KneeMove) -> Iterator[str]:
     )
 
 
-def _grown(end: float | None) -> float | None:
-    if end is None:
+def relative(log_ratio: float | None) -> float | None:
+    """A log-ratio as a relative change; None stays None."""
+    if log_ratio is None:
         return None
-    return math.expm1(end)
+    return math.expm1(log_ratio)
 
 
 def _costs(account: Account) -> Iterator[str]:
     """Kernel time and context switches per I/O, where they were measured."""
-    known = [cost for cost in account.views.costs if cost.system_ns is not None]
     cells = [cell.name for cell in account.plan.experiment.cells]
     if len(cells) > MANY:
         return
-    by_cell: dict[str, list[str]] = {cell: [] for cell in cells}
-    for cost in known:
-        by_cell.setdefault(cost.cell, []).append(_cost_of(cost))
-    for cell, parts in by_cell.items():
-        if parts:
-            yield f"Kernel time per I/O (half of the trials), {inert(cell)}: {'; '.join(parts)}."
+    for cell in cells:
+        costs = [
+            _cost_of(cost)
+            for cost in account.views.costs
+            if cost.cell == cell and cost.system_ns is not None
+        ]
+        if costs:
+            yield f"Kernel time per I/O (half of the trials), {inert(cell)}: {'; '.join(costs)}."
 
 
 def _cost_of(cost: Cost) -> str:
@@ -275,97 +271,95 @@ def _cost_of(cost: Cost) -> str:
 
 
 def open_questions(account: Account) -> Iterator[str]:
-    """What an answer still costs where there is none: a sentence for each cell, or one for all of many."""
+    """What the open comparisons still need: a sentence for each cell, or one for all where there are many."""
     waiting: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in account.judgement.verdicts:
         if verdict.word == "inconclusive":
             waiting.setdefault((verdict.cell, verdict.variant), []).append(verdict)
-    each = account.block_seconds
-    looks = {
-        _first_look(verdict, account)
-        for verdict in chain.from_iterable(waiting.values())
-    }
-    if len(waiting) > 1 and len(looks) == 1 and looks != {""}:
-        yield f"Open: {looks.pop()}."
+    open_verdicts = list(chain.from_iterable(waiting.values()))
+    first = _same_first_look(open_verdicts, account)
+    if first and len(waiting) > 1:
+        yield f"Open: {first}."
         return
     if len(waiting) > MANY:
         blocks: dict[str, int] = {}  # a block of a cell serves all its comparisons
-        for (cell, _), own in waiting.items():
-            blocks[cell] = max(*map(more_blocks, own), blocks.get(cell, 0))
+        for verdict in open_verdicts:
+            needed = more_blocks(verdict)
+            blocks[verdict.cell] = max(needed, blocks.get(verdict.cell, 0))
         more = sum(blocks.values())
         yield (
             f"Open: {len(blocks)} of "
             f"{plural(len(account.plan.experiment.cells), 'cell')}; to decide "
-            f"them all takes about {plural(more, 'more block')}, {duration(more * each)}."
+            f"them all takes about {plural(more, 'more block')}, {duration(more * account.block_seconds)}."
         )
         return
     several = len(account.plan.experiment.variants) > 2
-    for (cell, variant), own in waiting.items():
+    for (cell, variant), verdicts in waiting.items():
         name = f"{inert(cell)}, {inert(variant)}" if several else inert(cell)
-        yield f"Open: {name}: {'; '.join(_costs_of(own, account))}."
+        needs = _same_first_look(verdicts, account) or "; ".join(
+            f"{metric_name(verdict.metric, with_kind=False)} {_needs(verdict, account)}"
+            for verdict in verdicts
+        )
+        yield f"Open: {name}: {needs}."
 
 
 def _first_look(verdict: Verdict, account: Account) -> str:
     return first_look(verdict, account.judgement, account.kept, account.block_seconds)
 
 
-def _costs_of(own: Sequence[Verdict], account: Account) -> list[str]:
-    """What the open metrics of a cell still need; before the first look that of all of them at once."""
-    first = {_first_look(verdict, account) for verdict in own}
-    if len(first) == 1 and first != {""}:
-        return list(first)
-    return [_cost(verdict, account) for verdict in own]
+def _same_first_look(verdicts: Sequence[Verdict], account: Account) -> str:
+    """The first look of all these comparisons; empty where they differ or were looked at."""
+    looks = {_first_look(verdict, account) for verdict in verdicts}
+    return looks.pop() if len(looks) == 1 else ""
 
 
-def _cost(verdict: Verdict, account: Account) -> str:
+def _needs(verdict: Verdict, account: Account) -> str:
     """What one open comparison still needs."""
-    text, each = metric_name(verdict.metric, with_kind=False), account.block_seconds
     first = _first_look(verdict, account)
     if first:
-        return f"{text} {first}"
+        return first
     needed = verdict.needed
-    if needed is not None and needed.high is None:
-        text += (
-            f" needs {plural(max(0, needed.low - verdict.blocks), 'more block')} at least, "
-            "perhaps more than are planned"
-        )
-        text += f" (in {100 * needed.share:.0f} % of replays)"
-    elif more_blocks(verdict) and needed is not None:
-        low, high = (
-            max(0, needed.low - verdict.blocks),
-            max(0, (needed.high or 0) - verdict.blocks),
-        )
-        span = f"{low}-{high} in {100 * needed.share:.0f} % of replays"
-        text += (
-            f" needs about {plural(more_blocks(verdict), 'more block')} ({span}), "
-            f"{duration(more_blocks(verdict) * each)}"
-        )
-    elif needed is None and verdict.open_share is not None:
-        text += " will probably not be settled in the planned blocks"
-        text += f" ({100 * verdict.open_share:.0f} % of replays)"
-        if verdict.reachable_margin is None:
-            return text
-        if verdict.reachable_margin >= WHOLE:
-            return f"{text}; reduce the noise"
-        return f"{text}; a margin of {margin_of(verdict.reachable_margin)} % can"
-    else:
-        text += f" {inert(verdict.phrase)}"
-    return text
+    if needed is None:
+        return _unsettled(verdict)
+    replays = f"in {100 * needed.share:.0f} % of replays"
+    least = max(0, needed.low - verdict.blocks)
+    if needed.high is None:
+        return f"needs {plural(least, 'more block')} at least, perhaps more than are planned ({replays})"
+    more = more_blocks(verdict)
+    if not more:
+        return inert(verdict.phrase)
+    most = max(0, needed.high - verdict.blocks)
+    seconds = more * account.block_seconds
+    return f"needs about {plural(more, 'more block')} ({least}-{most} {replays}), {duration(seconds)}"
+
+
+def _unsettled(verdict: Verdict) -> str:
+    """That the planned blocks will probably not decide this, and which margin they can decide."""
+    if verdict.open_share is None:
+        return inert(verdict.phrase)
+    text = (
+        "will probably not be settled in the planned blocks "
+        f"({100 * verdict.open_share:.0f} % of replays)"
+    )
+    margin = verdict.reachable_margin
+    if margin is None:
+        return text
+    if margin >= WHOLE:
+        return f"{text}; reduce the noise"
+    return f"{text}; a margin of {margin_of(margin)} % can"
 
 
 def margin_of(value: float) -> str:
+    """A margin in percent, with one decimal below 10 %."""
     return f"{100 * value:.0f}" if value >= 0.1 else f"{100 * value:.1f}"
 
 
 def more_blocks(verdict: Verdict) -> int:
     """Blocks to go; before the first look those up to it, since nothing else is known."""
+    end = verdict.needed.blocks if verdict.needed else None
     if verdict.look is None:
-        if not verdict.next_look:
-            return 0
-        return max(0, verdict.next_look - verdict.blocks)
-    if not verdict.needed:
-        return 0
-    return max(0, (verdict.needed.blocks or 0) - verdict.blocks)
+        end = verdict.next_look
+    return max(0, (end or 0) - verdict.blocks)
 
 
 def _hosts(account: Account) -> str:
@@ -388,7 +382,7 @@ def _length(account: Account) -> str:
 def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
     """How it was measured and decided: what was fixed in advance, what could have been seen, how it ended.
 
-    ``folder`` is what to call it in a command: its path for a reader who has it.
+    ``folder`` is its name in commands.
     """
     rules = account.plan.rules
     looks = ", ".join([*map(str, rules.looks[:-1]), plural(rules.looks[-1], "block")])
@@ -418,7 +412,7 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
         yield quoted(calibration)
     if not account.calibrations:
         yield "Not calibrated here for these workloads: `iodelta calibrate` says what this machine can see."
-    # To a changed folder nothing is added.
+    # `iodelta run` refuses to continue a folder that was changed.
     if account.state != "complete" and not account.broken:
         yield {
             "running": f"It is still running, or was killed: `iodelta run {folder}` continues it.",
@@ -445,7 +439,6 @@ def intervals(account: Account) -> Iterator[Interval]:
 
 def all_findings(account: Account) -> list[Finding]:
     """The findings of folder, judgement and verdicts together."""
-    judged = list(
-        chain.from_iterable(verdict.findings for verdict in account.judgement.verdicts)
-    )
-    return [*account.findings, *account.judgement.findings, *judged]
+    judgement = account.judgement
+    judged = chain.from_iterable(verdict.findings for verdict in judgement.verdicts)
+    return [*account.findings, *judgement.findings, *judged]

@@ -49,6 +49,15 @@ class Table(msgspec.Struct, frozen=True):
     """Whether the last column holds words."""
 
 
+GLYPHS = {
+    "regression": "▼",
+    "improvement": "▲",
+    "equivalent": "■",
+    "inconclusive": "○",
+    "no verdict": "◆",
+}
+"""The mark of each word on a page and in a picture on a terminal, the same shapes as in the charts."""
+
 GRADES = ("hard", "warning", "note")
 """What an item about a finding begins with, and a colon; a format may set such an item off."""
 

@@ -27,8 +27,9 @@ def ahead(plan: Plan, judgement: Judgement, spent: float, left: float) -> str:
 def beyond_budget(plan: Plan, judgement: Judgement, spent: float) -> str:
     """That the budget ends before the first look at the pace that was measured; empty where it does not."""
     nearest, budget = _before_first_look(judgement), plan.experiment.design.budget
-    # One that was extended.
-    if nearest is None or nearest.next_look is None or spent > budget:
+    if nearest is None or nearest.next_look is None:
+        return ""
+    if spent > budget:  # it was extended
         return ""
     each = _block_seconds(plan, judgement, spent)
     needed = spent + each * sum(

@@ -35,20 +35,19 @@ class Smallest(NamedTuple):
 
 def smallest(interval: Interval) -> Smallest | None:
     """What one interval could show; None where it has no end, or no width."""
-    down, up = (
-        _distance(interval.value, interval.low),
-        _distance(interval.value, interval.high),
-    )
+    down = _distance(interval.value, interval.low)
+    up = _distance(interval.value, interval.high)
     near, far = sorted((down, up))
     if not 0.0 < near < math.inf:
         return None
+    size = math.expm1(near)
     if far <= LOPSIDED * near:
-        return Smallest(math.expm1(near), "")
-    # The upper end is the one that a decrease has to bring below 0.
-    return Smallest(
-        math.expm1(near),
-        "worse" if (up == near) == (interval.better == "higher") else "better",
-    )
+        return Smallest(size, "")
+    # A decrease has to bring the upper end below 0.
+    shows_decreases = up == near
+    if shows_decreases == (interval.better == "higher"):
+        return Smallest(size, "worse")
+    return Smallest(size, "better")
 
 
 def _distance(value: float, end: float | None) -> float:
@@ -70,9 +69,13 @@ def visible(intervals: Iterable[Interval]) -> str:
 
 
 def _of_metric(name: str, changes: Sequence[Smallest]) -> str:
-    ways = sorted({change.way for change in changes} - {""})
-    way = f" for the {ways[0]}" if len(ways) == 1 else " one way" * bool(ways)
-    return f"{name} {sizes(change.size for change in changes)}{way}"
+    said = f"{name} {sizes(change.size for change in changes)}"
+    ways = {change.way for change in changes} - {""}
+    if not ways:
+        return said
+    if len(ways) > 1:
+        return f"{said} one way"
+    return f"{said} for the {ways.pop()}"
 
 
 def sizes(values: Iterable[float]) -> str:
