@@ -141,6 +141,10 @@ def test_rows_whose_names_are_cut_to_the_same_stay_apart() -> None:
     assert max(map(len, labels(names))) < 90
 
 
+def test_a_name_that_looks_numbered_stays_a_row_of_its_own() -> None:
+    assert len(set(labels(["randread", "randread", "randread (2)"]))) == 3
+
+
 def test_a_forest_has_every_comparison_with_its_word_and_interval() -> None:
     found = source(-0.05, blocks=20)
     (iops, *_) = forest.figures(found)

@@ -112,7 +112,7 @@ def test_colours_of_a_heat_map_go_by_factors_or_by_steps() -> None:
         ("c", str(rate)): Value(cell="c", variant=str(rate), kind="read", metric="iops", value=rate)
         for rate in (10.0, 40.0)
     }
-    by_factors, by_steps = cuts_of(held, log=True), cuts_of(held, log=False)
+    by_factors, by_steps = cuts_of(held.values(), log=True), cuts_of(held.values(), log=False)
     assert {round(b / a, 6) for a, b in pairwise(by_factors)} == {round(4 ** (1 / 6), 6)}
     assert {round(b - a, 6) for a, b in pairwise(by_steps)} == {5.0}
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from iodelta.report.formats.charts.cells import (
-    COLORS,
-    ELSEWHERE,
     NAMES,
-    NO_ZEROS,
     Sheet,
+    Variants,
     above_zero,
     axis_title,
     colored,
     datum,
     metric_title,
+    notes,
     numbered,
     sheets,
     sized,
@@ -62,11 +62,10 @@ def chart(*, log: bool = False) -> alt.LayerChart:
     looks = build.by_variant(names="@legend", shape=log)
     tips = build.tips("cell", "variant", "said=@name", "interval", "runs")
     value = alt.X(field="value", **across)
-    marks = (
-        alt.Chart().mark_point(filled=True, size=56) if log else alt.Chart().mark_bar()
-    )
-    band = {} if log else {"y": build.names("row")}
-    shown = marks.encode(x=value, tooltip=tips, **{**place, **band}, **looks)
+    marks = alt.Chart().mark_bar()
+    if log:
+        marks = alt.Chart().mark_point(filled=True, size=56)
+    shown = marks.encode(x=value, tooltip=tips, **place, **looks)
     span = (
         alt.Chart(build.data("spans"))
         .mark_rule(style="whisker", strokeWidth=1.3)
@@ -87,25 +86,32 @@ def chart(*, log: bool = False) -> alt.LayerChart:
 def figures(source: Source) -> Iterator[Figure]:
     """One for each metric and direction; more where there are many cells."""
     values = source.values
-    for metric in NAMES if values is not None else ():
-        assert values is not None
-        for kind in values.kinds():
-            held = values.of(kind, metric)
-            own = list(sheets(values, (cell for cell, _ in held)))
-            for place, sheet in enumerate(own, 1):
-                name = numbered(f"values-{kind}-{metric}", place, len(own))
-                yield _figure(source, values, sheet, metric, kind, held, name)
-    if values is not None:
-        yield from _cpu(source, values)
+    if values is None:
+        return
+    for metric, kind in product(NAMES, values.kinds()):
+        by_arm = values.of(kind, metric)
+        name = f"values-{kind}-{metric}"
+        yield from _sheets(source, values, metric, kind, by_arm, name)
+    # The CPU time of fio's jobs is that of a run, not of a direction.
+    by_arm = {(value.cell, value.variant): value for value in values.cpu}
+    if by_arm:
+        kind = values.cpu[0].kind
+        yield from _sheets(source, values, "cpu", kind, by_arm, "values-cpu")
 
 
-def _cpu(source: Source, values: Values) -> Iterator[Figure]:
-    """What fio's jobs took of the processors, which is of a run and not of a direction."""
-    held = {(value.cell, value.variant): value for value in values.cpu}
-    own = list(sheets(values, (cell for cell, _ in held)))
-    for place, sheet in enumerate(own, 1):
-        name = numbered("values-cpu", place, len(own))
-        yield _figure(source, values, sheet, "cpu", values.cpu[0].kind, held, name)
+def _sheets(
+    source: Source,
+    values: Values,
+    metric: str,
+    kind: Kind,
+    by_arm: Mapping[tuple[str, str], Value],
+    name: str,
+) -> Iterator[Figure]:
+    """The charts of one metric: more than one where there are many cells."""
+    charts = list(sheets(values, (cell for cell, _ in by_arm)))
+    for place, sheet in enumerate(charts, 1):
+        figure_name = numbered(name, place, len(charts))
+        yield _figure(source, values, sheet, metric, kind, by_arm, figure_name)
 
 
 def _figure(
@@ -114,34 +120,26 @@ def _figure(
     sheet: Sheet,
     metric: str,
     kind: Kind,
-    held: Mapping[tuple[str, str], Value],
+    by_arm: Mapping[tuple[str, str], Value],
     name: str,
 ) -> Figure:
-    order = [
-        (row, held[place.cell, variant])
-        for (row, place), variant in product(
-            zip(sheet.rows, sheet.places, strict=True), values.variants
-        )
-        if (place.cell, variant) in held
-    ]
-    own = [value for _, value in order]
-    log = source.logarithmic(wide_apart(own), [value.value for value in own])
-    size, unit = sized(own, log=log)
+    row_of = {
+        place.cell: row for place, row in zip(sheet.places, sheet.rows, strict=True)
+    }
+    arms = [arm for arm in product(row_of, values.variants) if arm in by_arm]
+    drawn = [by_arm[arm] for arm in arms]
+    log = source.logarithmic(wide_apart(drawn), [value.value for value in drawn])
+    size, unit = sized(drawn, log=log)
     title = metric_title(metric, kind, values.kinds())
-    names, crowded = variant_names(values), len(values.variants) > COLORS
-    rows = [
-        _row(value, row, names[value.variant], size, crowded=crowded)
-        for row, value in order
-    ]
+    variants = Variants(variant_names(values))
+    rows = [_row(value, row_of[value.cell], variants, size) for value in drawn]
     shown = above_zero(rows) if log else rows
-    drawn = [ELSEWHERE] if crowded else list(names.values())
-    longest = max(map(len, (str(row["row"]) for row in rows)))
     return Figure(
         name=name,
         spec="values-log" if log else "values",
         title=titled(title, sheet.panel),
-        alt=_seen(own, metric),
-        about=_about(own),
+        alt=_seen(drawn),
+        about=_about(drawn),
         rows=shown,
         extra={"spans": [row for row in shown if row["low"] != row["high"]]},
         texts={
@@ -152,40 +150,34 @@ def _figure(
             ),
             "room": room([row["text"] for row in shown]),
             "format": tick_format(unit, log=log),
-            "variants": colored(drawn),
-            "legend": drawn,
+            "variants": colored(variants.legend),
+            "legend": variants.legend,
         },
         head=("cell", "variant", "median", "interval", "runs"),
         table=[
             (
-                label(v.cell),
-                names[v.variant],
-                quantity(v.value, v.unit),
-                spans(v),
-                str(v.runs),
+                label(value.cell),
+                variants.names[value.variant],
+                quantity(value.value, value.unit),
+                spans(value),
+                str(value.runs),
             )
-            for _, v in order
+            for value in drawn
         ],
-        note=NO_ZEROS if len(shown) < len(rows) else "",
-        wide=longest > LONG,
+        note=notes("", shown, rows),
+        wide=max(len(row["row"]) for row in rows) > LONG,
     )
 
 
-def _row(
-    value: Value, row: str, variant: str, size: float, *, crowded: bool
-) -> dict[str, Any]:
-    """A mark; where colours cannot tell variants apart its row is named after both."""
-    made = datum(
-        value,
-        size,
-        row=f"{row}, {variant}" if crowded else row,
-        variant=ELSEWHERE if crowded else variant,
-    )
+def _row(value: Value, row: str, variants: Variants, size: float) -> dict[str, Any]:
+    """What a bar is drawn from; its number is written behind its ``end``."""
+    made = datum(value, size, **variants.lane(row, value.variant))
     return {**made, "end": made["high"], "text": quantity(value.value / size, "")}
 
 
 def room(numbers: Sequence[str]) -> str:
-    """The length of the longest bar in pixels, as Vega reads it: all but the room for the number behind it."""
+    """The length of the longest bar in pixels, as an expression of Vega: the width less that of the number behind
+    it."""
     return f"width - {LETTER * max(map(len, numbers), default=0) + GAP:.0f}"
 
 
@@ -200,27 +192,29 @@ def frame(
     return [number(low, 4) or low, top * (top / low) ** (beyond - 1)]
 
 
-def _seen(own: list[Value], metric: str) -> str:
-    low, high = min(own, key=lambda v: v.value), max(own, key=lambda v: v.value)
+def _seen(values: Sequence[Value]) -> str:
+    """The least and the greatest value."""
+    low = min(values, key=attrgetter("value"))
+    high = max(values, key=attrgetter("value"))
     if low.value == high.value:
         return f"{quantity(high.value, high.unit)} in {label(high.cell)}."
-    several = len({value.variant for value in own}) > 1
+    several = len({value.variant for value in values}) > 1
     ends = [
-        f"{quantity(v.value, v.unit)} ({_where(v, several=several)})"
-        for v in (low, high)
+        f"{quantity(value.value, value.unit)} ({_where(value, several=several)})"
+        for value in (low, high)
     ]
     return f"From {ends[0]} to {ends[1]}."
 
 
 def _where(value: Value, *, several: bool) -> str:
-    return ", ".join(
-        filter(None, (label(value.cell), label(value.variant) if several else ""))
-    )
+    """The cell of a value, and its variant where there are ``several`` and it has a name."""
+    parts = [label(value.cell), label(value.variant)]
+    return ", ".join(filter(None, parts if several else parts[:1]))
 
 
-def _about(own: list[Value]) -> str:
+def _about(values: Sequence[Value]) -> str:
     """What the numbers and the lines at the bars' ends are."""
-    bases = list(dict.fromkeys(value.basis for value in own if value.basis))
+    bases = list(dict.fromkeys(value.basis for value in values if value.basis))
     if not bases:
         return "One run each: there is no interval."
     return (

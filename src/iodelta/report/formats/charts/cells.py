@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from statistics import median
 from typing import Any
@@ -34,6 +34,32 @@ DECADES = 300.0
 
 NAMES = {"iops": "IOPS", "bandwidth": "bandwidth", "mean": "mean latency"}
 
+NO_ZEROS = "A logarithmic axis cannot show zeros: they are in the table."
+
+
+class Variants(msgspec.Struct, frozen=True):
+    """How a chart tells its variants apart: by colour, or by the names of its rows where there are too many."""
+
+    names: Mapping[str, str]
+    """Each by another name, as a legend shows it."""
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether there are more variants than colours."""
+        return len(self.names) > COLORS
+
+    @property
+    def legend(self) -> list[str]:
+        """The entries of the legend."""
+        return [ELSEWHERE] if self.is_crowded else list(self.names.values())
+
+    def lane(self, row: str, variant: str) -> dict[str, str]:
+        """The row and the legend entry of a mark of ``variant`` in the ``row`` of its cell."""
+        name = self.names[variant]
+        if self.is_crowded:
+            return {"row": f"{row}, {name}", "variant": ELSEWHERE}
+        return {"row": row, "variant": name}
+
 
 class Sheet(msgspec.Struct, frozen=True):
     """Cells that share a chart. ``panel`` is what all of them do; empty where they differ in it."""
@@ -54,9 +80,10 @@ def metric_title(metric: str, kind: Kind, kinds: Sequence[Kind]) -> str:
     return name
 
 
-def sheets(values: Values, held: Iterable[str]) -> Iterator[Sheet]:
-    """The cells of ``held`` in charts of at most 40 rows: one chart where all fit, else at least one for each panel."""
-    cells = set(held)
+def sheets(values: Values, names: Iterable[str]) -> Iterator[Sheet]:
+    """The cells of these ``names`` in charts of at most 40 rows: one chart where all fit, else at least one for each
+    panel."""
+    cells = set(names)
     places = [place for place in values.places if place.cell in cells]
     most = max(1, MOST // max(1, len(values.variants)))
     if not places:
@@ -65,18 +92,17 @@ def sheets(values: Values, held: Iterable[str]) -> Iterator[Sheet]:
         yield _sheet(places, places)
         return
     for group in _small_together(_by_panel(values, cells)):
-        for part in _parts(group, most):
+        for part in filter(None, _parts(group, most)):
             yield _sheet(part, group, among_others=True)
 
 
 def _by_panel(values: Values, cells: set[str]) -> list[list[Place]]:
     """The places of ``cells``, panel by panel."""
-    panels = []
-    for places in values.panels().values():
-        wanted = [place for place in places if place.cell in cells]
-        if wanted:
-            panels.append(wanted)
-    return panels
+    panels = [
+        [place for place in places if place.cell in cells]
+        for places in values.panels().values()
+    ]
+    return list(filter(None, panels))
 
 
 def _small_together(panels: Iterable[list[Place]]) -> Iterator[list[Place]]:
@@ -89,33 +115,36 @@ def _small_together(panels: Iterable[list[Place]]) -> Iterator[list[Place]]:
 
 
 def _parts(group: Sequence[Place], most: int) -> Iterator[Sequence[Place]]:
-    """At most ``most`` cells in each; cells with the same number of jobs stay together where they fit."""
+    """At most ``most`` cells in each, some with none; cells with the same number of jobs stay together where they
+    fit."""
     part: list[Place] = []
-    for _, own in groupby(group, key=lambda place: (place.panel, place.jobs)):
-        alike = list(own)
-        if part and len(part) + len(alike) > most:
+    for _, with_same_jobs in groupby(
+        group, key=lambda place: (place.panel, place.jobs)
+    ):
+        alike = list(with_same_jobs)
+        if len(part) + len(alike) > most:
             yield part
             part = []
         part += alike
         while len(part) > most:
             yield part[:most]
             part = part[most:]
-    if part:
-        yield part
+    yield part
 
 
 def _sheet(
     places: Sequence[Place], group: Sequence[Place], *, among_others: bool = False
 ) -> Sheet:
     """A chart of ``places``, which are all cells of ``group`` or some of them: then its panel says which."""
+    names = [place.cell for place in places]
     panels = {place.panel for place in places}
     if len(panels) > 1:
-        rows = labels([place.cell for place in places])
+        rows = labels(names)
         panel = f"{rows[0]} to {rows[-1]}" if among_others else ""
         return Sheet(panel, tuple(places), tuple(rows))
     coordinates = [coordinate(place, places) for place in places]
     if len(set(coordinates)) < len(places):
-        coordinates = [place.cell for place in places]
+        coordinates = names
     panel = ", ".join(filter(None, (places[0].panel, *_which(places, group))))
     return Sheet(panel, tuple(places), tuple(labels(coordinates)))
 
@@ -165,9 +194,7 @@ def titled(name: str, panel: str) -> str:
 
 def numbered(name: str, place: int, of: int) -> str:
     """The name of a figure, with its place where there are several."""
-    if of > 1:
-        return f"{name}-{place}"
-    return name
+    return f"{name}-{place}" if of > 1 else name
 
 
 def spans(value: Value) -> str:
@@ -180,8 +207,7 @@ def spans(value: Value) -> str:
 
 def datum(value: Value, size: float, **more: Any) -> dict[str, Any]:
     """What a mark is drawn from, and what a pointer shows."""
-    low = value.value if value.low is None else value.low
-    high = value.value if value.high is None else value.high
+    low, high = ends(value)
     return {
         "cell": label(value.cell),
         "value": number(value.value / size),
@@ -194,23 +220,34 @@ def datum(value: Value, size: float, **more: Any) -> dict[str, Any]:
     }
 
 
+def ends(value: Value) -> tuple[float, float]:
+    """The ends of a value's interval; the value itself where it has none."""
+    if value.low is None or value.high is None:
+        return value.value, value.value
+    return value.low, value.high
+
+
 def sized(values: Iterable[Value], *, log: bool = False) -> tuple[float, str]:
-    """What to divide by so that an axis of them reads well, and the unit that results."""
+    """The number to divide values by so that their axis reads well, and the unit that results."""
     shown = list(values)
-    ends = [value.value if value.high is None else value.high for value in shown]
-    positive = _positive(value.value for value in shown)
-    least = min(positive, default=None) if log else None
-    return axis_unit(shown[0].unit, max(ends), least)
+    highest = max(high for _, high in map(ends, shown))
+    least = None
+    if log:
+        least = min(_positive(value.value for value in shown), default=None)
+    return axis_unit(shown[0].unit, highest, least)
 
 
-NO_ZEROS = "A logarithmic axis cannot show zeros: they are in the table."
+def notes(note: str, shown: Sequence[object], rows: Sequence[object]) -> str:
+    """``note``, and that zeros are not ``shown`` where these are not all ``rows``."""
+    zeros = NO_ZEROS if len(shown) < len(rows) else ""
+    return " ".join(filter(None, (note, zeros)))
 
 
 def above_zero(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows that a logarithmic axis can show; an interval that begins at zero begins at its smallest number."""
     shown = [row for row in rows if row["value"]]
-    ends = [row["low"] for row in shown] + [row["value"] for row in shown]
-    least = min(_positive(ends), default=1.0)
+    numbers = [row["low"] for row in shown] + [row["value"] for row in shown]
+    least = min(_positive(numbers), default=1.0)
     return [{**row, "low": row["low"] or least} for row in shown]
 
 
@@ -221,16 +258,12 @@ def _positive(numbers: Iterable[float]) -> list[float]:
 def wide_apart(values: Iterable[Value]) -> bool:
     """Whether values differ so much that only a logarithmic axis shows all of them."""
     positive = _positive(value.value for value in values)
-    if not positive:
-        return False
-    return max(positive) > DECADES * min(positive)
+    return max(positive, default=0.0) > DECADES * min(positive, default=0.0)
 
 
 def axis_title(name: str, unit: str) -> str:
-    """A name and its unit, said once."""
-    if unit == "IOPS":
-        return name
-    return f"{name}, {unit}"
+    """A name and its unit; IOPS are their own unit."""
+    return name if unit == "IOPS" else f"{name}, {unit}"
 
 
 def tick_format(unit: str, *, log: bool) -> str:

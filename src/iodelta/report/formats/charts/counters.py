@@ -79,11 +79,12 @@ Row = tuple[str, str, str, float, float, float, float, float]
 
 def _rows(source: Source, trials: Sequence[Trial]) -> list[Row]:
     rows: list[Row] = []
+    times = filter(math.isfinite, map(system_ns_per_io, trials))
+    resolved = is_resolved(list(times))
     for name, unit, read in _readers():
-        if read is system_ns_per_io and not is_resolved(
-            [one for one in map(read, trials) if math.isfinite(one)]
-        ):
-            continue  # it is counted in ticks: without the trials of none the others' median is no time either
+        # CPU time is counted in ticks: where many trials have none, the median of the others is not their time.
+        if read is system_ns_per_io and not resolved:
+            continue
         arms: dict[str, dict[int, float]] = {}
         for trial in trials:
             value = read(trial)
@@ -92,23 +93,12 @@ def _rows(source: Source, trials: Sequence[Trial]) -> list[Row]:
         old = arms.get(source.baseline, {})
         for variant in source.others:
             new = arms.get(variant, {})
-            ratios = sorted(
-                new[block] / old[block] - 1 for block in new if block in old
-            )
+            ratios = sorted(new[block] / old[block] - 1 for block in new.keys() & old)
             if len(ratios) >= LEAST:
                 quarter = len(ratios) // 4
-                middle = (ratios[quarter], ratios[-1 - quarter])
-                rows.append(
-                    (
-                        variant,
-                        name,
-                        unit,
-                        median(old.values()),
-                        median(new.values()),
-                        median(ratios),
-                        *middle,
-                    )
-                )
+                medians = (median(old.values()), median(new.values()), median(ratios))
+                middle_half = (ratios[quarter], ratios[-1 - quarter])
+                rows.append((variant, name, unit, *medians, *middle_half))
     return rows
 
 

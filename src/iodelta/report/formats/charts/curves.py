@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import product
 
 import msgspec
 
 from iodelta.plural import plural
 from iodelta.report.formats.charts.cells import (
     COLORS,
-    NO_ZEROS,
     above_zero,
     axis_title,
     datum,
     metric_title,
+    notes,
     rate_of,
     sized,
     spans,
@@ -66,47 +66,50 @@ def curve_groups(
     other = "jobs" if axis == "depth" else "depth"
     names = variant_names(values)
     lines: dict[tuple[str, int | None], list[tuple[int, str]]] = {}
-    for variant in values.variants:
-        for place in places:
-            at = getattr(place, axis)
-            if at:
-                lines.setdefault((variant, getattr(place, other)), []).append(
-                    (at, place.cell)
-                )
-    lines = {key: sorted(own) for key, own in lines.items() if len(own) >= LEAST}
+    for variant, place in product(values.variants, places):
+        coordinate = getattr(place, axis)
+        if coordinate:
+            line = lines.setdefault((variant, getattr(place, other)), [])
+            line.append((coordinate, place.cell))
+    lines = {key: sorted(line) for key, line in lines.items() if len(line) >= LEAST}
     others = list(dict.fromkeys(held for _, held in lines))
-    if len(lines) <= COLORS or len(others) == 1:
-        keys = list(lines)
-        groups = [keys[begin : begin + COLORS] for begin in range(0, len(keys), COLORS)]
-        left_out = ""
-    else:
-        kept = thinned(others, COLORS)
-        groups = []
-        for name in values.variants:
-            groups.append([(name, held) for held in kept if (name, held) in lines])
-        left_out = (
-            f"Shown: {len(kept)} of {len(others)} curves of each variant."
-            if len(kept) < len(others)
-            else ""
-        )
-    for group in groups:
+    groups, left_out = _groups(list(lines), others, values.variants)
+    for group in filter(None, groups):
+        note = left_out
         variants = {variant for variant, _ in group}
-        made = [
+        if note and len(variants) == 1 and len(values.variants) > 1:
+            note = f"{names[group[0][0]]}: {note}"
+        curves = [
             Curve(
-                name=_named(names, key, other, variants, len(others)),
+                name=_named(names, key, other, len(others)),
                 variant=key[0],
                 points=tuple(lines[key]),
                 held=key[1],
             )
             for key in group
         ]
-        if made:
-            alone = (
-                f"{names[group[0][0]]}: "
-                if len(variants) == 1 and len(values.variants) > 1
-                else ""
-            )
-            yield made, f"{alone}{left_out}" if left_out else ""
+        yield curves, note
+
+
+Line = tuple[str, int | None]
+"""A curve's variant, and its place on the other axis."""
+
+
+def _groups(
+    lines: Sequence[Line], others: Sequence[int | None], variants: Sequence[str]
+) -> tuple[list[list[Line]], str]:
+    """The curves of each chart, and what is left out: a chart for each variant where one chart cannot hold all."""
+    if len(lines) <= COLORS or len(others) == 1:
+        begins = range(0, len(lines), COLORS)
+        return [list(lines[begin : begin + COLORS]) for begin in begins], ""
+    kept = thinned(others, COLORS)
+    known = set(lines)
+    groups = []
+    for variant in variants:
+        groups.append([(variant, held) for held in kept if (variant, held) in known])
+    if len(kept) == len(others):
+        return groups, ""
+    return groups, f"Shown: {len(kept)} of {len(others)} curves of each variant."
 
 
 def thinned(items: Sequence[int | None], most: int) -> list[int | None]:
@@ -126,26 +129,16 @@ def whose(panel: str, curves: Sequence[Curve], values: Values) -> str:
 
 
 def _named(
-    names: Mapping[str, str],
-    key: tuple[str, int | None],
-    other: str,
-    variants: set[str],
-    others: int,
+    names: Mapping[str, str], key: tuple[str, int | None], other: str, others: int
 ) -> str:
-    """The variant where charts have several, the place on the other axis where there are several of those."""
+    """The variant where there are several, the place on the other axis where there are several of those."""
     variant, held = key
-    where = (
-        ""
-        if held is None
-        else plural(held, "job")
-        if other == "jobs"
-        else f"iodepth {held}"
-    )
-    if others > 1 and where:
-        if len(variants) > 1 or len(names) > 1:
-            return f"{names[variant]}, {where}"
-        return where
-    return names[variant]
+    if others < 2 or held is None:
+        return names[variant]
+    where = plural(held, "job") if other == "jobs" else f"iodepth {held}"
+    if len(names) > 1:
+        return f"{names[variant]}, {where}"
+    return where
 
 
 def _figures(
@@ -161,26 +154,30 @@ def _figures(
         rate = rate_of(values, kind)
         # Over iodepth it was drawn.
         crossed = axis == "jobs" and len({curve.held for curve in curves}) > 1
-        for metric in (rate,) if crossed else (rate, *LATENCIES):
-            swept = (
-                bool(source.sweeps) and axis == "depth" and metric in ("iops", "mean")
-            )
-            held = values.of(kind, metric)
-            own = list(chain.from_iterable(_points(curve, held) for curve in curves))
+        metrics = [rate] if crossed else [rate, *LATENCIES]
+        if source.sweeps and axis == "depth":
             # The chapter on depth has a sweep's IOPS and mean latency, with their knees.
-            if len({at for _, at, _ in own}) >= LEAST and not swept:
+            metrics = [metric for metric in metrics if metric not in ("iops", "mean")]
+        for metric in metrics:
+            by_arm = values.of(kind, metric)
+            points: list[Point] = []
+            for curve in curves:
+                points += _points(curve, by_arm)
+            if len({place for _, place, _ in points}) >= LEAST:
                 yield _figure(
-                    source, values, panel, axis, kind, metric, own, note, number
+                    source, values, panel, axis, kind, metric, points, note, number
                 )
 
 
-def _points(
-    curve: Curve, held: Mapping[tuple[str, str], Value]
-) -> Iterator[tuple[Curve, int, Value]]:
-    for at, cell in curve.points:
-        value = held.get((cell, curve.variant))
+Point = tuple[Curve, int, Value]
+"""A value with its curve, and its place on the axis."""
+
+
+def _points(curve: Curve, by_arm: Mapping[tuple[str, str], Value]) -> Iterator[Point]:
+    for place, cell in curve.points:
+        value = by_arm.get((cell, curve.variant))
         if value is not None:
-            yield curve, at, value
+            yield curve, place, value
 
 
 def _figure(
@@ -190,54 +187,55 @@ def _figure(
     axis: str,
     kind: Kind,
     metric: str,
-    own: Sequence[tuple[Curve, int, Value]],
+    points: Sequence[Point],
     note: str,
     number: int,
 ) -> Figure:
-    latency = metric in LATENCIES
     title = metric_title(metric, kind, values.kinds())
-    wide = latency or wide_apart([value for _, _, value in own])
-    log = source.logarithmic(wide, [value.value for _, _, value in own])
-    size, unit = sized([value for _, _, value in own], log=log)
+    drawn = [value for _, _, value in points]
+    log = source.logarithmic(
+        metric in LATENCIES or wide_apart(drawn), [value.value for value in drawn]
+    )
+    size, unit = sized(drawn, log=log)
     rows = [
-        datum(value, size, variant=inert(curve.name), depth=at, at=str(at))
-        for curve, at, value in own
+        datum(value, size, variant=inert(curve.name), depth=place, at=str(place))
+        for curve, place, value in points
     ]
     shown_rows = above_zero(rows) if log else rows
-    names = list(dict.fromkeys(inert(curve.name) for curve, _, _ in own))
-    best = max(own, key=lambda point: point[2].value)
+    names = list(dict.fromkeys(inert(curve.name) for curve, _, _ in points))
+    best_curve, best_place, best = max(points, key=lambda point: point[2].value)
     shown = AXES[axis]
-    where = f"iodepth {best[1]}" if axis == "depth" else plural(best[1], "job")
-    most = f"Highest: {quantity(best[2].value, best[2].unit)} at {where}"
+    where = f"iodepth {best_place}" if axis == "depth" else plural(best_place, "job")
+    highest = f"Highest: {quantity(best.value, best.unit)} at {where}"
     return Figure(
         name=f"over-{axis}-{number}-{kind}-{metric}",
         spec="sweep-log" if log else "sweep",
         title=titled(
             f"{title} over {shown}",
-            whose(panel, [curve for curve, _, _ in own], values),
+            whose(panel, [curve for curve, _, _ in points], values),
         ),
-        alt=f"{most} ({inert(best[0].name)})." if len(names) > 1 else f"{most}.",
+        alt=f"{highest} ({inert(best_curve.name)})."
+        if len(names) > 1
+        else f"{highest}.",
         about="Medians over runs; the line at a point is its interval where there are several.",
         rows=shown_rows,
         texts={
             "x": shown,
             "y": axis_title(title, unit),
             "variants": names,
-            "depths": sorted({at for _, at, _ in own}),
+            "depths": sorted({place for _, place, _ in points}),
         },
         extra={"knees": []},
         head=(shown, "curve", "median", "interval", "runs"),
         table=[
             (
-                str(at),
+                str(place),
                 inert(curve.name),
                 quantity(value.value, value.unit),
                 spans(value),
                 str(value.runs),
             )
-            for curve, at, value in own
+            for curve, place, value in points
         ],
-        note=" ".join(
-            filter(None, (note, NO_ZEROS if len(shown_rows) < len(rows) else ""))
-        ),
+        note=notes(note, shown_rows, rows),
     )

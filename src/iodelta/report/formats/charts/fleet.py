@@ -8,7 +8,7 @@ import msgspec
 
 from iodelta.plural import plural
 from iodelta.report.formats.charts import forest
-from iodelta.report.formats.charts.model import Effect, Figure, Source
+from iodelta.report.formats.charts.model import Effect, Figure, Source, ends_of
 from iodelta.study.fleet import FleetAccount, FleetRow
 from iodelta.study.words import inert, metric_name
 from iodelta.verdict import Change
@@ -92,15 +92,16 @@ def _effects(row: FleetRow) -> Iterator[Effect]:
 def _effect(
     row: FleetRow, name: str, change: Change | None, word: str, counted: str
 ) -> Effect:
+    value, low, high = ends_of(change)
     return Effect(
         cell=name,
         variant=row.variant,
         metric=row.metric,
         name=metric_name(row.metric, with_kind=False),
         values=(None, None),
-        change=change.value if change is not None else None,
-        low=change.low if change is not None else None,
-        high=change.high if change is not None else None,
+        change=value,
+        low=low,
+        high=high,
         word=word,
         counted=counted,
     )

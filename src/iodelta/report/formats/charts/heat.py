@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 from iodelta.plural import plural
@@ -122,53 +122,49 @@ def figures(source: Source) -> Iterator[Figure]:
     values = source.values
     if values is None:
         return
-    place = 0
-    for panel, places in values.panels().items():
-        tiles = [
-            tile for tile in places if tile.depth is not None and tile.jobs is not None
-        ]
-        if (
-            min(len({tile.depth for tile in tiles}), len({tile.jobs for tile in tiles}))
-            < 2
-            or len(tiles) < LEAST
-        ):
-            continue
-        place += 1
-        for kind in values.kinds():
-            for metric in DRAWN:
-                held = values.of(kind, metric)
-                log = source.logarithmic(
-                    far_apart(held.values()), [value.value for value in held.values()]
-                )
-                cuts = cuts_of(held, log=log)
-                for number, variant in enumerate(values.variants, 1):
-                    own = [
-                        (tile, held[tile.cell, variant])
-                        for tile in tiles
-                        if (tile.cell, variant) in held
-                    ]
-                    if own:
-                        name = f"grid-{place}-{kind}-{metric}-{number}"
-                        yield _figure(
-                            values, panel, kind, metric, variant, own, cuts, name
-                        )
+    grids = {panel: _tiles(places) for panel, places in values.panels().items()}
+    grids = {panel: tiles for panel, tiles in grids.items() if tiles}
+    for place, (panel, tiles) in enumerate(grids.items(), 1):
+        for kind, metric in product(values.kinds(), DRAWN):
+            by_arm = values.of(kind, metric)
+            drawn = by_arm.values()
+            log = source.logarithmic(far_apart(drawn), [value.value for value in drawn])
+            cuts = cuts_of(drawn, log=log)
+            for number, variant in enumerate(values.variants, 1):
+                grid = [
+                    (tile, by_arm[tile.cell, variant])
+                    for tile in tiles
+                    if (tile.cell, variant) in by_arm
+                ]
+                if grid:
+                    name = f"grid-{place}-{kind}-{metric}-{number}"
+                    yield _figure(
+                        values, panel, kind, metric, variant, grid, cuts, name
+                    )
 
 
-def far_apart(held: Iterable[Value]) -> bool:
+def _tiles(places: Sequence[Place]) -> list[Place]:
+    """The cells of a panel that have both axes; empty where these make no grid."""
+    tiles = [place for place in places if None not in (place.depth, place.jobs)]
+    depths = {tile.depth for tile in tiles}
+    jobs = {tile.jobs for tile in tiles}
+    if min(len(depths), len(jobs)) < 2 or len(tiles) < LEAST:
+        return []
+    return tiles
+
+
+def far_apart(values: Iterable[Value]) -> bool:
     """Whether equal steps would give most values the first colour."""
-    positive = [value.value for value in held if value.value > 0]
-    return bool(positive) and max(positive) > 20 * min(positive)
+    positive = [value.value for value in values if value.value > 0]
+    return max(positive, default=0.0) > 20 * min(positive, default=0.0)
 
 
-def cuts_of(held: Mapping[tuple[str, str], Value], *, log: bool) -> list[float]:
+def cuts_of(values: Iterable[Value], *, log: bool) -> list[float]:
     """Where one colour ends and the next begins, the same for all variants: by equal factors, or in equal steps."""
-    own = [value for value in held.values() if value.value > 0]
-    if not own:
+    positive = [value.value for value in values if value.value > 0]
+    if len(set(positive)) < 2:
         return []
-    numbers = [value.value for value in own]
-    low, high = min(numbers), max(numbers)
-    if low == high:
-        return []
+    low, high = min(positive), max(positive)
     if log:
         return [low * (high / low) ** (step / LEVELS) for step in range(1, LEVELS)]
     return [low + (high - low) * step / LEVELS for step in range(1, LEVELS)]
@@ -180,16 +176,16 @@ def _figure(
     kind: Kind,
     metric: str,
     variant: str,
-    own: Sequence[tuple[Place, Value]],
+    grid: Sequence[tuple[Place, Value]],
     cuts: Sequence[float],
     name: str,
 ) -> Figure:
     title = metric_title(metric, kind, values.kinds())
-    size, unit = sized([value for _, value in own])
+    size, unit = sized([value for _, value in grid])
     shown = variant_names(values)[variant]
-    levels = _levels(cuts, own[0][1].unit)
-    depths = sorted({place.depth or 0 for place, _ in own})
-    jobs = sorted({place.jobs or 0 for place, _ in own})
+    levels = _levels(cuts, grid[0][1].unit)
+    depths = sorted({tile.depth or 0 for tile, _ in grid})
+    jobs = sorted({tile.jobs or 0 for tile, _ in grid})
     rows = [
         {
             "variant": shown,
@@ -201,16 +197,16 @@ def _figure(
             "interval": spans(value),
             "runs": str(value.runs),
         }
-        for tile, value in own
+        for tile, value in grid
     ]
-    best = max(own, key=lambda pair: pair[1].value)
+    best_tile, best = max(grid, key=lambda pair: pair[1].value)
     of = f", {shown}" if len(values.variants) > 1 else ""
     return Figure(
         name=name,
         spec="grid",
         title=titled(f"{axis_title(title, unit)}, over iodepth and jobs{of}", panel),
-        alt=f"Highest: {quantity(best[1].value, best[1].unit)} at iodepth {best[0].depth}, "
-        f"{plural(best[0].jobs or 1, 'job')}.",
+        alt=f"Highest: {quantity(best.value, best.unit)} at iodepth {best_tile.depth}, "
+        f"{plural(best_tile.jobs or 1, 'job')}.",
         about="A tile is a cell; darker (lighter on a dark page) is more. All variants have the same scale.",
         rows=rows,
         extra={"texts": rows if len(depths) <= NUMBERED else []},
@@ -229,7 +225,7 @@ def _figure(
                 spans(value),
                 str(value.runs),
             )
-            for tile, value in own
+            for tile, value in grid
         ],
     )
 
@@ -239,7 +235,7 @@ def _levels(cuts: Sequence[float], unit: str) -> list[str]:
     if not cuts:
         return ["all alike"]
     texts = [quantity(cut, unit, 3) for cut in cuts]
-    middle = [f"{low} to {high}" for low, high in itertools.pairwise(texts)]
+    middle = [f"{low} to {high}" for low, high in pairwise(texts)]
     return [f"below {texts[0]}", *middle, f"from {texts[-1]}"]
 
 

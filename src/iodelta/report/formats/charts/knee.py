@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from iodelta.report.formats.charts.cells import (
-    NO_ZEROS,
     axis_title,
     metric_title,
+    notes,
     sized,
     spans,
     titled,
@@ -79,9 +80,7 @@ def chart(*, log: bool = True, wide: bool = False) -> alt.LayerChart:
 
 def spec_of(*, log: bool, wide: bool) -> str:
     """The name of the specification with these axes."""
-    return "-".join(
-        filter(None, ("knee", "wide" if wide else "", "" if log else "linear"))
-    )
+    return "knee" + "-wide" * wide + "-linear" * (not log)
 
 
 def figures(source: Source) -> Iterator[Figure]:
@@ -89,26 +88,18 @@ def figures(source: Source) -> Iterator[Figure]:
     values = source.values
     if values is None:
         return
-    place = 0
+    number = 0
     for panel, places in values.panels().items():
-        axes = [axis for axis in AXES if _varies(places, axis)]
-        for curves, note in curve_groups(values, places, axes[0]) if axes else ():
-            place += 1
-            for kind in values.kinds():
-                for latency in LATENCIES:
-                    own = _pairs(values, curves, kind, latency)
-                    if len(own) >= LEAST:
-                        yield _figure(
-                            source,
-                            values,
-                            panel,
-                            AXES[axes[0]],
-                            kind,
-                            latency,
-                            own,
-                            note,
-                            place,
-                        )
+        axis = next((axis for axis in AXES if _varies(places, axis)), None)
+        if axis is None:
+            continue
+        for curves, note in curve_groups(values, places, axis):
+            number += 1
+            for kind, latency in product(values.kinds(), LATENCIES):
+                pairs = _pairs(values, curves, kind, latency)
+                if len(pairs) >= LEAST:
+                    chart = (panel, AXES[axis], kind, latency)
+                    yield _figure(source, values, *chart, pairs, note, number)
 
 
 def _varies(places: Sequence[Place], axis: str) -> bool:
@@ -122,13 +113,11 @@ def _pairs(
     rates, times = values.of(kind, "iops"), values.of(kind, latency)
     pairs = []
     for curve in curves:
-        for at, cell in curve.points:
-            rate, time = (
-                rates.get((cell, curve.variant)),
-                times.get((cell, curve.variant)),
-            )
-            if rate is not None and time is not None and time.value > 0:
-                pairs.append((curve, at, rate, time))
+        for place, cell in curve.points:
+            rate = rates.get((cell, curve.variant))
+            time = times.get((cell, curve.variant))
+            if rate and time and time.value > 0:
+                pairs.append((curve, place, rate, time))
     return pairs
 
 
@@ -139,25 +128,24 @@ def _figure(
     axis: str,
     kind: Kind,
     latency: str,
-    own: Sequence[Pair],
+    pairs: Sequence[Pair],
     note: str,
-    place: int,
+    chart_number: int,
 ) -> Figure:
-    rates, times = (
-        [rate.value for _, _, rate, _ in own],
-        [time.value for *_, time in own],
-    )
+    curves, _, rates_of, times_of = zip(*pairs, strict=True)
+    rates = [rate.value for rate in rates_of]
+    times = [time.value for time in times_of]
     log = source.logarithmic(True, times)
-    wide = source.logarithmic(wide_apart([rate for _, _, rate, _ in own]), rates)
+    wide = source.logarithmic(wide_apart(rates_of), rates)
     title = metric_title(latency, kind, values.kinds())
-    size, unit = sized([time for *_, time in own], log=log)
-    names = list(dict.fromkeys(inert(curve.name) for curve, *_ in own))
-    best = max(own, key=lambda point: point[2].value)
+    size, unit = sized(times_of, log=log)
+    names = list(dict.fromkeys(inert(curve.name) for curve in curves))
+    _, most_depth, most, its_time = max(pairs, key=lambda pair: pair[2].value)
     rows: list[dict[str, Any]] = [
         {
             "variant": inert(curve.name),
-            "depth": at,
-            "at": str(at),
+            "depth": place,
+            "at": str(place),
             "rate": number(rate.value),
             "rated": quantity(rate.value, "IOPS"),
             "value": number(time.value / size),
@@ -165,19 +153,17 @@ def _figure(
             "interval": spans(time),
             "runs": str(time.runs),
         }
-        for curve, at, rate, time in own
+        for curve, place, rate, time in pairs
         if rate.value > 0 or not wide
     ]
     frame = _frame(rates, wide=wide)
     of_first = [row for row in rows if row["variant"] == names[0]]
     return Figure(
-        name=f"knee-{place}-{kind}-{latency}",
+        name=f"knee-{chart_number}-{kind}-{latency}",
         spec=spec_of(log=log, wide=wide),
-        title=titled(
-            f"{title} against IOPS", whose(panel, [curve for curve, *_ in own], values)
-        ),
-        alt=f"Most IOPS: {quantity(best[2].value, 'IOPS')} at {axis} {best[1]}, "
-        f"with {title} {quantity(best[3].value, 'ns')}.",
+        title=titled(f"{title} against IOPS", whose(panel, curves, values)),
+        alt=f"Most IOPS: {quantity(most.value, 'IOPS')} at {axis} {most_depth}, "
+        f"with {title} {quantity(its_time.value, 'ns')}.",
         about=f"Each point is a cell, joined in the order of {axis}; points of the first curve are "
         "labelled where there is room. Where a curve turns up, more of it adds latency but no IOPS.",
         rows=rows,
@@ -193,14 +179,14 @@ def _figure(
         head=(axis, "curve", "IOPS", title),
         table=[
             (
-                str(at),
+                str(place),
                 inert(curve.name),
                 quantity(rate.value, "IOPS"),
                 quantity(time.value, "ns"),
             )
-            for curve, at, rate, time in own
+            for curve, place, rate, time in pairs
         ],
-        note=" ".join(filter(None, (note, NO_ZEROS if len(rows) < len(own) else ""))),
+        note=notes(note, rows, pairs),
     )
 
 
@@ -221,9 +207,8 @@ def _labelled(
     heights = [row["value"] for row in rows]
     up = _shares(heights, [min(heights) if log else 0.0, max(heights)], log=log)
     taken: list[tuple[float, float]] = []
-    for row, x, y in sorted(
-        zip(rows, across, up, strict=True), key=lambda entry: -entry[0]["depth"]
-    ):
+    points = zip(rows, across, up, strict=True)
+    for row, x, y in sorted(points, key=lambda point: -point[0]["depth"]):
         if all(
             abs(x - left) > NEAR[0] or abs(y - top) > NEAR[1] for left, top in taken
         ):

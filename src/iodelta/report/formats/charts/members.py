@@ -55,23 +55,18 @@ def chart() -> alt.LayerChart:
 
 def figures(source: Source) -> Iterator[Figure]:
     """One for each telling cell."""
-    shares_by_cell = {}
-    if len(source.members) > 1:
-        for cell, trials in source.by_cell().items():
-            shares = {
-                variant: _shares(source, trials, variant) for variant in source.variants
-            }
-            known = {variant: own for variant, own in shares.items() if own}
-            if known:
-                shares_by_cell[cell] = known
+    if len(source.members) < 2:
+        return
+    shares_by_cell: dict[str, dict[str, list[float]]] = {}
+    for cell, trials in source.by_cell().items():
+        for variant in source.variants:
+            shares = _shares(source, trials, variant)
+            if shares:
+                shares_by_cell.setdefault(cell, {})[variant] = shares
     shown = source.telling(among=list(shares_by_cell))
+    note = some("cells", len(shown), len(shares_by_cell))
     for cell in shown:
-        yield _figure(
-            source,
-            cell,
-            shares_by_cell[cell],
-            some("cells", len(shown), len(shares_by_cell)),
-        )
+        yield _figure(source, cell, shares_by_cell[cell], note)
 
 
 def _shares(source: Source, trials: Sequence[Trial], variant: str) -> list[float]:
@@ -79,12 +74,10 @@ def _shares(source: Source, trials: Sequence[Trial], variant: str) -> list[float
     reads = [0.0] * len(source.members)
     for trial in trials:
         if trial.variant == variant:
-            for at, name in enumerate(source.members):
-                reads[at] += trial.counters.get(f"disk.{name}.read_ios", 0.0)
+            for place, name in enumerate(source.members):
+                reads[place] += trial.counters.get(f"disk.{name}.read_ios", 0.0)
     total = sum(reads)
-    if not total:
-        return []
-    return [count / total for count in reads]
+    return [count / total for count in reads] if total else []
 
 
 def _percent(share: float) -> str:
@@ -95,9 +88,11 @@ def _figure(
     source: Source, cell: str, shares: dict[str, list[float]], note: str
 ) -> Figure:
     rows = []
-    for variant, own in shares.items():
+    for variant, of_members in shares.items():
         below = 0.0
-        for at, (member, share) in enumerate(zip(source.members, own, strict=True)):
+        for index, share in enumerate(of_members):
+            member = source.members[index]
+            text = f"{label(member, 10)} {100 * share:.0f} %"
             rows.append(
                 {
                     "variant": label(variant),
@@ -105,30 +100,29 @@ def _figure(
                     "low": number(100 * below),
                     "high": number(100 * (below + share)),
                     "middle": number(100 * (below + share / 2)),
-                    "shade": 0.12 + 0.36 * at / max(1, len(source.members) - 1),
-                    "text": f"{label(member, 10)} {100 * share:.0f} %"
-                    if share >= NAMED
-                    else "",
+                    "shade": 0.12 + 0.36 * index / (len(source.members) - 1),
+                    "text": text if share >= NAMED else "",
                     "said": _percent(share),
                 }
             )
             below += share
     even = 1 / len(source.members)
-    skew = max(
-        ((abs(max(own) - even), variant) for variant, own in shares.items()),
-        key=lambda entry: entry[0],
+    farthest, most = max(
+        ((variant, max(of_members)) for variant, of_members in shares.items()),
+        key=lambda entry: entry[1],
     )
     return Figure(
         name=f"members-{place(source, cell)}",
         spec="members",
         title=label(cell),
-        alt=f"Farthest from even: {label(skew[1])}, {100 * max(shares[skew[1]]):.0f} % on one member.",
+        alt=f"Farthest from even: {label(farthest)}, {100 * most:.0f} % on one member.",
         about=f"Share of the reads that each member device served; an even share would be {100 * even:.0f} % each.",
         rows=rows,
         texts={},
         head=("variant", *map(label, source.members)),
         table=[
-            (label(variant), *map(_percent, own)) for variant, own in shares.items()
+            (label(variant), *map(_percent, of_members))
+            for variant, of_members in shares.items()
         ],
         note=note,
     )

@@ -16,7 +16,7 @@ from iodelta.study.timelines import Timeline
 from iodelta.study.values import Values
 from iodelta.study.words import inert, measured, percent
 from iodelta.trial import Trial
-from iodelta.verdict import Metric
+from iodelta.verdict import Change, Metric
 from iodelta.verdict.derived import KneeMove
 
 Scale = Literal["auto", "log", "linear"]
@@ -114,24 +114,23 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         return apart > 1 if self.scale == "log" else chosen and apart > ALIKE
 
     def by_cell(self) -> dict[str, list[Trial]]:
-        """The trials of each cell, in the order of ``cells``."""
-        trials: dict[str, list[Trial]] = {cell: [] for cell in self.cells}
+        """The trials of each cell that has some, in the order of ``cells``."""
+        by_cell: dict[str, list[Trial]] = {cell: [] for cell in self.cells}
         for trial in self.trials:
-            trials.setdefault(trial.cell, []).append(trial)
-        return {cell: own for cell, own in trials.items() if own}
+            by_cell.setdefault(trial.cell, []).append(trial)
+        return {cell: trials for cell, trials in by_cell.items() if trials}
 
     def telling(
         self, limit: int = SHOWN, among: Sequence[str] | None = None
     ) -> list[str]:
-        """At most ``limit`` cells, in their order: all of them, or those whose change is farthest from none, measured
-        in half intervals; where nothing is compared, the first, the last and those evenly between."""
+        """At most ``limit`` cells, in their order: all of them, or those with the clearest changes; where nothing is
+        compared, the first, the last and those evenly between."""
         cells = [cell for cell in self.cells if among is None or cell in among]
         if len(cells) <= limit:
             return cells
         if not self.effects:
-            return [
-                cells[round(at * (len(cells) - 1) / (limit - 1))] for at in range(limit)
-            ]
+            step = (len(cells) - 1) / (limit - 1)
+            return [cells[round(place * step)] for place in range(limit)]
         clearness = self.clearness()
         kept = set(sorted(cells, key=lambda cell: -clearness.get(cell, -1.0))[:limit])
         return [cell for cell in cells if cell in kept]
@@ -141,8 +140,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         clearest: dict[str, float] = {}
         for effect in self.effects:
             if effect.change is not None:
-                half = effect.half
-                clarity = abs(effect.change) / half if half else abs(effect.change)
+                clarity = abs(effect.change) / (effect.half or 1.0)
                 clearest[effect.cell] = max(clearest.get(effect.cell, -1.0), clarity)
         return clearest
 
@@ -172,6 +170,15 @@ Charts = tuple[tuple[str, tuple[Figure, ...]], ...]
 """Families with their figures."""
 
 
+def ends_of(
+    change: Change | None,
+) -> tuple[float | None, float | None, float | None]:
+    """The value of a change and the ends of its interval; None for what is unknown."""
+    if change is None:
+        return None, None, None
+    return change.value, change.low, change.high
+
+
 def number(value: float | None, digits: int = 6) -> float | None:
     """A number as it is written to a chart: six digits, None for what is unknown."""
     if value is None or not math.isfinite(value):
@@ -199,7 +206,7 @@ LONG = 36
 
 
 def label(name: str, limit: int = 72) -> str:
-    """A name for an axis: inert, and cut where it is absurdly long; names differ at their ends rather than before."""
+    """A name for an axis: inert, and cut in its middle where it is too long, because names differ at their ends."""
     text = inert(name)
     tail = 2 * limit // 3
     if len(text) <= limit:
@@ -208,14 +215,16 @@ def label(name: str, limit: int = 72) -> str:
 
 
 def labels(names: Sequence[str]) -> list[str]:
-    """Names for the rows of one axis, each another, since rows of one name would be one row."""
-    found: list[str] = []
-    seen: dict[str, int] = {}
+    """Names for the rows of one axis. They differ, because Vega draws rows with the same name as one."""
+    distinct: dict[str, None] = {}
     for name in names:
-        text = label(name)
-        seen[text] = seen.get(text, 0) + 1
-        found.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
-    return found
+        text, count = label(name), 1
+        row = text
+        while row in distinct:
+            count += 1
+            row = f"{text} ({count})"
+        distinct[row] = None
+    return list(distinct)
 
 
 def frame(
@@ -231,10 +240,10 @@ def frame(
 
 
 def some(what: str, shown: int, total: int, *, compared: bool = True) -> str:
-    """What a chart leaves out, said: empty when nothing."""
-    which = (
-        "those with the clearest changes" if compared else "from the first to the last"
-    )
+    """How many of all are shown, and which; empty where all are."""
     if shown >= total:
         return ""
+    which = "from the first to the last"
+    if compared:
+        which = "those with the clearest changes"
     return f"Shown: {shown} of {total} {what}, {which}."

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from iodelta.report.formats.charts.bars import frame
 from iodelta.report.formats.charts.cells import (
-    COLORS,
-    ELSEWHERE,
     Sheet,
+    Variants,
     colored,
     datum,
     numbered,
@@ -107,49 +106,41 @@ def figures(source: Source) -> Iterator[Figure]:
         return
     for kind in values.kinds():
         points = {point: values.of(kind, point) for point in TABLED}
-        arms = chain.from_iterable(points[point] for point in TABLED[1:])
-        held = dict.fromkeys(cell for cell, _ in arms)
-        own = list(sheets(values, held))
-        for place, sheet in enumerate(own, 1):
-            yield _figure(
-                source,
-                values,
-                sheet,
-                kind,
-                points,
-                numbered(f"percentiles-{kind}", place, len(own)),
-            )
+        charts = list(sheets(values, (cell for cell, _ in _arms(points))))
+        for place, sheet in enumerate(charts, 1):
+            name = numbered(f"percentiles-{kind}", place, len(charts))
+            yield _figure(source, values, sheet, kind, points, name)
 
 
 Points = Mapping[str, Mapping[tuple[str, str], Value]]
+"""Point -> cell and variant -> value."""
+
+
+def _arms(points: Points) -> set[tuple[str, str]]:
+    """Cells and variants with a percentile: a mean alone makes no chart."""
+    return set(chain.from_iterable(points[point] for point in TABLED[1:]))
 
 
 def _figure(
     source: Source, values: Values, sheet: Sheet, kind: Kind, points: Points, name: str
 ) -> Figure:
     cells = dict(zip((place.cell for place in sheet.places), sheet.rows, strict=True))
-    known = set(chain.from_iterable(points[point] for point in TABLED[1:]))
+    known = _arms(points)
     arms = [arm for arm in product(cells, values.variants) if arm in known]
     drawn = [
         (point, points[point][arm])
         for arm, point in product(arms, SHOWN)
-        if arm in points[point]
+        if arm in points[point] and points[point][arm].value > 0
     ]
-    drawn = [(point, value) for point, value in drawn if value.value > 0]
-    log = source.logarithmic(True, [value.value for _, value in drawn])
-    size, unit = sized(
-        [value for _, value in drawn] or [next(iter(points["p50"].values()))], log=log
-    )
-    names, crowded = variant_names(values), len(values.variants) > COLORS
+    drawn_values = [value for _, value in drawn]
+    log = source.logarithmic(True, [value.value for value in drawn_values])
+    # An axis of zeros alone has a unit, too.
+    size, unit = sized(drawn_values or points["p50"].values(), log=log)
+    variants = Variants(variant_names(values))
     rows: list[dict[str, Any]] = []
     for point, value in drawn:
-        row, variant = cells[value.cell], names[value.variant]
-        line = {
-            "row": f"{row}, {variant}" if crowded else row,
-            "variant": ELSEWHERE if crowded else variant,
-        }
-        rows.append(datum(value, size, point=point, **line))
-    colors = [ELSEWHERE] if crowded else list(names.values())
+        lane = variants.lane(cells[value.cell], value.variant)
+        rows.append(datum(value, size, point=point, **lane))
     title = f"{kind} latency" if len(values.kinds()) > 1 else "Latency"
     return Figure(
         name=name,
@@ -170,54 +161,47 @@ def _figure(
                 log=log,
                 beyond=1.05,
             ),
-            "variants": colored(colors),
-            "legend": colors,
+            "variants": colored(variants.legend),
+            "legend": variants.legend,
             "points": sorted({point for point, _ in drawn}, key=list(SHOWN).index),
         },
         head=("cell", "variant", *TABLED),
-        table=[(label(arm[0]), names[arm[1]], *_row(points, arm)) for arm in arms],
-        wide=max((len(str(row["row"])) for row in rows), default=0) > LONG,
+        table=[
+            (label(cell), variants.names[variant], *_row(points, (cell, variant)))
+            for cell, variant in arms
+        ],
+        wide=max((len(row["row"]) for row in rows), default=0) > LONG,
     )
 
 
 def _row(points: Points, arm: tuple[str, str]) -> Iterator[str]:
+    """The points of a cell and variant for the table; ``-`` for one that is unknown."""
     for point in TABLED:
-        yield _said(points[point].get(arm))
+        value = points[point].get(arm)
+        yield quantity(value.value, value.unit) if value else "-"
 
 
 def _reaches(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """From the first to the last point of each line."""
-    reaches: dict[tuple[str, str], dict[str, Any]] = {}
+    lines: dict[tuple[str, str], list[float]] = {}
     for row in rows:
-        name, variant, value = row["row"], row["variant"], row["value"]
-        known = reaches.setdefault(
-            (name, variant),
-            {"row": name, "variant": variant, "low": value, "high": value},
-        )
-        known["low"], known["high"] = (
-            min(known["low"], value),
-            max(known["high"], value),
-        )
-    return list(reaches.values())
+        lines.setdefault((row["row"], row["variant"]), []).append(row["value"])
+    return [
+        {"row": row, "variant": variant, "low": min(line), "high": max(line)}
+        for (row, variant), line in lines.items()
+    ]
 
 
 def _seen(drawn: list[tuple[str, Value]]) -> str:
     """The range of each percentile over cells and variants."""
     parts = []
     for point in SHOWN:
-        own = [value for name, value in drawn if name == point]
-        if own:
-            times = [value.value for value in own]
-            low, high = quantity(min(times), "ns"), quantity(max(times), "ns")
-            parts.append(
-                f"{point} {low}" if low == high else f"{point} {low} to {high}"
+        times = [value.value for name, value in drawn if name == point]
+        if times:
+            ends = dict.fromkeys(
+                quantity(end, "ns") for end in (min(times), max(times))
             )
+            parts.append(f"{point} {' to '.join(ends)}")
     if not parts:
         return "Every latency is zero."
     return f"{'; '.join(parts)}."
-
-
-def _said(value: Value | None) -> str:
-    if value is None:
-        return "-"
-    return quantity(value.value, value.unit)

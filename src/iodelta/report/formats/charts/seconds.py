@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, groupby
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 from iodelta.plural import plural
@@ -78,17 +78,16 @@ def chart() -> alt.LayerChart:
 
 def figures(source: Source) -> Iterator[Figure]:
     """The whole run for each direction, where the order is known; and the cells whose trials last."""
-    own = kinds(source.trials) if source.ordered else ()
-    for kind in own:
+    directions = kinds(source.trials) if source.ordered else ()
+    for kind in directions:
         trial_stays = stays(source.trials, kind)
         if len(trial_stays) > 1:
             yield _run(source, kind, trial_stays)
     cells = source.by_cell()
-    for kind in own:
-        for place, cell in enumerate(source.telling(), 1):
-            lines = _courses(source.variants, cells.get(cell, ()), kind)
-            if lines:
-                yield _inside(source, cell, place, kind, lines)
+    for kind, (place, cell) in product(directions, enumerate(source.telling(), 1)):
+        lines = _courses(source.variants, cells.get(cell, ()), kind)
+        if lines:
+            yield _inside(source, cell, place, kind, lines)
 
 
 def _courses(
@@ -97,12 +96,9 @@ def _courses(
     """The variants of a cell whose trials last."""
     courses = []
     for name in variants:
-        seconds = list(
-            course((trial for trial in trials if trial.variant == name), kind)
-        )
-        if seconds:
-            courses.append((name, seconds))
-    return courses
+        of_variant = [trial for trial in trials if trial.variant == name]
+        courses.append((name, list(course(of_variant, kind))))
+    return [(name, seconds) for name, seconds in courses if seconds]
 
 
 def _run(source: Source, kind: Kind, trial_stays: Sequence[Stay]) -> Figure:
@@ -115,19 +111,20 @@ def _run(source: Source, kind: Kind, trial_stays: Sequence[Stay]) -> Figure:
     borders = [at - first for at in source.sessions[1:]]
     spans = loads(source.trials)
     flags = sum(bool(stay.flags) for stay in trial_stays)
-    parts = [
-        plural(len(trial_stays), "trial"),
-        plural(len(source.sessions), "session") if source.sessions else "",
-    ]
-    parts += [
-        f"{flags} flagged" if flags else "none flagged",
-        "background load shaded" if spans else "",
-    ]
+    parts = [plural(len(trial_stays), "trial")]
+    if source.sessions:
+        parts.append(plural(len(source.sessions), "session"))
+    parts.append(f"{flags or 'none'} flagged")
+    if spans:
+        parts.append("background load shaded")
+    note = ""
+    if len(shown) < len(trial_stays):
+        note = f"{plural(len(trial_stays), 'trial')}; neighbours of one variant are joined."
     return Figure(
         name=f"seconds-{kind}",
         spec="seconds",
         title=f"Every trial at its time: {kind} IOPS, second by second",
-        alt=f"{', '.join(filter(None, parts))}.",
+        alt=f"{', '.join(parts)}.",
         about="A point is a trial's mean against the level of its cell and variant, the line through it goes from its "
         "slowest to its fastest second. Rings: flagged trials. Dashed: a session begins. Shaded: background load.",
         rows=rows,
@@ -172,9 +169,7 @@ def _run(source: Source, kind: Kind, trial_stays: Sequence[Stay]) -> Figure:
             )
             for stay in _thinned(trial_stays, LINES)
         ],
-        note=""
-        if len(shown) == len(trial_stays)
-        else f"{plural(len(trial_stays), 'trial')}; neighbours of one variant are joined.",
+        note=note,
         wide=True,
     )
 
@@ -184,24 +179,24 @@ def _thinned(trial_stays: Sequence[Stay], most: int = MOST) -> list[Stay]:
     if len(trial_stays) <= most:
         return list(trial_stays)
     each = -(-len(trial_stays) // most)
+    by_variant: dict[str, list[Stay]] = {}
+    for stay in trial_stays:
+        by_variant.setdefault(stay.variant, []).append(stay)
     thin = []
-    for _, group in groupby(
-        sorted(trial_stays, key=lambda stay: stay.variant),
-        key=lambda stay: stay.variant,
-    ):
-        own = list(group)
-        for first in range(0, len(own), each):
-            part = own[first : first + each]
-            flags = dict.fromkeys(chain.from_iterable(stay.flags for stay in part))
-            mean = sum(stay.mean for stay in part) / len(part)
-            low, high = min(stay.low for stay in part), max(stay.high for stay in part)
-            name = (
-                f"{part[0].name} .. {part[-1].name}" if len(part) > 1 else part[0].name
-            )
-            thin.append(
-                Stay(name, *part[0][1:4], part[-1].end, mean, low, high, tuple(flags))
-            )
+    for of_variant in by_variant.values():
+        for first in range(0, len(of_variant), each):
+            thin.append(_joined(of_variant[first : first + each]))
     return sorted(thin, key=lambda stay: stay.start)
+
+
+def _joined(stays: Sequence[Stay]) -> Stay:
+    """Neighbours of one variant as one: their mean, and the slowest and fastest second of all."""
+    first, last = stays[0], stays[-1]
+    name = f"{first.name} .. {last.name}" if len(stays) > 1 else first.name
+    mean = sum(stay.mean for stay in stays) / len(stays)
+    low, high = min(stay.low for stay in stays), max(stay.high for stay in stays)
+    flags = dict.fromkeys(chain.from_iterable(stay.flags for stay in stays))
+    return Stay(name, *first[1:4], last.end, mean, low, high, tuple(flags))
 
 
 def _changes(stay: Stay) -> list[str]:
@@ -266,12 +261,12 @@ def _inside(
     ends = chain.from_iterable((second.low, second.mean) for second in every)
     positive = [end for end in ends if end > 0]
     floor = min(positive) if source.logarithmic(False, positive) else None
-    rows = list(
-        chain.from_iterable(
-            _dots(variant, seconds, floor) for variant, seconds in lines
-        )
-    )
     most = LINES // len(lines)
+    rows: list[dict[str, Any]] = []
+    table: list[tuple[str, ...]] = []
+    for variant, seconds in lines:
+        rows += _dots(variant, seconds, floor)
+        table += _lines(variant, seconds[:most])
     first_and_last = ", ".join(
         f"{label(variant)} {quantity(seconds[0].mean, 'IOPS')} to {quantity(seconds[-1].mean, 'IOPS')}"
         for variant, seconds in lines
@@ -291,10 +286,6 @@ def _inside(
         },
         extra={"dots": rows if len(rows) <= FEW else []},
         head=("variant", "second", "mean", "slowest trial", "fastest trial", "trials"),
-        table=list(
-            chain.from_iterable(
-                _lines(variant, seconds[:most]) for variant, seconds in lines
-            )
-        ),
+        table=table,
         note=some("cells", len(source.telling()), len(source.by_cell())),
     )

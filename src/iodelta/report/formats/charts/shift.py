@@ -17,6 +17,7 @@ from iodelta.report.formats.charts.model import (
     percent_of,
     some,
 )
+from iodelta.report.stories.statements import relative
 from iodelta.stats.shift import ShiftFunction
 from iodelta.study.words import interval, measured
 
@@ -101,22 +102,26 @@ def figures(source: Source) -> Iterator[Figure]:
 
 
 def _figure(
-    source: Source, cell: str, own: list[tuple[str, ShiftFunction]], note: str
+    source: Source, cell: str, shifts: list[tuple[str, ShiftFunction]], note: str
 ) -> Figure:
     rows, table, moved = [], [], []
-    changes, bounds = [], []
-    for variant, shift in own:
+    changes: list[float | None] = []
+    bounds: list[float | None] = []
+    for variant, shift in shifts:
         for point in shift.shifts:
-            change, low, high = (
-                None if v is None else math.expm1(v)
-                for v in (point.change, point.low, point.high)
-            )
+            change = math.expm1(point.change)
+            low, high = map(relative, (point.low, point.high))
             changes.append(change)
             bounds += [low, high]
             name = f"p{100 * point.p:g}"
             if point.moved:
                 moved.append(f"{label(variant)} {name}")
-            text = f"{measured(change, low, high)} ({interval(low, high)})"
+            size, span = measured(change, low, high), interval(low, high)
+            basis = f"band over {plural(shift.blocks, 'block')}"
+            said = f"{size} ({span})"
+            if point.pooled:
+                basis = "all blocks together"
+                said += f", {basis}"
             rows.append(
                 {
                     "variant": label(variant),
@@ -125,35 +130,20 @@ def _figure(
                     "low": percent_of(low),
                     "high": percent_of(high),
                     "solid": 0.4 if point.pooled else 1,
-                    "said": text + (", all blocks together" if point.pooled else ""),
+                    "said": said,
                 }
             )
-            pooled = (
-                "all blocks together"
-                if point.pooled
-                else f"band over {plural(shift.blocks, 'block')}"
-            )
-            table.append(
-                (
-                    label(variant),
-                    name,
-                    measured(change, low, high),
-                    interval(low, high),
-                    pooled,
-                )
-            )
-    text = (
-        f"moved beyond its interval: {', '.join(moved)}"
-        if moved
-        else "none moved beyond its interval"
-    )
-    level = 100 * own[0][1].level
+            table.append((label(variant), name, size, span, basis))
+    seen = "None moved beyond its interval."
+    if moved:
+        seen = f"Moved beyond its interval: {', '.join(moved)}."
+    level = 100 * shifts[0][1].level
     ends = frame(changes, bounds, source.margin)
     return Figure(
         name=f"shift-{place(source, cell)}",
         spec="shift",
         title=label(cell),
-        alt=f"{text[:1].upper()}{text[1:]}.",
+        alt=seen,
         about=f"How far each percentile of latency moved against {label(source.baseline)}, with a {level:g} % band "
         "that holds for all percentiles of a chart. Pale marks come from the counts of all blocks together; each of "
         "their intervals stands alone. An arrowhead marks an interval that runs off the chart; the table has all of it.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -14,8 +14,9 @@ from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry, Layout
 from iodelta.ingest.layouts.order import ended
 from iodelta.plural import plural
-from iodelta.report.formats.charts.model import Effect, Source
+from iodelta.report.formats.charts.model import Effect, Source, ends_of
 from iodelta.report.stories.comparison import name_of, says_of
+from iodelta.study.cell import Compared
 from iodelta.study.comparison import Comparison, with_syncs
 from iodelta.study.experiment import Account
 from iodelta.study.latency_maps import latency_maps
@@ -41,14 +42,12 @@ def of_account(
     experiment = account.plan.experiment
     verdicts = account.judgement.verdicts
     several = len({verdict.metric.kind for verdict in verdicts}) > 1
-    names = (
-        experiment.baseline,
-        *(v.name for v in experiment.variants if v.name != experiment.baseline),
-    )
-    loads = {
-        condition.name: shlex.join(condition.background) or "fio"
+    variants = [variant.name for variant in experiment.variants]
+    names = tuple(dict.fromkeys((experiment.baseline, *variants)))
+    loaded = {
+        condition.name
         for condition in experiment.conditions
-        if _loaded(condition)
+        if condition.background or condition.background_fio
     }
     return Source(
         baseline=experiment.baseline,
@@ -66,28 +65,24 @@ def of_account(
         backgrounds={
             cell.name: cell.condition
             for cell in experiment.cells
-            if cell.condition in loads
+            if cell.condition in loaded
         },
         values=of_trials(experiment, trials, names) if trials else None,
         prepared=account.prepared,
     )
 
 
-def _loaded(condition: Any) -> bool:
-    return bool(condition.background or condition.background_fio)
-
-
 def _effect(verdict: Verdict, several: bool) -> Effect:
-    change = verdict.change
+    value, low, high = ends_of(verdict.change)
     return Effect(
         cell=verdict.cell,
         variant=verdict.variant,
         metric=verdict.metric,
         name=metric_name(verdict.metric, with_kind=several),
         values=(verdict.baseline_value, verdict.variant_value),
-        change=change.value if change else None,
-        low=change.low if change else None,
-        high=change.high if change else None,
+        change=value,
+        low=low,
+        high=high,
         word=verdict.word,
         says=verdict.phrase,
         counted=plural(verdict.blocks, "block"),
@@ -99,7 +94,7 @@ def members_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
     target = environment.get("target", {})
     recorded = [device.get("name") for device in environment.get("devices", ())]
     names = [str(name) for name in recorded if name]
-    # What lies under the files of loop devices is shared by all of them.
+    # The device under the files of loop devices is shared by all of them.
     names = [name for name in names if name.startswith("loop")] or names
     if target.get("fstype") != "btrfs":
         names = [name for name in names if name != target.get("device")]
@@ -114,33 +109,33 @@ def of_comparison(
 ) -> Source:
     """Results from anywhere: runs stand in for trials, in the order of their time stamps where all have one."""
     base, *others = sides_of(layouts, paths, baseline)
-    trials: list[Trial] = []
-    measured: list[tuple[str, str, Entry]] = []
+    measured: list[Measured] = []
     depths: dict[tuple[object, ...], dict[str, int]] = {}
     placed: set[tuple[str, str]] = set()
     for other in others:
         for work, sides in shared_cells(base, other)[0].items():
-            cell = with_syncs(work, [entry.run for entry in chain.from_iterable(sides)])
+            of_both = list(chain.from_iterable(sides))
+            cell = with_syncs(work, [entry.run for entry in of_both])
             for name, entries in zip((base.name, other.name), sides, strict=True):
                 if (cell, name) not in placed:
                     placed.add((cell, name))
-                    trials += [
-                        _trial(entry, cell, name, block)
-                        for block, entry in enumerate(entries)
-                    ]
                     measured += [(cell, name, entry) for entry in entries]
-            _note_depth(depths, cell, list(chain.from_iterable(sides)))
+            _note_depth(depths, cell, of_both)
+    trials = _trials(measured)
     logs = _logs(layouts, paths, [side.name for side in (base, *others)])
     bare = verdicts_of(comparison)
-    ordered = bool(trials) and all(trial.started for trial in trials)
-    ordered = ordered and len({trial.started for trial in trials}) == len(trials)
+    times = {trial.started for trial in trials}
+    # 0 stands for an unknown time; two trials of one time have no order.
+    ordered = bool(trials) and 0.0 not in times and len(times) == len(trials)
     if ordered:
         trials.sort(key=lambda trial: trial.started)
     return msgspec.structs.replace(
         bare,
-        trials=tuple(trial for trial in trials if trial.cell in set(bare.cells)),
+        trials=tuple(trial for trial in trials if trial.cell in bare.cells),
         ordered=ordered,
-        sweeps=tuple(own for own in depths.values() if len(set(own.values())) >= SWEEP),
+        sweeps=tuple(
+            sweep for sweep in depths.values() if len(set(sweep.values())) >= SWEEP
+        ),
         values=of_entries(measured),
         shares=shares_of(measured),
         timelines=timelines(logs),
@@ -163,28 +158,20 @@ def _logs(
 
 def of_layout(layout: Layout) -> Source:
     """Foreign results of which nothing is compared."""
-    named = {entry.variant for entry in layout.entries}
-    nameless = "runs" if "runs" not in named else "other runs"
-    entries = [
-        (
-            ", ".join(filter(None, (with_syncs(e.cell, [e.run]), e.condition))),
-            e.variant or nameless,
-            e,
-        )
-        for e in layout.entries
-    ]
+    variants = {entry.variant for entry in layout.entries}
+    nameless = "other runs" if "runs" in variants else "runs"
+    entries: list[Measured] = []
+    for entry in layout.entries:
+        parts = (with_syncs(entry.cell, [entry.run]), entry.condition)
+        cell = ", ".join(filter(None, parts))
+        entries.append((cell, entry.variant or nameless, entry))
     values = of_entries(entries)
-    numbers: dict[tuple[str, str], int] = {}
-    trials = []
-    for cell, variant, entry in entries:
-        block = numbers[cell, variant] = numbers.get((cell, variant), -1) + 1
-        trials.append(_trial(entry, cell, variant, block))
     return Source(
         baseline=values.variants[0] if values.variants else "",
         variants=values.variants,
         cells=tuple(place.cell for place in values.places),
         margin=0.01,
-        trials=tuple(trials),
+        trials=tuple(_trials(entries)),
         ordered=False,
         values=values,
         shares=shares_of(entries),
@@ -208,40 +195,58 @@ def verdicts_of(comparison: Comparison) -> Source:
 
 def _compared(comparison: Comparison) -> Iterable[Effect]:
     for variant in comparison.variants:
-        own = [row for row in comparison.compared if row.variant == variant]
-        several = len({row.metric.partition(".")[0] for row in own}) > 1
-        for row in own:
-            change = row.change
-            # What digits leave open is no interval.
-            spanned = change if row.basis != "single runs" else None
-            counted = (
-                "one run each"
-                if row.runs == (1, 1)
-                else f"{row.runs[0]} and {plural(row.runs[1], 'run')}"
-            )
-            better: Better = "higher" if row.better == "higher" else "lower"
-            yield Effect(
-                cell=row.cell,
-                variant=row.variant,
-                metric=Metric(row.metric, better, row.unit),
-                name=name_of(row, several),
-                values=row.values,
-                change=change.value if change else None,
-                low=_finite(spanned.low if spanned else None),
-                high=_finite(spanned.high if spanned else None),
-                word=row.word,
-                says=says_of(row),
-                counted=counted,
-                resolution=_finite(
-                    (change.high - change.low) / 2
-                    if change and spanned is None
-                    else None
-                ),
-            )
+        rows = [row for row in comparison.compared if row.variant == variant]
+        several = len({row.metric.partition(".")[0] for row in rows}) > 1
+        for row in rows:
+            yield _effect_of(row, name_of(row, several))
+
+
+def _effect_of(row: Compared, name: str) -> Effect:
+    value = low = high = resolution = None
+    if row.change:
+        value, low, high = row.change.value, row.change.low, row.change.high
+        if row.basis == "single runs":
+            # What the digits of single runs leave open is not an interval.
+            resolution = _finite((high - low) / 2)
+            low = high = None
+    counted = f"{row.runs[0]} and {plural(row.runs[1], 'run')}"
+    if row.runs == (1, 1):
+        counted = "one run each"
+    better: Better = "higher" if row.better == "higher" else "lower"
+    return Effect(
+        cell=row.cell,
+        variant=row.variant,
+        metric=Metric(row.metric, better, row.unit),
+        name=name,
+        values=row.values,
+        change=value,
+        low=_finite(low),
+        high=_finite(high),
+        word=row.word,
+        says=says_of(row),
+        counted=counted,
+        resolution=resolution,
+    )
 
 
 def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    if value is None or not math.isfinite(value):
+        return None
+    return value
+
+
+Measured = tuple[str, str, Entry]
+"""Cell, variant, and a run of them."""
+
+
+def _trials(measured: Iterable[Measured]) -> list[Trial]:
+    """Runs as trials; those of one cell and variant are its blocks, in their order."""
+    blocks: Counter[tuple[str, str]] = Counter()
+    trials = []
+    for cell, variant, entry in measured:
+        trials.append(_trial(entry, cell, variant, blocks[cell, variant]))
+        blocks[cell, variant] += 1
+    return trials
 
 
 def _trial(entry: Entry, cell: str, variant: str, block: int) -> Trial:

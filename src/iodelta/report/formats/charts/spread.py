@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import product
+from statistics import stdev
 from typing import TYPE_CHECKING
 
 from iodelta.figures import share
@@ -66,20 +66,16 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
     arms: dict[tuple[str, str], list[float]] = {}
     for _, trial, value in relative(source, metric):
         arms.setdefault((trial.cell, trial.variant), []).append(value)
-    sds = {arm: _sd(own) for arm, own in arms.items() if len(own) > 2}
+    sds = {arm: stdev(values) for arm, values in arms.items() if len(values) > 2}
     if not sds:
         return None
     spread = {cell for cell, _ in sds}
     cells = [cell for cell in source.cells if cell in spread]
     shown = source.telling(CELLS, cells)
     name = metric_name(metric, with_kind=len(rates(source)) > 1)
-    own = [
-        (cell, variant)
-        for cell, variant in product(shown, source.variants)
-        if (cell, variant) in sds
-    ]
+    drawn = [arm for arm in product(shown, source.variants) if arm in sds]
     rows = []
-    for cell, variant in own:
+    for cell, variant in drawn:
         for value in arms[cell, variant]:
             rows.append(
                 {
@@ -88,10 +84,7 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
                     "value": percent_of(number(value, 4)),
                 }
             )
-    widest, least = (
-        max(own, key=lambda arm: sds[arm]),
-        min(own, key=lambda arm: sds[arm]),
-    )
+    widest, least = max(drawn, key=sds.__getitem__), min(drawn, key=sds.__getitem__)
     return Figure(
         name=f"spread-{metric.name}",
         spec="spread",
@@ -111,7 +104,7 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
                     "high": percent_of(number(sds[cell, variant], 4)),
                     "said": share(sds[cell, variant]),
                 }
-                for cell, variant in own
+                for cell, variant in drawn
             ]
         },
         texts={
@@ -120,12 +113,8 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
         },
         head=("cell", "variant", "trials", "standard deviation"),
         table=[
-            (label(c), label(v), str(len(arms[c, v])), share(sds[c, v])) for c, v in own
+            (label(arm[0]), label(arm[1]), str(len(arms[arm])), share(sds[arm]))
+            for arm in drawn
         ],
         note=some("cells", len(shown), len(cells)),
     )
-
-
-def _sd(values: list[float]) -> float:
-    mean = sum(values) / len(values)
-    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from iodelta.report.formats.charts.cells import axis_title, numbered
 from iodelta.report.formats.charts.model import Figure, Source, label, number
 from iodelta.stats.knee import Knee
 from iodelta.study.units import axis_unit
@@ -80,27 +81,30 @@ def chart(*, log: bool = False) -> alt.LayerChart:
 
 def figures(source: Source) -> Iterator[Figure]:
     """Rate and mean latency of every sweep."""
-    for place, depths in enumerate(source.sweeps, 1):
-        suffix = f"-{place}" if len(source.sweeps) > 1 else ""
-        for metric in source.metrics:
-            rate = metric.name.endswith((".iops", ".bandwidth"))
-            if rate or metric.name.endswith(".mean"):
-                figure = _figure(source, depths, metric, suffix, latency=not rate)
-                if figure is not None:
-                    yield figure
+    metrics = [
+        metric
+        for metric in source.metrics
+        if metric.name.endswith((".iops", ".bandwidth", ".mean"))
+    ]
+    for (place, depths), metric in product(enumerate(source.sweeps, 1), metrics):
+        rows = _values(source, depths, metric)
+        if rows:
+            name = numbered(f"sweep-{metric.name}", place, len(source.sweeps))
+            yield _figure(source, depths, metric, rows, name)
+
+
+Row = tuple[str, str, float, float, float]
+"""Cell, variant, median over blocks, and the ends of its middle half."""
 
 
 def _figure(
     source: Source,
     depths: Mapping[str, int],
     metric: Metric,
-    suffix: str,
-    *,
-    latency: bool,
-) -> Figure | None:
-    rows = _values(source, depths, metric)
-    if not rows:
-        return None
+    rows: Sequence[Row],
+    figure_name: str,
+) -> Figure:
+    latency = metric.name.endswith(".mean")
     size, unit = axis_unit(metric.unit, max(high for *_, high in rows))
     counts = Counter((trial.cell, trial.variant) for trial in source.trials)
     name = metric_name(metric, with_kind=True)
@@ -113,15 +117,17 @@ def _figure(
             if label(variant) == row["variant"]
         ]
         row["level"] = number(_at(curve, row["knee"], log=log))
-    text = "; ".join(f"{label(row['variant'])} {row['said']}" for row in knees)
+    places = sorted(set(depths.values()))
+    seen = f"At {', '.join(map(str, places))} I/Os in flight."
+    if knees:
+        text = "; ".join(f"{label(row['variant'])} {row['said']}" for row in knees)
+        seen = f"Knee: {text}."
     several = f": {label(_common(depths))}" if len(source.sweeps) > 1 else ""
     return Figure(
-        name=f"sweep-{metric.name}{suffix}",
+        name=figure_name,
         spec="sweep-log" if log else "sweep",
         title=f"{name} over depth{several}",
-        alt=f"Knee: {text}."
-        if text
-        else f"At {', '.join(map(str, sorted(set(depths.values()))))} I/Os in flight.",
+        alt=seen,
         about="Medians over blocks with the range of their middle half. A ring marks the knee, beyond which more depth "
         "adds latency but no IOPS; the line through it is its interval.",
         rows=[
@@ -140,9 +146,9 @@ def _figure(
         ],
         texts={
             "x": "I/Os in flight",
-            "y": f"{name}, {unit}" if unit != "IOPS" else name,
+            "y": axis_title(name, unit),
             "variants": list(map(label, source.variants)),
-            "depths": sorted(set(depths.values())),
+            "depths": places,
         },
         extra={"knees": knees},
         head=("I/Os in flight", "variant", "median", "middle half"),
@@ -158,9 +164,8 @@ def _figure(
     )
 
 
-def _values(
-    source: Source, depths: Mapping[str, int], metric: Metric
-) -> list[tuple[str, str, float, float, float]]:
+def _values(source: Source, depths: Mapping[str, int], metric: Metric) -> list[Row]:
+    """The medians of a sweep, variant after variant, each in the order of depth."""
     read = reader(metric.name)
     values: dict[tuple[str, str], list[float]] = {}
     for trial in source.trials:
@@ -169,19 +174,13 @@ def _values(
             if math.isfinite(value) and value > 0:
                 values.setdefault((trial.cell, trial.variant), []).append(value)
     rows = []
-    for variant in source.variants:
-        for cell in sorted(depths, key=lambda name: depths[name]):
-            own = sorted(values.get((cell, variant), ()))
-            if own:
-                rows.append(
-                    (
-                        cell,
-                        variant,
-                        median(own),
-                        own[len(own) // 4],
-                        own[-1 - len(own) // 4],
-                    )
-                )
+    cells = sorted(depths, key=depths.__getitem__)
+    for variant, cell in product(source.variants, cells):
+        ordered = sorted(values.get((cell, variant), ()))
+        if ordered:
+            quarter = len(ordered) // 4
+            middle_half = (ordered[quarter], ordered[-1 - quarter])
+            rows.append((cell, variant, median(ordered), *middle_half))
     return rows
 
 
@@ -225,11 +224,8 @@ def _each(moves: list[KneeMove]) -> Iterator[tuple[str, Knee]]:
 
 
 def _common(depths: Mapping[str, int]) -> str:
-    """What the names of a sweep's cells have in common beside the depth."""
+    """What the names of a sweep's cells have in common besides the depth."""
     first = next(iter(depths))
-    rest = [
-        part
-        for part in first.replace(",", " ").split()
-        if not part.startswith("iodepth")
-    ]
+    words = first.replace(",", " ").split()
+    rest = [word for word in words if not word.startswith("iodepth")]
     return " ".join(rest).strip(" :,") or first

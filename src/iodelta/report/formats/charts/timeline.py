@@ -8,6 +8,7 @@ from itertools import chain
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from iodelta.report.formats.charts.cells import axis_title
 from iodelta.report.formats.charts.model import Figure, Source, label, number, time_step
 from iodelta.study.timelines import Point, Timeline, Track
 from iodelta.study.units import axis_unit
@@ -101,16 +102,11 @@ def chart(*, log: bool = False) -> alt.LayerChart:
 
 def figures(source: Source) -> Iterator[Figure]:
     """One for each chart of logs."""
-    shown = source.timelines[:CHARTS]
-    for place, timeline in enumerate(shown, 1):
-        more = (
-            f"Shown: {len(shown)} of {len(source.timelines)} charts of logs."
-            if place == len(shown)
-            else ""
-        )
-        yield figure(
-            source, timeline, place, more if len(shown) < len(source.timelines) else ""
-        )
+    charts = len(source.timelines)
+    for place, timeline in enumerate(source.timelines[:CHARTS], 1):
+        is_cut = place == CHARTS < charts
+        note = f"Shown: {CHARTS} of {charts} charts of logs." if is_cut else ""
+        yield figure(source, timeline, place, note)
 
 
 def figure(source: Source, timeline: Timeline, place: int, note: str = "") -> Figure:
@@ -126,40 +122,40 @@ def figure(source: Source, timeline: Timeline, place: int, note: str = "") -> Fi
         min(values, default=None) if log else None,
     )
     x, step = _across(timeline, max((point.x for point in every), default=0.0))
-    name = NAMES[timeline.of]
-    floor = min((point.low / size for point in every if point.low > 0), default=1.0)
-    rows = list(
-        chain.from_iterable(
-            _rows(track, points, timeline, size, step, floor if log else None)
-            for track, points in drawn
-        )
-    )
+    floor = None
+    if log:
+        floor = min((point.low / size for point in every if point.low > 0), default=1.0)
+    rows: list[dict[str, Any]] = []
+    table: list[tuple[str, ...]] = []
+    for track, points in drawn:
+        rows += _rows(track, points, timeline, size, step, floor)
+        table += _table(track, timeline, step)
     few = {label(track.name) for track, points in drawn if len(points) <= FEW}
-    over = "over what had been written" if timeline.axis == "written" else "over time"
+    by_written = timeline.axis == "written"
+    figure_name = f"timeline-{place}-{timeline.of}-{timeline.kind}"
+    title = f"{timeline.kind.capitalize()} {NAMES[timeline.of]} {'over what had been written' if by_written else 'over time'}"
+    if timeline.part:
+        title += f": {label(timeline.part)}"
+    if timeline.kind == "total":
+        note = f"{TOTAL} {note}".rstrip()
     return Figure(
-        name=f"timeline-{place}-{timeline.of}-{timeline.kind}{'-written' if timeline.axis == 'written' else ''}",
+        name=figure_name + "-written" * by_written,
         spec="timeline-log" if log else "timeline",
-        title=f"{timeline.kind.capitalize()} {name} {over}{f': {label(timeline.part)}' if timeline.part else ''}",
+        title=title,
         alt=_seen(timeline),
         about=ABOUT,
         rows=rows,
         texts={
             "x": x,
-            "y": f"{timeline.kind} {name}"
-            if unit == name
-            else f"{timeline.kind} {name}, {unit}",
+            "y": axis_title(f"{timeline.kind} {NAMES[timeline.of]}", unit),
             "variants": list(
                 dict.fromkeys(label(track.side) for track in timeline.tracks)
             ),
         },
         extra={"dots": [row for row in rows if row["name"] in few]},
         head=("log", x, "mean", "least", "greatest"),
-        table=list(
-            chain.from_iterable(
-                _table(track, timeline, step) for track in timeline.tracks
-            )
-        ),
-        note=" ".join(filter(None, (TOTAL if timeline.kind == "total" else "", note))),
+        table=table,
+        note=note,
         wide=True,
     )
 
@@ -191,35 +187,35 @@ def _rows(
 
 def above(floor: float, value: float, low: float, high: float) -> tuple[float, ...]:
     """A point of a logarithmic axis, which has no place for 0: its band ends at ``floor``, its line is interrupted."""
-    return tuple(
-        each if each > 0 else math.nan for each in (value, max(low, floor), high)
-    )
+    ends = (value, max(low, floor), high)
+    return tuple(end if end > 0 else math.nan for end in ends)
 
 
 def _steep(timeline: Timeline, every: Sequence[Point]) -> bool:
     """Whether a linear axis would show one spike and a flat line."""
     means = [point.mean for point in every if point.mean > 0]
-    highs = [point.high for point in every if point.high > 0]
-    if not means or not highs:
+    tops = means
+    if is_latency(timeline):
+        tops = [point.high for point in every if point.high > 0]
+    if not means:
         return False
-    latency = timeline.of.endswith("lat")
-    return (max(highs) if latency else max(means)) > STEEP * median(means)
+    return max(tops, default=0.0) > STEEP * median(means)
+
+
+def is_latency(timeline: Timeline) -> bool:
+    """Whether the logs are of a latency: total, completion or submission."""
+    return timeline.of.endswith("lat")
 
 
 def _across(timeline: Timeline, end: float) -> tuple[str, float]:
     """Title of the x axis, and its unit in seconds or bytes."""
     if timeline.axis == "written":
-        steps: Sequence[tuple[float, str]] = ((1e6, "MB"), (1e9, "GB"), (1e12, "TB"))
-        step, unit = next(
-            (step_unit for step_unit in reversed(steps) if end >= step_unit[0]),
-            steps[0],
-        )
+        steps = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"))
+        step, unit = next((step for step in steps if end >= step[0]), steps[-1])
         return f"written by this log's job, {unit}", step
     step, unit = time_step(end)
-    return (
-        f"time since {'the start of each log' if timeline.aligned else 'the first log began'}, {unit}",
-        step,
-    )
+    begins = "the start of each log" if timeline.aligned else "the first log began"
+    return f"time since {begins}, {unit}", step
 
 
 def _seen(timeline: Timeline) -> str:
@@ -228,18 +224,13 @@ def _seen(timeline: Timeline) -> str:
     for track in timeline.tracks:
         whole, idle = track.whole(), track.idle()
         ends = f"{quantity(whole.low, timeline.unit, 3)} to {quantity(whole.high, timeline.unit, 3)}"
-        none = (
-            f", {idle:.3g} s without I/O"
-            if idle and not timeline.of.endswith("lat")
-            else ""
-        )
-        mean = (
-            "mean over time"
-            if timeline.of.endswith("lat") and track.weighs_time()
-            else "mean"
-        )
+        mean, without = "mean", ""
+        if not is_latency(timeline):
+            without = f", {idle:.3g} s without I/O" if idle else ""
+        elif track.weighs_time():
+            mean = "mean over time"
         parts.append(
-            f"{label(track.name)}: {duration(whole.x)}, {mean} {quantity(whole.mean, timeline.unit)}, {ends}{none}"
+            f"{label(track.name)}: {duration(whole.x)}, {mean} {quantity(whole.mean, timeline.unit)}, {ends}{without}"
         )
     counted = next((track.line.over for track in timeline.tracks if track.line.over), 0)
     how = f" Rates are counted over {counted:g} ms." if counted else ""
