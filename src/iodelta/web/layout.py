@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from iodelta import __version__
-from iodelta.report.formats.html.page import CLASSES, GLYPHS, Page
+from iodelta.report.formats.html.page import CLASSES, Page
 from iodelta.report.formats.html.write import (
     asset,
     environment,
@@ -23,6 +23,7 @@ from iodelta.report.formats.html.write import (
     scripts_of,
     style,
 )
+from iodelta.report.stories.story import GLYPHS
 from iodelta.study.words import duration, inert, interval, percent
 
 Row = TypeVar("Row")

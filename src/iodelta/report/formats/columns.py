@@ -90,15 +90,14 @@ def _headings(
 def _ends(names: Sequence[str]) -> list[str]:
     """Names without what all of them begin with, for which ``~`` stands."""
     first, last = min(names), max(names)
-    same = next(
-        (
-            n
-            for n, (word, other) in enumerate(zip(first, last, strict=False))
-            if word != other
-        ),
-        0,
-    )
+    same = differs_from(first, last)
     return [f"~{name[same:]}" if same else name for name in names]
+
+
+def differs_from(first: Sequence[str], second: Sequence[str]) -> int:
+    """The place from which on two texts or rows differ; 0 where one is the beginning of the other."""
+    differs = [text != other for text, other in zip(first, second, strict=False)]
+    return differs.index(True) if True in differs else 0
 
 
 def _whole_columns(widths: Sequence[int], room: int) -> int:

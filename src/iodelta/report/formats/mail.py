@@ -116,11 +116,8 @@ def _together(words: Sequence[str]) -> Iterator[str]:
     """Words, an option in one piece with the value that follows it."""
     waiting = ""
     for word in words:
-        if (
-            waiting
-            and not word.startswith("-")
-            and len(waiting) + len(word) < WIDTH - 14
-        ):
+        is_short = len(waiting) + len(word) < WIDTH - 14
+        if waiting and is_short and not word.startswith("-"):
             yield f"{waiting} {word}"
             waiting = ""
             continue
@@ -163,16 +160,8 @@ def _table(table: Table) -> Iterator[str]:
     longest = max(map(len, (*names, table.first)))
     yield from paragraph(table.title)
     for columns, gap, room in _parts(widths, longest):
-        yield from _part(
-            table,
-            names,
-            heads,
-            texts,
-            [widths[at] for at in columns],
-            columns,
-            gap,
-            room,
-        )
+        of_part = [widths[at] for at in columns]
+        yield from _part(table, names, heads, texts, of_part, columns, gap, room)
     for note, number in numbered.items():
         yield from paragraph(note, f"{INDENT}[{number}] ")
 

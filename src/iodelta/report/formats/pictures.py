@@ -16,6 +16,7 @@ from iodelta.figures import share
 from iodelta.plural import plural
 from iodelta.report.formats.columns import cut
 from iodelta.report.formats.terminal import INDENT, STYLES
+from iodelta.report.stories.story import GLYPHS
 from iodelta.study.rows import Row
 from iodelta.study.words import inert, quantity
 
@@ -25,14 +26,6 @@ if TYPE_CHECKING:
 BARS = "▁▂▃▄▅▆▇█"
 """Of a row of small bars, the lowest first."""
 
-MARKS = {
-    "regression": "▼",
-    "improvement": "▲",
-    "equivalent": "■",
-    "inconclusive": "○",
-    "no verdict": "◆",
-}
-"""The shapes of the words, as on the page."""
 
 REACH, LEFT, RIGHT, ZERO, EDGE = "─◄►│┊"
 """Of an interval its line and the ends that run off the picture; no change; the margin."""
@@ -65,7 +58,7 @@ def draws(file: IO[str]) -> bool:
     if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
         return False
     try:
-        "".join((BARS, REACH, LEFT, RIGHT, ZERO, EDGE, *MARKS.values())).encode(
+        "".join((BARS, REACH, LEFT, RIGHT, ZERO, EDGE, *GLYPHS.values())).encode(
             getattr(file, "encoding", None) or "ascii"
         )
     except (UnicodeEncodeError, LookupError):
@@ -164,7 +157,7 @@ def _bar(change: Change, reach: float, margin: float, room: int) -> str:
             cells[first] = LEFT
         if change.high > reach:
             cells[last] = RIGHT
-    cells[place(change.change)] = MARKS.get(change.word, MARKS["no verdict"])
+    cells[place(change.change)] = GLYPHS.get(change.word, GLYPHS["no verdict"])
     return "".join(cells).rstrip()
 
 

@@ -19,16 +19,20 @@ NIGHTS = 60
 def spark(course: Course, bars: str = BARS) -> tuple[str, str]:
     """The bars, ``|`` before another epoch, and marks below: ``~`` may be the first night of the new level, ``^`` the
     night from which on it surely is, ``!`` a night beyond the scale, ``*`` the first night after a note."""
-    points = [point for point in course.line.points if course.shown(point) is not None][
-        -NIGHTS:
-    ]
-    values = [course.shown(point) or 0.0 for point in points]
+    known = []
+    for point in course.line.points:
+        value = course.shown(point)
+        if value is not None:
+            known.append((point, value))
+    newest = known[-NIGHTS:]
+    points = [point for point, _ in newest]
+    values = [value for _, value in newest]
     begins = {epoch.t for epoch in course.epochs}
     noted = _after(course, points)
     scale = scale_of(values)
     above: list[str] = []
     below: list[str] = []
-    for point, value in zip(points, values, strict=True):
+    for point, value in newest:
         if point.t in begins and above:
             above.append("|")
             below.append(" ")
@@ -41,13 +45,13 @@ def spark(course: Course, bars: str = BARS) -> tuple[str, str]:
 
 
 def _bar(value: float, scale: tuple[float, float], bars: str) -> str:
+    """The bar of a value; those beyond the scale are as low or as high as any."""
     low, high = scale
-    if high - low <= 1e-12:
-        if low <= value <= high:
-            return bars[len(bars) // 2]
-        return bars[-1 if value > high else 0]
-    place = int((value - low) / (high - low) * len(bars))
-    return bars[max(0, min(place, len(bars) - 1))]
+    if high - low <= 1e-12 and low <= value <= high:
+        return bars[len(bars) // 2]
+    share = (value - low) / max(high - low, 1e-12)
+    place = int(min(1.0, max(0.0, share)) * len(bars))
+    return bars[min(place, len(bars) - 1)]
 
 
 def _after(course: Course, points: Sequence[HistoryPoint]) -> set[float]:

@@ -10,7 +10,8 @@ import msgspec
 from rich.cells import cell_len
 from rich.text import Text
 
-from iodelta.report.formats.columns import columns, cut
+from iodelta.report.formats.columns import columns, cut, differs_from
+from iodelta.report.formats.terminal import STYLES
 from iodelta.study.experiment import Account
 from iodelta.study.words import (
     inert,
@@ -22,12 +23,6 @@ from iodelta.study.words import (
 )
 from iodelta.verdict import Verdict
 
-STYLES = {
-    "regression": "bold red",
-    "improvement": "bold green",
-    "equivalent": "green",
-    "inconclusive": "yellow",
-}
 VALUES = ">>><<"
 """How baseline, variant, change, interval and verdict are aligned."""
 
@@ -63,33 +58,34 @@ def lines_of(account: Account, *, whole: bool) -> tuple[Line, ...]:
     fold = len(verdicts) > MOST_ROWS and not whole
     rows = []
     for cell, variant in product(experiment.cells, experiment.variants):
-        own = [v for v in verdicts if (v.cell, v.variant) == (cell.name, variant.name)]
-        for shown, alike in _folded(own) if fold else [(verdict, 0) for verdict in own]:
-            name = metric_name(shown.metric, with_kind=several) + f" (+{alike})" * bool(
-                alike
-            )
-            rows.append(
-                Line((inert(cell.name), inert(variant.name), name), shown, alike)
-            )
+        arm = (cell.name, variant.name)
+        of_arm = [
+            verdict for verdict in verdicts if (verdict.cell, verdict.variant) == arm
+        ]
+        for shown, alike in _rows(of_arm, fold=fold):
+            name = metric_name(shown.metric, with_kind=several)
+            if alike:
+                name += f" (+{alike})"
+            names = (inert(cell.name), inert(variant.name), name)
+            rows.append(Line(names, shown, alike))
     return tuple(rows)
 
 
-def _folded(own: Sequence[Verdict]) -> Iterator[tuple[Verdict, int]]:
-    """Of metrics with the same word the one to show, and how many more there are."""
-    by_word: dict[str, list[Verdict]] = {}
-    for verdict in own:
-        by_word.setdefault(verdict.word, []).append(verdict)
-    for alike in by_word.values():
-        largest = max(alike, key=_size)
+def _rows(verdicts: Sequence[Verdict], *, fold: bool) -> Iterator[tuple[Verdict, int]]:
+    """The verdicts to show; with ``fold`` one for each word, and for how many more it stands."""
+    groups: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        group = verdict.word if fold else verdict.metric.name
+        groups.setdefault(group, []).append(verdict)
+    for alike in groups.values():
+        rate, largest = alike[0], max(alike, key=_size)
         # The rate stands for its latencies unless one of them changed by clearly more: a worse tail is not hidden.
-        yield (
-            largest if _size(largest) > CLEARLY * _size(alike[0]) else alike[0],
-            len(alike) - 1,
-        )
+        shown = largest if _size(largest) > CLEARLY * _size(rate) else rate
+        yield shown, len(alike) - 1
 
 
 def _size(verdict: Verdict) -> float:
-    """Of a called change, by which factor, either way; of other words nothing."""
+    """The size of a regression or improvement as a log-ratio, either way; 0 for other words."""
     if verdict.change is None or verdict.word not in ("regression", "improvement"):
         return 0.0
     return abs(math.log1p(max(verdict.change.value, -0.999)))
@@ -138,13 +134,10 @@ def _why_baselines_differ(rows: Sequence[Line]) -> str:
         place = row.names[CELL], row.verdict.metric.name
         alike.setdefault(place, []).append(row.verdict)
     blocks: set[int] = set()
-    differ = False
     for verdicts in alike.values():
-        shown = {_baseline(verdict) for verdict in verdicts}
-        if len(shown) > 1:
-            differ = True
+        if len(set(map(_baseline, verdicts))) > 1:
             blocks.update(verdict.blocks for verdict in verdicts)
-    if not differ:
+    if not blocks:
         return ""
     if len(blocks) > 1:
         return f"each has the blocks up to its verdict, {min(blocks)} to {max(blocks)}"
@@ -179,20 +172,9 @@ def _texts(
     above: tuple[str, ...] = ()
     for row in rows:
         names = row.names[: kept[-1] + 1]
-        same = next(
-            (
-                place
-                for place, (name, other) in enumerate(zip(names, above, strict=False))
-                if name != other
-            ),
-            0,
-        )
-        texts.append(
-            (
-                *("" if place < same else names[place] for place in kept),
-                *_values(row.verdict),
-            )
-        )
+        same = differs_from(names, above)
+        shown = ("" if place < same else names[place] for place in kept)
+        texts.append((*shown, *_values(row.verdict)))
         above = names
     return texts
 
@@ -216,15 +198,13 @@ def _columns_of(rows: Sequence[Line]) -> tuple[list[str], list[int]]:
 
 
 def _values(verdict: Verdict) -> tuple[str, ...]:
-    change = verdict.change
-    bounded = change is not None and change.low is not None and change.high is not None
-    return (
-        _baseline(verdict),
-        quantity(verdict.variant_value, verdict.metric.unit),
-        measured(change.value, change.low, change.high) if change else "-",
-        interval(change.low, change.high) if bounded and change else "-",
-        verdict.word,
-    )
+    change, size, bounds = verdict.change, "-", "-"
+    if change is not None:
+        size = measured(change.value, change.low, change.high)
+        if change.low is not None and change.high is not None:
+            bounds = interval(change.low, change.high)
+    value = quantity(verdict.variant_value, verdict.metric.unit)
+    return (_baseline(verdict), value, size, bounds, verdict.word)
 
 
 def _baseline(verdict: Verdict) -> str:

@@ -10,17 +10,8 @@ import msgspec
 
 from iodelta.report.formats.charts import Figure, Source
 from iodelta.report.formats.charts.model import Charts, Effect
-from iodelta.report.stories.story import Flame, Section, Story, Table
+from iodelta.report.stories.story import GLYPHS, Flame, Section, Story, Table
 from iodelta.study.words import inert, interval, quantity
-
-GLYPHS = {
-    "regression": "▼",
-    "improvement": "▲",
-    "equivalent": "■",
-    "inconclusive": "○",
-    "no verdict": "◆",
-}
-"""The marks of the words, the same shapes as in the charts."""
 
 CLASSES = {word: word.replace(" ", "-") for word in GLYPHS}
 
@@ -141,11 +132,10 @@ def page(
 def matrix(source: Source) -> Matrix:
     """Every comparison as a mark."""
     metrics = _columns(source.effects)
-    found: dict[tuple[str, str], dict[str, Mark]] = {}
+    by_arm: dict[tuple[str, str], dict[str, Mark]] = {}
     for effect in source.effects:
-        found.setdefault((effect.cell, effect.variant), {})[
-            metrics[effect.metric.name]
-        ] = _mark(effect)
+        marks_of_arm = by_arm.setdefault((effect.cell, effect.variant), {})
+        marks_of_arm[metrics[effect.metric.name]] = _mark(effect)
     rates = {column for metric, column in metrics.items() if _role(metric) == RATE}
     names = tuple(
         sorted(dict.fromkeys(metrics.values()), key=lambda column: column not in rates)
@@ -153,14 +143,13 @@ def matrix(source: Source) -> Matrix:
     dense = len(source.others) > 1 and len(source.others) * len(names) > WIDEST
     lines = []
     for cell in source.cells:
-        if not any((cell, variant) in found for variant in source.others):
-            continue
         groups: list[tuple[Mark, ...]] = []
         for variant in source.others:
-            own = found.get((cell, variant), {})
-            marks = [(own[name],) if name in own else () for name in names]
+            marks_of_arm = by_arm.get((cell, variant), {})
+            marks = [(marks_of_arm[n],) if n in marks_of_arm else () for n in names]
             groups += [tuple(chain.from_iterable(marks))] if dense else marks
-        lines.append(Line(inert(cell), tuple(groups)))
+        if any(groups):
+            lines.append(Line(inert(cell), tuple(groups)))
     return Matrix(
         baseline=inert(source.baseline),
         variants=tuple(map(inert, source.others)),
@@ -207,43 +196,36 @@ def _counts(effects: Sequence[Effect]) -> Iterator[tuple[Mark, int]]:
 
 
 def _mark(effect: Effect) -> Mark:
-    known = any(value is not None for value in effect.values)
-    values = (
-        " \u2192 ".join(quantity(value, effect.metric.unit) for value in effect.values)
-        if known
-        else "no value"
-    )
-    bounds = "no interval" if known else ""
+    values, bounds = "no value", ""
+    if effect.values != (None, None):
+        texts = [quantity(value, effect.metric.unit) for value in effect.values]
+        values, bounds = " \u2192 ".join(texts), "no interval"
     if effect.low is not None:
         bounds = interval(effect.low, effect.high)
+    parts = (
+        f"{effect.name} {values}",
+        bounds,
+        inert(effect.counted),
+        inert(effect.says),
+    )
     return Mark(
         glyph=GLYPHS[effect.word],
         word=effect.word,
         css=CLASSES[effect.word],
         change=effect.text,
-        detail="; ".join(
-            filter(
-                None,
-                (
-                    f"{effect.name} {values}",
-                    bounds,
-                    inert(effect.counted),
-                    inert(effect.says),
-                ),
-            )
-        ),
+        detail="; ".join(filter(None, parts)),
         interval=bounds,
         values=values,
     )
 
 
 def _chapters(charts: Charts, source: Source | None) -> Iterator[Chapter]:
-    for number, (title, own) in enumerate(charts, 1):
-        texts = chain.from_iterable((figure.about, figure.note) for figure in own)
+    for number, (title, figures) in enumerate(charts, 1):
+        texts = chain.from_iterable((figure.about, figure.note) for figure in figures)
         notes = dict.fromkeys(filter(None, texts))
-        kept = open_ones(own, source)
-        more = [figure for figure in own if figure.name not in kept]
-        first = [figure for figure in own if figure.name in kept]
+        kept = open_ones(figures, source)
+        more = [figure for figure in figures if figure.name not in kept]
+        first = [figure for figure in figures if figure.name in kept]
         yield Chapter(
             anchor=f"charts-{number}",
             title=title,
@@ -263,8 +245,8 @@ def open_ones(figures: Sequence[Figure], source: Source | None) -> set[str]:
     for figure in figures:
         kinds.setdefault(re.sub(r"\d+", "", figure.name), []).append(figure)
     ranked = [
-        sorted(own, key=lambda title: -_clearest(title, clearness))
-        for own in kinds.values()
+        sorted(alike, key=lambda figure: -_clearest(figure, clearness))
+        for alike in kinds.values()
     ]
     in_turn = filter(None, chain.from_iterable(zip_longest(*ranked)))
     first, *others = islice(in_turn, KEPT)

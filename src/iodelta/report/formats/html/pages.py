@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 import msgspec
 
+from iodelta.plural import listed
 from iodelta.report.formats.charts import Source
 from iodelta.report.formats.charts.model import Charts
 from iodelta.report.formats.html.page import Page, page
@@ -46,26 +47,27 @@ def of_account(account: Account, source: Source, charts: Charts) -> Page:
     )
 
 
-def of_comparison(found: Comparison, source: Source, charts: Charts) -> Page:
+def of_comparison(result: Comparison, source: Source, charts: Charts) -> Page:
     """Results from anywhere, compared."""
+    rows = result.compared
     answers = []
-    for variant in found.variants:
-        compared = [row for row in found.compared if row.variant == variant]
-        answers.append(comparison.headline(found, variant, compared))
-    words = sorted({row.basis for row in found.compared})
-    sides = {(row.cell, ""): row.runs[0] for row in found.compared}
-    sides |= {(row.cell, row.variant): row.runs[1] for row in found.compared}
+    for variant in result.variants:
+        of_variant = [row for row in rows if row.variant == variant]
+        answers.append(comparison.headline(result, variant, of_variant))
+    bases = sorted({row.basis for row in rows})
+    runs = {(row.cell, ""): row.runs[0] for row in rows}
+    runs |= {(row.cell, row.variant): row.runs[1] for row in rows}
     facts = (
-        ("cells", str(len({row.cell for row in found.compared}))),
-        ("runs", str(sum(sides.values()))),
-        ("margin", f"{100 * found.margin:g} %"),
-        ("based on", ", ".join(words) or "no number in common"),
+        ("cells", str(len({row.cell for row in rows}))),
+        ("runs", str(sum(runs.values()))),
+        ("margin", f"{100 * result.margin:g} %"),
+        ("based on", ", ".join(bases) or "no number in common"),
     )
     return page(
-        comparison.of_comparison(found),
+        comparison.of_comparison(result),
         source,
         charts,
-        answers=_shared(answers, found.baseline),
+        answers=_shared(answers, result.baseline),
         facts=facts,
     )
 
@@ -90,8 +92,7 @@ def _several(name: str, values: Iterable[str | None]) -> Iterator[tuple[str, str
     """A fact with its first values, each once; nothing where none is known."""
     known = list(dict.fromkeys(map(inert, filter(None, values))))
     if known:
-        more = f" and {len(known) - FEW} more" if len(known) > FEW else ""
-        yield name, ", ".join(known[:FEW]) + more
+        yield name, listed(known, FEW)
 
 
 def joined(tables: Sequence[Table]) -> tuple[Table, ...]:
@@ -108,20 +109,17 @@ def joined(tables: Sequence[Table]) -> tuple[Table, ...]:
 
 
 def _shared(answers: Sequence[str], baseline: str) -> tuple[str, ...]:
-    """Variants of which the same is said, in one sentence."""
+    """The answers, one sentence for all variants with the same answer."""
     groups: dict[str, list[str]] = {}
     middle = f" against {inert(baseline)}: "
     for answer in answers:
-        name, separator, rest = answer.partition(middle)
-        groups.setdefault(rest if separator else answer, []).append(
-            name if separator else ""
-        )
-    names_have_commas = any(
-        "," in name for name in chain.from_iterable(groups.values())
-    )
+        # An answer that is not about a variant has no name before it.
+        *name, rest = answer.split(middle, 1)
+        groups.setdefault(rest, []).extend(name)
+    names_have_commas = "," in "".join(chain.from_iterable(groups.values()))
     between = "; " if names_have_commas else ", "
     return tuple(
-        f"{between.join(names)}{middle}{rest}" if all(names) else rest
+        f"{between.join(names)}{middle}{rest}" if names else rest
         for rest, names in groups.items()
     )
 
@@ -134,18 +132,14 @@ def _sentences(text: str) -> tuple[str, ...]:
 
 def _facts(account: Account) -> list[tuple[str, str]]:
     rules, experiment = account.plan.rules, account.plan.experiment
-    blocks = sorted(account.blocks.values())
+    blocks = account.blocks.values()
+    least_and_most = dict.fromkeys(map(str, (min(blocks), max(blocks))))
     seen = [
         bound.size for bound in map(smallest, intervals(account)) if bound is not None
     ]
     facts = [
         ("trials", f"{account.trials:,}"),
-        (
-            "blocks of a cell",
-            f"{blocks[0]}"
-            if blocks[0] == blocks[-1]
-            else f"{blocks[0]} to {blocks[-1]}",
-        ),
+        ("blocks of a cell", " to ".join(least_and_most)),
         ("time", duration(account.spent)),
         ("margin", f"{100 * experiment.margin:g} %"),
         ("level", f"{100 * (1 - rules.alpha):g} %"),
