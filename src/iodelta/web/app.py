@@ -150,7 +150,7 @@ async def login(request: Request) -> Response:
         secret = parsed(dict(form), LoginForm).token.strip()
     user = guard.login(secret, request.client.host if request.client else "")
     if user is None and prefers_json(request):
-        raise DeniedError(401, "nobody has this token")
+        raise DeniedError(401, "not a token of this server")
     if user is None:
         return shown(request, "login.html", status=401, wrong=True)
     response = RedirectResponse(home, 303)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from iodelta.bundle.dangers import MEMORY, SHAPES
+from iodelta.bundle.dangers import ALLOWED_VALUES, SHAPES
 from iodelta.errors import RequestError
 from iodelta.experiment import seconds, size_bytes, toml_text
 from iodelta.experiment.model import FIO_PREFIX, NAME, of_boot
@@ -15,7 +15,7 @@ from iodelta.experiment.shorthand import TAKES_COMMAS
 from iodelta.experiment.values import fraction
 from iodelta.jobfile import canonical
 from iodelta.knob.registry import family
-from iodelta.web.held import conditions
+from iodelta.web.held import check_name, conditions
 from iodelta.web.offers import Place
 from iodelta.workload.engines import ENGINES
 
@@ -54,7 +54,7 @@ WORKLOAD_KEYS = ("rw", *LISTS, "ioengine", "direct", "size", "offset")
 """Options that have a field, or that iodelta sets."""
 
 LONGEST = 24 * 3600.0
-"""Seconds of a budget that a page may ask for."""
+"""The largest budget that a page may ask for, in seconds."""
 
 
 class Composed(msgspec.Struct, frozen=True):
@@ -70,12 +70,14 @@ def composed(fields: Mapping[str, str], offered: Sequence[Place]) -> Composed:
     """Read every field by the parser of the command line; all messages at once."""
     problems: dict[str, str] = {}
     _check_values(fields, problems)
-    place = next((one for one in offered if one.path == fields.get("target", "")), None)
+    by_path = {offer.path: offer for offer in offered}
+    place = by_path.get(fields.get("target", ""))
+    mode = fields.get("rw", "")
     if place is None:
         problems["target"] = "choose one of the list; this machine has no other now"
-    elif fields.get("rw", "") not in MODES:
+    elif mode not in MODES:
         problems["rw"] = f"choose one of {', '.join(MODES)}"
-    elif place.is_disk and fields["rw"].removeprefix("rand") != "read":
+    elif place.is_disk and mode.removeprefix("rand") != "read":
         problems["rw"] = (
             "a page never overwrites a disk: choose read or randread, or a scratch file"
         )
@@ -94,42 +96,37 @@ def composed(fields: Mapping[str, str], offered: Sequence[Place]) -> Composed:
     data = {
         "question": fields.get("question", ""),
         "margin": fields["margin"],
-        "target": {"path": place.path, **_size(fields, place)},
+        "target": {"path": place.path, **_given(fields, "size")},
         "workload": workload,
         "variant": variants,
         "condition": held,
         "design": _design(fields),
     }
-    return Composed(
-        toml_text(
-            {name: value for name, value in data.items() if value not in ("", {})}
-        ),
-        {},
-    )
+    given = {name: value for name, value in data.items() if value not in ("", {})}
+    return Composed(toml_text(given), {})
 
 
-def _size(fields: Mapping[str, str], place: Place) -> dict[str, str]:
-    return {"size": fields["size"]} if fields.get("size") else {}
+def _given(fields: Mapping[str, str], *names: str) -> dict[str, object]:
+    """The fields of these names that are not empty."""
+    return {name: fields[name] for name in names if fields.get(name)}
 
 
 def _design(fields: Mapping[str, str]) -> dict[str, object]:
-    given: dict[str, object] = {
-        name: fields[name] for name in ("trial", "ramp", "budget") if fields.get(name)
-    }
+    design = _given(fields, "trial", "ramp", "budget")
     if fields.get("blocks"):
-        given["blocks"] = int(fields["blocks"])
-    return given
+        design["blocks"] = int(fields["blocks"])
+    return design
 
 
 def _check_values(fields: Mapping[str, str], problems: dict[str, str]) -> None:
     for name, parse in VALUES:
         text = fields.get(name, "")
         try:
-            found = parse(text) if text else None
+            value = parse(text) if text else None
         except ValueError as error:
             problems[name] = str(error)
             continue
-        if name == "budget" and isinstance(found, float) and found > LONGEST:
+        if name == "budget" and isinstance(value, float) and value > LONGEST:
             problems[name] = "a day at most from a page; `iodelta run` has no limit"
     if not fields.get("margin"):
         problems["margin"] = "say which change matters to you, such as 1%"
@@ -140,33 +137,32 @@ def _check_values(fields: Mapping[str, str], problems: dict[str, str]) -> None:
 
 
 def _workload(fields: Mapping[str, str], problems: dict[str, str]) -> dict[str, object]:
-    made: dict[str, object] = {"rw": fields.get("rw", "")}
+    workload: dict[str, object] = {"rw": fields.get("rw", "")}
     for name in LISTS:
         pattern = r"\s+" if name in TAKES_COMMAS else r"[\s,]+"
-        values = [word for word in re.split(pattern, fields.get(name, "")) if word]
+        values = list(filter(None, re.split(pattern, fields.get(name, ""))))
         if values:
-            made[name] = values if len(values) > 1 else values[0]
-    if fields.get("ioengine"):
-        made["ioengine"] = fields["ioengine"]
-        if fields["ioengine"] not in ENGINES:
-            problems["ioengine"] = "choose one of the list"
+            workload[name] = values if len(values) > 1 else values[0]
+    engine = fields.get("ioengine", "")
+    if engine:
+        workload["ioengine"] = engine
+    if engine and engine not in ENGINES:
+        problems["ioengine"] = "choose one of the list"
     if fields.get("direct") == "1":
-        made["direct"] = "1"
-    return {**made, **_options(fields.get("options", ""), problems)}
+        workload["direct"] = "1"
+    return {**workload, **_options(fields.get("options", ""), problems)}
 
 
 def _options(text: str, problems: dict[str, str]) -> dict[str, str]:
     """Further options of fio, one a line."""
-    found: dict[str, str] = {}
-    for line in text.splitlines():
-        name, _, value = line.strip().removeprefix("--").partition("=")
-        if not line.strip():
-            continue
-        problem = _why_no_option(name.strip(), value.strip(), found)
+    options: dict[str, str] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, _, value = map(str.strip, line.removeprefix("--").partition("="))
+        problem = _why_no_option(name, value, options)
         if problem:
-            problems["options"] = f"{name.strip()}: {problem}"
-        found[name.strip()] = value.strip() or "1"
-    return found
+            problems["options"] = f"{name}: {problem}"
+        options[name] = value or "1"
+    return options
 
 
 def _why_no_option(name: str, value: str, known: Mapping[str, str]) -> str:
@@ -179,18 +175,13 @@ def _why_no_option(name: str, value: str, known: Mapping[str, str]) -> str:
 
 
 def _why_not_allowed(name: str, value: str) -> str:
-    """Why a page may not give fio this option: the rule of a stranger's bundle."""
+    """Why a page may not give fio this option: the rules are those for a stranger's bundle."""
     first = canonical(name)
-    if first == "ioengine":
-        return (
-            ""
-            if value in ENGINES
-            else "not an engine that only reads and writes the target"
-        )
     if first == "filesize":
         return "how much of the place is used has a field of its own"
-    if first == "mem":
-        return "" if value in MEMORY else "not known to be memory without a file"
+    if first in ALLOWED_VALUES:
+        values, why = ALLOWED_VALUES[first]
+        return "" if value in values else why
     if first in SHAPES:
         return ""
     return "not known to change only how I/O is done; `iodelta run` takes it"
@@ -205,23 +196,25 @@ def _variants(
     ]
     for number, setting in rows:
         _check_setting(fields, number, setting, rows, problems)
-    found: dict[str, dict[str, str]] = {}
+    variants: dict[str, dict[str, str]] = {}
     for column in range(1, COLUMNS + 1):
         settings = {
             setting: fields.get(f"value-{number}-{column}", "").strip()
             for number, setting in rows
         }
         settings = {name: value for name, value in settings.items() if name and value}
-        name = fields.get(f"name-{column}", "").strip() or _named(settings, column)
+        field = f"name-{column}"
+        name = fields.get(field, "").strip() or _named(settings, column)
         if name:
-            _add(found, name, settings, column, problems)
-    if len(found) < 2 and not problems:
+            check_name(name, variants, "variants", field, problems)
+            variants[name] = settings
+    if len(variants) < 2 and not problems:
         problems["variants"] = "name two variants at least, and what differs"
-    return found
+    return variants
 
 
 def _named(settings: Mapping[str, str], column: int) -> str:
-    """A variant without a name is called by its values; one without values is none."""
+    """A name from the values of a variant that has no name; empty where it has no values either."""
     parts = [
         f"{name.rpartition('.')[2]}-{value}" if value.isdecimal() else value
         for name, value in settings.items()
@@ -230,23 +223,6 @@ def _named(settings: Mapping[str, str], column: int) -> str:
     if not joined:
         return ""
     return joined if NAME.fullmatch(joined) else f"variant-{column}"
-
-
-def _add(
-    found: dict[str, dict[str, str]],
-    name: str,
-    settings: dict[str, str],
-    column: int,
-    problems: dict[str, str],
-) -> None:
-    field = f"name-{column}"
-    if not NAME.fullmatch(name):
-        problems[field] = (
-            f"{name!r} cannot be a name: letters, digits and . _ + - only, 48 at most, a letter or digit first"
-        )
-    elif name in found:
-        problems[field] = f"two variants are called {name}"
-    found[name] = settings
 
 
 def _check_setting(
@@ -259,25 +235,26 @@ def _check_setting(
     """The name of a setting; its values are checked on the machine."""
     columns = range(1, COLUMNS + 1)
     values = [fields.get(f"value-{number}-{column}", "").strip() for column in columns]
-    given = [value for value in values if value]
+    given = list(filter(None, values))
     field = f"setting-{number}"
     if not setting:
         if given:
             problems[field] = "which setting has these values?"
         return
-    if any(own == setting and before < number for before, own in rows):
+    if any(earlier == setting for _, earlier in rows[: number - 1]):
         problems[field] = f"{setting} is given twice"
-    elif setting.startswith(FIO_PREFIX):
-        reasons = (
-            _why_not_allowed(setting.removeprefix(FIO_PREFIX), value) for value in given
-        )
-        why = next(filter(None, reasons), "")
-        if why:
-            problems[field] = why
-    else:
-        why = _why_no_knob(setting)
-        if why and given:
-            problems[field] = why
+        return
+    reasons = (_why_no_setting(setting, value) for value in given)
+    why = next(filter(None, reasons), "")
+    if why:
+        problems[field] = why
+
+
+def _why_no_setting(name: str, value: str) -> str:
+    """Why a page may not set this option of fio or this knob."""
+    if name.startswith(FIO_PREFIX):
+        return _why_not_allowed(name.removeprefix(FIO_PREFIX), value)
+    return _why_no_knob(name)
 
 
 def _why_no_knob(name: str) -> str:
@@ -288,4 +265,6 @@ def _why_no_knob(name: str) -> str:
     if of_boot(name):
         return "it needs a reboot for every variant, which only `iodelta run` does"
     why = kind.danger(name)
-    return f"{why}; from a page it cannot be set, `iodelta run` sets it" if why else ""
+    if not why:
+        return ""
+    return f"{why}; from a page it cannot be set, `iodelta run` sets it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from starlette.responses import Response
 
 from iodelta.errors import IodeltaError, pasted
 from iodelta.history.answers import Alert
+from iodelta.report.formats.charts.model import ends_of
 from iodelta.report.stories.course import day, valued
 from iodelta.study.experiment import Account
 from iodelta.study.words import interval, percent
@@ -99,21 +101,18 @@ def _is_apart(a: Side, b: Side) -> bool:
 
 
 def side_of(history: Histories, name: str) -> Side:
-    """Raises HTTPException where there is no such point."""
+    """The point ``SERIES-EXPERIMENT`` of a history. Raises HTTPException where there is none."""
     number, _, experiment = name.partition("-")
-    course = (
-        history.course(int(number))
-        if number.isascii() and number.isdigit() and len(number) < 20
-        else None
-    )
-    points = (
-        []
-        if course is None
-        else [point for point in course.line.points if point.experiment == experiment]
-    )
-    if course is None or not points:
+    if not re.fullmatch("[0-9]{1,19}", number):
         raise HTTPException(404)
-    point, line = points[0], course.line
+    course = history.course(int(number))
+    if course is None:
+        raise HTTPException(404)
+    line = course.line
+    by_experiment = {point.experiment: point for point in reversed(line.points)}
+    point = by_experiment.get(experiment)
+    if point is None:
+        raise HTTPException(404)
     ends = [valued(point.y + sign * Z95 * point.se, line.unit) for sign in (-1, 1)]
     row: dict[str, Any] = history.experiments()[experiment]
     return Side(
@@ -136,42 +135,37 @@ def side_of(history: Histories, name: str) -> Side:
 def _verdict(request: Request, a: Side, b: Side, place: Place | None) -> Verdict | None:
     """What their experiment says of the two, in either direction; none where they do not share one, or where it judged
     neither against the other."""
-    if a.experiment != b.experiment or place is None:
+    if place is None or not _is_shared(a, b):
         return None
     try:
         account = request.app.state.site.results.of(place).result
     except IodeltaError:
         return None
-    if not isinstance(account, Account) or (a.cell, a.metric) != (b.cell, b.metric):
+    if not isinstance(account, Account):
         return None
-    variants = {a.variant, b.variant}
-    own = (
-        verdict
+    by_pair = {
+        frozenset((verdict.baseline, verdict.variant)): verdict
         for verdict in account.judgement.of(a.cell)
         if verdict.metric.name == a.metric
-    )
-    return next(
-        (verdict for verdict in own if {verdict.baseline, verdict.variant} == variants),
-        None,
-    )
+    }
+    return by_pair.get(frozenset((a.variant, b.variant)))
+
+
+def _is_shared(a: Side, b: Side) -> bool:
+    """Whether one experiment measured the same number of two variants."""
+    return (a.experiment, a.cell, a.metric) == (b.experiment, b.cell, b.metric)
 
 
 def _compared(
     a: Side, b: Side, verdict: Verdict | None, history: Histories
 ) -> Compared:
-    shares = a.experiment == b.experiment
     if verdict is not None:
-        change = verdict.change
         sentence = f"{verdict.variant} against {verdict.baseline}: {verdict.word}"
-        if change is not None:
-            sentence += f", {percent(change.value, 0.0005)} ({interval(change.low, change.high)})"
-        size, low, high = (
-            (None, None, None)
-            if change is None
-            else (change.value, change.low, change.high)
-        )
+        size, low, high = ends_of(verdict.change)
+        if size is not None:
+            sentence += f", {percent(size, 0.0005)} ({interval(low, high)})"
         return Compared(a, b, True, verdict.word, f"{sentence}.", size, low, high, ())
-    if shares:
+    if a.experiment == b.experiment:
         sentence = "One experiment measured both, but it has no verdict of one against the other."
         return Compared(a, b, True, "", sentence, _change(a, b), None, None, ())
     if (a.machine, a.cell, a.metric) != (b.machine, b.cell, b.metric):
@@ -181,17 +175,8 @@ def _compared(
         f"Not interleaved: {day(a.t)} and {day(b.t)} were measured apart, so their difference contains whatever "
         "else the machine did. It is not a verdict."
     )
-    return Compared(
-        a,
-        b,
-        False,
-        "",
-        sentence,
-        _change(a, b),
-        None,
-        None,
-        tuple(_commands(a, b, history)),
-    )
+    commands = tuple(_commands(a, b, history))
+    return Compared(a, b, False, "", sentence, _change(a, b), None, None, commands)
 
 
 def _change(a: Side, b: Side) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -39,6 +40,7 @@ class Place(msgspec.Struct, frozen=True):
     name: str
     """Its path below the root."""
     path: str
+    """Its absolute path."""
     kind: Kind
 
     @property
@@ -90,7 +92,7 @@ class Folders:
             listing = self._listed(path, root)
             yield from listing.places
             if depth < DEEPEST:
-                waiting += [(one, depth + 1) for one in listing.below]
+                waiting += [(directory, depth + 1) for directory in listing.below]
 
     def _listed(self, path: Path, root: Path) -> _Listing:
         try:
@@ -142,6 +144,17 @@ def _place(path: Path, root: Path, kind: Kind) -> Place:
 
 def _identifier(path: Path) -> str:
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+
+
+def stamp_of(files: Iterable[Path]) -> tuple[int, ...]:
+    """Times of change and sizes of files, which differ once one of them was written; without those that are not
+    there."""
+    stamp: list[int] = []
+    for file in files:
+        with contextlib.suppress(OSError):
+            state = file.stat()
+            stamp += (state.st_mtime_ns, state.st_size)
+    return tuple(stamp)
 
 
 def place_of(request: Request) -> Place:

@@ -40,7 +40,7 @@ def conditions(
         if not (name or load or held):
             continue
         name = name or f"condition-{row}"
-        _check_name(name, made, f"condition-{row}", problems)
+        check_name(name, made, "conditions", f"condition-{row}", problems)
         options = dict(_pairs(load, f"load-{row}", problems, option))
         _check_mode(options, place, f"load-{row}", problems, modes)
         background = {"background": options} if options else {}
@@ -48,15 +48,20 @@ def conditions(
     return made
 
 
-def _check_name(
-    name: str, known: Mapping[str, object], field: str, problems: dict[str, str]
+def check_name(
+    name: str,
+    known: Mapping[str, object],
+    what: str,
+    field: str,
+    problems: dict[str, str],
 ) -> None:
+    """Note at a field that ``name`` cannot be a name, or is one of the ``known`` ones; ``what`` is their plural."""
     if not NAME.fullmatch(name):
         problems[field] = (
             f"{name!r} cannot be a name: letters, digits and . _ + - only, 48 at most, a letter or digit first"
         )
     elif name in known:
-        problems[field] = f"two conditions are called {name}"
+        problems[field] = f"two {what} are called {name}"
 
 
 def _pairs(text: str, field: str, problems: dict[str, str], why: Why) -> dict[str, str]:

@@ -20,9 +20,13 @@ from iodelta.history.newest import openmetrics
 from iodelta.history.store import Store
 from iodelta.report.stories.course import valued
 from iodelta.study.words import percent
+from iodelta.web.folders import stamp_of
 
 NIGHTS = 40
 """Nights of the small drawings."""
+
+COURSES = 40
+"""Series that are kept in memory."""
 
 
 class SeriesLine(msgspec.Struct, frozen=True):
@@ -107,33 +111,35 @@ class Histories:
 
     def course(self, number: int) -> Course | None:
         """One series; none where there is no such number."""
-        known = self._courses.get(number)
-        if known is not None and known[0] == self._stamp():
-            return known[1]
-        with (
-            self._following
-        ):  # one at a time: readers of one series wait for the first of them
-            return self._followed(number)
+        known = self._kept(number)
+        if known is not None:
+            return known
+        # One at a time: readers of one series wait for the first of them.
+        with self._following:
+            return self._kept(number) or self._followed(number)
+
+    def _kept(self, number: int) -> Course | None:
+        """A series that was found since the history last grew."""
+        stamp, course = self._courses.get(number, ((), None))
+        return course if stamp == self._stamp() else None
 
     def _followed(self, number: int) -> Course | None:
         stamp = self._stamp()
-        known = self._courses.get(number)
-        if known is not None and known[0] == stamp:
-            return known[1]
         lines = self.store.lines([number])
         if not lines or not lines[0].points:
             return None
+        machine = lines[0].key.machine
         # The machine's own unchanged series say how much its nights differ.
-        own = [
-            line for line in self.board().series if line.machine == lines[0].key.machine
-        ]
         unchanged = [
-            line for line in own if line.variant == PLACEBO or line.role == "reference"
+            int(line.id)
+            for line in self.board().series
+            if line.machine == machine
+            and (line.variant == PLACEBO or line.role == "reference")
         ]
-        quiet = [int(line.id) for line in unchanged if line.id != str(number)]
-        whole = [*lines, *(self.store.lines(quiet) if quiet else ())]
+        others = [other for other in unchanged if other != number]
+        whole = [*lines, *(self.store.lines(others) if others else ())]
         (course,) = courses_of(lines, whole, self.experiments(), self.log.entries()[0])
-        if len(self._courses) > NIGHTS:
+        if len(self._courses) > COURSES:
             self._courses.clear()
         self._courses[number] = (stamp, course)
         return course
@@ -156,7 +162,8 @@ class Histories:
 
     def alert(self, identifier: str) -> Alert | None:
         """The alert with that identifier."""
-        return next((one for one in self.board().alerts if one.id == identifier), None)
+        by_id = {alert.id: alert for alert in self.board().alerts}
+        return by_id.get(identifier)
 
     def write(self, *entries: Entry) -> None:
         """Add to the log; alerts that are new go first, so that what is decided of one has something to stand on."""
@@ -166,20 +173,12 @@ class Histories:
 
     def _stamp(self) -> _Stamp:
         """What changes with every night and every word."""
+        if not self.store.is_file:
+            return (len(self.store.experiments()), *stamp_of([self.log.path]))
         database = Path(self.store.url.database or "")
-        files = (
-            [self.log.path, database, database.with_name(f"{database.name}-wal")]
-            if self.store.is_file
-            else []
-        )
-        marks: list[int] = [] if files else [len(self.store.experiments())]
-        for file in files or [self.log.path]:
-            try:
-                state = file.stat()
-            except OSError:
-                continue
-            marks += (state.st_mtime_ns, state.st_size)
-        return tuple(marks)
+        # SQLite writes to the write-ahead log first.
+        written_ahead = database.with_name(f"{database.name}-wal")
+        return stamp_of([self.log.path, database, written_ahead])
 
     def _seen(self) -> Board:
         lines, entries = self.store.lines(), self.log.entries()[0]
@@ -195,20 +194,19 @@ def _line(course: Course) -> SeriesLine:
     line, points = course.line, course.line.points
     newest = points[-1]
     log = course.log_ratio(newest)
+    shown = map(course.shown, points[-NIGHTS:])
     return SeriesLine(
-        str(line.key.number),
-        line.key.machine,
-        line.cell,
-        line.variant,
-        line.key.metric,
-        line.key.role,
-        len(points),
-        newest.t,
-        valued(newest.y, line.unit),
-        "" if log is None else percent(math.expm1(log), newest.r_se),
-        len(course.steps),
-        course.steps[-1].way if course.steps else "",
-        tuple(
-            value for value in map(course.shown, points[-NIGHTS:]) if value is not None
-        ),
+        id=str(line.key.number),
+        machine=line.key.machine,
+        cell=line.cell,
+        variant=line.variant,
+        metric=line.key.metric,
+        role=line.key.role,
+        nights=len(points),
+        newest=newest.t,
+        value=valued(newest.y, line.unit),
+        against="" if log is None else percent(math.expm1(log), newest.r_se),
+        steps=len(course.steps),
+        last=course.steps[-1].way if course.steps else "",
+        course=tuple(value for value in shown if value is not None),
     )

@@ -58,7 +58,7 @@ class Launches:
         """A place for a folder, named after the time."""
         stem = self.base / time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         names = [stem, *(stem.with_name(f"{stem.name}-{n}") for n in range(2, 100))]
-        return next(one for one in names if not self._record(one).exists())
+        return next(name for name in names if not self._record(name).exists())
 
     def start(
         self, folder: Path, words: Sequence[str], by: str, text: str = ""
@@ -67,7 +67,8 @@ class Launches:
         MeasureError."""
         launch = Launch(str(folder), by, time.time(), tuple(words))
         with self._lock:
-            if sum(one.poll() is None for one in self._processes.values()) >= MOST:
+            running = [p for p in self._processes.values() if p.poll() is None]
+            if len(running) >= MOST:
                 raise MeasureError(
                     f"{MOST} experiments run already", remedy="wait for one to end"
                 )
@@ -139,10 +140,12 @@ class Launches:
         if process is not None:
             return process.pid if process.poll() is None else None
         launch = self.get(folder)
-        writer = None if launch is None else writer_of(Path(folder) / JOURNAL)
-        if launch is None or writer is None:
+        if launch is None:
             return None
-        return writer if _is_of(writer, launch.words) else None
+        writer = writer_of(Path(folder) / JOURNAL)
+        if writer is None or not _is_of(writer, launch.words):
+            return None
+        return writer
 
     def _record(self, folder: Path) -> Path:
         return self.base / f"{self._name(folder)}.json"
@@ -151,9 +154,9 @@ class Launches:
         return self.base / f"{self._name(folder)}.log"
 
     def _name(self, folder: Path) -> str:
-        return (
-            folder.name if folder.parent == self.base else f"confirmation-{folder.name}"
-        )
+        if folder.parent == self.base:
+            return folder.name
+        return f"confirmation-{folder.name}"
 
 
 def writer_of(journal: Path) -> int | None:

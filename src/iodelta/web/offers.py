@@ -14,7 +14,7 @@ from iodelta.lab.guard import KERNEL_FILESYSTEMS
 from iodelta.machine import Machine
 from iodelta.probe.mounts import Mount, mounts
 from iodelta.probe.sysfs import attribute
-from iodelta.probe.topology import Target, resolve
+from iodelta.probe.topology import resolve
 from iodelta.study.words import size
 from iodelta.workload.engines import ENGINES, engines
 
@@ -80,28 +80,20 @@ def _disks(machine: Machine) -> Iterator[Place]:
 
 
 def _about(machine: Machine, path: str) -> str:
-    for file in ("device/model", "loop/backing_file", "dm/name", "md/level"):
-        text = attribute(machine, f"{path}/{file}")
-        if text:
-            return text
-    return ""
+    """The model of a disk, or what a loop, device-mapper or md device is made of; empty where neither is known."""
+    files = ("device/model", "loop/backing_file", "dm/name", "md/level")
+    texts = (attribute(machine, f"{path}/{file}") for file in files)
+    return next(filter(None, texts), "")
 
 
 def knobs(machine: Machine, place: Place) -> tuple[KnobInfo, ...]:
     """Settings that a page may turn for a place: those that only change how I/O is done, and can be set here."""
     try:
-        found = catalogue(machine, _target(machine, place))
+        known = catalogue(machine, resolve(machine, place.path))
     except IodeltaError:
         return ()
-    return tuple(info for info in found if not info.reason and _is_harmless(info.name))
-
-
-def _target(machine: Machine, place: Place) -> Target:
-    return resolve(machine, place.path)
-
-
-def _is_harmless(name: str) -> bool:
-    return not family(name).danger(name)
+    here = [info for info in known if not info.reason]
+    return tuple(info for info in here if not family(info.name).danger(info.name))
 
 
 def engines_here(machine: Machine) -> tuple[str, ...]:

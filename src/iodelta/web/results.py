@@ -20,7 +20,7 @@ from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.story import Detail
 from iodelta.stats.forget import forget_patterns
 from iodelta.study.experiment import Account
-from iodelta.web.folders import Kind, Place
+from iodelta.web.folders import Kind, Place, stamp_of
 from iodelta.web.live import Live
 from iodelta.web.underway import progress
 
@@ -89,7 +89,7 @@ class Results:
             known = self._known(place)  # somebody else may have judged it meanwhile
             if known is not None:
                 return known
-            stamp = stamp_of(place)
+            stamp = stamp_of_place(place)
             seen = _read(place)
             forget_patterns()
             self._seen[place.id] = (stamp, seen)
@@ -101,7 +101,7 @@ class Results:
         """A line about it; none where it would have to be judged first and ``wait`` is not set."""
         if self.live.goes_on(place):
             return self._underway(place)
-        stamp = stamp_of(place)
+        stamp = stamp_of_place(place)
         kept = self._summaries.get(place.id)
         if kept is not None and kept[0] == stamp:
             return kept[1]
@@ -115,7 +115,7 @@ class Results:
 
     def _known(self, place: Place) -> Seen | None:
         kept = self._seen.get(place.id)
-        if kept is None or kept[0] != stamp_of(place):
+        if kept is None or kept[0] != stamp_of_place(place):
             return None
         self._seen.move_to_end(place.id)
         return kept[1]
@@ -156,24 +156,15 @@ class Results:
         )
 
 
-def stamp_of(place: Place) -> _Stamp:
+def stamp_of_place(place: Place) -> _Stamp:
     """Sizes and times that differ once anything was added to a result."""
     path = Path(place.path)
-    files = (
-        [path]
-        if place.kind == "bundle"
-        else [path, path / JOURNAL, path / LOG, path / RAW]
-    )
+    files = [path]
+    if place.kind != "bundle":
+        files += (path / JOURNAL, path / LOG, path / RAW)
     if place.kind == "fleet":
         files += sorted(path.glob(f"hosts/*/{JOURNAL}"))
-    marks: list[int] = []
-    for file in files:
-        try:
-            state = file.stat()
-        except OSError:
-            continue
-        marks += (state.st_mtime_ns, state.st_size)
-    return tuple(marks)
+    return stamp_of(files)
 
 
 def folder_of(place: Place) -> Folder:

@@ -253,8 +253,8 @@ def _draft(request: Request) -> Draft:
     found = _drafts(request).get(request.path_params["id"], request.scope["user"].name)
     if found is None:
         raise RequestError(
-            "this plan is not kept any more",
-            remedy="make it again; a plan waits for an hour, and ends with the server",
+            "this plan has expired",
+            remedy="plan it again; a plan is kept for an hour, until the server ends",
         )
     return found
 

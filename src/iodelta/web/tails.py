@@ -40,7 +40,7 @@ class Tally(msgspec.Struct):
     trials: int = 0
     """Finished."""
     repeated: int = 0
-    """Blocks that were made again."""
+    """Blocks that were repeated."""
     spent: float = 0.0
     """Seconds of finished trials."""
     more_budget: float = 0.0

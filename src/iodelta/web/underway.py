@@ -74,7 +74,7 @@ class Underway(msgspec.Struct, frozen=True):
     trials: int
     """Finished."""
     repeated: int
-    """Blocks that were made again."""
+    """Blocks that were repeated."""
     spent: float
     """Seconds."""
     budget: float

@@ -59,15 +59,12 @@ async def take(request: Request) -> Response:
     shelf.arriving += 1
     try:
         async with request.form(max_files=FILES, max_fields=5) as form:
-            texts = {name: one for name, one in form.items() if isinstance(one, str)}
+            texts = {name: text for name, text in form.items() if isinstance(text, str)}
             check_form(user, request.headers, texts.get("csrf", ""))
-            sent = [
-                item
+            files = [
+                Sent(item.filename, item.size or 0, item.file)
                 for item in form.getlist("files")
                 if isinstance(item, UploadFile) and item.filename
-            ]
-            files = [
-                Sent(item.filename or "", item.size or 0, item.file) for item in sent
             ]
             names = [file.name for file in files]
             known = parsed({**texts, "files": names}, UploadForm)
@@ -134,13 +131,12 @@ def _upload(request: Request) -> Upload:
 
 
 def _views(upload: Upload) -> tuple[str, ...]:
+    """The pages of an upload, first the one that says most."""
     if len(upload.paths) > 1:
         return ("compare", "show", "audit")
-    return (
-        ("report", "show", "audit")
-        if is_own(upload.paths[0])
-        else ("show", "audit", "compare")
-    )
+    if is_own(upload.paths[0]):
+        return ("report", "show", "audit")
+    return ("show", "audit", "compare")
 
 
 def _answer(upload: Upload, what: str) -> _Answer:
