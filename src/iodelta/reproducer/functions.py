@@ -1,6 +1,6 @@
 """The shell functions of a reproducer script that depend on its experiment: names, fio's words, settings, loads.
 
-Every text of the experiment is quoted. How a knob is set, its own class says (``Knob.script``).
+Every text of the experiment is quoted. The class of each knob gives the lines that set it (``Knob.script``).
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
 from iodelta.errors import RequestError
-from iodelta.experiment import Condition, Experiment
+from iodelta.experiment import Cell, Condition, Experiment, Variant
 from iodelta.experiment.model import NAME, of_boot
 from iodelta.knob.registry import family, order
 from iodelta.knob.shell import Line, NoScript, Script, Steps, line_text, quoted
@@ -73,13 +74,20 @@ def _names(function: str, names: list[str]) -> Iterator[str]:
 
 
 def _workloads(plan: Plan, target: Target) -> Iterator[str]:
-    experiment = plan.experiment
     cases: dict[str, Lines] = {}
-    for cell_number, cell in enumerate(experiment.cells, 1):
-        for variant_number, variant in enumerate(experiment.variants, 1):
-            words = words_of(plan, cell, variant, target, OLD_FIO)[1:]
-            cases[f"{cell_number}.{variant_number}"] = (_measure(words),)
+    for arm, cell, variant in _arms(plan.experiment):
+        words = words_of(plan, cell, variant, target, OLD_FIO)[1:]
+        cases[arm] = (_measure(words),)
     yield from _function("workload() { # CELL VARIANT: start fio", "$1.$2", cases)
+
+
+def _arms(experiment: Experiment) -> Iterator[tuple[str, Cell, Variant]]:
+    """Every cell under every variant, with the name that the script gives it: ``1.2`` by their numbers."""
+    numbered = product(
+        enumerate(experiment.cells, 1), enumerate(experiment.variants, 1)
+    )
+    for (cell_number, cell), (variant_number, variant) in numbered:
+        yield f"{cell_number}.{variant_number}", cell, variant
 
 
 def _measure(words: list[str]) -> str:
@@ -137,7 +145,8 @@ def _filled(word: str) -> str:
 
 
 def knob_scripts(experiment: Experiment) -> dict[str, Script]:
-    """What each knob of an experiment says of itself, in the order in which they are set. Raises RequestError."""
+    """The script of each knob of an experiment, in the order in which they are set. Raises RequestError for a knob that
+    no script can set."""
     scripts: dict[str, Script] = {}
     for name in experiment.knob_names():
         if of_boot(name):
@@ -210,15 +219,10 @@ def _arm(experiment: Experiment, scripts: Mapping[str, Script]) -> Iterator[str]
 
 def _settings(experiment: Experiment) -> dict[str, dict[str, str]]:
     """What is set in each cell and variant, both by their numbers."""
-    settings: dict[str, dict[str, str]] = {}
-    for cell_number, cell in enumerate(experiment.cells, 1):
-        for variant_number, variant in enumerate(experiment.variants, 1):
-            condition = experiment.condition(cell.condition)
-            settings[f"{cell_number}.{variant_number}"] = {
-                **condition.knobs,
-                **variant.knobs,
-            }
-    return settings
+    return {
+        arm: {**experiment.condition(cell.condition).knobs, **variant.knobs}
+        for arm, cell, variant in _arms(experiment)
+    }
 
 
 def _set(scripts: Mapping[str, Script], settings: Mapping[str, str]) -> Iterator[str]:
@@ -260,11 +264,8 @@ def _steps(scripts: Mapping[str, Script]) -> Iterator[str]:
     steps: dict[str, Steps] = {}
     for script in scripts.values():
         steps |= script.steps
-    for function, kind in (
-        ("do_command", "apply"),
-        ("check_command", "verify"),
-        ("undo", "restore"),
-    ):
+    kinds = {"do_command": "apply", "check_command": "verify", "undo": "restore"}
+    for function, kind in kinds.items():
         cases: dict[str, Lines] = {}
         for name, step in steps.items():
             line: Line = getattr(step, kind)

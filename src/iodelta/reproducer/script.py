@@ -1,6 +1,6 @@
 """An experiment as a plain POSIX shell script: the same trials in the same order, with fio and nothing else.
 
-What does not depend on the experiment is ``script.sh``; this module writes what goes before it.
+``script.sh`` holds all that does not depend on the experiment; this module writes the lines before it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ BODY = Path(__file__).with_name("script.sh")
 
 
 def reproducer_of(path: Path) -> str:
-    """The script of an experiment folder or bundle. Raises RequestError for what cannot be written so, MeasureError."""
+    """The script of an experiment folder or bundle. Raises RequestError for an experiment that no script can hold,
+    MeasureError for a damaged folder or one without a trial."""
     folder = opened(path)
     plan = read_plan(folder)
     folder.check_journal()
@@ -72,7 +73,7 @@ def script(
             remedy="`iodelta report --format mail` ends with the command line of each; `iodelta pack` makes a bundle",
         )
     scratch = plan.identifier in target.real_path
-    # Of the trials alone: the script does not prepare the disk.
+    # Only the trials count: the script does not prepare the disk.
     writing = any_writes(
         msgspec.structs.replace(experiment, prepare=None),
         target,
@@ -151,10 +152,11 @@ def _trials(experiment: Experiment, trials: list[Started]) -> Iterator[str]:
     cells = {cell.name: n for n, cell in enumerate(experiment.cells, 1)}
     variants = {variant.name: n for n, variant in enumerate(experiment.variants, 1)}
     for number, trial in enumerate(trials, 1):
-        block = f"{trial.block + 1}" + (
-            f"-{trial.attempt + 1}" if trial.attempt else ""
-        )
-        block += "c" if trial.conditioning else ""
+        block = f"{trial.block + 1}"
+        if trial.attempt:
+            block += f"-{trial.attempt + 1}"
+        if trial.conditioning:
+            block += "c"
         yield f"    trial {number} {cells[trial.cell]} {variants[trial.variant]} {block} {trial.seed}"
     if not trials:
         yield "    :"
