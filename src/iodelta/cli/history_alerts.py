@@ -126,12 +126,12 @@ def alert(name: str, place: str, log: Path | None, format_: str) -> None:
 
 def _tell(found: Alert, store: Store, format_: str) -> None:
     """The alert as a mail, or as Markdown."""
-    from iodelta.report.alerts import told
+    from iodelta.report.alerts import command_and_verdict
     from iodelta.report.formats.mail import mail
     from iodelta.report.formats.markdown import markdown
     from iodelta.report.stories.alert import of_alert
 
-    story = of_alert(found, *told(found, store))
+    story = of_alert(found, *command_and_verdict(found, store))
     click.echo(mail(story) if format_ == "mail" else markdown(story), nl=False)
 
 

@@ -13,14 +13,15 @@ from iodelta.report.derived import load
 from iodelta.verdict import Verdict
 
 
-def told(alert: Alert, store: Store) -> tuple[str, Verdict | None]:
-    """The command, empty where there is none; the verdict, where both builds were measured in one experiment."""
+def command_and_verdict(alert: Alert, store: Store) -> tuple[str, Verdict | None]:
+    """The command that finds the commit, empty where the two nights cannot be read; and the verdict of the last
+    experiment with both builds, None without one."""
     return _bisect(alert, store), _verdict(alert)
 
 
 def _verdict(alert: Alert) -> Verdict | None:
-    """What the last experiment of both builds found in the alert's cell and metric; none where its folder cannot be
-    read any more."""
+    """The verdict of the last experiment with both builds on the alert's cell and metric; None where its folder cannot
+    be read."""
     if not alert.experiments:
         return None
     try:
@@ -33,7 +34,7 @@ def _verdict(alert: Alert) -> Verdict | None:
 
 
 def _bisect(alert: Alert, store: Store) -> str:
-    """The command that finds the commit; empty where the folders of the two nights cannot be read any more."""
+    """The command that finds the commit; empty where the folders of the two nights cannot be read."""
     if not alert.steps or alert.last_good is None or alert.first_bad is None:
         return ""
     folders = {row["id"]: row["folder"] for row in store.experiments()}

@@ -1,7 +1,7 @@
-"""The cache of a folder's report: what exactly this code found in exactly these files, so that it is said at once.
+"""The cache of a folder's report: the account and the charts that this code derived from these files.
 
-It is derived and never needed. It is used only where every file of the folder is the one it was made from, by size and
-times that no unpacking can forge (ctime), and where the code is the same: else the folder is judged from raw data.
+A report never needs it. It is used only if the code is the same and if all files of the folder have the same sizes and
+times (ctime too, which unpacking an archive cannot set); else the folder is judged from raw data.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def kept(folder: Folder) -> Kept | None:
-    """What was kept of ``folder`` as it is now; None when there is nothing, or anything is not the same any more."""
+    """The cached report of ``folder``; None without one, or if the folder or the code has changed since."""
     if type(folder) is not Folder:
         return None
     try:
         with (folder.path / FILE).open("rb") as file:
-            # Only what was made from these very files, here, is unpacked: nobody else can know the key.
+            # The key depends on times of files here, so a stranger cannot write a cache that is unpacked.
             if file.read(KEY) != key_of(folder).encode():
                 return None
             cached = msgspec.msgpack.decode(
@@ -55,7 +55,7 @@ def kept(folder: Folder) -> Kept | None:
 
 
 def keep(folder: Folder, account: Account, charts: Charts, key: str) -> None:
-    """Keep what was found in the files of which ``key_of`` gave ``key``. A folder that cannot be written has none."""
+    """Cache a report of the files of which ``key_of`` gave ``key``. A folder that cannot be written gets no cache."""
     if type(folder) is not Folder:
         return
     data = zstandard.ZstdCompressor(level=3).compress(
@@ -77,12 +77,11 @@ def key_of(folder: Folder) -> str:
 
 
 def _files(path: Path) -> Iterator[str]:
-    """Name, size and times of the files in a directory; those that are derived, or being written, left out."""
+    """Name, size and times of the files in a directory, without derived files and those that are being written."""
     with contextlib.suppress(OSError), os.scandir(path) as entries:
         for entry in entries:
-            if entry.name.endswith(
-                (".zst", ".json", ".toml")
-            ) and not entry.name.startswith((".", "verdict")):
+            is_source = entry.name.endswith((".zst", ".json", ".toml"))
+            if is_source and not entry.name.startswith((".", "verdict")):
                 stat = entry.stat()
                 yield f"{entry.name} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}\n"
 
@@ -92,9 +91,7 @@ def _code() -> str:
     """The version, and sizes and times of the package's own modules: a checkout changes without a new version."""
     root = Path(iodelta.__file__).parent
     parts = [iodelta.__version__]
-    for folder, _, names in os.walk(root):
-        for name in names:
-            if name.endswith(".py"):
-                stat = os.stat(os.path.join(folder, name))
-                parts.append(f"{folder}/{name} {stat.st_size} {stat.st_mtime_ns}")
+    for path in root.rglob("*.py"):
+        stat = path.stat()
+        parts.append(f"{path} {stat.st_size} {stat.st_mtime_ns}")
     return "\n".join(sorted(parts))

@@ -1,4 +1,4 @@
-"""The derived files of a folder, made from raw data; the report of a large one is kept for the next reader."""
+"""The derived files of a folder, made from raw data; the report of a large folder is cached."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iodelta.study.changed import refuse_changed
 from iodelta.study.experiment import Account
 from iodelta.study.judging import Judged, judged
 from iodelta.study.preparation import PrepareAnswer, prepared
-from iodelta.trial import Trial
+from iodelta.trial import Direction, Trial
 
 if TYPE_CHECKING:
     import polars
@@ -36,7 +36,7 @@ ROUNDS = "Preparation of the disk"
 
 
 MANY = 1000
-"""From so many trials on, what was found in a finished folder is kept for the next reader."""
+"""The report of a finished folder with at least so many trials is cached: judging it takes seconds."""
 
 
 def load(folder: Folder) -> Account:
@@ -56,7 +56,7 @@ def charted(folder: Folder, scale: Scale = "auto") -> tuple[Account, Charts]:
 
 
 def _kept_if_slow(folder: Folder) -> Judged:
-    """A folder judged from its raw data; where that took long, and nobody writes to it, kept for the next reader."""
+    """A folder judged from its raw data. The report of a finished one with many trials is cached."""
     key = key_of(folder)
     seen = judged(folder)
     if seen.account.state in OVER and len(seen.trials) >= MANY:
@@ -65,11 +65,11 @@ def _kept_if_slow(folder: Folder) -> Judged:
 
 
 def derive(folder: Folder, *, unchanged: bool = False, page: bool = True) -> Account:
-    """Make the derived files again: ``verdict.json``, ``trials.parquet``, ``report.html`` and the cache of all reports;
+    """Recreate the derived files: ``verdict.json``, ``trials.parquet``, ``report.html`` and the cache of all reports;
     without ``page`` the first two, as for a night among hundreds.
 
-    With ``unchanged`` nothing is written for a folder that is not what was measured: the files of before may show what
-    was changed. Raises MeasureError.
+    With ``unchanged`` a folder that was changed after it was measured keeps its old derived files, which may show the
+    change. Raises MeasureError.
     """
     from iodelta.report.formats.html.result import html_of
 
@@ -90,7 +90,7 @@ def derive(folder: Folder, *, unchanged: bool = False, page: bool = True) -> Acc
 
 
 def derive_counts(folder: Folder) -> PathAccount:
-    """Make ``verdict.json`` and ``report.html`` of a folder with counts of instructions. Raises MeasureError."""
+    """Write ``verdict.json`` and ``report.html`` of a folder with counts of instructions. Raises MeasureError."""
     from iodelta.report.formats.html.result import html_of
     from iodelta.study.counted import counted
 
@@ -103,7 +103,7 @@ def derive_counts(folder: Folder) -> PathAccount:
 
 
 def derive_prepared(folder: Folder) -> PrepareAnswer:
-    """Make ``verdict.json`` and ``report.html`` of the preparation of a disk. Raises MeasureError."""
+    """Write ``verdict.json`` and ``report.html`` of the preparation of a disk. Raises MeasureError."""
     from iodelta.report.formats.html.result import html_of
 
     account = prepared(folder)
@@ -137,33 +137,40 @@ def frame_of(trials: Sequence[Trial]) -> polars.DataFrame:
 
     rows: list[dict[str, Any]] = []
     for trial in trials:
+        results = [_row_of_direction(direction) for direction in trial.directions]
         if trial.measured:
-            measured = {
-                f"measured.{name}": number.value
-                for name, number in trial.measured.items()
-            }
-            rows.append(
-                {**_row_of(trial), "direction": "command", **measured, **_beside(trial)}
-            )
-        for direction in trial.directions:
-            latency = direction.lat or direction.clat
-            rows.append(
-                {
-                    **_row_of(trial),
-                    "direction": direction.kind,
-                    "ios": direction.ios,
-                    "bytes": direction.bytes,
-                    "runtime_ms": direction.runtime_ms,
-                    "iops": direction.iops.value,
-                    "bandwidth": direction.bandwidth.value,
-                    "lat_mean": latency.mean.value if latency else None,
-                    "lat_p50": latency.quantile(0.50) if latency else None,
-                    "lat_p99": latency.quantile(0.99) if latency else None,
-                    "lat_p999": latency.quantile(0.999) if latency else None,
-                    **_beside(trial),
-                }
-            )
+            results.insert(0, _row_of_command(trial))
+        rows += [{**_row_of(trial), **row, **_counted(trial)} for row in results]
     return polars.DataFrame(rows, infer_schema_length=None)
+
+
+def _row_of_command(trial: Trial) -> dict[str, Any]:
+    """The numbers of a command that is not fio."""
+    numbers = {
+        f"measured.{name}": number.value for name, number in trial.measured.items()
+    }
+    return {"direction": "command", **numbers}
+
+
+def _row_of_direction(direction: Direction) -> dict[str, Any]:
+    """What fio measured of reads, of writes or of trims."""
+    latency = direction.lat or direction.clat
+    mean = p50 = p99 = p999 = None
+    if latency:
+        mean = latency.mean.value
+        p50, p99, p999 = map(latency.quantile, (0.50, 0.99, 0.999))
+    return {
+        "direction": direction.kind,
+        "ios": direction.ios,
+        "bytes": direction.bytes,
+        "runtime_ms": direction.runtime_ms,
+        "iops": direction.iops.value,
+        "bandwidth": direction.bandwidth.value,
+        "lat_mean": mean,
+        "lat_p50": p50,
+        "lat_p99": p99,
+        "lat_p999": p999,
+    }
 
 
 def _row_of(trial: Trial) -> dict[str, Any]:
@@ -182,8 +189,8 @@ def _row_of(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _beside(trial: Trial) -> dict[str, Any]:
-    """What was counted besides its result."""
+def _counted(trial: Trial) -> dict[str, Any]:
+    """What the machine counted during the trial."""
     return {
         "usr_cpu": trial.usr_cpu,
         "sys_cpu": trial.sys_cpu,

@@ -11,6 +11,7 @@ import functools
 import importlib
 import inspect
 import itertools
+import math
 import re
 import sys
 import textwrap
@@ -234,18 +235,20 @@ PLACES = {
 
 
 def written(document: object) -> bytes:
-    """A document as indented JSON in ASCII, which no terminal obeys; what is not known, or infinite, is null."""
-    plainly = _finite(msgspec.to_builtins(document, str_keys=True))
+    """A document as indented JSON in ASCII, which cannot control a terminal; unknown and infinite numbers are null."""
+    finite = _finite(msgspec.to_builtins(document, str_keys=True))
     try:
-        text = msgspec.json.encode(plainly).decode()
-    except UnicodeEncodeError:  # half a character: some JSON readers let it in
-        text = msgspec.json.encode(_whole(plainly)).decode()
-    plain = re.sub(
-        r"[^\x00-\x7e]",
-        lambda found: "".join(map("\\u{:04x}".format, _utf16(found[0]))),
-        text,
-    )
-    return msgspec.json.format(plain.encode(), indent=1) + b"\n"
+        text = msgspec.json.encode(finite).decode()
+    except UnicodeEncodeError:  # half a surrogate pair, which some JSON readers accept
+        text = msgspec.json.encode(_whole(finite)).decode()
+    ascii_text = re.sub(r"[^\x00-\x7e]", _escaped, text)
+    return msgspec.json.format(ascii_text.encode(), indent=1) + b"\n"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    """A character as JSON escapes it: its UTF-16 code units, one or two."""
+    data = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{data[at : at + 2].hex()}" for at in range(0, len(data), 2))
 
 
 def _whole(value: Any) -> Any:
@@ -258,19 +261,12 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def _utf16(char: str) -> list[int]:
-    data = char.encode("utf-16-be", "surrogatepass")
-    return [int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2)]
-
-
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return list(map(_finite, value))
-    if isinstance(value, float) and (
-        value != value or value in (float("inf"), float("-inf"))
-    ):
+    if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
@@ -324,16 +320,18 @@ def _structs(kind: type) -> dict[str, type]:
     structs: dict[str, type] = {}
     waiting: list[Any] = [msgspec.inspect.type_info(kind)]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, msgspec.inspect.StructType):
-            whole = f"{one.cls.__module__}.{one.cls.__qualname__}"  # where two have one name
+        part = waiting.pop()
+        if isinstance(part, msgspec.inspect.StructType):
+            struct = part.cls
+            # msgspec names two structs of one name by their modules.
+            whole = f"{struct.__module__}.{struct.__qualname__}"
             if whole in structs:
                 continue
-            structs[whole] = structs[one.cls.__name__] = one.cls
-            waiting += [field.type for field in one.fields]
-        elif isinstance(one, msgspec.inspect.Type):
+            structs[whole] = structs[struct.__name__] = struct
+            waiting += [field.type for field in part.fields]
+        elif isinstance(part, msgspec.inspect.Type):
             for name in ("types", "item_types", "item_type", "key_type", "value_type"):
-                inner = getattr(one, name, ())
+                inner = getattr(part, name, ())
                 waiting += inner if isinstance(inner, tuple) else [inner]
     return structs
 
@@ -350,14 +348,13 @@ def field_docs(kind: type) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(source))
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
     docs = {}
-    for field, after in itertools.pairwise(body):
-        is_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-        if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
-            and is_text
-        ):
-            docs[field.target.id] = _prose(str(after.value.value))  # type: ignore[attr-defined]
+    for field, text in itertools.pairwise(body):
+        match field, text:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(sentence))),
+            ):
+                docs[name] = _prose(sentence)
     return docs
 
 

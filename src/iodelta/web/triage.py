@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from iodelta.history.alerts import is_asking
 from iodelta.history.answers import HistoryScanAnswer
 from iodelta.history.log import Annotated, Decided
-from iodelta.report.alerts import told
+from iodelta.report.alerts import command_and_verdict
 from iodelta.report.formats.html.page import page
 from iodelta.report.stories.alert import of_alert
 from iodelta.web.confirming import confirmation_of
@@ -52,7 +52,9 @@ def alert(request: Request) -> Response:
     alert_here = alert_of(request)
     if prefers_json(request):
         return document(alert_here)
-    story = of_alert(alert_here, *told(alert_here, history_of(request).store))
+    story = of_alert(
+        alert_here, *command_and_verdict(alert_here, history_of(request).store)
+    )
     may_confirm = (
         may_start(request) and bool(alert_here.steps) and alert_here.kind != "machine"
     )
