@@ -252,6 +252,16 @@ def test_a_member_that_claims_ten_gigabytes_is_refused(tmp_path: Path) -> None:
     assert len(found["reasons"]) >= 2  # type: ignore[arg-type]
 
 
+def test_an_attribute_of_length_0_in_a_tar_ends_the_attributes() -> None:
+    """Such an attribute would begin at its own first letter again, without end."""
+    attributes = b"0 path=other.json"
+    header = tarfile.TarInfo("attributes")
+    header.type, header.size = tarfile.XHDTYPE, len(attributes)
+    block = attributes.ljust(tarfile.BLOCKSIZE, b"\0")
+    runs = read_bytes(header.tobuf() + block + tar_of({"a.json": REPORT}), "made.tar").runs
+    assert {run.place.file for run in runs} == {"made.tar!a.json"}
+
+
 def test_an_xz_that_asks_for_gigabytes_of_memory_is_refused(tmp_path: Path) -> None:
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 29}]
     (tmp_path / "x.xz").write_bytes(lzma.compress(REPORT, filters=filters))

@@ -1,4 +1,4 @@
-"""The archive itself: named bytes in, the same bytes out, nothing believed in between.
+"""The archive: it stores named bytes and returns the same bytes, and trusts nothing that it reads.
 
 A tar in one zstd frame, so that ``tar --zstd -xf`` gives an ordinary experiment folder. Members are sorted, all times
 and owners are zero; the first member lists size and SHA-256 of every other. See docs/decisions/0010-bundles.md.
@@ -18,7 +18,7 @@ import zstandard
 from iodelta.decoding import from_json
 from iodelta.errors import RequestError
 from iodelta.ingest.sources import DAMAGE, MOST_MEMBERS, tar_members
-from iodelta.ingest.tar import Member, Readable
+from iodelta.ingest.tar import Member, Readable, at_most
 from iodelta.ingest.wording import clean
 from iodelta.workload.model import OUTPUTS
 
@@ -32,14 +32,14 @@ NAME = re.compile(
     rf"|raw/(step-)?\d{{6,9}}\.({'|'.join(map(re.escape, OUTPUTS.values()))}|record)\.zst",
     re.ASCII,
 )
-"""The files of an experiment. No other member is ever taken, so no name can lead anywhere."""
+"""Names of the files of an experiment. A member with another name is refused, so that no name leads elsewhere."""
 
 LARGEST = 256 << 20
 """Bytes of one member."""
 WHOLE = 2 << 30
 """Bytes of all members, which are held in memory."""
 DEEPEST = 64
-"""Levels of nesting in a JSON member: a deeper one would exhaust the stack of whoever walks through it."""
+"""Levels of nesting in a JSON member: a deeper one would exhaust the stack of code that walks through it."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """A kind of identity: how many different ones were replaced, and in how many places."""
+    """A kind of identity: how many different identities of it were replaced, and in how many places."""
 
     kind: str
     different: int
@@ -59,7 +59,7 @@ class Removed(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a bundle says of itself."""
+    """The contents of ``bundle.json``: what a bundle is, and a digest of every member."""
 
     format: Literal["iodelta.bundle"] = "iodelta.bundle"
     version: int = VERSION
@@ -71,7 +71,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """How the experiment ended."""
     plan_sha256: str
     experiment_sha256: str
-    """Of the folder's own files, before anything was removed: its owner can show which folder this was."""
+    """Digests of the files before anything was removed: the owner can prove which folder it was."""
     seal: str = ""
     """The chain of the last line of the folder's own journal; empty when the folder was not sealed."""
     identity_kept: bool = False
@@ -80,7 +80,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """What every version of the format begins with."""
+    """The fields that every version of the format has."""
 
     format: str
     version: int
@@ -129,7 +129,7 @@ def digest_of(path: Path) -> str:
 
 
 def looks_packed(path: Path) -> bool:
-    """Whether a file is called or begins as a bundle does, whatever follows. Only its beginning is read."""
+    """Whether a file has the name or the beginning of a bundle, sound or not. Reads only the beginning."""
     try:
         if not path.is_file():
             return False
@@ -146,7 +146,7 @@ def looks_packed(path: Path) -> bool:
 
 
 def unpacked(path: Path) -> tuple[Manifest, dict[str, bytes]]:
-    """Manifest and members, every digest verified; nothing is written anywhere. Raises RequestError."""
+    """Manifest and members, with every digest verified; writes nothing. Raises RequestError."""
     place = str(path)
     members: dict[str, bytes] = {}
     manifest: Manifest | None = None
@@ -154,10 +154,11 @@ def unpacked(path: Path) -> tuple[Manifest, dict[str, bytes]]:
         with path.open("rb") as file:
             for member, body in _bounded(file, place):
                 if manifest is None:
-                    manifest = _manifest(_all(body), clean(member.name), place)
+                    data = at_most(body, member.size)
+                    manifest = _manifest(data, clean(member.name), place)
                     continue
                 _check_name(member.name, members, place)
-                members[member.name] = _all(body)
+                members[member.name] = at_most(body, member.size)
     except DAMAGE as error:
         raise RequestError(
             f"damaged, or cut short: {clean(str(error)) or type(error).__name__}",
@@ -171,7 +172,7 @@ def unpacked(path: Path) -> tuple[Manifest, dict[str, bytes]]:
 
 
 def _bounded(file: BinaryIO, place: str) -> Iterator[tuple[Member, Readable]]:
-    """The members of a tar, as long as they are files and no more than an experiment has. Raises RequestError."""
+    """The members of a tar. Raises RequestError for a member that is not a file, and for too many bytes."""
     total = 0
     for member in tar_members(file):
         name = clean(member.name)
@@ -187,18 +188,11 @@ def _bounded(file: BinaryIO, place: str) -> Iterator[tuple[Member, Readable]]:
 
 
 def _check_name(name: str, before: Mapping[str, bytes], place: str) -> None:
-    """Raises RequestError for a name that no experiment has, or that came before."""
+    """Raises RequestError for a name that no experiment has, or that occurs twice."""
     if not NAME.fullmatch(name) or len(before) >= MOST_MEMBERS:
         raise _refused(place, f"{clean(name)!r} is not a file of an experiment")
     if name in before:
         raise _refused(place, f"it contains {clean(name)!r} twice")
-
-
-def _all(body: Readable) -> bytes:
-    parts = []
-    while part := body.read(1 << 20):
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _manifest(data: bytes, name: str, place: str) -> Manifest:
@@ -242,7 +236,7 @@ def _not_as_listed(place: str, name: str) -> RequestError:
 
 
 def _depth(data: bytes) -> int:
-    """The deepest nesting of JSON. Whoever decodes it finds out whether it is JSON."""
+    """The deepest nesting of brackets in JSON. The decoder checks whether it is JSON."""
     # Strings go first: a bracket in them opens nothing.
     brackets = re.sub(rb'"(?:[^"\\]|\\.)*"|[^][{}]+', b"", data, flags=re.DOTALL)
     depth = deepest = 0

@@ -1,4 +1,4 @@
-"""The one entrance: paths in, runs and refusals out; never an exception for what a file contains."""
+"""Entry point: read paths into runs and refusals, without exceptions for the contents of files."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from iodelta.ingest.cleaning import looks_binary
 from iodelta.ingest.model import DeviceStats, Imported, Refusal, Run
 from iodelta.ingest.numbers import version_of
 from iodelta.ingest.sources import Source, UnreadableError, sources, sources_of
+from iodelta.ingest.tar import at_most
 from iodelta.trial import Place
 
 if TYPE_CHECKING:
     from iodelta.ingest.logs import Summary
 
 LARGEST = 64 << 20
-"""Bytes of a file that is no log: fio writes tens of kilobytes, a thousand hosts with histograms tens of megabytes."""
+"""Most bytes of a report: fio writes tens of kilobytes, and tens of megabytes for a thousand hosts with histograms."""
 
 _ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
-"""As zlib begins: fio's logs when log_store_compressed is set."""
+"""The first bytes of zlib: fio's logs with log_store_compressed."""
 
 Found = Run | DeviceStats | Refusal
 
@@ -42,8 +43,8 @@ def read(
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without Python's collector, which looks through all that was read, again and again, for circles: reading makes
-    none, and what is made of it ends soon."""
+    """Pause Python's cyclic garbage collector, which would search everything that was read again and again: reading
+    creates no cycles."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -70,16 +71,16 @@ def _sorted(items: Iterable[Found]) -> Imported:
 
 
 def read_bytes(data: bytes, name: str) -> Imported:
-    """``read`` of one file's contents; its ``name`` is shown as its place, and tells what a fio log holds."""
+    """``read`` of one file's contents. Its ``name`` is its place, and shows the measure of a fio log."""
     return _sorted(_scan(sources_of(data, name)))
 
 
 def scan(
     paths: Iterable[str | os.PathLike[str]], *, stdin: BinaryIO | None = None
 ) -> Iterator[Found]:
-    """``read``, one finding at a time: no more than one file is held.
+    """``read`` as an iterator, with at most one file in memory.
 
-    fio's logs come last: only the reports beside them tell in which unit their latencies are.
+    fio's logs come last, because only the reports next to them show the unit of their latencies.
     """
     return _scan(sources(paths, stdin))
 
@@ -105,7 +106,7 @@ def _scan(opened: Iterable[Source | Refusal]) -> Iterator[Found]:
 
 
 def _version_beside(place: Place, versions: dict[str, set[str]]) -> str | None:
-    """The fio of the reports in the nearest folder that has some; any of them when all measure in the same unit."""
+    """The fio version of the reports in the nearest folder with any; None if they measure in different units."""
     folder = _folder(place)
     while folder not in versions and folder:
         folder = folder.rpartition("/")[0]
@@ -144,7 +145,7 @@ def _read_one(source: Source) -> Iterator[Found | Summary]:
 
 
 def _why_unreadable(head: bytes) -> str:
-    """Why a file that begins so is not read; empty for one that may hold results."""
+    """Why a file with this beginning is not read; empty if it may contain results."""
     if not head:
         return "an empty file"
     if head.startswith(_ZLIB) and not head[:64].isascii():
@@ -159,12 +160,12 @@ def _why_unreadable(head: bytes) -> str:
 
 
 def _report(data: bytes, name: str) -> Iterable[Found]:
-    """What is in a file that is no log: mostly one whole document of fio, else anything."""
+    """The contents of a file that is not a log: usually one document of fio, else anything."""
     is_object = data[:256].lstrip()[:1] == b"{"
     document = json_report.whole_document(data, name) if is_object else None
     if document:
         return document
-    # All the other readers take a while to load.
+    # Importing all other readers takes long.
     from iodelta.ingest.report import read_text
 
     by_plugin = _by_plugins(data, name)
@@ -184,12 +185,12 @@ def _has_runs(items: Iterable[Found]) -> bool:
 
 
 def unusable(name: str, made: object) -> str:
-    """Why a plugin's reader cannot be used; empty where it can."""
+    """Why a plugin's reader cannot be used; empty if it can."""
     return "" if callable(made) else "it is not a function of bytes and a name"
 
 
 def _by_plugins(data: bytes, name: str) -> list[Found]:
-    """What the first reader of a plugin finds that knows this file, and a refusal for each that fails."""
+    """The result of the first plugin's reader that knows this file, or a refusal for each reader that fails."""
     refused: list[Found] = []
     for plugin in plugins.sound("reader", unusable):
         try:
@@ -214,9 +215,9 @@ def _by_plugins(data: bytes, name: str) -> list[Found]:
 
 
 def _log(source: Source) -> Run | Refusal | Summary | None:
-    """What is in a log; None when its rows say that it is none."""
+    """The summary of a log; None if the rows are not those of a log."""
     single_threaded()
-    # Numpy and polars take a tenth of a second to load.
+    # Importing numpy and polars takes a tenth of a second.
     from iodelta.ingest import hist_logs, logs
 
     if hist_logs.is_hist_log(source.head):
@@ -227,16 +228,13 @@ def _log(source: Source) -> Run | Refusal | Summary | None:
 
 
 def single_threaded() -> None:
-    """Have numpy and polars start no thread for each CPU, where they are not loaded yet: with them they take a third
-    more of the CPUs, most of it waiting. A program that is started later inherits this."""
+    """Keep numpy and polars from starting a thread per CPU, unless they are loaded already: the threads cost a third
+    more CPU time, most of it in waiting. Child processes inherit the setting."""
     os.environ.update(
         {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"} | os.environ
     )
 
 
 def _whole(source: Source) -> bytes:
-    parts, size = [source.head], len(source.head)
-    while size <= LARGEST and (part := source.rest.read(1 << 20)):
-        parts.append(part)
-        size += len(part)
-    return b"".join(parts)
+    """All of a file; of a larger one a byte more than ``LARGEST``."""
+    return source.head + at_most(source.rest, LARGEST + 1 - len(source.head))

@@ -22,7 +22,7 @@ import zstandard
 
 from iodelta.errors import RequestError
 from iodelta.ingest.model import Refusal
-from iodelta.ingest.tar import Member, Readable, is_tar, members
+from iodelta.ingest.tar import Member, Readable, at_most, is_tar, members
 from iodelta.ingest.wording import clean
 from iodelta.trial import Place
 
@@ -240,11 +240,11 @@ def sources_of(data: bytes, name: str) -> Iterator[Source | Refusal]:
 
 
 def tar_members(stream: BinaryIO) -> Iterator[Member]:
-    """The members of one tar archive, packed or not; each ``body`` is good until the next is asked for.
+    """The members of one tar archive, compressed or not; each ``body`` is good until the next is asked for.
 
     Read to its very end, so that one that was cut is never taken for whole. Raises one of ``DAMAGE``.
     """
-    head = _fill(stream, HEAD)
+    head = at_most(stream, HEAD)
     counted, packed = _Counted(stream, head), _packing(head)
     if packed in ("", "zip"):
         raise ValueError("it is not a tar archive")
@@ -292,7 +292,7 @@ def _opened(
     stream: BinaryIO | Readable, name: str, depth: int = 0
 ) -> Iterator[Source | Refusal]:
     """What a stream holds: itself, or what is packed in it."""
-    head = _fill(stream, HEAD)
+    head = at_most(stream, HEAD)
     packed = _packing(head)
     if packed and depth >= DEEPEST:
         yield Refusal(_place(name), f"an archive inside {depth} others is not opened")
@@ -316,17 +316,20 @@ def _opened(
 
 
 def _packing(head: bytes) -> str:
-    for magic, name in (
-        (b"\x1f\x8b", "gz"),
-        (b"BZh", "bz2"),
-        (b"\xfd7zXZ\0", "xz"),
-        (b"\x28\xb5\x2f\xfd", "zst"),
-    ):
+    """How a stream that begins with ``head`` is packed; empty where it is not."""
+    for name, magic in _MAGIC.items():
         if head.startswith(magic):
             return name
-    if head.startswith((b"PK\3\4", b"PK\5\6")):
-        return "zip"
     return "tar" if is_tar(head) else ""
+
+
+_MAGIC: dict[str, bytes | tuple[bytes, ...]] = {
+    "gz": b"\x1f\x8b",
+    "bz2": b"BZh",
+    "xz": b"\xfd7zXZ\0",
+    "zst": b"\x28\xb5\x2f\xfd",
+    "zip": (b"PK\3\4", b"PK\5\6"),
+}
 
 
 def _unpacked(packed: str, stream: _Counted) -> Readable:
@@ -380,7 +383,7 @@ def _zip(
     if isinstance(stream, io.BufferedReader) and stream.seekable():
         file = stream
     else:
-        data = head + _fill(stream, LARGEST_INNER_ZIP + 1 - len(head))
+        data = head + at_most(stream, LARGEST_INNER_ZIP + 1 - len(head))
         if len(data) > LARGEST_INNER_ZIP:
             yield Refusal(
                 _place(name),
@@ -410,14 +413,6 @@ def _zip(
                     yield from _opened(_Expanding(body, budget), inner, depth + 1)
             except DAMAGE as error:
                 yield Refusal(_place(inner), f"cannot be unpacked: {clean(str(error))}")
-
-
-def _fill(stream: BinaryIO | Readable, size: int) -> bytes:
-    parts: list[bytes] = []
-    while size > 0 and (part := stream.read(min(size, 1 << 20))):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -6,11 +6,13 @@ nothing but regular files is wanted. Formats: ustar, GNU (long names), pax (path
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 BLOCK = 512
 _LONGEST_NAME = 64 * 1024
+_PAX_LENGTH = re.compile(rb"(\d{1,6}) ")
 _LINKS = {
     "1": "a hard link",
     "2": "a symbolic link",
@@ -65,7 +67,7 @@ def is_tar(head: bytes) -> bool:
 def members(stream: Readable) -> Iterator[Member]:
     """The members in order; each ``body`` is good until the next is asked for. Raises TarError."""
     further = _Further()
-    while header := _exactly(stream, BLOCK):
+    while header := at_most(stream, BLOCK):
         if not any(header):
             return
         if len(header) < BLOCK or not _checksum_fits(header):
@@ -102,7 +104,7 @@ class _Further:
         """Read a block of ``size`` bytes. Raises TarError where it is too large for a name."""
         if size > _LONGEST_NAME:
             raise TarError(f"a name or attribute of {size} bytes")
-        text = _exactly(stream, _padded(size))[:size]
+        text = at_most(stream, _padded(size))[:size]
         if kind == "L":
             self.name = text.rstrip(b"\0").decode("utf-8", "replace")
         if kind == "x":
@@ -118,7 +120,8 @@ class _Further:
         return self._size
 
 
-def _exactly(stream: Readable, size: int) -> bytes:
+def at_most(stream: Readable, size: int) -> bytes:
+    """The next ``size`` bytes of a stream; fewer only where it ends before."""
     parts: list[bytes] = []
     while size > 0 and (part := stream.read(min(size, 1 << 20))):
         parts.append(part)
@@ -159,28 +162,23 @@ def _checksum_fits(header: bytes) -> bool:
 
 
 def _short_name(header: bytes) -> str:
-    prefix = (
-        header[345:500].split(b"\0")[0]
-        if header[257:262] == b"ustar" and header[263:265] == b"00"
-        else b""
-    )
     name = header[:100].split(b"\0")[0]
-    return (prefix + b"/" + name if prefix else name).decode("utf-8", "replace")
+    # GNU's header has other fields where that of POSIX has the folder.
+    is_posix = header[257:262] == b"ustar" and header[263:265] == b"00"
+    folder = header[345:500].split(b"\0")[0] if is_posix else b""
+    return b"/".join(filter(None, (folder, name))).decode("utf-8", "replace")
 
 
 def _pax(text: bytes) -> dict[str, str]:
     """``length key=value`` records; a damaged one ends them."""
     headers: dict[str, str] = {}
     while text:
-        digits, space, _ = text.partition(b" ")
-        if (
-            not space
-            or not digits.isdigit()
-            or len(digits) > 6
-            or int(digits) > len(text)
-        ):
+        start = _PAX_LENGTH.match(text)
+        length = int(start[1]) if start else 0
+        # The length counts its own digits: one of 0 would begin the same record again, for ever.
+        if start is None or not start.end() < length <= len(text):
             break
-        key, _, value = text[len(digits) + 1 : int(digits) - 1].partition(b"=")
+        key, _, value = text[start.end() : length - 1].partition(b"=")
         headers[key.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
-        text = text[int(digits) :]
+        text = text[length:]
     return headers
