@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Literal
@@ -56,6 +56,16 @@ class Quantity(msgspec.Struct, frozen=True):
 def unknown(unit: str) -> Quantity:
     """A number that the source does not give: nan, anywhere from 0 up."""
     return Quantity(math.nan, 0.0, math.inf, unit)
+
+
+def total(parts: Sequence[Quantity]) -> Quantity:
+    """The sum of one or more quantities of one unit; its interval is the sum of theirs."""
+    return Quantity(
+        sum(part.value for part in parts),
+        sum(part.low for part in parts),
+        sum(part.high for part in parts),
+        parts[0].unit,
+    )
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -222,6 +232,11 @@ class Direction(msgspec.Struct, frozen=True):
     short: int = 0
     dropped: int = 0
 
+    def latencies(self) -> dict[str, Latency]:
+        """The latencies that the source has, by name: ``lat``, ``clat``, ``slat``."""
+        named = {"lat": self.lat, "clat": self.clat, "slat": self.slat}
+        return {name: latency for name, latency in named.items() if latency is not None}
+
 
 class Background(msgspec.Struct, frozen=True):
     """The background load's account of itself during one trial."""
@@ -240,6 +255,10 @@ class Place(msgspec.Struct, frozen=True):
 
     file: str
     line: int = 0
+
+    def __str__(self) -> str:
+        """``file:line``; the file alone for the whole of it."""
+        return f"{self.file}:{self.line}" if self.line else self.file
 
 
 class Trial(msgspec.Struct, frozen=True):

@@ -75,8 +75,8 @@ def test_a_false_claim_is_a_hard_finding_and_an_untestable_one_a_warning(audited
     ("claim", "says"),
     [
         ("queue is best", "write it as"),
-        ("bfq has the highest IOPS in QD1", "rows are of pid, round-robin"),
-        ("queue has the highest IOPS in QD64", "no cell is meant"),
+        ("bfq has the highest IOPS in QD1", "the rows are named: pid, round-robin"),
+        ("queue has the highest IOPS in QD64", "no cell matches"),
     ],
 )
 def test_a_claim_that_cannot_be_read_says_what_can(audited: Audit, claim: str, says: str) -> None:

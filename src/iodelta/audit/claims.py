@@ -1,5 +1,7 @@
-"""Sentences about a table, checked against it: ``queue has the highest IOPS in QD1``, ``pid is 25 % below queue``; and
-changes one after the other, which multiply: ``20 % and 30 % make 44 %``."""
+"""Check sentences about a table against it: ``queue has the highest IOPS in QD1``, ``pid is 25 % below queue``.
+
+Also check sums of changes, which multiply: ``20 % and 30 % make 44 %``.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,10 @@ from iodelta.audit.sentences import Claim, parse, stat_of
 from iodelta.audit.tables import context, groups, load, variant
 from iodelta.errors import RequestError
 from iodelta.ingest import Run
+from iodelta.ingest.numbers import half_unit
 from iodelta.ingest.table_columns import Stat
 from iodelta.plural import plural
-from iodelta.trial import Finding, Quantity, Severity
+from iodelta.trial import Finding, Quantity, Severity, total
 
 Outcome = Literal["holds", "false", "untestable"]
 
@@ -40,18 +43,18 @@ SPOILT: dict[Stat, tuple[str, ...]] = {
     "bw": ("bandwidth.mismatch", "bandwidth.suffix"),
     "iops": (),
 }
-"""Hard findings after which a number of a row cannot bear a claim; what an exact repair mends can."""
+"""Hard findings that make a number of a row unfit to test a claim, unless an exact repair corrects it."""
 
 ABOUT = 0.1
 """How far "about n %" may be off, as a share of n."""
 
 
 Cell = dict[str, Quantity | None]
-"""The value of each variant of a cell; None where it cannot be believed."""
+"""The value of each variant of a cell; None where it is not credible."""
 
 
 class Span(NamedTuple):
-    """A value in percent with what rounding leaves open."""
+    """A value in percent, and the interval that rounding allows."""
 
     low: float
     value: float
@@ -59,26 +62,25 @@ class Span(NamedTuple):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """What became of a claim: in how many of the ``cells`` that it names it ``holds``, and in words why."""
+    """The outcome for a claim: it ``holds`` in so many of the ``cells`` that it names; ``explanation`` says why."""
 
     sentence: str
     outcome: Outcome
     holds: int
-    """In how many of these cells it is so."""
+    """Number of cells in which the claim is true."""
     cells: int
-    """How many cells it names."""
+    """Number of cells that the claim names."""
     explanation: str
 
     def finding(self) -> Finding | None:
-        """None for a claim that holds; a false one is hard."""
+        """The claim as a finding: hard if it is false, a warning if it is untestable, None if it holds."""
         if self.outcome == "holds":
             return None
-        severity: Severity = "hard" if self.outcome == "false" else "warning"
-        remedy = (
-            "restrict the claim to the cells where it holds"
-            if self.outcome == "false"
-            else "correct these numbers first"
-        )
+        severity: Severity = "warning"
+        remedy = "correct these numbers first"
+        if self.outcome == "false":
+            severity = "hard"
+            remedy = "restrict the claim to the cells where it holds"
         return Finding(
             f"claim.{self.outcome}",
             severity,
@@ -89,7 +91,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def check_claims(text: str, audit: Audit) -> tuple[Checked, ...]:
-    """Every sentence of ``text`` (set off by ; or lines) against the tables. Raises RequestError for another form."""
+    """Check every sentence of ``text``, separated by ; or line ends. Raises RequestError for any other sentence."""
     checked: list[Checked] = []
     for part in re.split(r"[;\n]", text):
         if part.strip(" .\r\t"):
@@ -101,7 +103,7 @@ def check_claims(text: str, audit: Audit) -> tuple[Checked, ...]:
 
 
 def _in_cell(words: Iterable[str], run: Run) -> bool:
-    """Whether a row is of the cell that these words name."""
+    """Whether a row belongs to the cell that these words name."""
     work = run.workload
     texts = set(re.findall(r"[\w.-]+", context(run).casefold()))
     texts |= {
@@ -114,7 +116,7 @@ def _in_cell(words: Iterable[str], run: Run) -> bool:
 
 
 def _means(word: str, run: Run, texts: Iterable[str]) -> bool:
-    """Whether a row is what a word says; ``rand`` is also said of ``randread``."""
+    """Whether a word describes a row; ``rand`` also matches ``randread``."""
     if word in _LOAD:
         return load(run) == _LOAD[word]
     if word in texts:
@@ -124,7 +126,7 @@ def _means(word: str, run: Run, texts: Iterable[str]) -> bool:
 
 
 class _Table:
-    """The numbers of tables as far as they can be believed: those that a finding spoils are mended or left out."""
+    """The credible numbers of tables: a number with a hard finding is replaced by its exact repair, or left out."""
 
     def __init__(self, audit: Audit) -> None:
         self.runs = audit.runs
@@ -136,7 +138,7 @@ class _Table:
             self.spoilt.update((index, hit.finding.rule) for index in hit.runs)
 
     def cells(self, claim: Claim) -> list[Cell]:
-        """The cells that a claim names, those without its variants left out."""
+        """The cells that a claim names and that contain its variants."""
         wanted = {claim.who, claim.than} - {""}
         cells: list[Cell] = []
         for rows in groups(Evidence(self.runs)):
@@ -151,7 +153,7 @@ class _Table:
         return cells
 
     def _value(self, index: int, metric: str) -> Quantity | None:
-        """A row's value of ``metric``, mended where that is exact; None where it is missing or cannot be believed."""
+        """A row's value of ``metric``, repaired where a repair is exact; None where it is missing or not credible."""
         run, (stat, percent) = self.runs[index], stat_of(metric)
         findings = {(index, rule) for rule in SPOILT[stat]}
         if not findings.isdisjoint(self.spoilt):
@@ -174,10 +176,10 @@ class _Table:
 
 
 def _sum(rates: Sequence[Quantity]) -> Quantity | None:
+    """The rate of all directions together; None where one of them is unknown."""
     if not rates or not all(map(known, rates)):
         return None
-    low, high = sum(rate.low for rate in rates), sum(rate.high for rate in rates)
-    return Quantity(sum(rate.value for rate in rates), low, high, rates[0].unit)
+    return total(rates)
 
 
 def _latency(run: Run, percent: float) -> Quantity | None:
@@ -194,7 +196,7 @@ def _check(claim: Claim, audit: Audit) -> Checked:
     cells = _Table(audit).cells(claim)
     if not cells:
         raise RequestError(
-            f"no cell is meant by {' '.join(claim.words) or 'this'!r}",
+            f"no cell matches {' '.join(claim.words) or 'this'!r}",
             place=f"claim {claim.sentence!r}",
             remedy="name cells by words of the table: QD32, 4k, SSD, random, 4 jobs",
         )
@@ -226,7 +228,7 @@ class _Beaten(NamedTuple):
 
 
 def _place(claim: Claim, cell: Cell) -> Literal["first", "tie", "untested"] | _Beaten:
-    """Where the variant of a claim about the highest or lowest stands in a cell."""
+    """The rank in a cell of the variant that is claimed to be highest or lowest."""
     who = cell[claim.who]
     known_values = {name: value for name, value in cell.items() if value}
     known_values.pop(claim.who, None)
@@ -259,7 +261,7 @@ def _outcome(*, is_false: bool, is_tested: bool) -> Outcome:
 
 
 def _together(sentence: str) -> Checked | None:
-    """Whether changes, each of what the one before left, make the whole that is claimed; None for another sentence."""
+    """Whether successive changes multiply to the total that is claimed; None for another kind of sentence."""
     match = _TOGETHER.fullmatch(sentence)
     if match is None:
         return None
@@ -274,14 +276,12 @@ def _together(sentence: str) -> Checked | None:
     stated = Span(*(100 * (factor - 1) for factor in _factors(*whole)))
     holds = _makes(Span(low, likely, high), stated, (match["how"] or "").casefold())
     rounding = f", {low:.1f} to {high:.1f} % with rounding" if high - low > 1e-9 else ""
-    text = (
-        f"each takes its share of what the one before left: {likely:+.1f} %{rounding}"
-    )
+    text = f"successive changes multiply, to {likely:+.1f} %{rounding}"
     return Checked(sentence, "holds" if holds else "false", int(holds), 1, text)
 
 
 def _makes(together: Span, stated: Span, how: str) -> bool:
-    """Whether changes together may be the one that is stated. At least a loss is at most what is left."""
+    """Whether successive changes may make the stated total. "At least" a loss means at most what remains."""
     if how in ("up to", "at least", "more than"):
         is_loss = stated.value < 0
         is_upper_end = is_loss == (how == "up to")
@@ -295,9 +295,9 @@ def _makes(together: Span, stated: Span, how: str) -> bool:
 def _factors(
     sign: str, digits: str, to: str, loss: str, gain: str
 ) -> tuple[float, float, float]:
-    """What a change leaves: least, as written and most. Without a sign or a word it is a loss."""
+    """The factors of a change: lowest, as written, highest. A change without a sign or a word is a loss."""
     first, last = float(digits), float(to or digits)
-    half = 0.5 * 10.0 ** -len(digits.partition(".")[2])
+    half = half_unit(digits)
     is_loss = sign in ("-", "−") or bool(loss) or not (sign or gain)
     lost = -1 if is_loss else 1
     percents = (first - half, (first + last) / 2, last + half)
@@ -340,7 +340,7 @@ def _range(shown: list[Span]) -> str:
 def _difference(
     who: Quantity | None, than: Quantity | None, *, up: bool
 ) -> Span | None:
-    """Percent by which one value is above another (or below), rounding included; None where it cannot be known."""
+    """Percent by which one value is above (or below) another, with rounding; None where one of them is unknown."""
     if who is None or than is None or than.low <= 0:
         return None
     ratios = (who.low / than.high, who.value / than.value, who.high / than.low)
@@ -349,16 +349,16 @@ def _difference(
 
 
 def _slack(claim: Claim) -> float:
-    """What rounding and "about" leave to the stated percentage."""
-    half = 0.5 * 10.0 ** -len(claim.percent.partition(".")[2])
+    """How far the true percentage may be from the stated one, because of rounding and "about"."""
+    half = half_unit(claim.percent)
     if claim.how not in ("about", "~"):
         return half
     return max(half, ABOUT * float(claim.percent))
 
 
 def _reaches(claim: Claim, shown: list[Span], *, all_shown: bool) -> tuple[int, bool]:
-    """Of "up to n %": in how many cells it holds, and whether they contradict it. A cell that cannot be tested may be
-    the one that reaches n."""
+    """For "up to n %": in how many cells it holds, and whether the cells contradict it. An untestable cell may be the
+    one that reaches n."""
     stated, slack = float(claim.percent), _slack(claim)
     is_reached = max(span.high for span in shown) >= stated - slack
     is_exceeded = max(span.low for span in shown) > stated + slack

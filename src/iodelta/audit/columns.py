@@ -1,4 +1,4 @@
-"""The columns of a table that somebody made: those that name its rows, and those that hold measures."""
+"""The columns of a hand-made table: those that name its rows, and those that hold measures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONG = re.compile(r"\s*(?:\d[\d ,.]{4,}|[\d.]+e[+-]?\d+)\s*", re.IGNORECASE)
 
 
 def naming(run: Run) -> dict[str, str]:
-    """The cells that name a table's row, by title, in the columns' order. A number of five digits names nothing."""
+    """The cells that name a row, by title, in the order of the columns. A number of five digits is not a name."""
     return {
         title: text
         for title, text in run.labels.items()

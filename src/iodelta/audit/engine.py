@@ -1,4 +1,4 @@
-"""The engine: every rule over the evidence, its marks as findings."""
+"""Apply every rule to the evidence and turn its marks into findings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RULES: tuple[Rule, ...] = (
     *steady.RULES,
     *groups.RULES,
 )
-"""In the order in which findings are listed."""
+"""All rules of iodelta, in the order in which findings are listed."""
 
 
 FAILED = Rule(
@@ -48,7 +48,7 @@ FAILED = Rule(
 
 
 def rules() -> tuple[Rule, ...]:
-    """All rules, those of plugins last."""
+    """All rules; those of plugins come last."""
     return (
         *RULES,
         FAILED,
@@ -57,8 +57,10 @@ def rules() -> tuple[Rule, ...]:
 
 
 def audit(runs: Iterable[Run], *, rules: Sequence[Rule] | None = None) -> Audit:
-    """What ``rules`` find in runs and table rows from anywhere; without any, all of them, those of plugins too. Never
-    raises for what is in them."""
+    """Apply ``rules`` to runs and table rows from any source; the default is all rules, also those of plugins.
+
+    Never raises because of the contents of runs.
+    """
     evidence = Evidence(tuple(runs))
     if rules is not None:
         return Audit(evidence.runs, tuple(judge(evidence, rules)))
@@ -66,16 +68,16 @@ def audit(runs: Iterable[Run], *, rules: Sequence[Rule] | None = None) -> Audit:
 
 
 def unusable(name: str, made: object) -> str:
-    """Why a plugin's rule cannot be used; empty where it can."""
+    """Why a plugin's rule cannot be used; empty if it can."""
     if not isinstance(made, Rule):
         return "it is not made by iodelta.audit.model.rule"
-    if made.id not in {own.id for own in RULES}:
+    if made.id not in {rule.id for rule in RULES}:
         return ""
     return f"{made.id} is a rule of iodelta"
 
 
 def _of_plugins(evidence: Evidence) -> Iterator[Hit]:
-    """What rules of plugins find; one that fails is a finding itself, and the others go on."""
+    """The hits of plugins' rules. A rule that fails becomes a finding, and the others continue."""
     for plugin in plugins.plugins("rule", unusable) if evidence.runs else ():
         find = plugins.guarded(
             plugin.title, lambda rule: list(judge(evidence, (rule,)))

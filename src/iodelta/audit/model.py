@@ -1,4 +1,4 @@
-"""Rule, Mark, Repair and Audit: what a rule is, what it finds, and what comes of it."""
+"""Rule, Mark, Repair and Audit: a rule, what it finds, and the result for all runs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 
 from iodelta.audit.columns import naming
 from iodelta.ingest import Run
-from iodelta.trial import Finding, Place, Severity
+from iodelta.trial import Finding, Severity
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """One cell of a table that can be mended: what is written, and what must have been meant."""
+    """A correction of one table cell: the text as written, and the only number that fits the rest of the row."""
 
     run: int
     column: str
@@ -23,21 +23,21 @@ class Repair(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """One thing a rule found: the runs it is about (indexes), in words, with repairs where these are exact."""
+    """One thing that a rule found: the indexes of the runs, the words, and repairs where these are exact."""
 
     runs: tuple[int, ...]
     explanation: str
     repairs: tuple[Repair, ...] = ()
     severity: Severity | None = None
-    """Less than the rule's own where this case is milder."""
+    """The severity of this case, if it is milder than the rule's own."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What rules look at.
+    """What rules examine.
 
-    ``counters`` are the machine's and ``arms`` the (cell, variant) of each run; both have one entry per run, or are
-    empty where that is not known. ``margin`` is the relative change that matters to the reader.
+    ``counters`` are those of the machine, ``arms`` the (cell, variant) of each run; both have one entry per run, or are
+    empty where they are unknown. ``margin`` is the smallest relative change that matters to the reader.
     """
 
     runs: tuple[Run, ...]
@@ -53,11 +53,11 @@ class Evidence:
         return places
 
     def measured(self) -> Iterable[tuple[int, Run]]:
-        """The runs that some program measured and wrote down itself, with their indexes."""
+        """The runs that a program measured and recorded itself, with their indexes."""
         return self._of_format(table=False)
 
     def rows(self) -> Iterable[tuple[int, Run]]:
-        """The runs that are rows of a table somebody made, with their indexes."""
+        """The runs that are rows of a hand-made table, with their indexes."""
         return self._of_format(table=True)
 
     def _of_format(self, *, table: bool) -> Iterable[tuple[int, Run]]:
@@ -66,15 +66,15 @@ class Evidence:
                 yield index, run
 
     def place(self, index: int) -> str:
-        """Where run ``index`` is, for a reader: file, line and the name it has there."""
+        """Where run ``index`` was read, for a reader: file, line and its name there."""
         run = self.runs[index]
         name = " ".join(filter(None, naming(run).values())) or run.jobname
-        return " ".join(filter(None, (where(run.place), name)))
+        return " ".join(filter(None, (str(run.place), name)))
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: what it ``says`` is wrong, what it ``needs`` to judge that, and what to do next."""
+    """One rule: what it ``says`` is wrong, which data it ``needs``, and what to do next."""
 
     id: str
     severity: Severity
@@ -87,12 +87,12 @@ class Rule:
 def rule(
     id: str, severity: Severity, *, says: str, needs: str, remedy: str
 ) -> Callable[[Callable[[Evidence], Iterable[Mark]]], Rule]:
-    """Make a rule of the function that looks for it."""
+    """Decorate a function that yields marks, to make a rule of it."""
     return lambda find: Rule(id, severity, says, needs, remedy, find)
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A finding with the runs it is about and its repairs."""
+    """A finding, the indexes of its runs, and its repairs."""
 
     finding: Finding
     runs: tuple[int, ...]
@@ -118,14 +118,9 @@ class Audit(msgspec.Struct, frozen=True):
         return frozenset(failed)
 
     def repairs(self) -> tuple[Repair, ...]:
-        """All repairs, one per cell: what the first rule says stands."""
+        """All repairs, one per cell: the first rule wins."""
         repairs: dict[tuple[int, str], Repair] = {}
         for hit in self.hits:
             for repair in hit.repairs:
                 repairs.setdefault((repair.run, repair.column), repair)
         return tuple(repairs[key] for key in sorted(repairs))
-
-
-def where(place: Place) -> str:
-    """``file:line``; the file alone for the whole of it."""
-    return f"{place.file}:{place.line}" if place.line else place.file

@@ -10,7 +10,7 @@ from iodelta.trial import Direction, Latency, Quantity
 
 
 def number(text: str) -> tuple[float, str] | None:
-    """A cell's number and what stands behind it (``261M``: 261, ``M``); None where it is none (``~0``, ``high``)."""
+    """A cell's number and the letters after it (``261M``: 261, ``M``); None for other text (``~0``, ``high``)."""
     parsed = cell(text)
     if parsed is None or math.isinf(parsed[0].value):
         return None
@@ -21,17 +21,17 @@ _BLANK = frozenset(("", "-", "--", "–", "—", "n/a", "na", "none", "?"))
 
 
 def blank(cell: str) -> bool:
-    """Whether a cell says that there is no number: empty, a dash, n/a."""
+    """Whether a cell stands for a missing number: empty, a dash, n/a."""
     return cell.strip().casefold() in _BLANK
 
 
 def latency(direction: Direction) -> Latency | None:
-    """Total latency where the source has it, else completion latency."""
+    """Total latency if the source has it, else completion latency."""
     return direction.lat or direction.clat
 
 
 def parts(run: Run) -> tuple[Direction, ...]:
-    """The directions of a run without the sum over all of them (``mixed``), where it stands beside them."""
+    """The directions of a run, without their sum (``mixed``) if the run also has the single ones."""
     without_sum = tuple(filter(_is_no_sum, run.directions))
     return without_sum or run.directions
 
@@ -41,7 +41,7 @@ def _is_no_sum(direction: Direction) -> bool:
 
 
 def known(quantity: Quantity | None) -> bool:
-    """Whether the source gives this number at all."""
+    """Whether the source gives this number."""
     if quantity is None:
         return False
     return not math.isnan(quantity.value) and quantity.high != math.inf

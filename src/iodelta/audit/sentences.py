@@ -1,4 +1,4 @@
-"""A sentence about a table, taken apart: who, by how much, in which metric and in which cells."""
+"""Parse a sentence about a table: which variant, by how much, in which metric and in which cells."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FORMS = (
 
 
 class Claim(NamedTuple):
-    """A claim taken apart. ``than`` and ``percent`` are empty for one about the highest or lowest."""
+    """A parsed claim. ``than`` and ``percent`` are empty for a claim about the highest or lowest."""
 
     sentence: str
     who: str
@@ -49,7 +49,7 @@ class Claim(NamedTuple):
 
 
 def parse(sentence: str, runs: Sequence[Run]) -> Claim:
-    """A sentence about a table taken apart. Raises RequestError for another form, or no variant of the tables."""
+    """Parse a sentence about a table. Raises RequestError for another form, or a name that no row has."""
     extreme = _EXTREME.fullmatch(sentence)
     match = extreme or _PERCENT.fullmatch(sentence)
     if match is None:
@@ -74,31 +74,31 @@ def parse(sentence: str, runs: Sequence[Run]) -> Claim:
 
 
 def _is_high(end: str, *, is_latency: bool) -> bool:
-    """Whether an end is that of large numbers. The worst latency is the highest one."""
+    """Whether an end means large numbers. The worst latency is the highest."""
     return end in ("highest", "worst" if is_latency else "best")
 
 
 def _is_above(way: str, *, is_latency: bool) -> bool:
-    """Whether a way is that of larger numbers. What is slower has more latency."""
+    """Whether a comparison means larger numbers. Slower means more latency."""
     return way in ("above", "higher", "slower" if is_latency else "faster")
 
 
 def _variant(text: str, runs: Sequence[Run]) -> str:
-    """The variant of that name. Raises RequestError where no row is of it."""
+    """The variant with this name. Raises RequestError where no row has it."""
     tables = [variant(run) for run in runs if run.format == "table"]
     names = dict.fromkeys(filter(None, tables))
     for name in names:
         if name.casefold() == text.strip().casefold():
             return name
     raise RequestError(
-        f"no row is called {text.strip()!r}",
+        f"no row is named {text.strip()!r}",
         place="claims",
-        remedy=f"rows are of {', '.join(names) or 'nothing'}",
+        remedy=f"the rows are named: {', '.join(names) or 'nothing'}",
     )
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """The words that a cell must have, ``4 jobs`` as one and ``defrag on`` as two."""
+    """The words that a cell must contain: ``4 jobs`` is one word, ``defrag on`` is two."""
     text = re.sub(r"(\d+) jobs?", r"\1jobs", text.casefold())
     text = re.sub(r"\bon\b(?=\s+\w)", " ", text)
     return tuple(
@@ -109,7 +109,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def stat_of(metric: str) -> tuple[Stat, float]:
-    """What a claim is about, as ``Column`` says it."""
+    """The statistic and percentile that a claim is about, as in ``Column``."""
     percent = re.match(r"p(\d+(?:\.\d+)?)", metric)
     if percent:
         return "percentile", float(percent[1])

@@ -1,4 +1,4 @@
-"""What the prose of a report says of its numbers: percentages, "up to", one person's effect and another's."""
+"""Check the statements in the prose of a report: percentages, "up to", and effects that two people reported."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from iodelta.ingest.numbers import half_unit
 from iodelta.ingest.prose import EFFECT, Change, changes, listed, paragraphs
 from iodelta.trial import Finding, Kind, Quantity
 
@@ -19,12 +20,15 @@ _GAIN = re.compile(
 )
 _UP_TO = re.compile(r"\bup to (?:about |~)?(\d+(?:\.\d+)?) ?%")
 
+ABOUT = 0.02
+"""How far a percentage with ``~`` may be off, as a share of it."""
+
 
 def check_statements(
     text: str, file: str, *, measured: bool = True
 ) -> tuple[Finding, ...]:
-    """What does not agree in the prose of a text: percentages with their numbers, "up to" with what is shown, one
-    person's effect with another's. ``measured``: results stand beside the words."""
+    """Contradictions in the prose of a text: a percentage and its numbers, "up to" and the changes shown, one person's
+    effect and another's. ``measured``: the text also contains results."""
     stated = changes(text)
     if not (measured or stated or any(listed(text, file))):
         return tuple(_bare(text, file))
@@ -36,7 +40,7 @@ def check_statements(
 
 
 def _bare(text: str, file: str) -> Iterator[Finding]:
-    """Percentages without a number that they were made of."""
+    """Percentages without the numbers behind them."""
     effects: list[tuple[int, str]] = []
     for part in paragraphs(text):
         effects += [
@@ -44,10 +48,10 @@ def _bare(text: str, file: str) -> Iterator[Finding]:
         ]
     if effects:
         line, first = effects[0]
-        words = f"{len(effects)} effects are stated in percent ({first!r}) without a number that shows them"
+        words = f"{len(effects)} effects are stated in percent ({first!r}) without the numbers behind them"
         remedy = (
-            "they can neither be checked nor compared: ask for IOPS, bandwidth or latency of both sides. Whether parts "
-            "make the whole can be: --claims '20 % and 30 % make 44 %'"
+            "ask for IOPS, bandwidth or latency of both sides: these percentages cannot be checked or compared. Only "
+            "sums of them can: --claims '20 % and 30 % make 44 %'"
         )
         yield Finding("statement.bare", "note", f"{file}:{line}", words, remedy)
 
@@ -57,18 +61,17 @@ def _percentages(stated: Sequence[Change], file: str) -> Iterator[Finding]:
         given = _PERCENT.search(change.stated)
         if given is None:
             continue
-        n = float(given[2])
-        half = 0.5 * 10.0 ** -len(given[2].partition(".")[2]) + (
-            0.02 * n if given[1] else 0
-        )
+        about, digits = given.groups()
+        percent, slack = float(digits), half_unit(digits)
+        if about:
+            slack += ABOUT * percent
         low, shown, high = change.percent()
-        least, most = (
-            sorted((abs(low), abs(high)))
-            if low * high > 0
-            else (0.0, max(abs(low), abs(high)))
-        )
-        if n - half > most or n + half < least:
-            text = f"it says {given[2]} %, but its numbers make {shown:+.1f} % ({low:.1f} to {high:.1f} with rounding)"
+        least, most = sorted((abs(low), abs(high)))
+        # An interval around 0 allows a change of any small size.
+        if low * high <= 0:
+            least = 0.0
+        if percent - slack > most or percent + slack < least:
+            text = f"it says {digits} %, but its numbers make {shown:+.1f} % ({low:.1f} to {high:.1f} with rounding)"
             yield Finding(
                 "statement.percent",
                 "hard",
@@ -79,7 +82,7 @@ def _percentages(stated: Sequence[Change], file: str) -> Iterator[Finding]:
 
 
 def _up_to(text: str, stated: Sequence[Change], file: str) -> Iterator[Finding]:
-    """The largest change shown anywhere, in stated changes or listed rows of one case, against "up to n %"."""
+    """Compare "up to n %" with the largest change that stated changes or listed rows of one case show."""
     extremes = _extremes(text, file)
     # Rows have no before: a loss is of the higher of two, a gain of the lower.
     losses = [_loss(low, high) for low, high in extremes]
@@ -105,7 +108,7 @@ def _up_to(text: str, stated: Sequence[Change], file: str) -> Iterator[Finding]:
 
 
 class _Shown(NamedTuple):
-    """A change that numbers show, in percent: at most, rounding included, and as written."""
+    """A change that numbers show, in percent: the most that rounding allows, and as written."""
 
     most: float
     likely: float
@@ -153,7 +156,7 @@ def _sentence(text: str, match: re.Match[str]) -> str:
 
 
 def _effect_sizes(stated: Sequence[Change], file: str) -> Iterator[Finding]:
-    """Two people's changes of one thing, with the same sign and sizes that cannot both be right."""
+    """Two people's changes of one quantity with the same sign, whose sizes cannot both be right."""
     alone = [change for change in stated if not change.cell]
     for index, first in enumerate(alone):
         for second in alone[index + 1 :]:

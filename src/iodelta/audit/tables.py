@@ -1,4 +1,4 @@
-"""Tables somebody made, as what their rows say they are: variants of cells, idle or beside a load."""
+"""Hand-made tables: which variant and cell a row belongs to, and whether it was measured under a load."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _IDLE = re.compile(r"\b(?:no|without|off|idle|unloaded)\b", re.IGNORECASE)
 _BESIDE = re.compile(
     r"\b(?:(?:un)?load(?:ed)?|idle|busy|background|defrag\w*|scrub\w*)\b", re.IGNORECASE
 )
-"""What is on or off, in heading or cell, where these words are of a load: a write cache is none."""
+"""A heading or cell with one of these words is about a load; one about a write cache is not."""
 
 _COMPARED = re.compile(
     r"\b(?:variant|policy|kernel|scheduler|elevator|governor|commit)\b", re.IGNORECASE
 )
-"""What people compare, by the heading: a kernel's release looks like a number."""
+"""Headings of what people compare. A kernel release looks like a number."""
 
 SECTION = "section"
 """The key under which readers keep the heading of a part of a table (``With Defrag``)."""
 
 
 def variant_column(run: Run) -> str | None:
-    """The column whose values are compared: one called so, else the last that names the row and is no number."""
+    """The column of the variants: one with such a heading, else the last that names the row and is not a number."""
     names = naming(run)
     names.pop(SECTION, None)
     titles = list(reversed(names))
@@ -41,7 +41,7 @@ def variant_column(run: Run) -> str | None:
 
 
 def variant(run: Run) -> str:
-    """What a row is of: the cell of its variant column."""
+    """The variant of a row: the cell in its variant column."""
     title = variant_column(run)
     if not title:
         return ""
@@ -49,12 +49,12 @@ def variant(run: Run) -> str:
 
 
 def cell(run: Run) -> tuple[str, ...]:
-    """The names of a row other than its variant."""
+    """The names of a row except its variant."""
     return tuple(_other_names(run).values())
 
 
 def _other_names(run: Run) -> dict[str, str]:
-    """The cells that name a row, but for its variant, by title."""
+    """The cells that name a row except its variant, by title."""
     names = naming(run)
     title = variant_column(run)
     if title is not None:
@@ -63,12 +63,12 @@ def _other_names(run: Run) -> dict[str, str]:
 
 
 def context(run: Run) -> str:
-    """Title of its table and the names of a row other than its variant, as one text."""
+    """The title of the table and the names of a row except its variant, as one text."""
     return " ".join(text for text, _ in _context(run))
 
 
 def load(run: Run) -> Literal["idle", "loaded"] | None:
-    """Whether title or names of a row say that it was measured beside a load."""
+    """Whether the title or the names of a row say that it was measured with or without a load; None if neither."""
     text = " ".join(part for part, of_load in _context(run) if of_load)
     if _IDLE.search(text):
         return "idle"
@@ -76,7 +76,7 @@ def load(run: Run) -> Literal["idle", "loaded"] | None:
 
 
 def without_load(run: Run) -> Hashable:
-    """What a row has in common with the same row under load."""
+    """A key that a row shares with the same row under load."""
     parts: list[str] = []
     for part, of_load in _context(run):
         parts.append(_LOADED.sub(" ", _IDLE.sub(" ", part)) if of_load else part)
@@ -85,19 +85,19 @@ def without_load(run: Run) -> Hashable:
 
 
 def _context(run: Run) -> Iterator[tuple[str, bool]]:
-    """The parts of ``context``, and whether each is about a load."""
+    """Each part of ``context``, and whether it is about a load."""
     for title, text in (("", run.table), *_other_names(run).items()):
         yield text, _BESIDE.search(f"{title} {text}") is not None
 
 
 def workload(run: Run) -> Hashable:
-    """What a row was asked to do, jobs that are not given being one."""
+    """The workload of a row; the default for jobs is 1."""
     work = run.workload
     return (work.rw, work.bs, work.iodepth, work.numjobs or 1)
 
 
 def groups(evidence: Evidence) -> Iterator[tuple[int, ...]]:
-    """Rows that differ in their variant only, in the order of the table."""
+    """Groups of rows that differ only in their variant, in the order of the table."""
     members: dict[Hashable, list[int]] = {}
     for index, run in evidence.rows():
         if variant_column(run) is not None:
@@ -107,7 +107,7 @@ def groups(evidence: Evidence) -> Iterator[tuple[int, ...]]:
 
 
 def rate(run: Run) -> float | None:
-    """I/Os per second over all directions; None when unknown or zero."""
+    """I/Os per second over all directions; None if unknown or zero."""
     rates = [direction.iops for direction in parts(run)]
     if not rates or not all(map(known, rates)):
         return None
@@ -116,7 +116,7 @@ def rate(run: Run) -> float | None:
 
 
 def with_tables_named(layout: Layout) -> Layout:
-    """The layout with rows of tables called what their tables call them: their cells name variant and cell."""
+    """The layout with the variant and cell of each table row taken from the names in its table."""
     return msgspec.structs.replace(layout, entries=tuple(map(_named, layout.entries)))
 
 

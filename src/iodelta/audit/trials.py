@@ -1,4 +1,4 @@
-"""The same rules over iodelta's own trials."""
+"""Apply the rules to iodelta's own trials."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SAME_FACT = {
     "device.other-io": "noise.other-io",
     "steady.not-yet": "noise.unsteady",
 }
-"""Rule -> the rule by which a trial itself already says that."""
+"""Rule -> the rule of a trial's own findings that reports the same fact."""
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What plan and environment know beyond the trials: fio options by (cell, variant), the target's devices (kernel
+    """What the plan and the environment add to the trials: fio options by (cell, variant), the target's devices (kernel
     names) and the members below them, fio's version, and the margin."""
 
     options: Mapping[tuple[str, str], Mapping[str, str]] = {}
@@ -36,10 +36,10 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
-    """What the rules find in ``trials``: one finding per rule, cell and variant, with how many trials it touches.
+    """What the rules find in ``trials``: one finding per rule, cell and variant, with the number of trials it affects.
 
-    Findings that the trials carry already are not repeated, nor is a fact that they tell by a rule of their own. The
-    rules are about I/O that fio counted: trials of a command are left out.
+    Findings that the trials have already are not repeated, also under another rule (``SAME_FACT``). The rules are about
+    I/O that fio counted, so trials of a command are left out.
     """
     trials = tuple(trial for trial in trials if not trial.measured)
     evidence = Evidence(
@@ -70,7 +70,7 @@ def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
 
 
 def _judged(hit: Hit, evidence: Evidence) -> bool:
-    """Whether its trials have judged that already, by what the disks did after their ramp: no rule can here."""
+    """Whether its trials have judged that already, from the disks' counters after the ramp, which no rule has here."""
     if hit.finding.rule != "device.other-io":
         return False
     runs = (evidence.runs[index] for index in hit.runs)
@@ -78,8 +78,8 @@ def _judged(hit: Hit, evidence: Evidence) -> bool:
 
 
 def _least(hit: Hit, evidence: Evidence) -> bool:
-    """Whether a disk is accused by the least that it may have done in seconds which ``t/io_uring`` counted: what it did
-    in the whole run, the most, is enough or not known."""
+    """Whether the hit relies on a lower bound: a disk's I/O during the seconds that ``t/io_uring`` counted. Its I/O
+    over the whole run, the upper bound, is enough or unknown."""
     is_of_tool = "tool" in evidence.runs[hit.runs[0]].options
     if hit.finding.rule != "cache.not-from-device" or not is_of_tool:
         return False
@@ -91,7 +91,7 @@ def _least(hit: Hit, evidence: Evidence) -> bool:
 
 
 def _bytes_of_disks(counters: Mapping[str, float]) -> list[float]:
-    """What each disk moved in the whole run, by direction."""
+    """Bytes that each disk moved in the whole run, by direction."""
     names = filter(_WHOLE_DISK_BYTES.fullmatch, counters)
     return [counters[name] for name in names]
 
@@ -100,7 +100,7 @@ _WHOLE_DISK_BYTES = re.compile(r"whole\.disk\..*_bytes", re.S)
 
 
 def _finding(hits: list[Hit], place: str, total: int) -> Finding:
-    """One finding for all trials of an arm that a rule touches."""
+    """One finding for all trials of an arm that a rule affects."""
     finding, touched = hits[0].finding, frozenset().union(*(hit.runs for hit in hits))
     explanation = finding.explanation
     if total > 1 and len(hits[0].runs) == 1:

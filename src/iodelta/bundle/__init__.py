@@ -1,6 +1,6 @@
-"""Bundles: an experiment folder packed to travel, without the names of its machine; read as hostile; planned anew here.
+"""Bundles: an experiment folder packed without the names of its machine, read as hostile, planned for this machine.
 
-A bundle is data. Nothing in this room runs, sets or writes what a bundle says; it is taken apart, checked, and turned
-into an experiment that the lab may run once its user has seen and accepted it. ``packing`` makes one, ``packed`` reads
+A bundle is data. Nothing in this room runs, sets or writes what a bundle says. The room checks the bundle and makes an
+experiment of it, which the lab may run after the user has seen and accepted it. ``packing`` makes one, ``packed`` reads
 one as a folder, ``planning`` puts its experiment on this machine.
 """

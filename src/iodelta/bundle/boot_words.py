@@ -1,7 +1,7 @@
-"""Of a kernel command line the words that matter for I/O: a bundle holds no others, which may be names and passwords.
+"""The words of a kernel command line that matter for I/O: a bundle omits all others, which may be names and passwords.
 
-``rd.iscsi.password=``, ``token=``, ``ip=`` and whatever else an installer or an initramfs is told stand there too, and
-nobody can list them. So what travels is listed, with values that cannot name anything; the rest is counted.
+An installer or an initramfs may read ``rd.iscsi.password=``, ``token=``, ``ip=`` and many other words, which nobody can
+list. So this module lists the words to keep, with values that cannot be names, and counts the rest.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ WORDS = frozenset(
     "audit selinux apparmor security cgroup_disable cgroup_no_v1 systemd.unified_cgroup_hierarchy psi nmi_watchdog "
     "nowatchdog nosoftlockup".split()
 )
-"""Boot parameters that travel with their values."""
+"""Boot parameters that are kept with their values."""
 
 MODULES = frozenset(
     "nvme nvme_core nvme_tcp scsi_mod sd_mod libata ahci mpt3sas megaraid_sas virtio_blk virtio_scsi null_blk ublk_drv "
     "loop dm_mod dm_multipath md_mod raid1 raid10 raid456 btrfs zswap workqueue rcutree rcupdate kvm kvm_intel kvm_amd "
     "haltpoll cpuidle_haltpoll".split()
 )
-"""Modules whose parameters travel where the value is a number or a switch."""
+"""Modules whose parameters are kept if the value is a number or a switch."""
 
 _ONE = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
 _VALUE = re.compile(r"[A-Za-z0-9_,.:+-]{1,64}")
@@ -45,7 +45,7 @@ _COUNT = re.compile(r"\s*\((\d+) further words? left out\)\Z")
 
 
 def reduced(line: str) -> str:
-    """A command line as it travels; one that was reduced before is the same again."""
+    """A command line as a bundle contains it; reducing it again does not change it."""
     before = _COUNT.search(line)
     words = _ONE.findall(_COUNT.sub("", line))
     travelling = [word for word in words if _travels(word)]
@@ -59,7 +59,7 @@ def reduced(line: str) -> str:
 
 
 def left_out_words(line: str) -> int:
-    """How many words of a command line do not travel."""
+    """Number of words of a command line that a bundle omits."""
     count = _COUNT.search(reduced(line))
     if not count:
         return 0
@@ -67,12 +67,12 @@ def left_out_words(line: str) -> int:
 
 
 def without_count(line: str) -> str:
-    """A reduced line by the words that it holds alone."""
+    """A reduced line without the count of omitted words."""
     return _COUNT.sub("", line)
 
 
 def _travels(word: str) -> bool:
-    """Whether a boot parameter matters for I/O, and its value can name nobody."""
+    """Whether a boot parameter matters for I/O, and its value cannot be a name."""
     name, equals, value = word.partition("=")
     if name in WORDS:
         return not equals or bool(_VALUE.fullmatch(value))

@@ -1,9 +1,9 @@
-"""What in a stranger's experiment is more than a workload: named one by one, so that nothing of it runs unasked.
+"""List everything in a stranger's experiment that is more than a workload, so that the user can refuse it.
 
-fio has some 250 options, and every version adds some. Those in ``SHAPES`` say how I/O looks, and nothing else; any
-other needs ``--allow-commands``: it may run a program (exec_prerun), load code (ioengine=external:), make or truncate
-files anywhere (mem=mmap:/path), talk to a network or socket (engines net, nbd, http), or act as another user (uid).
-What iodelta's own runs refuse (``iodelta.jobfile``) stays refused, whatever is allowed here.
+fio has about 250 options, and every version adds some. Those in ``SHAPES`` only describe the I/O. Any other option
+needs ``--allow-commands``: it may run a program (exec_prerun), load code (ioengine=external:), create or truncate files
+anywhere (mem=mmap:/path), use a network or socket (engines net, nbd, http), or act as another user (uid). Options that
+iodelta's own runs refuse (``iodelta.jobfile``) are refused here too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SHAPES = frozenset(
     "verify verify_interval verify_offset verify_fatal verify_backlog verify_backlog_batch do_verify verifysort "
     "cpuload cpuchunks flow flow_id flow_watermark flow_sleep unit_base stonewall".split()
 )
-"""fio options (first names, 3.16 to 3.42) that only say how I/O looks."""
+"""fio options (first names, 3.16 to 3.42) that only describe the I/O."""
 
 MEMORY = frozenset("malloc shm shmhuge mmap mmaphuge mmapshared cudamalloc".split())
 """Values of ``mem``, none of which names a file."""
@@ -58,11 +58,11 @@ ALLOWED_VALUES = {
     "ioengine": (ENGINES, "not an engine that only reads and writes the target"),
     "mem": (MEMORY, "not known to be memory without a file"),
 }
-"""fio options of which some values are harmless: these values, and what is wrong with any other."""
+"""fio options with some harmless values: these values, and the reason against any other."""
 
 
 class Danger(msgspec.Struct, frozen=True):
-    """One thing that needs consent of its own: where it stands, what it is, and why it is none of the usual."""
+    """One thing that needs separate consent: its place, what it is, and why it is more than a workload."""
 
     place: str
     what: str
@@ -70,10 +70,10 @@ class Danger(msgspec.Struct, frozen=True):
 
 
 def dangers(experiment: Experiment) -> tuple[Danger, ...]:
-    """Everything that needs ``--allow-commands``, each place by itself."""
+    """Everything that needs ``--allow-commands``, one entry per place."""
     listed = [*_conditions(experiment.conditions), *_commands(experiment)]
     if experiment.of_command:
-        # The values of its parameters stand in its words, which are listed already.
+        # Its words, which are listed already, contain the values of its parameters.
         for variant in experiment.variants:
             listed += _knobs(f"variant {variant.name}", variant.knobs)
     else:
@@ -118,21 +118,21 @@ def _conditions(conditions: tuple[Condition, ...]) -> Iterator[Danger]:
 
 
 def dangers_of_loads(experiment: Experiment) -> Iterator[Danger]:
-    """What in the background loads that are fio jobs does more than I/O on the target.
+    """Options of background fio loads that may do more than I/O on the target.
 
-    Consent to a bundle is asked for every load. Whoever composes a load of options here has seen it already.
+    For a bundle iodelta asks for consent to every load. A user who writes a load here has seen it already.
     """
     for condition in experiment.conditions:
         yield from _options(f"condition {condition.name}", condition.background_fio)
 
 
 def _commands(experiment: Experiment) -> Iterator[Danger]:
-    """What a workload runs in place of fio, with every value that stands in it."""
+    """The commands that a workload runs instead of fio, with all their values."""
     why = "a command chosen by the author of the bundle runs with your rights and may write anywhere"
     for cell, variant in product(experiment.cells, experiment.variants):
         if cell.command is None:
             continue
-        # Gaps that a run fills are shown as they are: {target}.
+        # A placeholder that the run fills in is shown as it is: {target}.
         values = {name: f"{{{name}}}" for name in GIVEN}
         for name, value in (*cell.options, *variant.options):
             values[name] = value or ""
@@ -161,7 +161,7 @@ def _cells(cells: tuple[Cell, ...]) -> Iterator[Danger]:
 
 def _knobs(place: str, settings: dict[str, str]) -> Iterator[Danger]:
     for name, value in settings.items():
-        # A knob of another version, or of a plugin that is not installed here.
+        # An unknown knob: from another version, or from a plugin that is not installed here.
         why = family(name).danger(name) if known(name) else NOT_ONLY_IO
         if why:
             setting = value if name == "command" else f"{name} = {value}"
@@ -190,7 +190,7 @@ def _why_not_io_uring(name: str, value: str | None) -> str:
 
 
 def _why_not_fio(name: str, value: str | None) -> str:
-    """Why an option of fio needs consent; empty if it only says how I/O looks."""
+    """Why an option of fio needs consent; empty if it only describes the I/O."""
     first_name = canonical(name)
     program = runs_command(name, value)
     if program:

@@ -1,8 +1,8 @@
-"""What tells who and where: the names, numbers and addresses that a bundle must not carry.
+"""Identities: the names, numbers and addresses that a bundle must not contain.
 
-Two sources. What the folder itself records as a name or serial number; and what this machine is called now, since the
-same words may stand in any text: a path, an error, a command line. Forms that can be told by their look alone (UUIDs,
-MAC and IP addresses, by-id names, homes) are found by ``patterns`` wherever they stand.
+There are two sources: the names and serial numbers that the folder records, and the present names of this machine,
+which may occur in any text (a path, an error, a command line). Identities with a typical form (UUIDs, MAC and IP addresses,
+by-id names, home directories) are found by ``pseudonyms.PATTERNS``.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ Literals = dict[str, str]
 SERIALS = frozenset(
     "serial wwid uuid machine_id partition_uuid wwn eui nguid fsid".split()
 )
-"""Last parts of the keys under which environments and identities keep what a device is called."""
+"""Last parts of the keys under which environments record the serial numbers of devices."""
 
 LABELS = frozenset({"label"})
 
 KEYS = dict.fromkeys(LABELS, "label") | dict.fromkeys(SERIALS, "serial")
-"""Last part of a key -> kind of what stands below it."""
+"""Last part of a key -> kind of its value."""
 
 SECRETS = re.compile(
     r"(?i)password|passwd|passphrase|secret|token|credential|(api|access|private)[_-]?key"
 )
-"""Keys under which no environment of iodelta has anything; one of another version may."""
+"""Keys of secrets: no environment of this version has one, but one of another version may."""
 
 PATHS = frozenset("path real_path backing_file source mount target folder cwd".split())
 USUAL = frozenset(
     "/ /boot /boot/efi /data /dev /dev/shm /home /media /mnt /opt /proc /root /run /scratch /srv /sys /tmp /usr /var "
     "/var/lib /var/lib/docker /var/log /var/tmp".split()
 )
-"""Mount points that everybody has."""
+"""Mount points of every machine."""
 SYSTEM = "bin boot dev etc lib lib32 lib64 libx32 proc run sbin sys usr".split()
-"""First parts of paths that are alike on every machine."""
+"""First parts of paths that are the same on every machine."""
 LEAST = 5
-"""Letters of an exported path that is looked for in texts."""
+"""Fewest letters of an exported path that is replaced in texts."""
 HOMES = ("/home/", "/root/", "/Users/", "/media/", "/run/media/")
 
 _FILES = (
@@ -68,16 +68,16 @@ _LINKS = {"by-id": "disk name", "by-uuid": "serial", "by-label": "label"}
 """Directory below /dev/disk -> kind of the names in it."""
 
 PEOPLE = range(1000, 60000)
-"""User ids that distributions give to people; the others are services', which are called alike everywhere."""
+"""User ids that distributions give to people; other ids belong to services, whose names are the same everywhere."""
 
 _EMPTY = re.compile(
     r"(?i)0*|(00:)*00|none|n/?a|default string|not specified|to be filled.*|system serial number|unknown"
 )
-"""What firmware says that has no serial number."""
+"""Placeholders of firmware without a serial number."""
 
 
 def of_this_machine() -> Literals:
-    """What this machine, its disks and its people are called. Reads a few files; what is not there is no identity."""
+    """The identities of this machine, its disks and its users. Reads a few files; a missing one adds nothing."""
     literals: Literals = {}
     for kind, pattern in _FILES:
         for path in glob.glob(pattern):
@@ -117,7 +117,7 @@ def of_owner(path: Path) -> Literals:
 
 
 def of_document(document: Any) -> Literals:
-    """What an environment, a journal line or a record says that it is: values under the keys that hold identities."""
+    """Identities in an environment, a journal line or a record: the values of keys that hold identities."""
     literals: Literals = {}
     for path, value in _walk(document):
         kind = kind_of(path, value)
@@ -134,7 +134,7 @@ def of_document(document: Any) -> Literals:
 
 
 def kind_of(path: tuple[str, ...], value: str) -> str:
-    """The kind of identity that the text at ``path`` of a document is; empty if its place makes it none."""
+    """The kind of identity at ``path`` of a document; empty if no identity belongs there."""
     last = path[-1] if path else ""
     word = last.rpartition(".")[2]
     if _is_host(path, value):
@@ -169,7 +169,7 @@ def _volume_or_share(value: str) -> str:
 
 
 def _kind_of_path(word: str, value: str) -> str:
-    """The kind of a path below the key ``word``; empty for one that everybody has."""
+    """The kind of a path below the key ``word``; empty for one that every machine has."""
     if value.startswith(HOMES):
         return "home" if word in PATHS else ""
     if not value.startswith("/") or value in USUAL:
@@ -185,7 +185,7 @@ def _kind_of_path(word: str, value: str) -> str:
 
 
 def _walk(document: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every text in plain data with the keys above it. A stack of its own: data may be nested deep."""
+    """Every string in plain data with the keys above it. Uses its own stack, because data may be nested deeply."""
     todo: list[tuple[tuple[str, ...], Any]] = [((), document)]
     while todo:
         here, node = todo.pop()
@@ -199,19 +199,19 @@ def _walk(document: Any) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _server_and_path(share: str) -> Literals:
-    """Who serves ``server:/export`` or ``//server/share``, and what."""
+    """The server and the path of ``server:/export`` or ``//server/share``."""
     server, *rest = re.split(":/|/", share.lstrip("/"), maxsplit=1)
     literals = of_host(server)
     path = "".join(rest)
     export = f"/{path}"
-    # A short one would be found in many texts that do not mean it.
+    # A short path occurs in many texts with another meaning.
     if len(path) >= LEAST and export not in USUAL:
         literals |= _one(export, "share")
     return literals
 
 
 def of_host(name: str) -> Literals:
-    """A host's full name, and the first part of it. ``localhost`` is everybody's."""
+    """A host's full name, and the first part of it; nothing for ``localhost``, the name of every machine."""
     short = name.partition(".")[0]
     if short in ("localhost", ""):
         return {}
@@ -219,7 +219,7 @@ def of_host(name: str) -> Literals:
 
 
 def _canonical_name() -> str:
-    """The full name as the resolver's own file gives it; no question leaves this machine."""
+    """The full name of this machine from /etc/hosts, without a query to a name server."""
     try:
         text = Path("/etc/hosts").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -234,7 +234,7 @@ def _canonical_name() -> str:
 
 
 def _one(text: str, kind: str) -> Literals:
-    """The text as one identity; nothing if it is empty, a placeholder or not a name."""
+    """The text as one identity; nothing for an empty text, a placeholder or a text that cannot be a name."""
     text = text.strip()
     if not text or _EMPTY.fullmatch(text):
         return {}

@@ -1,4 +1,4 @@
-"""A stranger's experiment on this machine: another target, other CPUs; what cannot be mapped is said, never dropped."""
+"""Map a stranger's experiment to this machine: another target, other CPUs. Nothing is dropped without a message."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LONGEST_NAME = 1000
 """Characters of a cell's name."""
 
 Maps = Mapping[str, Mapping[str, str]]
-"""``cpus`` or ``numa`` -> set there (``*``: any that is not here) -> set here."""
+"""``cpus`` or ``numa`` -> set there (``*``: any set that this machine lacks) -> set here."""
 
 
 class Mapped(msgspec.Struct, frozen=True):
@@ -45,13 +45,13 @@ class Mapped(msgspec.Struct, frozen=True):
 
     experiment: Experiment
     text: str
-    """Its file."""
+    """The text of its file."""
     notes: tuple[str, ...]
-    """What is not as it was there."""
+    """Differences from the original experiment."""
 
 
 def maps(given: Sequence[str]) -> Maps:
-    """``--map cpus=0-31:0-1``, or ``cpus=0-1`` for every set that is not here. Raises RequestError."""
+    """Parse ``--map cpus=0-31:0-1``, or ``cpus=0-1`` for every set that this machine lacks. Raises RequestError."""
     by_kind: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
     for text in given:
         kind, _, rest = text.partition("=")
@@ -68,10 +68,9 @@ def maps(given: Sequence[str]) -> Maps:
 
 
 def checked(experiment: Experiment, place: str) -> Experiment:
-    """The experiment of a stranger's plan, read again as an experiment file would be, with all its refusals.
+    """Check the experiment of a stranger's plan as an experiment file is checked.
 
-    A plan may say more than a file can; whatever a file could not say is refused. Names of cells are the plan's.
-    Raises RequestError.
+    A plan can contain more than a file can; all of that is refused, except the names of cells. Raises RequestError.
     """
     if not experiment.conditions or not experiment.cells:
         raise _unsayable(place)
@@ -87,7 +86,7 @@ def checked(experiment: Experiment, place: str) -> Experiment:
 
 
 def _has_plain_sizes(cell: Cell) -> bool:
-    """Whether the sizes of a cell, which the comparison with a file leaves out, are numbers with a unit."""
+    """Whether the sizes of a cell, which the comparison with a file omits, are numbers with a unit."""
     if cell.command is not None:
         return True
     for name, value in cell.options:
@@ -97,7 +96,7 @@ def _has_plain_sizes(cell: Cell) -> bool:
 
 
 def _are_names(names: Sequence[str]) -> bool:
-    """Whether all can be printed, and all differ."""
+    """Whether all are different, printable and not too long."""
     if len(set(names)) < len(names):
         return False
     return all(name.isprintable() and len(name) <= LONGEST_NAME for name in names)
@@ -112,7 +111,7 @@ def _unsayable(place: str) -> RequestError:
 
 
 def _says(experiment: Experiment) -> tuple[object, ...]:
-    """What an experiment says, apart from what its cells are called."""
+    """The contents of an experiment except the names of its cells."""
     cells = [(cell.condition, cell.options, cell.command) for cell in experiment.cells]
     tables = (
         experiment.variants,
@@ -132,10 +131,10 @@ def _says(experiment: Experiment) -> tuple[object, ...]:
 
 
 def _plain(experiment: Experiment) -> Experiment:
-    """The experiment as a file says it: flags have values, and sizes of single cells, which a file gives as a list,
-    are left out."""
+    """The experiment as a file expresses it: flags have values, and sizes of single cells, which a file gives as a
+    list, are omitted."""
     replace, prepare = msgspec.structs.replace, experiment.prepare
-    # A parameter of a command may be called `size`, and is no size.
+    # A parameter of a command may be named `size` without being one.
     is_fio = experiment.cells[0].command is None
     plain_options = _sizeless if is_fio else _filled
     cells = [
@@ -176,10 +175,10 @@ def onto(
     given: Maps,
     here: Mapping[str, str],
 ) -> Mapped:
-    """The experiment with its target and CPU sets put in their places here.
+    """The experiment with the target and the CPU sets of this machine.
 
-    ``text`` is its file as it came, ``here`` what this machine offers: CPUs and nodes as lists. Raises RequestError
-    that lists every set that cannot be mapped.
+    ``text`` is its original file, ``here`` the CPUs and nodes of this machine as lists. Raises RequestError with every
+    set that cannot be mapped.
     """
     notes = _target_notes(experiment.target, target, size)
     sets: dict[tuple[str, str], str] = {}
@@ -209,7 +208,7 @@ def onto(
 
 
 def _target_notes(there: Target, path: str, size: str) -> list[str]:
-    """What a reader should know of a target that is another one here."""
+    """Notes for a reader about a target or size that differs here."""
     notes: list[str] = []
     if path or there.path:
         target_there = there.path or "a scratch file"
@@ -224,7 +223,7 @@ def _target_notes(there: Target, path: str, size: str) -> list[str]:
 def unplaceable(
     experiment: Experiment, given: Maps, here: Mapping[str, str]
 ) -> dict[str, str]:
-    """Variants whose CPU or node sets are not here and are not mapped, with the reason."""
+    """Variants with CPU or node sets that this machine lacks and no mapping replaces, with the reason."""
     reasons = {}
     for variant in experiment.variants:
         lacking: list[str] = []
@@ -250,7 +249,7 @@ def _sets(experiment: Experiment) -> list[tuple[str, str]]:
 def _sets_in(
     knobs: Mapping[str, str], options: tuple[Option, ...]
 ) -> list[tuple[str, str]]:
-    """Kind and value of every set of CPUs or nodes that these settings name."""
+    """Kind and value of every set of CPUs or nodes in these settings."""
     pairs = [(name, value) for name, value in knobs.items() if name in KINDS]
     for name, value in options:
         kind = _kind(name)
@@ -260,7 +259,7 @@ def _sets_in(
 
 
 def _kind(name: str) -> str:
-    """What the value of an option of fio is a set of: ``cpus``, ``numa``, or empty."""
+    """The kind of set that an option of fio takes: ``cpus``, ``numa``, or empty."""
     first_name = canonical(name)
     if first_name in CPU_OPTIONS:
         return "cpus"
@@ -270,7 +269,7 @@ def _kind(name: str) -> str:
 
 
 def _placed(kind: str, value: str, given: Maps, here: Mapping[str, str]) -> str:
-    """What stands here for a set of there; empty when nothing does."""
+    """The set of this machine that replaces a set of the original; empty without one."""
     # fio's numa_mem_policy puts a word before the nodes: `bind:0`.
     prefix, wanted = "", value
     if kind == "numa":
@@ -293,7 +292,7 @@ def _policy_and_nodes(value: str) -> tuple[str, str]:
 
 
 def _is_by_topology(wanted: str, here: Mapping[str, str]) -> bool:
-    """Whether it means the same here, though of other CPUs: the queues of the device, or a node that is here too."""
+    """Whether a set has the same meaning here, with other CPUs: the queues of the device, or a node of this machine."""
     if wanted == DEVICE_QUEUES:
         return True
     node = wanted.removeprefix("node:")
@@ -301,7 +300,7 @@ def _is_by_topology(wanted: str, here: Mapping[str, str]) -> bool:
 
 
 def _is_within(wanted: str, offered: str) -> bool:
-    """Whether it is a set, and all of it is offered."""
+    """Whether the text is a set, and this machine offers all of it."""
     members = numbers(wanted)
     return bool(members) and members <= numbers(offered)
 
@@ -346,7 +345,7 @@ def _moved(
 
 
 def _doubled(changed: Experiment, before: Experiment) -> tuple[str, ...]:
-    """Names of two variants that differed there and do not here."""
+    """Names of two variants that differed in the original and are equal here; empty without such a pair."""
     pairs = list(zip(before.variants, changed.variants, strict=True))
     for number, (there, here) in enumerate(pairs):
         for other_there, other_here in pairs[:number]:
@@ -367,7 +366,7 @@ def _file(
     changed: Experiment,
     sets: Mapping[tuple[str, str], str],
 ) -> str:
-    """The file as it came with what was mapped in its place, where that says the same; else written anew."""
+    """The original file with the mapped values, if it still expresses the experiment; else a new file."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -409,7 +408,7 @@ def _replaced(table: Any, sets: Mapping[tuple[str, str], str]) -> Any:
 
 
 def _here(kind: str, value: Any, sets: Mapping[tuple[str, str], str]) -> Any:
-    """A value of a file as it is here; what is no text stays as it is."""
+    """A value of a file on this machine; a value that is not a string is unchanged."""
     if not isinstance(value, str):
         return value
     return sets.get((kind, value), value)

@@ -1,4 +1,4 @@
-"""A bundle as an experiment folder that can only be read: nothing is unpacked to disk."""
+"""A bundle as a read-only experiment folder, without unpacking it to disk."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def is_own(path: Path | str) -> bool:
 
 
 def is_nameless(folder: Folder) -> bool:
-    """Whether this is a bundle, also an unpacked one, in which machines and disks have placeholders for names."""
+    """Whether this is a bundle, packed or unpacked, in which placeholders replace the names of machines and disks."""
     if isinstance(folder, Packed):
         return not folder.manifest.identity_kept
     if not folder.has(MANIFEST):

@@ -1,4 +1,4 @@
-"""A folder to a bundle: what travels, with every identity replaced, and an account of what was removed."""
+"""Make a bundle of a folder: select the files, replace every identity, and account for the replacements."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ from iodelta.lab.session import read_plan
 from iodelta.lab.undo import REBOOT
 
 STREAMS = ("stdout", "stderr", "log", "output")
-"""What a record keeps as bytes, which JSON carries as base64."""
+"""Fields of a record that contain bytes, as base64 in JSON."""
 
 
 class Packing(msgspec.Struct, frozen=True):
-    """A bundle, and what became of the folder in it."""
+    """A bundle, and how it differs from the folder."""
 
     data: bytes
     manifest: Manifest
     replaced: tuple[tuple[str, str, str], ...]
-    """Kind, placeholder, and what it stands for: for the folder's owner alone."""
+    """Kind, placeholder and original text: only for the owner of the folder."""
     words: tuple[str, ...]
-    """Names that are ordinary words as well: replaced where they stand as names, and left in running text."""
+    """Names that are also ordinary words: replaced where a name belongs, and kept in running text."""
     left_out: tuple[str, ...]
-    """Files of the folder that do not travel."""
+    """Files of the folder that the bundle omits."""
     files: tuple[tuple[str, int], ...] = ()
-    """Name and bytes of each file that travels."""
+    """Name and size in bytes of each file in the bundle."""
     boot_words: int = 0
-    """Words of the kernel's command line that do not travel."""
+    """Number of words of the kernel command line that the bundle omits."""
 
 
 def pack(
     folder: Folder, *, keep_identity: bool = False, machine: Literals | None = None
 ) -> Packing:
-    """Pack a folder that nobody writes to. ``machine`` are the identities of the present one, looked up if not given.
+    """Pack a folder that no process writes to. ``machine``: identities of this machine, looked up by default.
 
     Raises RequestError for a folder in use or without a session, MeasureError for a damaged one.
     """
@@ -80,7 +80,7 @@ def pack(
         contents[JOURNAL] = _journal(contents, None)
     else:
         lines = _command_lines(contents)
-        # That of the first session, which is first among them.
+        # The first line is that of the first session.
         boot_words = sum(map(left_out_words, lines[:1]))
         literals = _literals(folder.path, contents, machine)
         names, contents = _cleaned(contents, literals, _vocabulary(plan), lines)
@@ -113,13 +113,13 @@ def _cleaned(
     vocabulary: frozenset[str],
     command_lines: list[str],
 ) -> tuple[Pseudonyms, dict[str, bytes]]:
-    """The placeholders given, and all files but the journal with them in place of identities."""
+    """The placeholders, and all files except the journal with placeholders for identities."""
     names = Pseudonyms(literals, vocabulary, command_lines)
     clean = {name: _without(name, data, names) for name, data in contents.items()}
     more = _hosts_seen(names, literals)
     if not more:
         return names, clean
-    # Once more from the originals: a host's short name may stand in a file before its full one.
+    # Start again from the originals: a file may contain a host's short name before its full name.
     names = Pseudonyms(literals | more, vocabulary, command_lines)
     clean = {name: _without(name, data, names) for name, data in contents.items()}
     return names, clean
@@ -150,7 +150,7 @@ def _check(folder: Folder, account: Account) -> None:
 
 @contextlib.contextmanager
 def _at_rest(folder: Folder) -> Iterator[None]:
-    """Raises RequestError while somebody writes to the folder."""
+    """Hold a shared lock on the journal. Raises RequestError while a process writes to the folder."""
     try:
         descriptor = os.open(folder.path / JOURNAL, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -172,7 +172,7 @@ def _at_rest(folder: Folder) -> Iterator[None]:
 
 
 def _files(path: Path, account: Account) -> tuple[list[str], tuple[str, ...]]:
-    """Names of the files that travel: an experiment's own, and the raw files of trials that the journal knows."""
+    """Names of the files to pack (those of an experiment, raw files only of trials in the journal), and all others."""
     names = [file.name for file in path.iterdir() if file.name != RAW]
     if (path / RAW).is_dir():
         names += [f"{RAW}/{file.name}" for file in (path / RAW).iterdir()]
@@ -187,7 +187,7 @@ def _files(path: Path, account: Account) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _travels(file: Path, name: str, account: Account) -> bool:
-    """Whether a file is one of an experiment's own, and of no trial or step that the journal does not know."""
+    """Whether a file belongs to an experiment, and its trial or step, if any, is in the journal."""
     if file.is_symlink() or not file.is_file() or not NAME.fullmatch(name):
         return False
     raw = re.match(r"raw/(step-)?(\d+)\.", name)
@@ -210,7 +210,7 @@ def _literals(
 
 
 def _hosts_seen(names: Pseudonyms, known: Literals) -> Literals:
-    """Parts of the host names that were known by their look: ``db-7`` where ``db-7.example.com`` stands too."""
+    """Parts of the host names that patterns found: ``db-7`` of ``db-7.example.com``."""
     literals: Literals = {}
     for identity, (kind, _) in names.given.items():
         if kind == "host name" and not re.fullmatch(r"[\d.]*", identity):
@@ -219,7 +219,7 @@ def _hosts_seen(names: Pseudonyms, known: Literals) -> Literals:
 
 
 def _vocabulary(plan: Plan) -> frozenset[str]:
-    """Every word of the experiment: a name that is one of them cannot be told from it in running text."""
+    """Every word of the experiment: in running text, a name that equals one of them is ambiguous."""
     words = set()
     todo: list[Any] = [msgspec.to_builtins(_wordy(plan.experiment))]
     while todo:
@@ -234,12 +234,12 @@ def _vocabulary(plan: Plan) -> frozenset[str]:
 
 
 def _is_description(node: Sequence[Any]) -> bool:
-    """Whether it is fio's option ``description`` with its value, which is free text."""
+    """Whether it is the option ``description`` of fio with its value, which is free text."""
     return tuple(node[:1]) == ("description",)
 
 
 def _wordy(experiment: Experiment) -> Experiment:
-    """Without what may hold names by right: question, target, commands."""
+    """The experiment without the parts that may contain names: question, target, commands."""
     replace = msgspec.structs.replace
     conditions = [
         replace(condition, background=()) for condition in experiment.conditions
@@ -254,17 +254,17 @@ def _wordy(experiment: Experiment) -> Experiment:
 
 
 def _without(name: str, data: bytes, names: Pseudonyms) -> bytes:
-    """A file without identities; byte for byte as it was when it held none."""
+    """A file without identities; byte for byte the same if it had none."""
     if name.startswith(f"{RAW}/"):
         return _raw(name, data, names)
     if name == EXPERIMENT:
         return _text(data, names)
     if name == JOURNAL:
-        # Comes last, since it seals the others.
+        # The journal comes last, because it seals the others.
         return data
     before = _json(name, data)
     after = names.document(before)
-    # A digest of machine and disk: the same machine could be recognised by it.
+    # The key is a digest of machine and disk, and would identify the machine.
     if name == CALIBRATION:
         for epoch in after:
             epoch["key"] = names.name(str(epoch.get("key", "")), "machine id")
@@ -289,7 +289,7 @@ def _raw(name: str, data: bytes, names: Pseudonyms) -> bytes:
 
 
 def _record(name: str, data: bytes, names: Pseudonyms) -> bytes:
-    """A trial's record without identities, also in the output that it holds as base64."""
+    """A trial's record without identities, also in its outputs in base64."""
     before = _json(name, data)
     after = names.document(before)
     for run, clean in zip(_runs(before), _runs(after), strict=True):
@@ -304,7 +304,7 @@ def _record(name: str, data: bytes, names: Pseudonyms) -> bytes:
 
 
 def _from_base64(text: str, what: str, place: str) -> bytes:
-    """The bytes. Raises MeasureError that says ``what`` if there are none."""
+    """The decoded bytes. Raises MeasureError with the message ``what`` for a text that is not base64."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:
@@ -312,7 +312,7 @@ def _from_base64(text: str, what: str, place: str) -> bytes:
 
 
 def _runs(record: Any) -> list[dict[str, Any]]:
-    """All runs of a record: the first, and what a boot of several has more."""
+    """All runs of a record: the first, and the further ones of the same boot."""
     runs = [record.get("run")]
     more = record.get("more")
     if isinstance(more, list):
@@ -321,7 +321,7 @@ def _runs(record: Any) -> list[dict[str, Any]]:
 
 
 def _text(data: bytes, names: Pseudonyms) -> bytes:
-    """A text without identities; bytes that are not UTF-8 stay as they are."""
+    """A text without identities; bytes that are not UTF-8 are unchanged."""
     text = data.decode("utf-8", "surrogateescape")
     return names.text(text).encode("utf-8", "surrogateescape")
 
@@ -334,7 +334,7 @@ def _json(name: str, data: bytes) -> Any:
 
 
 def _journal(contents: dict[str, bytes], names: Pseudonyms | None) -> bytes:
-    """The journal, without identities if there are ``names``; sealed, where it was, over what travels."""
+    """The journal, without identities if ``names`` are given. Sealed lines are sealed again, over the packed files."""
     chain = ""
     lines = []
     for line in whole(contents[JOURNAL]):
@@ -358,7 +358,7 @@ def _journal(contents: dict[str, bytes], names: Pseudonyms | None) -> bytes:
 
 
 def _without_way_back(event: dict[str, Any]) -> dict[str, Any]:
-    """Of the record of a kernel that was rebooted away from, not the script and command line that lead back to it."""
+    """An event without the script that boots the original kernel again, and with its command line reduced."""
     saved = event.get("saved")
     if event.get("type") != "knob-saved" or not isinstance(saved, dict):
         return event
@@ -374,7 +374,7 @@ def _without_way_back(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _command_lines(contents: dict[str, bytes]) -> list[str]:
-    """Every command line of a kernel that the folder records, the first session's first."""
+    """Every kernel command line in the folder; that of the first session is first."""
     values: list[Any] = []
     environments = [name for name in contents if name.startswith("environment")]
     for name in sorted(environments):
@@ -388,7 +388,7 @@ def _command_lines(contents: dict[str, bytes]) -> list[str]:
 
 
 def _command_lines_of(event: dict[str, Any]) -> list[Any]:
-    """What a line of the journal has in the places of command lines: a boot's own, and those of a saved kernel."""
+    """The values of a journal event that may be command lines: that of a boot, and those of a saved kernel."""
     values = [event.get("cmdline")]
     saved = event.get("saved")
     if isinstance(saved, dict):

@@ -1,4 +1,4 @@
-"""From a bundle to a plan for this machine, shown before anything of it is run. Looks up, changes nothing."""
+"""Plan a bundle's experiment on this machine, to show it before anything runs. Changes nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from iodelta.probe.topology import resolve
 from iodelta.workload.fio import command_of
 
 LEAST = 12
-"""Blocks that a reproduction looks at: its one look is not stopped early by a lucky start."""
+"""Fewest blocks of a reproduction. It has a single look, so that a lucky start cannot stop it early."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -38,9 +38,9 @@ class Prepared(msgspec.Struct, frozen=True):
     plan: Plan
     found: Survey
     notes: tuple[str, ...]
-    """What is not as it was there."""
+    """Differences from the original experiment."""
     dangers: tuple[Danger, ...]
-    """What needs consent of its own."""
+    """Everything that needs separate consent."""
 
 
 def prepare(
@@ -54,10 +54,10 @@ def prepare(
     leave_out: bool = False,
     blocks: int = LEAST,
 ) -> Prepared:
-    """Plan a bundle's experiment on ``machine``. ``blocks``: how many are wanted of each cell.
+    """Plan a bundle's experiment on ``machine``, with about ``blocks`` blocks of each cell.
 
-    Nothing of the bundle is run and nothing is set; fio only reads its options. Raises RequestError for what cannot be,
-    naming all of it.
+    Runs and sets nothing of the bundle; fio only parses its options. Raises RequestError with everything that is
+    impossible here.
     """
     place = str(bundle.path)
     theirs = whole(bundle).experiment
@@ -79,7 +79,7 @@ def prepare(
         text = overridden(text, top={"machine": machine.name}) or text
     surveyed = survey(machine, mapped.experiment, engines=False)
     risky = dangers(mapped.experiment)
-    # fio may load code, or open files, while it reads options that are not known as harmless.
+    # While it parses other options than the harmless ones, fio may load code or open files.
     if not risky:
         check_options(machine, mapped.experiment, surveyed)
     return Prepared(
@@ -102,7 +102,7 @@ def _mapped(
     *,
     leave_out: bool,
 ) -> tuple[Mapped, list[str]]:
-    """The experiment on the target and CPUs here, and what was left out for that. Raises RequestError."""
+    """The experiment on the target and CPUs of this machine, and notes on omitted variants. Raises RequestError."""
     offered = _offered(machine)
     absent = unplaceable(experiment, mapping, offered)
     left_out: list[str] = []
@@ -120,7 +120,7 @@ def _settable(
     *,
     leave_out: bool,
 ) -> tuple[Mapped, list[str]]:
-    """The same without variants that cannot be set here, and which these are. Raises RequestError."""
+    """The experiment without variants that cannot be set here, and notes on these. Raises RequestError."""
     topology = resolve(machine, target or machine.directory)
     absent = unsettable(machine, mapped.experiment, topology)
     if not absent:
@@ -129,14 +129,14 @@ def _settable(
         raise _unsettable(absent, place)
     experiment, left_out = _reduced(mapped.experiment, absent)
     size = size or experiment.target.size
-    # Its sets are those of this machine already.
+    # Its sets are already mapped to this machine.
     nothing: Maps = {"cpus": {}, "numa": {}}
     again = onto(experiment, mapped.text, target, size, nothing, _offered(machine))
     return again, left_out
 
 
 def _offered(machine: Machine) -> dict[str, str]:
-    """The CPUs and memory nodes that iodelta may use there."""
+    """The CPUs and memory nodes that iodelta may use on the machine."""
     status = machine.read("/proc/self/status")
     return {
         "cpus": labelled_value(status, "Cpus_allowed_list"),
@@ -170,7 +170,7 @@ def _with_budget(experiment: Experiment, budget: str) -> Experiment:
 
 
 def whole(bundle: Packed) -> Plan:
-    """The plan of an experiment that came to its end. Raises RequestError for one that did not, MeasureError."""
+    """The plan of a complete experiment. Raises RequestError for an incomplete one, MeasureError for a damaged one."""
     account = Account(bundle.events())
     if not account.over:
         raise RequestError(
@@ -182,11 +182,8 @@ def whole(bundle: Packed) -> Plan:
 
 
 def _runs_no_program(experiment: Experiment, place: str) -> None:
-    """Programs that fio itself would run, and files it would make, are refused whatever is allowed.
-
-    Raises RequestError.
-    """
-    # What a command runs is shown, and asked for.
+    """Raises RequestError for options with which fio runs a program or creates a file; no consent allows these."""
+    # For a command, iodelta shows all words and asks for consent.
     if experiment.of_command:
         return
     options = [cell.options for cell in experiment.cells]
@@ -203,8 +200,8 @@ def _runs_no_program(experiment: Experiment, place: str) -> None:
 
 
 def with_one_look(plan: Plan, blocks: int) -> Plan:
-    """The plan with a single look, at about as many blocks as were asked for: an estimate that was stopped the moment
-    it looked good would be too large, and here the size is the question. A screen of many cells stays as it is."""
+    """The plan with a single look, at about ``blocks`` blocks. A run that stops at the first clear look exaggerates the
+    change, and a reproduction compares sizes. A screen of many cells is unchanged."""
     if plan.rules.family == "screen":
         return plan
     most = min(plan.rules.max_blocks, max(1, int(plan.budget_rounds)))
@@ -215,7 +212,7 @@ def with_one_look(plan: Plan, blocks: int) -> Plan:
 def _reduced(
     experiment: Experiment, absent: dict[str, str]
 ) -> tuple[Experiment, list[str]]:
-    """The experiment without these variants, and a note for each. Raises RequestError if nothing is left to compare."""
+    """The experiment without these variants, and a note on each. Raises RequestError if nothing is left to compare."""
     names = [variant.name for variant in experiment.variants]
     remaining = [name for name in names if name not in absent]
     reasons = [f"{name}: {reason}" for name, reason in absent.items()]
@@ -240,7 +237,7 @@ def _described(bundle: Packed, experiment: Experiment) -> str:
 
 
 def commands(prepared: Prepared) -> tuple[str, ...]:
-    """fio's command lines as they would be, each once, directories of the run aside."""
+    """fio's command lines, each once, with a placeholder for the directory of the run."""
     experiment, surveyed = prepared.experiment, prepared.found
     requests = Requests(
         experiment, surveyed.target, surveyed.size, surveyed.fio, workdir="WORKDIR"

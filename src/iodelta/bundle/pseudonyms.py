@@ -1,4 +1,4 @@
-"""One placeholder for each identity, the same wherever it stands, so that relations survive the removal.
+"""Replace each identity by one placeholder, the same everywhere, so that relations remain visible.
 
 Placeholders are plain words (``host-1``), so a text stays as valid (JSON, TOML, an option of fio) as it was.
 """
@@ -20,13 +20,13 @@ ORDINARY = frozenset(
     "randwrite none mq-deadline bfq kyber old new base baseline variant plan block blocks cell cells true false null "
     "default server client storage loop nvme node numa".split()
 )
-"""Words that mean something else nearly everywhere: such a name is replaced only where it stands as a name."""
+"""Words with another meaning in most texts: such a name is replaced only where a name belongs."""
 
 SHORTEST = 4
-"""Letters of a name that may be replaced wherever it stands; ``vm`` would be found in ``vm.dirty_ratio``."""
+"""Fewest letters of a name that is replaced everywhere; ``vm`` would match in ``vm.dirty_ratio``."""
 
 LONG = 24
-"""Letters of a command line that is looked for in texts; a shorter one is words of anybody."""
+"""Fewest letters of a command line that is replaced in texts; a shorter one is not specific to a machine."""
 
 VERSIONS = frozenset(
     "firmware bios microcode version package release product model board".split()
@@ -35,10 +35,10 @@ VERSIONS = frozenset(
 _HEX = "0-9A-Fa-f"
 _PATH = r"(?:[^\s\"',\\]|\\\\)+"
 _QUOTED = r"\\*[\"']?"
-"""Quotes around a value, escaped where the text stands in JSON."""
+"""Quotes around a value, escaped if the text is inside JSON."""
 _VALUE = r"(?P<id>[^\s\"'\\&,;)]+)"
 _TO = r"\\*[\"']?\s*[=:]\s*\\*[\"']?"
-"""From a name to its value, as options, shells, YAML and JSON write it."""
+"""Characters between a name and its value in options, shells, YAML and JSON."""
 _DASH = r"(?:-|_|\\+x2d)"
 _TLD = (
     "com|org|net|edu|gov|mil|int|biz|local|localdomain|lan|internal|intranet|corp|home|arpa|example|invalid|cloud|de|uk|fr|nl|"
@@ -229,8 +229,8 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
         "",
     ),
 )
-"""Kind, how such an identity looks wherever it stands, and what is in every text that holds one, in small letters: one
-of these words, if there are any. Where a part of the look is named ``id``, only that is the identity."""
+"""Kind, regular expression, and words in small letters of which every text with a match contains at least one (none: no
+such words). If the expression has a group named ``id``, only that group is the identity."""
 
 _WORDS = {
     "host name": "host",
@@ -246,15 +246,15 @@ _WORDS = {
 _KINDS = "host|user|disk|serial|label|home|path|address|machine|mac|ip|secret|share|volume|mount|container"
 _PLACEHOLDER = re.compile(rf"\b({_KINDS})-\d+(-part\d+)?\b", re.ASCII)
 COMMAND_LINES = frozenset({"command_line", "cmdline"})
-"""Keys under which a kernel's command line is recorded."""
+"""Keys of kernel command lines."""
 
 
 _Step = tuple[re.Pattern[str], Callable[[re.Match[str]], str], str, tuple[str, ...]]
-"""A look, what replaces it, its kind, and words of which one is in every text that holds it."""
+"""A regular expression, the replacement, the kind, and words of which every text with a match contains one."""
 
 
 class Pseudonyms:
-    """Replaces identities in texts and documents; ``given`` tells afterwards what became what."""
+    """Replaces identities in texts and documents; ``given`` maps each identity to its placeholder."""
 
     def __init__(
         self,
@@ -262,8 +262,8 @@ class Pseudonyms:
         vocabulary: Collection[str] = (),
         command_lines: Collection[str] = (),
     ) -> None:
-        """``literals`` are identities by kind; those that are also in the ``vocabulary`` of the experiment, or ordinary
-        words, are replaced only as whole values. ``command_lines`` of kernels are reduced wherever they stand."""
+        """``literals``: identity -> kind. Those that are also ordinary words, or in the ``vocabulary`` of the
+        experiment, are replaced only as whole values. ``command_lines`` of kernels are reduced everywhere."""
         self._kinds = dict(literals)
         self.given: dict[str, tuple[str, str]] = {}
         """Identity -> kind and placeholder."""
@@ -273,7 +273,7 @@ class Pseudonyms:
         self.only_as_names = tuple(
             sorted(word for word in literals if _is_ordinary(word, vocabulary))
         )
-        """Names that are words as well: where such a word stands in a text, it stays."""
+        """Names that are also words; such a word is kept in running text."""
         self._steps: list[_Step] = self._of_literals()
         for kind, pattern, words in PATTERNS:
             self._steps.append(
@@ -289,12 +289,12 @@ class Pseudonyms:
         anywhere = [word for word in self._kinds if word not in apart]
         if not anywhere:
             return []
-        # A serial number is a part of a disk's name, after an underscore.
+        # A serial number may be part of a disk's name, after an underscore.
         pattern = rf"(?<![A-Za-z0-9])(?:{_any_of(anywhere)})(?![A-Za-z0-9])"
         return [(re.compile(pattern), self._literal, "", ())]
 
     def name(self, identity: str, kind: str) -> str:
-        """The placeholder of an identity; the same for the same one."""
+        """The placeholder of an identity; always the same for the same identity."""
         if _PLACEHOLDER.fullmatch(identity):
             return identity
         stem, part = identity, ""
@@ -309,24 +309,24 @@ class Pseudonyms:
         return self.given[stem][1] + part
 
     def text(self, text: str, *, versions: bool = False) -> str:
-        """A text without identities. ``versions``: it is a version number, which may look like an address."""
-        # Placeholders hold nothing that would have to be looked for.
+        """A text without identities. ``versions``: the text is a version number, which may look like an IP address."""
+        # Placeholders contain none of the words, so the original text tells which patterns can match.
         lower = text.lower()
         for pattern, replace, kind, words in self._steps:
             if versions and kind == "IP address":
                 continue
-            # A pattern is slow on a long text: its words tell quickly that it matches nowhere.
+            # Regular expressions are slow on a long text; a search for their words is fast.
             may_match = not words or any(word in lower for word in words)
             if may_match:
                 text = pattern.sub(replace, text)
         return text
 
     def document(self, value: Any, path: tuple[str, ...] = ()) -> Any:
-        """Plain data (of JSON) without identities, in keys and values; numbers are left alone."""
+        """Plain data (of JSON) without identities in keys and values; numbers are unchanged."""
         if isinstance(value, dict):
             clean: dict[str, Any] = {}
             for key, inner in value.items():
-                # The key first: placeholders are numbered in the order of the text.
+                # The key comes first, because placeholders are numbered in the order of the text.
                 clean_key = self.text(key)
                 clean[clean_key] = self.document(inner, (*path, key))
             return clean
@@ -337,7 +337,7 @@ class Pseudonyms:
         return value
 
     def _value(self, value: str, path: tuple[str, ...]) -> str:
-        """The text at a place of a document without identities."""
+        """A string of a document, at ``path``, without identities."""
         key = path[-1] if path else ""
         if key in COMMAND_LINES:
             value = reduced(value)
@@ -346,7 +346,7 @@ class Pseudonyms:
         return self.text(value, versions=key in VERSIONS)
 
     def _is_name(self, value: str, path: tuple[str, ...]) -> bool:
-        """Whether a known identity is meant: a name that is an ordinary word too is one only in a name's place."""
+        """Whether a string is a known identity: an ordinary word is one only in the place of a name."""
         if value not in self.only_as_names:
             return True
         return bool(kind_of(path, value))
@@ -360,7 +360,7 @@ class Pseudonyms:
         return self.name(text, kind)
 
     def _looks(self, kind: str) -> Callable[[re.Match[str]], str]:
-        """What replaces a match of a pattern: the group ``id`` of it, or all of it if it has no such group."""
+        """The replacement for matches of a pattern: of the group ``id``, or of all if there is no such group."""
 
         def replace(match: re.Match[str]) -> str:
             group = "id" if "id" in match.re.groupindex else 0
@@ -375,7 +375,7 @@ class Pseudonyms:
 
 
 def _of_command_lines(command_lines: Collection[str]) -> list[_Step]:
-    """What reduces command lines wherever they stand: plain, and in JSON, where their quotes are escaped."""
+    """Steps that reduce command lines in any text, also in JSON, where their quotes are escaped."""
     lines = [line for line in command_lines if len(line) >= LONG]
     lines += [line.replace('"', '\\"') for line in lines]
     if not lines:
@@ -384,19 +384,19 @@ def _of_command_lines(command_lines: Collection[str]) -> list[_Step]:
 
 
 def _any_of(texts: Collection[str]) -> str:
-    """A pattern for any of these, a longer one before its own beginning."""
+    """A regular expression for any of these; a longer text comes before its own beginning."""
     longest_first = sorted(set(texts), key=lambda text: (-len(text), text))
     return "|".join(map(re.escape, longest_first))
 
 
 def nameless(document: Any) -> Any:
-    """A document in which every identity of a kind is the same word: names never are a difference between machines."""
+    """A document with one word for every identity of a kind, so that names are not differences between machines."""
     named = Pseudonyms(of_document(document)).document(document)
     return _numberless(named)
 
 
 def is_nameless(value: Any) -> bool:
-    """Whether placeholders stand in a document: its machine has no names."""
+    """Whether a document contains placeholders, so that its machine has no names."""
     if isinstance(value, dict):
         return any(map(is_nameless, value.values()))
     if isinstance(value, list):
@@ -405,7 +405,7 @@ def is_nameless(value: Any) -> bool:
 
 
 def _numberless(value: Any) -> Any:
-    """Plain data with placeholders that lack their number, and command lines without the count of words left out."""
+    """Plain data with placeholders without their numbers, and command lines without the count of omitted words."""
     if isinstance(value, dict):
         plain: dict[str, Any] = {}
         for key, inner in value.items():
@@ -422,7 +422,7 @@ def _numberless(value: Any) -> Any:
 
 
 def _disk_and_partition(name: str) -> tuple[str, str]:
-    """A name below /dev/disk/by-id, split before ``-partN``; nothing behind it for a whole disk."""
+    """A name below /dev/disk/by-id, split before ``-partN``; the second part is empty for a whole disk."""
     disk, separator, number = name.rpartition("-part")
     if separator and number.isdecimal():
         return disk, separator + number
@@ -430,7 +430,7 @@ def _disk_and_partition(name: str) -> tuple[str, str]:
 
 
 def _identifies(text: str, kind: str) -> bool:
-    """Whether a match of a pattern of this kind names somebody or something in particular."""
+    """Whether a match of a pattern of this kind identifies a machine or a person."""
     if kind == "IP address":
         return _is_address(text)
     if kind == "path":
@@ -439,14 +439,14 @@ def _identifies(text: str, kind: str) -> bool:
 
 
 def _is_ordinary(word: str, vocabulary: Collection[str]) -> bool:
-    """Whether a word may mean something else: too short, a plain number, or used in the experiment."""
+    """Whether a word may have another meaning: it is short, a plain number, common, or used in the experiment."""
     if len(word) < SHORTEST or word.isdecimal():
         return True
     return word.casefold() in ORDINARY or word in vocabulary
 
 
 def _is_address(text: str) -> bool:
-    """Of somebody in particular: not everybody's own, not the address of nothing."""
+    """Whether a text is an IP address that identifies a machine: neither loopback nor unspecified."""
     try:
         address = ipaddress.ip_address(text.replace("-", "."))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Foreign results, whatever wrote them and whatever was done to them since, as runs with honest numbers."""
+"""Read foreign results, from any tool and after any change by mail or editors, as runs with honest numbers."""
 
 from iodelta.ingest.model import (
     DeviceStats,

@@ -1,4 +1,4 @@
-"""Text as it comes out of mails, web pages, terminals and editors, made plain; each line keeps its original number."""
+"""Undo what mails, web pages, terminals and editors do to text; each line keeps its original number."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ _QUOTE = re.compile(r"[ \t]{0,8}(?:>(?![=>\d])[ \t]?|>(?=>)){1,8}")
 _PROGRESS = re.compile(
     r"Jobs: \d{1,9} \(f=\d{1,9}\)(?:.{0,400}?\[eta [^\[\]]{1,30}\])?"
 )
-"""What fio writes over and over while it runs: rates of the moment, and no result."""
+"""The status line that fio repeats while it runs: current rates, not a result."""
 _UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _FULL_WIDTH = {0xFF01 + place: 0x21 + place for place in range(94)} | {0x3000: " "}
 _WIDE_MARKS = re.compile(
     r"(?<!\d)[，：][ \u3000]?|[，：](?!\d)[ \u3000]?|[；、][ \u3000]?|）(?=\w)"
 )
-"""Full-width punctuation that brings its own space: what East Asian editors make of ``, `` and ``: ``."""
+"""Full-width punctuation, which includes its own space: East Asian editors write it for ``, `` and ``: ``."""
 _MARKS = {"，": ", ", "：": ": ", "；": "; ", "、": ", ", "）": ") "}
 _TYPESET = str.maketrans("“”„", '"""')
-"""What editors make of quotes."""
+"""Typographic quotes, which editors write for plain ones."""
 _FIXED_SPACE = re.compile(r"(?<!\d)\xa0|\xa0(?!\d{3})")
-"""A fixed space, but for one that groups digits."""
+"""A non-breaking space, except between groups of digits."""
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
-"""What editors and web pages put where a line may break, or text changes its direction."""
+"""Characters that editors and web pages insert where a line may break or text changes its direction."""
 _LINE_ENDS = re.compile("[\x0b\x0c\x85\u2028\u2029]")
 """Other characters that end a line."""
 _LOOK = 8192
-"""Bytes by which text is told from other things."""
+"""Bytes that decide whether a file is text."""
 _NOT_TEXT = (0, 1, 2, 3, 4, 5, 6, 14)
 _HEADERS = 1 << 16
-"""Characters in which a mail says how it was sent."""
+"""Characters at the beginning of a mail that contain its headers."""
 _BASE64 = re.compile(
     r"(?:^[A-Za-z0-9+/=]{40,100}\r?\n){2,100000}(?:^[A-Za-z0-9+/=]{1,100}\r?$)?", re.M
 )
 
 
 class Line(NamedTuple):
-    """A cleaned line and the 1-based number of the original line it stands in."""
+    """A cleaned line and the 1-based number of its original line."""
 
     number: int
     text: str
     tabbed: str = ""
-    """The same with its tabs, where it has some: they set the columns of tables apart."""
+    """The same text with its tabs, which separate the columns of tables; empty if it has none."""
 
 
 def looks_binary(head: bytes) -> bool:
-    """Whether the beginning of a file is no text in any encoding that fio's output comes in."""
+    """Whether the beginning of a file is not text in any encoding of fio's output."""
     head = head[:_LOOK]
     controls = sum(map(head.count, _NOT_TEXT[1:]))
     zeros = head.count(0)
@@ -74,10 +74,10 @@ def _bare_utf_16(head: bytes) -> str:
 
 
 def lines(data: bytes) -> list[Line]:
-    """``data`` without mail quotes, escape sequences, carriage returns, soft line ends, markup, and what stands
-    before every line; strings that hold lines are opened.
+    """``data`` without mail quotes, escape sequences, carriage returns, soft line ends, markup and common prefixes of
+    lines; strings that contain lines are expanded.
 
-    A carriage return begins a new line with the same number: what a terminal would have overwritten is kept.
+    A carriage return begins a new line with the same number: text that a terminal would overwrite is kept.
     """
     numbers: list[int] = []
     texts: list[str] = []
@@ -95,7 +95,7 @@ def lines(data: bytes) -> list[Line]:
 
 
 def _unfolded(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, those that quoted-printable has broken put together."""
+    """Lines with their numbers; lines that quoted-printable has broken are joined."""
     quoted, begun = text.count("=3D") >= 3, ""
     for number, raw in enumerate(text.split("\n"), 1):
         if quoted:
@@ -122,7 +122,7 @@ def _decoded(data: bytes) -> str:
 
 
 def _of_base64(match: re.Match[str]) -> str:
-    """The text of a mail that was sent as base64; what is none is left."""
+    """The decoded text of a mail that was sent as base64; other text is unchanged."""
     try:
         return binascii.a2b_base64(match[0]).decode("utf-8", "replace")
     except ValueError:
@@ -144,7 +144,7 @@ def _plain(text: str, tab: str = "    ") -> str:
 
 
 def _typed(text: str) -> str:
-    """As fio writes it: without typeset quotes and full-width letters; what stands in a string keeps its quotes."""
+    """Text without typographic quotes and full-width letters, as fio writes it; strings keep their quotes."""
     text = _INVISIBLE.sub("", text)
     text = _WIDE_MARKS.sub(lambda match: _MARKS[match[0][0]], text)
     if '"' in text:

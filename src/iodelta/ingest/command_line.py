@@ -1,4 +1,4 @@
-"""The fio command line that somebody left above its report: a text report repeats only four of the options."""
+"""The fio command line above a text report, which itself repeats only four of the options."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from iodelta.jobfile import canonical
 
 _COMMAND = re.compile(r"(?:^|[\s/+$#>])fio((?: {1,4}\S{1,400}){1,60})")
 _LOOK_BACK = 60
-"""Lines above the report among which it is looked for."""
+"""Number of lines above the report in which the command line is searched."""
 _SAME = {"readwrite": "rw", "randreadwrite": "randrw"}
 
 
 def command_options(said: Sequence[str]) -> dict[str, str]:
-    """The options of the last fio command among ``said``: by long name, a flag as ''.
+    """The options of the last fio command among the lines ``said``: by long name, a flag as ''.
 
-    Nothing when it starts several jobs; without the values that only the shell knew.
+    Empty if it starts several jobs; options whose values only the shell knew are omitted.
     """
     lines = said[-_LOOK_BACK:]
     for at in range(len(lines) - 1, -1, -1):
@@ -56,7 +56,7 @@ def _options(text: str) -> dict[str, str]:
 
 
 def _goes_on(text: str, below: str) -> bool:
-    """Whether a command line has its next options on the line below."""
+    """Whether a command line continues on the line below."""
     return text.endswith("\\") or below.lstrip().startswith("--")
 
 

@@ -1,4 +1,4 @@
-"""Text that a program has written as a string: its line ends are ``\\n``. Ansible's results, container logs, reprs."""
+"""Expand text that a program wrote as a string, with ``\\n`` for line ends: results of Ansible, container logs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import msgspec
 from iodelta.decoding import from_json
 
 LEAST = 5
-"""Escaped line ends in a line that is taken for a string, """
+"""Fewest escaped line ends in a line that is taken for a string."""
 LONGEST = 200
-"""and how many of its characters there may be for each."""
+"""Most characters of such a line per escaped line end."""
 _TERSE = re.compile(r"(?:[\"']|\\n)[2-5];fio-\d")
 _OPENING = re.compile(r"(?:^|(?<=[\s=(,\[{:bru]))[\"']")
 _ESCAPES = {
@@ -25,9 +25,9 @@ _CONTAINER = re.compile(r'\{"log": ?("(?:[^"\\]|\\.){0,20000}")')
 
 
 def opened(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """``lines`` with their numbers, and in place of one that holds a string the lines in that.
+    """``lines`` with their numbers; a line that contains a string is replaced by the lines in the string.
 
-    After a string of many lines a list of JSON strings holds the same once more (Ansible) and is left out.
+    Ansible writes the same text again, as a list of JSON strings after the string; the list is omitted.
     """
     many = False
     for number, raw in lines:
@@ -43,7 +43,7 @@ def opened(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def _holds_lines(raw: str) -> bool:
-    """Whether a line has as many escaped line ends as a text in a string, or a terse record."""
+    """Whether a line has as many escaped line ends as a text in a string, or contains a terse record."""
     least = max(LEAST, len(raw) // LONGEST)
     return raw.count("\\n") >= least or _TERSE.search(raw) is not None
 
@@ -55,7 +55,7 @@ def _in_json(raw: str) -> list[str]:
 
 
 def _unescaped(raw: str) -> list[str]:
-    """A line with strings in it; a quote that is not escaped ends or begins one."""
+    """The lines of a line with strings; a quote without a backslash begins or ends a string."""
     first = raw.find("\\n")
     opening = _OPENING.search(raw, 0, first if first >= 0 else len(raw))
     return _ESCAPES[opening[0] if opening else '"'].sub(_meant, raw).splitlines()

@@ -1,4 +1,4 @@
-"""Lines that somebody has picked out of fio's reports (``grep IOPS``), or written as ``IOPS=345k BW=1348MiB/s``."""
+"""Single lines of fio's reports (``grep IOPS``), or lines written as ``IOPS=345k BW=1348MiB/s``."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from iodelta.trial import Direction, Kind, Place
 
 _HINTS = ("IOPS=", "IOPS =", "iops=", "iops =", "bw=", "BW=", "aggrb=")
 MOST = 10_000
-"""Lines that are taken."""
+"""Most lines that are read."""
 LONGEST = 100
-"""Characters of a name."""
+"""Most characters of a name."""
 _BACK = 3
-"""Lines above an excerpt among which its name is looked for."""
+"""Number of lines above an excerpt in which its name is searched."""
 _RATE = re.compile(r"\b((?:read|write|trim|mixed) ?: ?(?:IOPS=|io=).{10,300}?msec\)?)")
 _GROUP = re.compile(r"\b(READ|WRITE|TRIM|MIXED): (?:bw|io)=.{10,300}?msec")
 _OLD = re.compile(r"\brunt ?=", re.I)
-"""In a line of a fio before 2.17, whose KB are 1024 bytes."""
+"""A line of fio before 2.17, whose KB are 1024 bytes."""
 _PAIR = re.compile(
     r"(?<!/)\b([A-Za-z][\w.%]{0,20}) ?= ?(\d(?:[\d.,]{0,20}\d)?(?: ?[a-zA-Zµμ/]{1,8})?)(?=[\s,;|)]|$)"
 )
@@ -38,7 +38,7 @@ def hinted(text: str) -> bool:
 
 
 def runs(lines: Sequence[Line], file: str) -> list[Run]:
-    """A run for each such line; its name is what stands before it, or above it."""
+    """One run per such line; its name is the text before it, or the line above it."""
     reports: list[Run] = []
     for index, line in enumerate(lines):
         if len(reports) == MOST or not hinted(line.text[:1000]):
@@ -58,7 +58,7 @@ def runs(lines: Sequence[Line], file: str) -> list[Run]:
 
 
 def _paired(lines: Sequence[Line], index: int, text: str, place: Place) -> list[Run]:
-    """Of a line of several names with a number each, ``IOPS 500, lat 2 ms``: what it measures."""
+    """The runs of a line with several names and numbers, ``IOPS=500 lat=2ms``."""
     if _OLD.search(text):
         return []
     pairs = list(_PAIR.finditer(text))
@@ -111,7 +111,7 @@ def _rates(text: str) -> Direction | None:
 
 
 def _group(text: str) -> Direction | None:
-    """A line of ``Run status group``: bandwidth over all jobs, the longest of which took the time."""
+    """A line of ``Run status group``: bandwidth over all jobs, and the run time of the longest job."""
     kinds: dict[str, Kind] = {
         "READ": "read",
         "WRITE": "write",
@@ -139,7 +139,7 @@ def _name(before: str) -> str:
 
 
 def _above(lines: Sequence[Line], index: int) -> str:
-    """The nearest line above that is short and no excerpt itself."""
+    """The nearest short line above that is not an excerpt."""
     for line in reversed(lines[max(0, index - _BACK) : index]):
         if line.text.strip() and len(line.text) <= LONGEST and not hinted(line.text):
             return _name(line.text)

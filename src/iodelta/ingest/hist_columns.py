@@ -1,4 +1,4 @@
-"""A histogram log over time: few columns, each the counts of as many rows as the others, in constant memory."""
+"""A histogram log over time in few columns, each the sum of equally many rows, in constant memory."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from iodelta.ingest.model import Heat
 from iodelta.trial import BINS, Kind, bin_edges
 
 COLUMNS = 120
-"""Columns that are drawn at most; twice as many are kept while a log is read."""
+"""Most columns that are drawn; twice as many are kept while a log is read."""
 
 _BANDS = 16
-"""fio's bins in one band of a chart: four bands to the power of two."""
+"""fio's bins in one band of a chart: four bands per power of two."""
 
 POINTS = (0.5, 0.99)
 """Quantiles that are drawn over the bands."""
@@ -30,9 +30,9 @@ class Columns:
         self._whole = True
 
     def add(self, times: Ints, counts: Ints, before: int) -> None:
-        """More rows: when each interval ended, and its counts from bin ``before`` on."""
+        """Add rows: the end of each interval in ms, and its counts from bin ``before`` on, shape (rows, bins)."""
         for time, row in zip(times.tolist(), counts, strict=True):
-            # Jobs that share a log cannot be told apart.
+            # If the clock goes back, jobs share the log, and their rows cannot be separated.
             self._whole = self._whole and time >= self._end - TICK
             self._end = max(self._end, time)
             if self._rows == self._each * len(self._ends):
@@ -45,7 +45,7 @@ class Columns:
     def heat(
         self, kind: Kind, coarse: int, scale: float, started: float | None
     ) -> Heat | None:
-        """What is drawn; fio's bins are joined by ``coarse`` and of ``scale`` ns. None where the clock went back."""
+        """The columns to draw. fio joined 2^``coarse`` bins, in units of ``scale`` ns. None if the clock went back."""
         if not (self._whole and self._rows):
             return None
         while self._rows > self._each * COLUMNS:
@@ -71,7 +71,7 @@ class Columns:
         )
 
     def _join(self) -> None:
-        """Two neighbours become one column."""
+        """Add each column to its neighbour."""
         half = len(self._ends) // 2
         self._counts[:half] = self._counts[::2] + self._counts[1::2]
         self._counts[half:] = 0

@@ -1,4 +1,4 @@
-"""fio's clat_hist logs: a row of bin counts per interval and direction, each the difference to the row before.
+"""fio's clat_hist logs: one row of bin counts per interval and direction, the difference from the row before.
 
 Bins are those of ``trial.bin_edges``, in ns since 2.99 and in us before (1216 of them); coarseness c joins 2^c.
 """
@@ -38,12 +38,12 @@ _WIDTHS = {
     for count, coarse in product((BINS, US_BINS), range(7))
 }
 _FASTEST = 1e9
-"""I/Os per second beyond which a row is garbage. fio 3.6 to 3.16 wrote some into the upper half of the bins."""
+"""I/Os per second above which a row is garbage: fio 3.6 to 3.16 wrote garbage into the upper half of the bins."""
 _MOST = 2**53
-"""No bin's count and no time of fio reaches this."""
+"""Counts and times of fio are below this."""
 _LONGEST_ROW = 1 << 16
 CHUNK = 1 << 20
-"""Bytes that are parsed at once: less than of other logs, a row being of kilobytes."""
+"""Bytes that are parsed at once: fewer than for other logs, because a row has kilobytes."""
 _HEAD = re.compile(rb"\d{1,19}, \d, \d{1,19},")
 _FIRST_ZEROS, _LAST_ZEROS = re.compile(rb"(?: 0,)*+"), re.compile(rb"(?:0 ,)*+")
 _KINDS: tuple[Kind, ...] = ("read", "write", "trim")
@@ -148,8 +148,8 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
 
 
 def _rows(block: bytes, width: int) -> tuple[Ints, int, int]:
-    """The sound rows of ``block``, shape (rows, 3 + bins), how many bins were left out before these, zeros all of
-    them, and how many other rows there are."""
+    """The valid rows of ``block``, shape (rows, 3 + bins); the number of bins omitted before these, which are zero in
+    all rows; and the number of invalid rows."""
     rows = [row for row in block.replace(b"\r\n", b"\n").split(b"\n") if row.strip()]
     before, after = _zeros(rows, width)
     table, lost = (
@@ -168,13 +168,13 @@ def _rows(block: bytes, width: int) -> tuple[Ints, int, int]:
 
 
 def _zeros(rows: Sequence[bytes], width: int) -> tuple[int, int]:
-    """How many of ``width`` counts are zeros in all ``rows``, before and after the others: most of them."""
+    """How many of the first and of the last of ``width`` counts are zero in all ``rows``: most of them."""
     before = after = width - 1
     for row in rows:
         head = _HEAD.match(row)
         if head is None:
             return 0, 0
-        # Quick where the row before had as many.
+        # Fast if the row before had as many.
         if not row.startswith(b" 0," * before, head.end()):
             before = _count(_FIRST_ZEROS, row, head.end())
         after = min(after, width - 1 - before)
@@ -191,7 +191,7 @@ def _count(zeros: re.Pattern[bytes], text: bytes, at: int) -> int:
 
 
 def _without(rows: Sequence[bytes], before: int, after: int) -> Iterator[bytes]:
-    """``rows`` without so many zeros before and after the counts."""
+    """``rows`` without the given numbers of zeros before and after the counts."""
     for row in rows:
         head = _HEAD.match(row)
         at = head.end() if head else 0
@@ -218,20 +218,19 @@ def _direction(kind: Kind, counts: Ints, end: int, bins: int, coarse: int) -> Di
         mean = Quantity(
             (low + high) / 2 / ios * scale, low / ios * scale, high / ios * scale, "ns"
         )
-    exact = scale == 1 and not coarse
+    iops, histogram = unknown("1/s"), None
+    if end:
+        most = ios * 1000 / max(end - 1, 1)
+        iops = Quantity(ios * 1000 / end, ios * 1000 / (end + 1), most, "1/s")
+    is_exact = scale == 1 and not coarse
+    if is_exact:
+        histogram = Histogram.from_counts(dict(enumerate(fine.tolist())))
     return Direction(
         kind=kind,
         ios=ios,
         bytes=0,
         runtime_ms=end,
-        iops=Quantity(
-            ios * 1000 / end,
-            ios * 1000 / (end + 1),
-            ios * 1000 / max(end - 1, 1),
-            "1/s",
-        )
-        if end
-        else unknown("1/s"),
+        iops=iops,
         bandwidth=unknown("B/s"),
         clat=Latency(
             count=ios,
@@ -240,8 +239,6 @@ def _direction(kind: Kind, counts: Ints, end: int, bins: int, coarse: int) -> Di
             min=unknown("ns"),
             max=unknown("ns"),
             percentiles=percentiles(counts, edges, (scale, scale)),
-            histogram=Histogram.from_counts(dict(enumerate(fine.tolist())))
-            if exact
-            else None,
+            histogram=histogram,
         ),
     )

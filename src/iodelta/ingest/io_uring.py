@@ -1,6 +1,6 @@
 """The output of fio's ``t/io_uring``, of every generation (fio 3.13 to 3.42), as runs.
 
-What a line says and how its fields are combined: ``iodelta.workload.io_uring_lines``. The first line holds the warm-up.
+``iodelta.workload.io_uring_lines`` parses single lines and combines their fields. The first line includes the warm-up.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BLOCKS = tuple(512 << power for power in range(12))
 
 
 class _Block:
-    """What one start of t/io_uring printed."""
+    """The output of one start of t/io_uring."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -59,7 +59,7 @@ class _Block:
                 self.options.setdefault(name, value)
 
     def take(self, text: str) -> bool:
-        """Whether the line, which is neither of the header nor a rate, belongs to this output."""
+        """Whether a line that is neither header nor rate belongs to this output."""
         if _TAIL.match(text):
             self.ended = True
             self.timed_out = self.timed_out or "timeout" in text
@@ -94,7 +94,7 @@ class _Outputs:
     def __init__(self) -> None:
         self.blocks: list[_Block] = []
         self._command: dict[str, str] = {}
-        """Options of a command line that no output has followed yet."""
+        """Options of a command line whose output has not begun yet."""
 
     def take(self, number: int, text: str) -> bool:
         """Whether the line is t/io_uring's."""
@@ -128,7 +128,7 @@ class _Outputs:
 
 
 def _command(switches: str, rest: str) -> dict[str, str]:
-    """The switches of a command line, by fio's names where it has one."""
+    """The switches of a command line, by fio's names if fio has the option."""
     options = {
         _NAMES.get(letter, f"-{letter}"): value
         for letter, value in _SWITCH.findall(switches)
@@ -156,12 +156,12 @@ def _run(block: _Block, place: Place) -> Run | Refusal | None:
         options=clean_all(options),
         workload=workload(options),
         series={"read.iops": tuple(rate.value for rate in rates)},
-        findings=tuple(_remarks(block, size, f"{place.file}:{place.line}")),
+        findings=tuple(_remarks(block, size, str(place))),
     )
 
 
 def _without_rate(block: _Block, place: Place) -> Refusal | None:
-    """Why a start printed no rate; None where nothing shows that t/io_uring was started."""
+    """Why a start printed no rate; None if nothing shows that t/io_uring was started."""
     if not block.trouble and not block.submitters:
         return None
     why = f": {clean(block.trouble[0])}" if block.trouble else ""
@@ -169,7 +169,7 @@ def _without_rate(block: _Block, place: Place) -> Refusal | None:
 
 
 def _bandwidth(iops: Quantity, size: int | None) -> Quantity:
-    """Bytes per second of so many I/Os of ``size`` bytes."""
+    """Bytes per second of ``iops`` I/Os of ``size`` bytes."""
     if not size:
         return unknown("B/s")
     return Quantity(iops.value * size, iops.low * size, iops.high * size, "B/s")
@@ -184,7 +184,7 @@ def _latency(block: _Block) -> Latency | None:
 
 
 def _rate(second: Second, size: int | None) -> Quantity:
-    """The IOPS of a line, as close as its bandwidth and the block size tell."""
+    """The IOPS of a line, in the interval that its bandwidth and the block size allow."""
     return (second.fits(size) if size else None) or second.iops
 
 
@@ -213,7 +213,7 @@ def _remarks(block: _Block, size: int | None, where: str) -> Iterator[Finding]:
 
 
 def _lasted(block: _Block) -> int:
-    """Run time in ms: a line a second, and the last second of -r is not printed; 0 where the end was left out."""
+    """Run time in ms: one line per second, without the last second of -r; 0 if the end is missing."""
     asked = whole(block.options.get("runtime", ""))
     if block.timed_out and asked:
         return 1000 * asked
@@ -223,7 +223,7 @@ def _lasted(block: _Block) -> int:
 
 
 def _block_size(block: _Block) -> int | None:
-    """As told by the command line, else the one that makes every line's BW its IOPS; None without a BW."""
+    """Bytes: from the command line, else the only size with which BW and IOPS of every line agree; None without BW."""
     text = block.options.get("bs", "")
     if text.isdigit() and 0 < int(text) <= _BLOCKS[-1]:
         return int(text)
@@ -240,7 +240,7 @@ def _fits(block: _Block, size: int) -> bool:
 
 
 def _options(block: _Block, size: int | None) -> dict[str, str]:
-    """What the header says, by the names of fio's job options where there is one."""
+    """The options of the header, by the names of fio's job options if there is one."""
     given = dict(block.options)
     is_sequential = given.pop("-R", "1") == "0"
     options = {
@@ -250,7 +250,7 @@ def _options(block: _Block, size: int | None) -> dict[str, str]:
     if "QD" in given:
         given["iodepth"] = given.pop("QD")
     if "buffered" in given:
-        # Passthrough (-u) has no page cache whatever -O says.
+        # Passthrough (-u) bypasses the page cache, whatever -O says.
         is_direct = given["buffered"] == "0" or given.get("-u") == "1"
         options["direct"] = "1" if is_direct else "0"
     if size:
@@ -259,14 +259,13 @@ def _options(block: _Block, size: int | None) -> dict[str, str]:
         options["numjobs"] = str(len(block.submitters))
     if "file" in given:
         options["filename"] = given.pop("file")
-    # Those follow from the rates and the threads, whatever the command line says.
-    for name in ("bs", "numjobs"):
+    for name in _WORKED_OUT:
         given.pop(name, None)
     return options | given
 
 
 _WORKED_OUT = ("bs", "numjobs")
-"""Options that follow from the rates and the threads, whatever the command line says."""
+"""Options that are derived from the rates and the threads; those of the command line are ignored."""
 
 
 def _percentiles(text: str, step: int) -> dict[float, Quantity]:
@@ -276,7 +275,7 @@ def _percentiles(text: str, step: int) -> dict[float, Quantity]:
 
 
 def _spread(block: _Block) -> dict[float, Quantity]:
-    """Percentiles: those of one thread, or between those of all: a mixture's quantile lies between its parts'."""
+    """Percentiles of one thread, or intervals over all: a quantile of a mixture lies between those of its parts."""
     threads: list[dict[float, Quantity]] = []
     for unit, text in block.spreads:
         if unit != "tsc ticks":  # those are of unknown rate
@@ -289,7 +288,7 @@ def _spread(block: _Block) -> dict[float, Quantity]:
 
 
 def _between(values: Sequence[Quantity]) -> Quantity:
-    """The mean of ``values`` in an interval that holds those of all."""
+    """The mean of ``values``, with an interval that contains all of theirs."""
     middle = sum(value.value for value in values) / len(values)
     low = min(value.low for value in values)
     high = max(value.high for value in values)

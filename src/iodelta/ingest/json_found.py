@@ -1,4 +1,4 @@
-"""fio's JSON documents inside a larger text: taken out of it, each with what fio had said before."""
+"""Extract fio's JSON documents from a larger text, each with fio's messages before it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from iodelta.ingest.notes import remarks
 from iodelta.trial import Finding, Place
 
 _SAID = 64 * 1024
-"""Bytes before a document in which fio's remarks are looked for."""
+"""Bytes before a document in which fio's messages are searched."""
 
 
 def in_bytes(data: bytes, file: str) -> tuple[list[Report], bytes]:
-    """The sound documents of ``data``, and ``data`` with only their line ends left: the quick way.
+    """The undamaged documents of ``data``, and ``data`` in which only their line ends remain: the fast way.
 
-    Quoted, cut or damaged ones are left where they are, for ``in_lines``.
+    Quoted, cut or damaged documents remain in ``data``, for ``in_lines``.
     """
     reports: list[Report] = []
     rest: list[bytes] = []
@@ -46,7 +46,7 @@ def in_bytes(data: bytes, file: str) -> tuple[list[Report], bytes]:
 
 
 def in_lines(cleaned: Sequence[Line], used: bytearray, file: str) -> list[Report]:
-    """The documents among cleaned lines, damaged ones too; their indexes are marked in ``used``."""
+    """The documents among cleaned lines, also damaged ones; their indexes are marked in ``used``."""
     rows = [line.text.encode("utf-8", "replace") for line in cleaned]
     ends = list(accumulate(len(row) + 1 for row in rows))
     data = b"\n".join(rows)
@@ -69,7 +69,7 @@ def _with(
     shift: int,
     numbers: Sequence[int] = (),
 ) -> Report:
-    """With the remarks, and the line in the original: ``shift`` further down, or as ``numbers`` say."""
+    """The items with ``findings`` and their original lines: ``shift`` lines further down, or from ``numbers``."""
     report: Report = []
     for item in items:
         line = item.place.line + shift

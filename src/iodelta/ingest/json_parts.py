@@ -1,4 +1,4 @@
-"""What fio's JSON holds besides the directions: disks, samplers, priorities, the coarse histogram."""
+"""Parts of fio's JSON other than the directions: disks, samplers, priorities, the coarse histogram."""
 
 from __future__ import annotations
 

@@ -41,19 +41,19 @@ _HALF = 0.005
 
 _UNDECODED = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _UNEQUAL = 0.02
-"""Jobs that run side by side end so nearly together."""
+"""Relative difference between the run times of jobs that run at the same time."""
 _WRITING = ("write", "randwrite", "trimwrite", "randtrimwrite")
-"""What reads only to verify, after it wrote."""
+"""Workloads that read only to verify, after they wrote."""
 MOST_DOCUMENTS = 30_000
-"""Documents of a file that are looked at; the smallest that fio writes has three kilobytes."""
+"""Most documents of a file that are read; the smallest document of fio has three kilobytes."""
 _USUAL = re.compile(rb'\{\s{0,20}"fio version"\s{0,20}:')
-"""As fio begins a document; other programs sort its keys or add some."""
+"""The beginning of a document of fio; other programs sort its keys or add some."""
 _DOCUMENT = (b'"fio version"', b'"jobs"', b'"client_stats"')
 _JOB = (b'"jobname"',)
 
 
 def whole_document(data: bytes, file: str) -> list[Run | Refusal] | None:
-    """``data`` as one undamaged document: the quick way. None when it is something else."""
+    """``data`` as one undamaged document: the fast way. None if it is anything else."""
     try:
         document = decoded(data)
         if not (document.version or document.jobs or document.clients):
@@ -66,7 +66,7 @@ def whole_document(data: bytes, file: str) -> list[Run | Refusal] | None:
 def documents(data: bytes) -> list[tuple[int, Extent]]:
     """Offset and extent of every fio document in ``data``, in order; text may be around and between them.
 
-    Where there is none, of every job that has lost its document. No more than ``MOST_DOCUMENTS``.
+    Without documents, those of every job outside a document. At most ``MOST_DOCUMENTS``.
     """
     starts = sorted(set(_heads(data)))[:MOST_DOCUMENTS]
     limits = [*starts[1:], len(data)]
@@ -79,7 +79,7 @@ def documents(data: bytes) -> list[tuple[int, Extent]]:
 
 
 def _heads(data: bytes) -> list[int]:
-    """The offsets of the opening brackets of documents; of jobs, where there is no document."""
+    """The offsets of the opening brackets of documents, or of jobs if there is no document."""
     heads = [match.start() for match in islice(_USUAL.finditer(data), MOST_DOCUMENTS)]
     keys = data.count(b'"jobs"') + data.count(b'"client_stats"')
     if len(heads) < min(keys, MOST_DOCUMENTS):
@@ -101,31 +101,24 @@ def read_document(
     if alone:
         text = b'{"jobs":[%b]}' % text
         explanation = "the document contains only a job: its version, time, disks and global options are missing"
-        findings.append(Finding("read.cut", "warning", _where(place), explanation))
+        findings.append(Finding("read.cut", "warning", str(place), explanation))
     try:
         document, runs = _decoded(text, place, findings)
     except ValueError as error:
         return [Refusal(place, f"its JSON cannot be read: {clean(str(error))}")]
     if alone and not any(map(_has_direction, document.jobs)):
         return []  # another program's
-    if not runs:
-        return [
-            Refusal(
-                place,
-                "it ends before its first job"
-                if span.open
-                else "fio's JSON without any job",
-            )
-        ]
     if not span.open:
-        return runs
-    return _cut(runs, text, span)
+        return runs or [Refusal(place, "fio's JSON without any job")]
+    if not runs:
+        return [Refusal(place, "it ends before its first job")]
+    return [*runs[:-1], _cut(runs[-1], text, span)]
 
 
 def _decoded(
     text: bytes, place: Place, findings: list[Finding]
 ) -> tuple[RawDocument, list[Run | Refusal]]:
-    """A document and its runs; what fio does not write there is left out. Raises ValueError where nothing is left."""
+    """A document and its runs, without values that fio cannot have written. Raises ValueError if it is not JSON."""
     try:
         document = decoded(text)
         return document, _read(document, text, place, findings)
@@ -139,7 +132,7 @@ def _decoded(
         )
         findings = [
             *findings,
-            Finding("read.damaged", "warning", _where(place), explanation),
+            Finding("read.damaged", "warning", str(place), explanation),
         ]
     return document, _read(document, text, place, findings)
 
@@ -151,7 +144,7 @@ def _has_direction(job: RawJob) -> bool:
 def _read(
     document: RawDocument, data: bytes, place: Place, findings: list[Finding]
 ) -> list[Run | Refusal]:
-    """Its jobs. Raises DecodeError for bins that are no integers."""
+    """The runs of its jobs. Raises DecodeError for bins that are not integers."""
     jobs = document.jobs or _members(document.clients)
     places = _places(data, place, len(document.jobs or document.clients))
     shared = _Document(document, jobs, tuple(findings))
@@ -159,12 +152,12 @@ def _read(
 
 
 def _members(clients: list[RawJob]) -> list[RawJob]:
-    """Without fio's own sum over the hosts, which would count everything twice; it stands last."""
+    """The jobs without fio's sum over all hosts, which would count everything twice."""
     return [job for job in clients if job.jobname != "All clients"] or clients
 
 
 def _places(data: bytes, place: Place, jobs: int) -> Iterator[Place]:
-    """Where each job begins: the line of its name; a single one at the first name."""
+    """Where each job begins: the line of its name; for a single job the line of the first name."""
     keys = (b'"jobname"', b'"groupid"')  # a job without a name lacks the first
     if jobs == 1:
         at = [next((first for key in keys if (first := data.find(key)) >= 0), 0)]
@@ -193,7 +186,7 @@ def _all(key: bytes, data: bytes, most: int) -> list[int]:
 
 
 class _Document:
-    """What the jobs of a document share."""
+    """The facts that all jobs of a document share."""
 
     def __init__(
         self,
@@ -204,18 +197,15 @@ class _Document:
         self._document = document
         self._findings = findings
         self._version = version_of(document.version)
-        self._half = (
-            _HALF
-            if self._version is not None and self._version < _SIX_DECIMALS
-            else 0.0
-        )
+        has_two_decimals = self._version is not None and self._version < _SIX_DECIMALS
+        self._half = _HALF if has_two_decimals else 0.0
         self._disks = disks_of(document.disks)
         names = {(job.hostname, job.jobname, job.groupid) for job in jobs}
         self._grouped = len(names) == len(jobs)
-        """Whether no two entries are of one group: then each is the sum of its group."""
+        """Whether every entry is of another group, and so the sum of its group."""
 
     def run(self, job: RawJob, place: Place) -> Run | Refusal:
-        """One of its jobs. Raises DecodeError for bins that are no integers."""
+        """The run of one job. Raises DecodeError for bins that are not integers."""
         raw = _directions_of(job)
         try:
             directions = [
@@ -272,7 +262,7 @@ class _Document:
         )
 
     def _disks_of(self, job: RawJob) -> tuple[Disk, ...]:
-        """Those of the job's host; all of them where it names none."""
+        """The disks of the job's host; all disks if the job names no host."""
         return tuple(
             disk
             for host, disk in self._disks
@@ -315,20 +305,20 @@ def _group_of(jobs: int, numjobs: int, place: Place) -> Iterator[Finding]:
             f"a group of {plural(jobs, 'job')} of several sections, with the name of the first "
             "and the options of the last"
         )
-        yield Finding("read.group", "note", _where(place), text)
+        yield Finding("read.group", "note", str(place), text)
 
 
 def _unfinished(job: RawJob, place: Place) -> Iterator[Finding]:
-    """What fio itself says of a job that is not its result."""
-    # The largest number stands for an unknown time.
+    """fio's own statements about a job, other than its results."""
+    # fio writes the largest int for an unknown time.
     if job.eta > 0 and job.eta != 2**31 - 1:
         explanation = (
             f"fio printed this {job.eta} s before its end: it is not the final result"
         )
-        yield Finding("read.interim", "warning", _where(place), explanation)
+        yield Finding("read.interim", "warning", str(place), explanation)
     if job.steadystate is not None and not job.steadystate.attained:
         text = f"steady state ({clean(job.steadystate.ss)}) was requested, but not attained"
-        yield Finding("fio.steady-state", "warning", _where(place), text)
+        yield Finding("fio.steady-state", "warning", str(place), text)
 
 
 def _started(document: RawDocument, job: RawJob) -> float | None:
@@ -340,26 +330,26 @@ def _started(document: RawDocument, job: RawJob) -> float | None:
 
 
 def _direction(kind: Kind, raw: RawDirection, version: Version | None) -> Direction:
-    nanoseconds = (
-        raw.clat_ns is not None or raw.lat_ns is not None or raw.slat_ns is not None
-    )
-    kibibytes = (
-        version <= (2, 20)
-        if version is not None
-        else not nanoseconds and raw.io_kbytes is None
-    )
-    return direction(kind, raw, kibibytes=kibibytes)
+    return direction(kind, raw, kibibytes=_counts_kibibytes(raw, version))
+
+
+def _counts_kibibytes(raw: RawDirection, version: Version | None) -> bool:
+    """Whether ``io_bytes`` is in KiB, as up to fio 2.20; without a version the names of the other keys tell."""
+    if version is not None:
+        return version <= (2, 20)
+    later_keys = (raw.clat_ns, raw.lat_ns, raw.slat_ns, raw.io_kbytes)
+    return all(value is None for value in later_keys)
 
 
 def _disagreement(kind: Kind, raw: RawDirection, place: Place) -> Iterator[Finding]:
-    """fio prints the I/Os over the run time itself; before 2.2.6 cut to an integer."""
+    """A warning if ``iops`` is not the I/Os over the run time, which fio truncated to an integer before 2.2.6."""
     if not raw.total_ios or not raw.runtime or raw.iops is None:
         return
     counted = raw.total_ios * 1000 / raw.runtime
     if not counted - 1.01 <= raw.iops <= counted + 0.01 + counted / raw.runtime:
         text = f"{kind}: iops is written as {raw.iops:g}, but the I/Os over the run time make {counted:.6g}"
         remedy = "the count is used; was the file edited?"
-        yield Finding("read.disagree", "warning", _where(place), text, remedy)
+        yield Finding("read.disagree", "warning", str(place), text, remedy)
 
 
 def _has_bins(raw: RawDirection) -> bool:
@@ -372,7 +362,7 @@ def _has_bins(raw: RawDirection) -> bool:
 def _concurrency(
     job: RawJob, directions: Sequence[Direction], rw: str | None, verified: bool
 ) -> float | None:
-    """fio 3.8 and later sum the run times of a group's members. What a job only wrote, it reads when it has done."""
+    """Jobs that ran at once on average: since 3.8 fio sums the run times of a group. Verify reads follow the writes."""
     times = {d.kind: d.runtime_ms for d in directions}
     after = times.pop("read", 0) if verified and rw in _WRITING else 0
     longest = max(times.values(), default=0) + after
@@ -382,7 +372,7 @@ def _concurrency(
 
 
 def _jobs(numjobs: int, concurrency: float | None) -> int:
-    """How many jobs an entry is of: ``numjobs`` unless the run times say one, or that more ran side by side."""
+    """How many jobs an entry contains: ``numjobs``, unless run times show one job, or more at the same time."""
     if concurrency is None:
         return numjobs
     nearest = round(concurrency)
@@ -391,48 +381,30 @@ def _jobs(numjobs: int, concurrency: float | None) -> int:
     return 1 if concurrency < 1.5 else numjobs
 
 
-def _cut(runs: list[Run | Refusal], text: bytes, span: Extent) -> list[Run | Refusal]:
-    """The document ends early: inside its last job when at least the document, the list and the job are open."""
-    last = runs[-1]
-    if not isinstance(last, Run):
-        return runs
+def _cut(last: Run | Refusal, text: bytes, span: Extent) -> Run | Refusal:
+    """The last entry of a document that ends early: within this job if document, list and job are open."""
+    if isinstance(last, Refusal):
+        return last
+    where = str(last.place)
     if len(span.open) < 3:
-        left = (
-            "jobs after this one would be missing"
-            if len(span.open) == 2
-            else "what follows the jobs is missing"
-        )
-        finding = Finding(
-            "read.cut", "warning", _where(last.place), f"the file ends early: {left}"
-        )
-        return [
-            *runs[:-1],
-            msgspec.structs.replace(last, findings=(*last.findings, finding)),
-        ]
+        left = "what follows the jobs is missing"
+        if len(span.open) == 2:
+            left = "jobs after this one would be missing"
+        finding = Finding("read.cut", "warning", where, f"the file ends early: {left}")
+        return msgspec.structs.replace(last, findings=(*last.findings, finding))
     whole = _whole_directions(last, text, span)
     if not whole:
-        return [
-            *runs[:-1],
-            Refusal(last.place, f"the file ends inside job {last.jobname!r}"),
-        ]
-    explanation = f"the file ends inside this job; only {' and '.join(d.kind for d in whole)} had been written whole"
-    finding = Finding(
-        "read.cut",
-        "hard",
-        _where(last.place),
-        explanation,
-        "run it again, or get the whole file",
-    )
-    return [
-        *runs[:-1],
-        msgspec.structs.replace(
-            last, directions=whole, findings=(*last.findings, finding)
-        ),
-    ]
+        return Refusal(last.place, f"the file ends inside job {last.jobname!r}")
+    kinds = " and ".join(direction.kind for direction in whole)
+    words = f"the file ends inside this job; only {kinds} had been written whole"
+    remedy = "run it again, or get the whole file"
+    finding = Finding("read.cut", "hard", where, words, remedy)
+    findings = (*last.findings, finding)
+    return msgspec.structs.replace(last, directions=whole, findings=findings)
 
 
 def _whole_directions(last: Run, text: bytes, span: Extent) -> tuple[Direction, ...]:
-    """Those of the job in which the document ends, without the one in which it does."""
+    """The directions of the job in which the document ends, without an incomplete one."""
     begun = list(re.finditer(rb'"(read|write|trim|mixed)"\s{0,20}:\s{0,20}\{', text))
     if not begun:
         return last.directions
@@ -441,7 +413,3 @@ def _whole_directions(last: Run, text: bytes, span: Extent) -> tuple[Direction, 
         return last.directions
     kind = begun[-1][1].decode()
     return tuple(direction for direction in last.directions if direction.kind != kind)
-
-
-def _where(place: Place) -> str:
-    return f"{place.file}:{place.line}"

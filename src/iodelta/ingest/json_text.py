@@ -1,4 +1,4 @@
-"""JSON as it is found: with nan and inf, cut short, with raw control characters or stray commas; decoded all the same.
+"""Decode damaged JSON: with nan and inf, cut short, with raw control characters or stray commas.
 
 Time and memory are linear in the text, whatever it holds.
 """
@@ -15,7 +15,7 @@ import msgspec
 from iodelta.decoding import converted
 
 DEEPEST = 64
-"""Brackets inside brackets that are followed; fio nests seven."""
+"""Most levels of nested brackets; fio has seven."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*+"?|[{}\[\]]')
 _OPENER = {b"}": b"{", b"]": b"["}
@@ -27,24 +27,24 @@ _RAW_CONTROL = bytes(
 _HALF_PAIR = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
-"""Half of a surrogate pair, escaped: no character."""
+"""Half of an escaped surrogate pair, which is not a character."""
 
 T = TypeVar("T")
 
 
 class Extent(NamedTuple):
-    """Where a JSON object ends, and for one that is cut short where its last whole part ends."""
+    """Where a JSON object ends, or where the last complete part of a cut object ends."""
 
     end: int
-    """Just after its closing bracket, or after its last whole part."""
+    """The offset after its closing bracket, or after its last complete part."""
     open: bytes
-    """The brackets still open there, outermost first; empty for a whole object."""
+    """The brackets that are open there, outermost first; empty for a complete object."""
 
 
 def extent(data: bytes, start: int, limit: int) -> Extent | None:
     """The extent of the object whose ``{`` is at ``start``, looking no further than ``limit``.
 
-    None when it is no JSON: brackets that do not match, or more than ``DEEPEST`` of them.
+    None if brackets do not match, or are nested deeper than ``DEEPEST``.
     """
     stack: list[bytes] = []
     last = Extent(start, b"{")
@@ -64,7 +64,7 @@ def extent(data: bytes, start: int, limit: int) -> Extent | None:
 
 
 def holders(data: bytes, keys: Sequence[bytes]) -> list[int]:
-    """Offsets of the ``{`` of the objects that have one of ``keys``, whatever is around them; sorted."""
+    """Sorted offsets of the ``{`` of the objects with one of ``keys``, in any surrounding text."""
     starts: set[int] = set()
     stack: list[int] = []
     for match in _TOKEN.finditer(data):
@@ -81,14 +81,14 @@ def holders(data: bytes, keys: Sequence[bytes]) -> list[int]:
 
 
 def closed(data: bytes, start: int, span: Extent) -> bytes:
-    """The text of ``span`` as a whole object: open brackets are closed."""
+    """The text of ``span`` as a complete object: open brackets are closed."""
     return data[start : span.end] + b"".join(
         _CLOSER[bytes([code])] for code in reversed(span.open)
     )
 
 
 def tolerant(text: bytes) -> Any:
-    """The value of ``text`` after the usual damage is mended. Raises ValueError when it is no JSON even so."""
+    """The value of ``text`` after repairs of the usual damage. Raises ValueError if it still is not JSON."""
     text = text.decode("utf-8", "replace").encode().translate(_RAW_CONTROL)
     text = re.sub(
         rb"([:\[,]\s{0,20})[+-]?(?:nan|inf|infinity)\b", rb"\1null", text, flags=re.I
@@ -113,9 +113,9 @@ def tolerant(text: bytes) -> Any:
 
 
 def lenient(kind: type[T], value: Any) -> tuple[T, int]:
-    """``value`` as the msgspec struct ``kind``, leaving out what does not fit, and how many parts that were.
+    """``value`` as the msgspec struct ``kind`` without the parts of a wrong type, and the number of these.
 
-    What ``kind`` leaves undecoded is integers by name.
+    Fields that ``kind`` leaves undecoded (``msgspec.Raw``) must be integers by name.
     """
     lost = [0]
     fitted = _fit(kind, value, lost)
@@ -142,19 +142,11 @@ def _fit(kind: Any, value: Any, lost: list[int]) -> Any:
 
 def _fit_members(kind: Any, value: dict[str, Any], lost: list[int]) -> Any:
     if _is_struct(kind):
-        fields = [
-            field
-            for field in msgspec.structs.fields(kind)
-            if field.encode_name in value
-        ]
-        return kind(
-            **_kept(
-                {
-                    field.name: _fit(field.type, value[field.encode_name], lost)
-                    for field in fields
-                }
-            )
-        )
+        members: dict[str, Any] = {}
+        for field in msgspec.structs.fields(kind):
+            if field.encode_name in value:
+                members[field.name] = _fit(field.type, value[field.encode_name], lost)
+        return kind(**_kept(members))
     if kind is msgspec.Raw:
         before = lost[0]
         bins = _fit(dict[str, int], value, lost)
@@ -165,13 +157,10 @@ def _fit_members(kind: Any, value: dict[str, Any], lost: list[int]) -> Any:
     inner = get_args(kind)
     if get_origin(kind) is dict:
         return _kept({key: _fit(inner[1], item, lost) for key, item in value.items()})
-    structs = (
-        list(filter(_is_struct, inner))
-        if get_origin(kind) in (Union, UnionType)
-        else []
-    )
-    if structs:
-        return _fit(structs[0], value, lost)
+    is_union = get_origin(kind) in (Union, UnionType)
+    struct = next(filter(_is_struct, inner), None) if is_union else None
+    if struct is not None:
+        return _fit(struct, value, lost)
     lost[0] += 1
     return _LOST
 

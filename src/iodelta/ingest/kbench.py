@@ -19,9 +19,9 @@ _KINDS: tuple[Kind, ...] = ("read", "write")
 
 
 def summaries(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Run]]:
-    """A run per measure and pattern of each summary; the indexes of the lines are marked in ``used``.
+    """One run per measure and pattern of each summary; the indexes of the lines are marked in ``used``.
 
-    kbench measures IOPS, bandwidth and latency one after the other, with other block sizes: they are no one run's.
+    kbench measures IOPS, bandwidth and latency one after the other, with different block sizes: they are separate runs.
     """
     collector = _Summaries(file)
     for index, line in enumerate(lines):
@@ -33,11 +33,11 @@ def summaries(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Ru
 
 
 _LONGEST = 200
-"""Characters of a line that is looked at."""
+"""Most characters of a line that is read."""
 
 
 class _Summaries:
-    """The summaries of a text, as its lines come in."""
+    """Collects the summaries of a text, line by line."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -67,7 +67,7 @@ class _Summaries:
         return bool(named or begun or pair)
 
     def _begin(self, name: str) -> None:
-        """End the summary before, and begin that of ``name``."""
+        """End the previous summary, and begin that of ``name``."""
         self._found = self.end()
         self._parts, self._places = {}, {}
         self._title = f"{self._above}: {name}" if self._above else name

@@ -1,4 +1,4 @@
-"""What a fio log holds over time, in few buckets: single I/Os as moments, averages as the windows that they are of."""
+"""A fio log over time in few buckets: single I/Os as points in time, averages as windows."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from iodelta.ingest.model import Logged
 from iodelta.stats.pyramid import WIDTHS, Level, Pyramid, rates
 
 POINTS = 600
-"""Buckets that are kept of a log: a chart is about as many pixels wide."""
+"""Buckets that are kept of a log, about the width of a chart in pixels."""
 
 _RESTARTS = 1000
-"""More jobs than share a log: a clock that goes back more often says nothing about windows."""
+"""If the clock goes back more often than this, too many jobs share the log to derive windows."""
 
 _COUNTED = 20
-"""I/Os that a bucket should hold before a rate is made of it."""
+"""I/Os that a bucket should contain for a useful rate."""
 
 
 class Drawn(NamedTuple):
-    """One direction of a log: as moments, where rows have sizes, and as windows, where they can be; else None."""
+    """One direction of a log: as points if rows have block sizes, as windows if rows may be averages; else None."""
 
     points: Level | None
     spans: Level | None
@@ -30,9 +30,9 @@ class Drawn(NamedTuple):
 
 
 def line(drawn: Drawn, of: Logged, *, single: bool) -> tuple[Level | None, int]:
-    """The buckets to draw, and over how many ms single I/Os were counted for least and greatest: 0 where they were not.
+    """The buckets to draw, and the ms over which single I/Os were counted for minimum and maximum, or 0.
 
-    Values are the log's own, but rates of single I/Os, which are I/Os or bytes per second.
+    Values are those of the log, except that single I/Os become rates in I/Os or bytes per second.
     """
     if not single or drawn.points is None:
         return drawn.spans.within(POINTS) if drawn.spans else None, 0
@@ -46,7 +46,7 @@ def line(drawn: Drawn, of: Logged, *, single: bool) -> tuple[Level | None, int]:
 
 
 class LineSums:
-    """The rows of a log as they are read, chunk by chunk, in constant memory."""
+    """Sums of the rows of a log, which is read in chunks, in constant memory."""
 
     def __init__(self, kinds: int, *, latencies: bool) -> None:
         self._directions = [_Direction(rates=not latencies) for _ in range(kinds)]
@@ -102,15 +102,15 @@ class _Direction:
     def add_windows(
         self, times: Ints, jobs: Ints, values: Floats, *, whole: bool
     ) -> None:
-        """Averages: each of the time since the row before it where they are ``whole``, else of one window of it, and
-        then nothing was done in the others."""
+        """Add averages. If ``whole``, each covers the time since the row before it; else it covers one window, and the
+        windows before it had no I/O."""
         first = jobs != np.concatenate([[self._job], jobs[:-1]])
         before = np.where(first, 0, np.concatenate([[self._last], times[:-1]]))
         gaps = np.maximum(times - before, 0)
         self._last, self._job = int(times[-1]), int(jobs[-1])
         self._width = self._width or usual(*np.unique(gaps, return_counts=True))
         long = gaps.astype(np.float64) if whole else held(gaps, self._width)
-        # What came before a job's first row, such as a ramp, is not in the log.
+        # The time before a job's first row, such as a ramp, is not in the log.
         long[first & (gaps > 1.5 * self._width)] = self._width
         starts = times - np.round(long).astype(np.int64)
         self.spans = self.spans or Pyramid()

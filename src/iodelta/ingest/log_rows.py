@@ -1,4 +1,4 @@
-"""The rows of a fio log, a gigabyte in seconds and in constant memory: totals, bins and seconds of each direction."""
+"""Parse the rows of a fio log, a gigabyte in seconds and constant memory: totals, bins and seconds by direction."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from iodelta.trial import BINS, Finding
 CHUNK = 4 << 20
 """Bytes that are parsed at once."""
 LONGEST = 8 * 86400
-"""Seconds that a log may span."""
+"""Most seconds that a log may cover."""
 _LONGEST_STEP = 60_000
-"""Milliseconds by which a job may have begun before its first row."""
+"""Most milliseconds between the start of a job and its first row."""
 KINDS = 3
 """Directions: 0 read, 1 write, 2 trim."""
 _MOST = (LONGEST * 1000, 2**53, KINDS, 2**40)
-"""No time, value, direction or block size of fio reaches these."""
+"""Times, values, directions and block sizes of fio are below these."""
 _APART = 2**54
-"""More than any column of a sound row holds."""
+"""More than any number in a valid row."""
 
 
 class Chunk(NamedTuple):
-    """Some rows, column by column, and how many more were no rows."""
+    """Some rows, column by column, and the number of invalid rows among them."""
 
     times: Ints
     values: Ints
@@ -57,11 +57,11 @@ class Side(NamedTuple):
     bins: Ints
     counts: Ints
     sums: Floats
-    """Rows, and the sum of their values, in each second."""
+    """Number of rows, and the sum of their values, in each second."""
     windows: Windows | None
-    """What their windows are if rows are averages; None where there are too many for that."""
+    """The windows of the rows if they are averages; None if there are too many rows for that."""
     drawn: Drawn
-    """The same over time."""
+    """The direction over time, for charts."""
 
 
 class Clock:
@@ -77,7 +77,7 @@ class Clock:
         self._last = int(times[-1])
 
     def findings(self, file: str) -> list[Finding]:
-        """A warning if it went back at all."""
+        """A warning if the time went back."""
         if not self.backs:
             return []
         text = f"the time goes back {plural(self.backs, 'time')}: rows of several jobs are added up; fio also appends to a log that is there, and a cut may have taken the beginning of each row"
@@ -86,7 +86,7 @@ class Clock:
 
 
 class Totals:
-    """What has been read of a log so far, all directions in one pass."""
+    """Totals of the rows of a log so far, for all directions in one pass."""
 
     def __init__(self, *, latencies: bool) -> None:
         self._latencies = latencies
@@ -103,7 +103,7 @@ class Totals:
         self.damaged = 0
 
     def add(self, chunk: Chunk) -> None:
-        """More rows; those that no fio can have written are counted and left out."""
+        """Add rows; rows that fio cannot have written are counted and omitted."""
         self.damaged += chunk.damaged
         if not len(chunk.times):
             return
@@ -124,7 +124,7 @@ class Totals:
 
     @property
     def began(self) -> float | None:
-        """Unix seconds when the job began; None where rows count from there."""
+        """Unix seconds when the job began; None if the times of rows start at 0."""
         if not self._origin:
             return None
         return self._origin / 1000
@@ -169,25 +169,19 @@ class Totals:
         self._counts[first:beyond] += counts
         self._seconds[first:beyond] += sums
         rows, block = counts.sum(axis=0), int(blocks[0])
-        same = bool((blocks == block).all())
-        sizes = (
-            rows * block
-            if same
-            else np.bincount(kinds, weights=blocks, minlength=KINDS)
-        )
+        sizes = rows * block
+        if not (blocks == block).all():
+            sizes = np.bincount(kinds, weights=blocks, minlength=KINDS)
         squares = np.bincount(kinds, weights=numbers * numbers, minlength=KINDS)
         self._sums += [rows, sizes, sums.sum(axis=0), squares]
         present = np.flatnonzero(rows).tolist()
-        for column, low, high in (
-            (values, self._low, self._high),
-            (times, None, self._last),
-        ):
-            for kind, (least, greatest) in zip(
-                present, _extremes(column, kinds, present), strict=True
-            ):
-                high[kind] = max(high[kind], greatest)
-                if low is not None:
-                    low[kind] = min(low[kind], least)
+        extremes = _extremes(values, kinds, present)
+        for kind, (least, greatest) in zip(present, extremes, strict=True):
+            self._low[kind] = min(self._low[kind], least)
+            self._high[kind] = max(self._high[kind], greatest)
+        moments = _extremes(times, kinds, present)
+        for kind, (_, last) in zip(present, moments, strict=True):
+            self._last[kind] = max(self._last[kind], last)
         self._lines.add(times, numbers, kinds, blocks)
         if not (self._latencies and block):
             self._windows.add(times, numbers, kinds, blocks)
@@ -199,7 +193,7 @@ class Totals:
 
 
 def origin(times: Ints) -> int:
-    """When the job began: at 0, or with log_unix_epoch, where nothing says it, one step before the first row."""
+    """Time in ms when the job began: 0, or with log_unix_epoch, an estimate: one step before the first row."""
     first = int(times[0])
     if first <= LONGEST * 1000:
         return 0
@@ -210,7 +204,7 @@ def origin(times: Ints) -> int:
 
 
 def _extremes(column: Ints, kinds: Ints, present: list[int]) -> list[tuple[int, int]]:
-    """Least and greatest of ``column`` in each of the kinds ``present``; of two without copying either's rows."""
+    """Minimum and maximum of ``column`` for each of the kinds ``present``; for two kinds without a copy of the rows."""
     if len(present) == 1:
         return [(int(column.min()), int(column.max()))]
     if len(present) == 2:
@@ -231,7 +225,7 @@ def _bins(values: Ints, numbers: Floats) -> Ints:
 
 
 def _sound(rows: tuple[Ints, ...]) -> tuple[Ints, ...]:
-    """Those rows that a fio can have written."""
+    """The rows that fio can have written."""
     sound = np.ones(len(rows[0]), dtype=bool)
     for row, most in zip(rows, _MOST, strict=True):
         sound &= (row >= 0) & (row < most)
@@ -239,9 +233,9 @@ def _sound(rows: tuple[Ints, ...]) -> tuple[Ints, ...]:
 
 
 def chunks(head: bytes, rest: Readable, shift: int) -> Iterator[Chunk]:
-    """The rows of a log that begins with ``head``, the next chunk being parsed while one is worked on.
+    """The rows of a log that begins with ``head``. A thread parses the next chunk while the caller uses one.
 
-    ``shift`` is 1 when a maximum stands between value and direction. What ``rest`` raises passes through.
+    ``shift`` is 1 if a maximum follows the value. Errors that ``rest`` raises are passed on.
     """
     blocks = whole_rows(head, rest)
     first = list(islice(blocks, 2))
@@ -255,8 +249,11 @@ def chunks(head: bytes, rest: Readable, shift: int) -> Iterator[Chunk]:
 
 
 def whole_rows(head: bytes, rest: Readable, size: int = CHUNK) -> Iterator[bytes]:
-    """A log that begins with ``head`` in blocks that end with a row, about ``size`` bytes each. A row that is longer
-    than any of fio's becomes a damaged one, and so does the last of several that does not end: fio ends each."""
+    """A log that begins with ``head``, in blocks of about ``size`` bytes that end with a row.
+
+    A row longer than those of fio is replaced by a damaged one. So is the last of several rows if it has no line end:
+    fio ends every row.
+    """
     left, at_end, is_first = head, False, True
     while not at_end:
         part = rest.read(size)
@@ -273,7 +270,7 @@ def whole_rows(head: bytes, rest: Readable, size: int = CHUNK) -> Iterator[bytes
 
 
 def _ended(rows: bytes, *, alone: bool) -> bytes:
-    """``rows`` with a damaged one for a last one that was cut; ``alone``: no row stands before them."""
+    """``rows`` with a damaged row for a last row that was cut. ``alone``: there are no rows before these."""
     end = max(rows.rfind(b"\n"), rows.rfind(b"\r")) + 1
     is_whole = not rows[end:].strip() or (alone and not end)
     if is_whole:
@@ -282,7 +279,7 @@ def _ended(rows: bytes, *, alone: bool) -> bytes:
 
 
 def matrix(rows: bytes, columns: int) -> Ints | None:
-    """``rows`` of as many numbers as ``columns`` each, shape (rows, columns); None where one of them is anything else.
+    """``rows`` of ``columns`` numbers each, shape (rows, columns); None if a row contains anything else.
 
     A number beyond 64 bits is 2**63 - 1.
     """
@@ -313,7 +310,7 @@ def matrix(rows: bytes, columns: int) -> Ints | None:
 
 
 def _parsed(rows: bytes, shift: int, *, plain: bool) -> Chunk:
-    """Whole rows as columns: by the native core, else by numpy where they are ``plain``, else by polars."""
+    """Complete rows as columns: by the native core, else by numpy if they are ``plain``, else by polars."""
     take = native_function("take_rows")
     taken = take(rows, shift) if take else None
     if taken is not None:

@@ -1,4 +1,4 @@
-"""How long the window behind each row of a bw or iops log is: a row weighs as much as its window is long."""
+"""The length of the window of each row of a bw or iops log, which is the weight of the row."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _USUAL = 1 << 14
-"""Milliseconds of a window up to which sums lie in an array; longer ones are few."""
+"""Milliseconds of a window up to which sums are kept in an array; longer windows are rare."""
 TICK = 1
-"""Milliseconds by which rows of one tick may differ: fio reads the clock for each direction."""
+"""Milliseconds by which rows of one tick may differ: fio reads the clock again for each direction."""
 _SPAN = 1 << 40
-"""More milliseconds than a log spans: the rows of one job lie this far from those of the next."""
+"""More milliseconds than a log covers: the offset between the rows of one job and those of the next."""
 _DENSE = 2000
 """Rows, one every other millisecond or more often, that cannot be windows."""
 
 
 class Gaps(NamedTuple):
-    """Rows of one direction by the time before them that they may be of."""
+    """Rows of one direction, by the time since the row before them, which their window may cover."""
 
     gaps: Ints
     """Milliseconds, ascending."""
     rows: Ints
     sums: Floats
-    """Rows with this gap, and the sum of their values."""
+    """Number of rows with each gap, and the sum of their values."""
 
     def area(self) -> float:
         """Value times milliseconds."""
@@ -56,7 +56,7 @@ def held(gaps: Ints, width: float) -> Floats:
     if not width:
         return gaps.astype(np.float64)
     times = np.maximum(np.round(gaps / width), 1)
-    # The clock may run on by a millisecond a window.
+    # Each window may be a millisecond longer than the one asked for.
     spare = np.maximum(2.0, 0.02 * width) * times
     several = (times > 1) & (np.abs(gaps - times * width) <= spare)
     return np.where(several, width, gaps)
@@ -76,12 +76,12 @@ class Windows(NamedTuple):
     """The rows of one direction as averages."""
 
     own: Gaps
-    """By the time since the row before of the same direction."""
+    """By the time since the previous row of the same direction."""
     any: Gaps
-    """By the time since the last row before, whatever direction that was of."""
+    """By the time since the previous row of any direction."""
 
     last: Gaps
-    """Those in ``own`` of the last rows of jobs: each may be of a part of a window."""
+    """The gaps in ``own`` of the last rows of jobs, whose windows may be incomplete."""
 
     def width(self) -> float:
         """The usual window in ms; 0 where no time passes. Windows without I/O leave no row and do not lengthen it."""
@@ -90,11 +90,11 @@ class Windows(NamedTuple):
         return usual(self.own.gaps, rows if rows.any() else self.own.rows)
 
     def close(self) -> float:
-        """Share of the rows that follow another within 10 ms: no window is as short."""
+        """Share of the rows that follow another within 10 ms, which no window does."""
         return float(self.own.rows[self.own.gaps < 10].sum() / self.own.rows.sum())
 
     def narrowest(self) -> int:
-        """Milliseconds that nearly no gap falls short of."""
+        """The 5th percentile of the gaps, in ms."""
         reached = np.cumsum(self.own.rows)
         return int(self.own.gaps[np.searchsorted(reached, 0.05 * reached[-1])])
 
@@ -107,7 +107,7 @@ class Windows(NamedTuple):
         return float(self.own.sums @ held(self.own.gaps, self.width()))
 
     def milliseconds(self) -> int:
-        """Of all gaps together."""
+        """The sum of all gaps."""
         return int(self.own.rows @ self.own.gaps)
 
 
@@ -126,7 +126,7 @@ class _GapSums:
         for gap, value in zip(
             gaps[~usual].tolist(), values[~usual].tolist(), strict=True
         ):
-            # A damaged log may hold any, so few are kept apart.
+            # A damaged log may have any gaps, so similar ones are counted together.
             step = gap.bit_length() - _USUAL.bit_length() + 1
             counted = self._long.setdefault(gap >> step << step, [0, 0.0])
             counted[0] += 1
@@ -157,7 +157,7 @@ class _Direction:
     def __init__(self) -> None:
         self._own, self._any, self._ends = _GapSums(), _GapSums(), _GapSums()
         self._gap = np.zeros(0, dtype=np.int64)
-        """Of the last row; nothing before there is one."""
+        """The gap of the last row; empty before the first row."""
         self.last = 0
         """Time of that row, in the job that is being read."""
 
@@ -174,7 +174,7 @@ class _Direction:
         self._gap, self.last = gaps[-1:], int(times[-1])
 
     def windows(self) -> Windows | None:
-        """All of them; None without any. To be asked once, at the end."""
+        """The windows of all rows; None without rows. Call it once, at the end."""
         self._ends.add(self._gap, np.zeros(len(self._gap)))
         if not len(self._gap):
             return None

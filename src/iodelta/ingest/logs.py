@@ -34,8 +34,8 @@ from iodelta.trial import (
 )
 
 Rows = Literal["single", "averages", "ones", "unclear"]
-"""What the rows of a log are: single I/Os; averages over windows; averages of single I/Os, every one of which fio
-counts as one I/O per second (2.12 and later, where a log is averaged and compressed); or nothing tells."""
+"""The meaning of the rows of a log: single I/Os; averages over windows; averages of single I/Os, each of which fio
+counts as one I/O per second (2.12 and later, in averaged and compressed logs); or unknown."""
 
 _ROW = re.compile(
     rb"\s*\d{1,19}, ?\d{1,20}, ?\d{1,20}, ?\d{1,20}(?:, ?(?:0x)?[0-9a-f]{1,20}){0,4}\s*"
@@ -48,17 +48,17 @@ _PER_IO = (2, 10)
 _USUAL_WINDOW = 490
 """Milliseconds: bwavgtime is 500 unless given, and a window ends with the first I/O after it."""
 _AGREE = 1.5
-"""Up to here the bytes that values make and those that block sizes make are the same: both ways are right then."""
+"""Factor up to which bytes from values and bytes from block sizes agree; then both readings are right."""
 
 
 def is_log(head: bytes) -> bool:
     """Whether a file that begins with ``head`` holds the rows of a fio log: time in ms, value, direction, block size
     in bytes, and up to three further columns."""
     if re.search(rb"\r(?!\n)", head[:_LOOK].rstrip()):
-        return False  # such line ends would make one row of all
+        return False  # a bare carriage return would join all rows
     lines = head[:_LOOK].splitlines()[:_ROWS_LOOKED_AT]
     rows = list(filter(bytes.strip, lines))
-    # The last is cut by the look, or by what wrote the file.
+    # The last row is cut, by _LOOK or by the program that wrote the file.
     is_cut = len(head) >= _LOOK or not head.endswith((b"\n", b"\r"))
     if is_cut and len(rows) > 1:
         rows.pop()
@@ -74,8 +74,8 @@ _ROWS_LOOKED_AT = 20
 
 
 class Summary:
-    """What a log holds. Which unit its latencies have only its companion's version tells, and what its rows are often
-    only the iops log of the same job."""
+    """The summary of a log. The unit of its latencies follows from the fio version of the report next to it, the
+    meaning of its rows often only from the iops log of the same job."""
 
     def __init__(
         self,
@@ -94,16 +94,16 @@ class Summary:
         self._clock = totals.clock
         self._columns = columns
         self._per_io = sure
-        """Whether the columns after the fourth are those of a fio that writes a row per I/O."""
+        """Whether the columns after the fourth are those of a fio version that writes a row per I/O."""
         self._sized = any(side.bytes for side in sides.values())
 
     @property
     def job(self) -> str | None:
-        """The same for all logs of a job."""
+        """A name that all logs of a job share."""
         return without_kind(self.place.file)
 
     def rows_seen(self) -> Rows | None:
-        """What the rows of this log say theirs and those of the bw log beside it are; None where it is no iops log."""
+        """The meaning of the rows of this log and of the bw log of the same job; None if this is not an iops log."""
         if self._of != "iops":
             return None
         low = min(side.low for side in self._sides.values())
@@ -118,8 +118,8 @@ class Summary:
         fio_version: str | None,
         beside: Rows | None = None,
     ) -> Run:
-        """As a run; ``version`` of the fio that wrote the files beside it, None when there are none, and what the iops
-        log of the same job says rows are."""
+        """The log as a run. ``version`` is that of the fio reports next to it, None without reports; ``beside`` the
+        meaning of rows that the iops log of the same job shows."""
         rows = self._rows(version, beside)
         is_sure = version is not None or beside is not None
         scales = _nanoseconds(version)
@@ -152,7 +152,7 @@ class Summary:
         return self.rows_seen() or beside or self._rows_by_value()
 
     def _rows_by_value(self) -> Rows:
-        """Of a bw log alone with block sizes. A single I/O that waited for its turn has a rate far above the job's."""
+        """For a lone bw log with block sizes. Single I/Os have rates far above that of the job, averages do not."""
         sides = list(self._sides.values())
         windows = [side.windows for side in sides if side.windows is not None]
         if self._per_io or len(windows) < len(sides):
@@ -164,7 +164,7 @@ class Summary:
         if by_value <= _AGREE * by_size:
             return "single"
         narrowest = min(window.narrowest() for window in windows)
-        # A fifth column is an offset of 0, as averages have it, or a priority.
+        # A fifth column may be the offset 0 of averages, or a priority.
         is_clear = self._columns <= 4 and narrowest >= _USUAL_WINDOW
         return "averages" if is_clear else "unclear"
 
@@ -182,7 +182,7 @@ class Summary:
         yield from self._findings_of_rows(rows, sure=sure)
 
     def _findings_of_rows(self, rows: Rows, *, sure: bool) -> Iterator[Finding]:
-        """What follows from what the rows are; ``sure``: a file beside the log says what."""
+        """Findings about the meaning of the rows; ``sure``: another file shows it."""
         is_guess = rows == "averages" and self._sized and not sure
         if rows == "unclear" or (is_guess and self._of == "bw"):
             text = "it is unknown whether rows are single I/Os or averages of a fio before 2.10"
@@ -247,7 +247,7 @@ class Summary:
     def _mean(
         self, side: Side, version: Version | None, scale: int, unit: str
     ) -> Quantity:
-        """The rate over the whole log: fio cut each row's to an integer, and rounded where it averaged several."""
+        """The rate over the whole log. fio truncated each value to an integer, or rounded it if it averaged several."""
         if side.windows is None or not side.last:
             return unknown(unit)
         width, area = side.windows.width(), self._area(side.windows, version)
@@ -259,8 +259,8 @@ class Summary:
         return Quantity(area.value / span * scale, low * scale, high * scale, unit)
 
     def _area(self, windows: Windows, version: Version | None) -> Quantity:
-        """Value times milliseconds. Which way fio sampled follows from its version, from block sizes of averages (up to
-        2.9), or from a column more (3.18 and later)."""
+        """Value times milliseconds. How fio sampled follows from its version, from block sizes of averages (up to 2.9),
+        or from a further column (3.18 and later)."""
         by_io, by_clock = windows.area_by_io(), windows.area_by_clock()
         is_old = version is not None and version < _PER_IO
         if self._sized or is_old:
@@ -271,40 +271,33 @@ class Summary:
 
     def _latency(self, side: Side, rows: Rows, scales: tuple[float, float]) -> Latency:
         low, high = scales
+        # fio before 2.99 cut latencies to whole microseconds.
         spare = 0.0 if high == 1 else high
         mean = side.total / side.rows
-        # How many I/Os are behind each row is not said: all may be behind one.
+        # Rows do not tell how many I/Os they average: one row may contain them all.
         if rows == "averages":
             between = Quantity(mean * low, side.low * low, (side.high + 1) * high, "ns")
             return Latency(0, between, *(unknown("ns"),) * 3)
-        variance = (
-            max(side.squares / side.rows - mean * mean, 0.0)
-            * side.rows
-            / max(side.rows - 1, 1)
-        )
+
+        def scaled(value: float, spare: float) -> Quantity:
+            return Quantity(value * low, value * low, value * high + spare, "ns")
+
+        histogram = None
+        if high == 1:
+            histogram = Histogram.from_counts(dict(enumerate(side.bins.tolist())))
+        edges = [bin_edges(index) for index in range(BINS)]
         return Latency(
             count=side.rows,
-            mean=Quantity(mean * low, mean * low, mean * high + spare, "ns"),
-            stddev=Quantity(
-                math.sqrt(variance) * low,
-                math.sqrt(variance) * low,
-                math.sqrt(variance) * high,
-                "ns",
-            ),
-            min=Quantity(side.low * low, side.low * low, side.low * high + spare, "ns"),
-            max=Quantity(
-                side.high * low, side.high * low, side.high * high + spare, "ns"
-            ),
-            percentiles=percentiles(
-                side.bins, [bin_edges(index) for index in range(BINS)], scales
-            ),
-            histogram=Histogram.from_counts(dict(enumerate(side.bins.tolist())))
-            if high == 1
-            else None,
+            mean=scaled(mean, spare),
+            stddev=scaled(_deviation(side, mean), 0.0),
+            min=scaled(side.low, spare),
+            max=scaled(side.high, spare),
+            percentiles=percentiles(side.bins, edges, scales),
+            histogram=histogram,
         )
 
     def _lines(self, rows: Rows, scale: float) -> Iterator[Line]:
-        """What a chart draws; nothing where nothing tells what the rows are."""
+        """The lines of a chart; none if the meaning of the rows is unknown."""
         is_single = rows == "single"
         bytes_of_bw = 1 if is_single else 1024
         units = {"bw": ("B/s", bytes_of_bw), "iops": ("1/s", 1)}
@@ -321,7 +314,7 @@ class Summary:
     def _series(
         self, kind: Kind, side: Side, rows: Rows, version: Version | None, scale: float
     ) -> dict[str, tuple[float, ...]]:
-        """Per second: sums of single I/Os, or means of the windows that end in it, nothing counted as zero."""
+        """Values per second: sums of single I/Os, or means of the windows that end in it; zero without rows."""
         seconds = len(side.counts)
         series: dict[str, tuple[float, ...]] = {}
         if rows == "single":
@@ -337,7 +330,7 @@ class Summary:
     def _rates(
         self, kind: Kind, side: Side, windows: Windows, version: Version | None
     ) -> dict[str, tuple[float, ...]]:
-        """The rate of each second, from windows of at most one; none from longer ones."""
+        """The rate in each second; empty if windows are longer than a second."""
         if not 0 < windows.width() <= 1000 or not side.total:
             return {}
         window = self._area(windows, version).value / side.total
@@ -346,8 +339,14 @@ class Summary:
         return {f"{kind}.{self._of}": tuple(values.tolist())}
 
 
+def _deviation(side: Side, mean: float) -> float:
+    """The standard deviation of the rows, in the log's unit."""
+    variance = max(side.squares / side.rows - mean * mean, 0.0)
+    return math.sqrt(variance * side.rows / max(side.rows - 1, 1))
+
+
 def _over(amount: float, span: int, unit: str) -> Quantity:
-    """``amount`` over ``span`` ms, known to one."""
+    """``amount`` per second over ``span`` ms, which is exact to 1 ms."""
     if span <= 0:
         return unknown(unit)
     least, most = amount * 1000 / (span + 1), amount * 1000 / max(span - 1, 1)
@@ -355,7 +354,7 @@ def _over(amount: float, span: int, unit: str) -> Quantity:
 
 
 def _nanoseconds(version: Version | None) -> tuple[float, float]:
-    """How many ns the unit of a log's latencies has, at least and at most: fio logs ns since 2.99, before us."""
+    """Least and most ns in the unit of a log's latencies: fio logs ns since 2.99, us before."""
     if version is None:
         return 1.0, 1000.0
     return (1.0, 1.0) if version >= (2, 99) else (1000.0, 1000.0)
@@ -377,7 +376,7 @@ def percentiles(
     for percent in _PERCENTS:
         index = int(np.searchsorted(total, percent / 100 * float(total[-1])))
         low, high = edges[index]
-        # The last bin takes all that is longer.
+        # The last bin has no upper end.
         most = high * scales[1] if index < len(edges) - 1 else math.inf
         quantiles[float(percent)] = Quantity(
             (low + high) / 2 * scales[0], low * scales[0], most, "ns"
@@ -415,7 +414,7 @@ def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:
 
 
 def _has_offsets(head: bytes, column: int) -> bool:
-    """Whether a column holds more than the 0 and 1 of a priority: the offset of an average is 0."""
+    """Whether a column contains more than the 0 and 1 of priorities; the offset of an average is 0."""
     rows = _split_rows(head)[:-1]
     values = {row[column].strip() for row in rows if len(row) > column}
     return not values <= {b"0", b"1"}
@@ -427,7 +426,7 @@ def _split_rows(head: bytes) -> list[list[bytes]]:
 
 
 def _integers(rows: Sequence[Sequence[bytes]], column: int) -> list[int]:
-    """What stands in a column of rows of five and more."""
+    """The integers in a column, from rows with at least five columns."""
     texts = (row[column].strip() for row in rows if len(row) > 4)
     return list(map(int, filter(bytes.isdigit, texts)))
 

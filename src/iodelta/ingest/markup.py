@@ -1,4 +1,4 @@
-"""HTML as the text that a browser shows, every line in its place."""
+"""Convert HTML to the text that a browser shows, without moving lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HIDDEN = re.compile(
     r"(?:(?!</?\1\b).){0,2000}</\1>",
     re.I | re.S,
 )
-"""What a browser does not show: the key by which a column is sorted."""
+"""Elements that a browser does not show, such as the sort key of a column."""
 _TAG = re.compile(
     r"</?(?:a|b|body|br|code|div|em|font|h\d|head|html|i|li|p|pre|samp|span|strong|t[dhrt]|table|tbody|thead|ul)"
     r"(?:\s[^<>\n]{0,300})?/?>",
@@ -31,7 +31,7 @@ _LOOK = 1_000_000
 
 
 def plain(text: str) -> str:
-    """``text`` without entities and tags; a line end that only markup made is a carriage return."""
+    """``text`` without entities and tags; a line break in markup becomes a carriage return, to keep line numbers."""
     if _TAG.search(text, 0, _LOOK):
         text = _HIDDEN.sub(lambda match: "\n" * match[0].count("\n"), text)
         text = "".join(_tables(text))
@@ -46,7 +46,7 @@ def plain(text: str) -> str:
 
 
 def _tables(text: str) -> Iterator[str]:
-    """The parts of ``text``, tables with rows as Markdown has them; the line ends inside them follow the table."""
+    """The parts of ``text`` with tables in Markdown; the line ends within a table follow it."""
     end = begin = 0
     for match in _TABLE.finditer(text):
         if not match[1]:
@@ -64,11 +64,11 @@ def _tables(text: str) -> Iterator[str]:
 
 
 def _rows(text: str) -> Iterator[str]:
-    """The rows of a table; a cell over several rows stands in each, and one over several columns in the first."""
+    """The rows of a table; a cell over several rows is repeated in each, one over several columns is in the first."""
     text = re.sub(r" {2,}", " ", _BREAK_IN_CELL.sub(" ", text))
     before, *rows = _ROW.split(text)
     yield before
-    # How many rows more a cell is of, by its column.
+    # Column -> number of further rows that a cell covers, and its text.
     spanned: dict[int, tuple[int, str]] = {}
     for row in rows:
         first, *parts = _CELL.split(row)
@@ -86,7 +86,7 @@ def _rows(text: str) -> Iterator[str]:
 
 
 def _fill(cells: list[str], spanned: dict[int, tuple[int, str]]) -> None:
-    """Add the cells of rows above that reach to the next column of this one."""
+    """Add the cells of rows above that cover the next columns of this row."""
     while len(cells) in spanned:
         rows, words = spanned.pop(len(cells))
         if rows > 1:

@@ -1,11 +1,10 @@
-"""One run shown several times in one file, by status-interval or in several formats: kept once, the rest a check."""
+"""Keep a run once that a file shows several times: with status-interval, or in several formats, as a check."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain, starmap, takewhile
-from operator import attrgetter
 
 import msgspec
 
@@ -22,7 +21,7 @@ _RANK = {
     "terse3": 5,
     "terse2": 6,
 }
-"""The formats that show whole runs, the one with the most in it first."""
+"""Formats of whole runs, the most complete first."""
 
 
 def _rank(run: Run) -> int:
@@ -30,32 +29,31 @@ def _rank(run: Run) -> int:
 
 
 _SAME_START = 2.0
-"""Seconds by which printed - elapsed may differ between reports of one run: fio counts whole seconds."""
+"""Seconds by which the start (printed - elapsed) may differ between reports of one run: fio counts whole seconds."""
 
 _RAMP = 0.01
-"""Share by which rates differ at most for I/Os in flight when a ramp ended."""
+"""Most relative difference between rates because of I/Os in flight at the end of a ramp."""
 
 _CLONES = 64
-"""Reports of one format before one of another that are looked at as its clones."""
+"""Most preceding reports of another format that are compared as clones of one report."""
 
 Report = list[Run | Refusal]
 
 
 def once(reports: Sequence[Report]) -> list[Run | Refusal]:
-    """``reports`` (one per document, invocation or block of records, in order) with each run kept once."""
+    """The entries of ``reports`` (one per document, invocation or block of records, in order), each run once."""
     return list(chain.from_iterable(_one_format(_last(reports))))
 
 
 def _last(reports: Sequence[Report]) -> list[Report]:
-    """Of cumulative reports of one run, as status-interval prints them, the last."""
+    """The last of cumulative reports of one run, which status-interval prints."""
     final: list[Report] = []
     counts: list[int] = []
     latest: dict[str, int] = {}
     for report in reports:
         form = _format(report)
-        before = latest.get(form)
-        may_go_on = before is not None and form in _RANK
-        if may_go_on and before is not None and _continues(final[before], report):
+        before = latest.get(form) if form in _RANK else None
+        if before is not None and _continues(final[before], report):
             final[before] = report
             counts[before] += 1
         else:
@@ -78,21 +76,21 @@ def _marked(report: Report, count: int) -> Report:
     marked: Report = []
     for run in report:
         if isinstance(run, Run):
-            note = Finding("read.status-interval", "note", _at(run), text)
+            note = Finding("read.status-interval", "note", str(run.place), text)
             run = msgspec.structs.replace(run, findings=(*run.findings, note))
         marked.append(run)
     return marked
 
 
 def _continues(earlier: Report, later: Report) -> bool:
-    """Whether ``later`` is the same run some time on: all that only grows has grown, and nothing says otherwise."""
+    """Whether ``later`` shows the same runs at a later time: counts have grown, and nothing contradicts it."""
     runs = _runs(earlier)
     twins = list(_twins(runs, later))
     return all(map(_is_later, runs, twins)) and any(map(_has_grown, runs, twins))
 
 
 def _is_later(run: Run, twin: Run | None) -> bool:
-    """Whether ``twin`` can be ``run`` some time on."""
+    """Whether ``twin`` can be ``run`` at a later time."""
     if twin is None or not _may_be_one(run, twin):
         return False
     have_pid = bool(run.pid and twin.pid)
@@ -105,7 +103,7 @@ def _is_later(run: Run, twin: Run | None) -> bool:
 
 
 def _has_grown(run: Run, twin: Run | None) -> bool:
-    """Whether a direction of ``twin`` ran for another time than that of ``run``, or ``run`` has none yet."""
+    """Whether the run time of a direction differs between ``run`` and ``twin``, or ``run`` has no direction yet."""
     if twin is None or not run.directions:
         return True
     later = [(old, twin.direction(old.kind)) for old in run.directions]
@@ -115,7 +113,7 @@ def _has_grown(run: Run, twin: Run | None) -> bool:
 
 
 def _may_be_one(run: Run, twin: Run) -> bool:
-    """Whether process, version and start do not contradict that two reports are of one run."""
+    """Whether process, version and start allow two reports to be of one run."""
     have_pid = run.pid and twin.pid
     if have_pid and run.pid != twin.pid:
         return False
@@ -127,10 +125,10 @@ def _may_be_one(run: Run, twin: Run) -> bool:
 
 
 def _went_on(old: Direction, new: Direction, *, known: bool) -> bool:
-    """Whether ``new`` can be ``old`` some time on; ``known``: process or start say that they are of one run."""
+    """Whether ``new`` can be ``old`` at a later time; ``known``: process or start show that the run is the same."""
     if new.ios < old.ios or new.bytes < old.bytes:
         return False
-    # fio < 3.30: a job's time ran on after its end, but for the last.
+    # Before fio 3.30 the run time of a job continued after its end, except in the last report.
     is_shorter = new.runtime_ms < old.runtime_ms
     has_ended = known and (new.ios, new.bytes) == (old.ios, old.bytes)
     if is_shorter and not has_ended:
@@ -142,19 +140,18 @@ def _went_on(old: Direction, new: Direction, *, known: bool) -> bool:
 
 def _latencies(old: Direction, new: Direction) -> list[tuple[Latency, Latency]]:
     """The latencies that both have."""
-    latencies = attrgetter("slat", "clat", "lat")
-    pairs = zip(latencies(old), latencies(new), strict=True)
-    return [pair for pair in pairs if None not in pair]
+    before, after = old.latencies(), new.latencies()
+    return [(before[name], after[name]) for name in before.keys() & after.keys()]
 
 
 def _extremes_widen(old: Direction, new: Direction) -> bool:
-    """Whether the least and the greatest latency only moved outwards, as they do within a run."""
+    """Whether minimum and maximum of the latencies only moved outwards, as within one run."""
     pairs = _latencies(old, new)
     return all(b.max.high >= a.max.low and b.min.low <= a.min.high for a, b in pairs)
 
 
 def _could_grow(old: Direction, new: Direction) -> bool:
-    """Whether ``new`` can be ``old`` and more: extremes move outwards only, and its bytes at most five times as fast."""
+    """Whether ``new`` can continue ``old``: extremes only move outwards, bytes grow at most five times as fast."""
     if not _extremes_widen(old, new):
         return False
     if old.bytes == new.bytes:
@@ -164,7 +161,7 @@ def _could_grow(old: Direction, new: Direction) -> bool:
 
 
 def _twins(before: Sequence[Run], later: Report) -> Iterator[Run | None]:
-    """For each run the entry of ``later`` for the same job: same name, group and place among those (clones)."""
+    """For each run, the entry of ``later`` for the same job: same name, group, and place among its clones; or None."""
     left: dict[tuple[str, int | None], list[Run]] = {}
     for run in _runs(later):
         left.setdefault((run.jobname, run.group), []).append(run)
@@ -174,12 +171,12 @@ def _twins(before: Sequence[Run], later: Report) -> Iterator[Run | None]:
 
 
 def _one_format(reports: Sequence[Report]) -> list[Report]:
-    """Neighbours that show the same runs in different formats as one report, in the best of them."""
+    """Merge neighbours that show the same runs in different formats into one report, in the best format."""
     merged: list[Report] = []
     for report in reports:
         is_other_format = bool(merged) and _format(merged[-1]) != _format(report)
         most = _alike(merged) if is_other_format else 0
-        # Terse records of clones stand apart: several reports may show the runs of one.
+        # Terse records of clones are separate: several reports may correspond to one.
         for count in range(most, 0, -1):
             before = list(chain.from_iterable(merged[-count:]))
             matches = list(_matches(before, report))
@@ -198,7 +195,7 @@ def _runs(report: Report) -> list[Run]:
 
 
 def _alike(reports: Sequence[Report]) -> int:
-    """How many of the last reports are of the format of the last."""
+    """Number of reports at the end with the same format."""
     forms = [_format(report) for report in reports[-_CLONES:]]
     return len(list(takewhile(forms[-1].__eq__, reversed(forms))))
 
@@ -241,10 +238,11 @@ def _same_directions(some: Sequence[Direction], others: Sequence[Direction]) -> 
 
 
 def _same_direction(x: Direction, y: Direction) -> bool:
-    """The counts agree as far as both formats give them; two runs of one job hardly ever do.
+    """Whether the counts agree as far as both formats give them, which those of two runs hardly ever do.
 
-    With ramp_time a report has the bytes of I/Os that were issued before its end but not their count: where a format
-    says one and another the other, rates are as close, and latencies must agree."""
+    With ramp_time a report contains the bytes, but not the count, of I/Os in flight at the end of the ramp. If formats
+    give different ones of these, rates must be close, and latencies must agree.
+    """
     have_counts = x.ios and y.ios
     if have_counts and x.ios != y.ios:
         return False
@@ -261,7 +259,7 @@ def _close(x: Quantity, y: Quantity) -> bool:
 
 
 def latencies_agree(x: Direction, y: Direction) -> bool:
-    """Whether both have latencies, and the same."""
+    """Whether both have latencies, and these agree."""
     latencies = [(a, b) for name, a, b in shared(x, y) if name not in _RATES]
     pairs = [(a, b) for a, b in latencies if not math.isnan(a.value)]
     return bool(pairs) and all(a.overlaps(b) for a, b in pairs)
@@ -271,7 +269,7 @@ _RATES = ("iops", "bandwidth")
 
 
 def over_files(runs: Sequence[Run]) -> list[Run]:
-    """``runs`` of several files with each that two of them show in different formats kept once, with a note."""
+    """The runs of several files; a run that two files show in different formats is kept once, with a note."""
     unique: list[Run] = []
     places: dict[Hashable, list[int]] = {}
     for run in runs:
@@ -290,13 +288,13 @@ def over_files(runs: Sequence[Run]) -> list[Run]:
 def _of_two_files(run: Run, twin: Run) -> Run:
     best, other = sorted((run, twin), key=_rank)
     text = f"the same run is in {other.place.file} as {other.format}: it counts once"
-    note = Finding("read.twice", "note", _at(best), text)
+    note = Finding("read.twice", "note", str(best.place), text)
     findings = (*best.findings, note)
     return msgspec.structs.replace(_best(best, other), findings=findings)
 
 
 def _shown_twice(run: Run, other: Run) -> bool:
-    """The same counts and latencies, and as many context switches: no second run has them all."""
+    """Whether two files show one run: equal counts, latencies and context switches, as no second run has."""
     are_apart = run.place.file != other.place.file and run.format != other.format
     if not are_apart or not run.directions:
         return False
@@ -311,7 +309,7 @@ def _shown_twice(run: Run, other: Run) -> bool:
 def _joined(
     before: Report, report: Report, matches: Sequence[tuple[Run, Run]]
 ) -> Report:
-    """In the order of the fuller report, each pair as one run; entries of one side alone are kept."""
+    """Each pair as one run, in the order of the longer report; entries without a counterpart are kept."""
     pair_of: dict[int, tuple[Run, Run]] = {}
     for pair in matches:
         pair_of |= dict.fromkeys(map(id, pair), pair)
@@ -326,7 +324,7 @@ def _joined(
 
 
 def _best(first: Run, second: Run) -> Run:
-    """The better format, with what only the other knows filled in, and a warning where they contradict each other."""
+    """The better format, completed from the other, with a warning if they contradict each other."""
     best, other = sorted((first, second), key=_rank)
     both = _paired(best.directions, other.directions)
     filled = tuple(starmap(_filled, both))
@@ -350,7 +348,7 @@ def _best(first: Run, second: Run) -> Run:
 def _paired(
     some: Sequence[Direction], others: Sequence[Direction]
 ) -> list[tuple[Direction, Direction]]:
-    """Each with the other's; none where one has none."""
+    """Pairs of directions; empty if one run has none."""
     if some and others:
         return list(zip(some, others, strict=True))
     return []
@@ -359,7 +357,7 @@ def _paired(
 def _findings_of_both(
     best: Run, other: Run, both: Sequence[tuple[Direction, Direction]]
 ) -> tuple[Finding, ...]:
-    """Those of the better format, what only the other has, and where they contradict each other."""
+    """The findings of the better format, further ones of the other, and their contradictions."""
     rules = {finding.rule for finding in best.findings}
     further = (finding for finding in other.findings if finding.rule not in rules)
     findings = (*best.findings, *further)
@@ -367,15 +365,15 @@ def _findings_of_both(
     if not disagree:
         return findings
     text = f"the file also shows this run as {other.format}, where {'; '.join(disagree[:5])}"
-    return (*findings, Finding("read.disagree", "warning", _at(best), text))
+    return (*findings, Finding("read.disagree", "warning", str(best.place), text))
 
 
 _EITHER = ("fio_version", "options", "sync", "disks", "depths", "samplers")
-"""What is taken from the other format where the better one has none."""
+"""Fields that are taken from the other format if the better one lacks them."""
 
 
 def _jobs(best: Run, other: Run) -> int | None:
-    """The normal report counts the jobs of a group; elsewhere their number is worked out."""
+    """Number of jobs: fio prints it only in the normal report, from other formats it is derived."""
     if other.format == "text" or best.jobs is None:
         return other.jobs
     return best.jobs
@@ -386,7 +384,7 @@ def _lacks_percentiles(latency: Latency | None) -> bool:
 
 
 def _filled(best: Direction, other: Direction) -> Direction:
-    """Counts and latencies that only ``other`` has."""
+    """``best`` with the counts and latencies that only ``other`` has."""
     parts: dict[str, Latency | None] = {}
     for name in ("slat", "clat", "lat"):
         mine, theirs = getattr(best, name), getattr(other, name)
@@ -404,7 +402,7 @@ def _filled(best: Direction, other: Direction) -> Direction:
 
 
 def _differences(a: Direction, b: Direction) -> Iterator[str]:
-    """Quantities whose intervals do not meet. With lat_percentiles a terse record has those of lat in clat's place."""
+    """Quantities whose intervals do not overlap. With lat_percentiles a terse record has those of lat as clat."""
     of_lat = a.lat.percentiles if a.lat is not None else {}
     for name, x, y in shared(a, b):
         measure, _, rank = name.rpartition(" p")
@@ -415,8 +413,8 @@ def _differences(a: Direction, b: Direction) -> Iterator[str]:
 
 
 def shared(a: Direction, b: Direction) -> Iterator[tuple[str, Quantity, Quantity]]:
-    """Name and both values of every quantity that two reports of one direction give: ``iops``, ``bandwidth``,
-    ``clat mean``, ``clat p99.9``."""
+    """Name and both values of every quantity in both reports of a direction: ``iops``, ``bandwidth``, ``clat mean``,
+    ``clat p99.9``."""
     yield "iops", a.iops, b.iops
     yield "bandwidth", a.bandwidth, b.bandwidth
     for name in ("slat", "clat", "lat"):
@@ -428,7 +426,3 @@ def shared(a: Direction, b: Direction) -> Iterator[tuple[str, Quantity, Quantity
         for percent, value in x.percentiles.items():
             if percent in y.percentiles:
                 yield f"{name} p{percent:g}", value, y.percentiles[percent]
-
-
-def _at(run: Run) -> str:
-    return f"{run.place.file}:{run.place.line}"

@@ -1,4 +1,4 @@
-"""What a foreign file turned into: runs, device counters, and refusals with their reasons."""
+"""The contents of a foreign file: runs, device counters, and refusals with their reasons."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Format = Literal[
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """What the run was asked to do, as far as the source says. None: it does not say (fio's default may hold)."""
+    """The requested workload as far as the source shows it. None: unknown (fio's default may apply)."""
 
     rw: str | None = None
     bs: int | None = None
-    """Bytes per I/O, when it is one size in the directions used."""
+    """Bytes per I/O, if all directions use one size."""
     ioengine: str | None = None
     iodepth: int | None = None
     numjobs: int | None = None
@@ -37,11 +37,11 @@ class Workload(msgspec.Struct, frozen=True):
     size: int | None = None
     """Bytes."""
     runtime: float | None = None
-    """Seconds asked for."""
+    """Seconds requested."""
 
 
 class Sampler(msgspec.Struct, frozen=True):
-    """fio's own periodic samples of a rate. Not the run's mean: windows without I/O are left out, and more."""
+    """fio's own periodic samples of a rate. Their mean is not that of the run: fio omits windows without I/O."""
 
     kind: Kind
     of: Literal["iops", "bw"]
@@ -51,7 +51,7 @@ class Sampler(msgspec.Struct, frozen=True):
     max: Quantity
     stddev: Quantity
     samples: int | None = None
-    """How many; None where the source does not say."""
+    """Number of samples; None if the source does not give it."""
 
 
 class Priority(msgspec.Struct, frozen=True):
@@ -86,11 +86,11 @@ class Disk(msgspec.Struct, frozen=True):
     util: float = math.nan
     """Percent."""
     member: bool = False
-    """Whether it lies below another device of the list."""
+    """Whether it is a member of another device of the list."""
 
 
 Logged = Literal["bw", "iops", "lat", "clat", "slat"]
-"""What fio's logs are of."""
+"""The measures of fio's logs."""
 
 
 class Line(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What fio said beside its report, and what that means for the numbers."""
+"""fio's messages around its report, and what they mean for the numbers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _REMARKS: tuple[tuple[str, re.Pattern[str], Severity, str], ...] = (
 
 
 def remarks(messages: Iterable[str], place: str) -> tuple[Finding, ...]:
-    """Findings from the lines around a report; each kind once, with the words of fio."""
+    """Findings from the lines around a report, each rule once, with fio's words."""
     findings: dict[str, Finding] = {}
     for line in messages:
         for rule, pattern, severity, meaning in _REMARKS:

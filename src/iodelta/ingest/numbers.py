@@ -1,4 +1,4 @@
-"""fio's printed numbers, as intervals: what may have been there before each format rounded it.
+"""Parse fio's printed numbers as intervals of the values that each format may have rounded.
 
 Facts are from fio's ``lib/num2str.c`` and ``stat.c`` at their tags.
 """
@@ -25,7 +25,7 @@ _SIZE = re.compile(r"(\d{1,20})(?:\.(\d{1,6}))?\s?([kKmMgGtTpP]?)([iI]?)([bB]?)"
 
 
 class Printed(NamedTuple):
-    """A printed number: its best value and the interval it may stand for."""
+    """A printed number: its best value and the interval that rounding allows."""
 
     value: float
     low: float
@@ -37,7 +37,7 @@ class Printed(NamedTuple):
 
 
 def version_of(text: str | None) -> Version | None:
-    """``3.33`` or ``fio-2.2.10-5-gabc`` as (3, 33) or (2, 2); None when it says nothing."""
+    """``3.33`` or ``fio-2.2.10-5-gabc`` as (3, 33) or (2, 2); None for another text."""
     match = re.match(r"(?:fio-)?(\d{1,3})\.(\d{1,3})", text or "")
     if not match:
         return None
@@ -47,7 +47,7 @@ def version_of(text: str | None) -> Version | None:
 def num2str(
     text: str, version: Version | None, *, kilo: int = 1000, truncated: bool = True
 ) -> Printed | None:
-    """What fio's ``num2str`` was given when it printed ``text``; None when that is no such number.
+    """The argument of fio's ``num2str`` when it printed ``text``; None if the text is not such a number.
 
     ``kilo`` is the step of the prefixes unless the text says ``i`` (1024). ``truncated``: the number was cut to an
     integer before. Three kinds of fraction: up to 2.19 its digits mean nothing (1023/1024 prints as ".2"), 2.20 to
@@ -108,18 +108,22 @@ def _rounded(
     return Printed(value * unit, low * unit, high * unit)
 
 
+def half_unit(number: str) -> float:
+    """Half a unit of the last decimal place of ``number`` (``1.25``: 0.005): rounding moved it by no more."""
+    return 0.5 * 10.0 ** -len(number.partition(".")[2])
+
+
 def decimals(text: str) -> Printed | None:
-    """A plain number with its decimals: half a unit of the last place to either side; None when it is none."""
-    match = re.fullmatch(r"[+-]?\d{1,20}(?:\.(\d{1,20}))?", text.strip())
+    """A plain number with the interval of its rounding; None if the text is not a number."""
+    match = re.fullmatch(r"[+-]?\d{1,20}(?:\.\d{1,20})?", text.strip())
     if match is None:
         return None
-    value = float(match[0])
-    half = 0.5 / 10 ** len(match[1] or "")
+    value, half = float(match[0]), half_unit(match[0])
     return Printed(value, value - half, value + half)
 
 
 def size(text: str, kilo: int = 1024) -> int | None:
-    """Bytes in fio's own spelling of a size (``4k``, ``1M``, ``4096B``, ``128KiB``); None if it is none.
+    """Bytes in fio's spelling of a size (``4k``, ``1M``, ``4096B``, ``128KiB``); None for another text.
 
     ``kilo`` is the step of its prefixes: 1024 unless the job says kb_base=1000.
     """
@@ -135,7 +139,7 @@ def size(text: str, kilo: int = 1024) -> int | None:
 
 
 def seconds(text: str) -> float | None:
-    """Seconds in fio's own spelling of a time (``30``, ``30s``, ``5m``, ``500ms``); None if it is none."""
+    """Seconds in fio's spelling of a time (``30``, ``30s``, ``5m``, ``500ms``); None for another text."""
     match = _TIME.fullmatch(text.strip().lower())
     if match is None:
         return None
@@ -162,7 +166,7 @@ _SECONDS = {
 
 
 def whole(text: str) -> int | None:
-    """A count as fio prints it; None when it is none or beyond 64 bits."""
+    """A count as fio prints it; None for another text or beyond 64 bits."""
     text = text.strip()
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         return None
@@ -173,7 +177,7 @@ def whole(text: str) -> int | None:
 def percentile(
     value: int, step: int, nanoseconds: bool | None, *, up: bool = True
 ) -> Quantity:
-    """A percentile printed as a whole number of ``step`` ns: whatever lies in a bin whose centre prints so.
+    """A percentile printed as a whole number of ``step`` ns: the union of all bins whose centres print as ``value``.
 
     fio >= 2.99 has bins of ns and divides the centre by 1000 once or twice, rounding ``up`` in text and down in terse
     (``nanoseconds``). Before, bins were of us, and only msec were divided. None: either.
@@ -192,14 +196,14 @@ def percentile(
 
 
 def _shortened(value: int, divided: int, scale: int, up: bool) -> Quantity:
-    """``value`` is a bin centre, in units of ``scale`` ns, over ``divided``."""
+    """The bins, in units of ``scale`` ns, whose centres print as ``value`` after division by ``divided``."""
     first, last = value * divided, (value + 1) * divided - 1
     if up:
         first, last = (value - 1) * divided + 1, value * divided
     indexes = range(bin_index(max(first, 0)), bin_index(max(last, 0)) + 1)
     bins = [bin_edges(index) for index in indexes]
     fits = [edges for edges in bins if first <= _centre(edges) <= last]
-    if not fits:  # no fio prints this: somebody rounded
+    if not fits:  # not a number that fio prints: somebody rounded it
         low, high = max(first - 1, 0) * scale, (last + 1) * scale
         middle = value * divided * scale
         return Quantity(float(middle), float(low), float(high), "ns")

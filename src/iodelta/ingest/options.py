@@ -1,4 +1,4 @@
-"""What a run was asked to do, from fio options as somebody spelt them."""
+"""The workload of a run, from fio options in any spelling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLACES = {"read": 0, "write": 1, "trim": 2}
 
 
 def workload(options: Mapping[str, str]) -> Workload:
-    """The facts in ``options``; what they do not say, or say in a way only fio understands, is None."""
+    """The workload that ``options`` request; None for facts that they omit or express in a form that only fio knows."""
     given = {canonical(name): value.strip() for name, value in options.items()}
     rw = clean(given.get("rw", "").split(":")[0])
     rw = _RW.get(rw, rw)
@@ -36,7 +36,7 @@ def workload(options: Mapping[str, str]) -> Workload:
 
 
 def known(best: Workload, other: Workload) -> Workload:
-    """What is asked for: the gaps of one account filled by the other."""
+    """The workload ``best``, with unknown facts taken from ``other``."""
     gaps = {
         name: getattr(other, name)
         for name in best.__struct_fields__
@@ -46,7 +46,7 @@ def known(best: Workload, other: Workload) -> Workload:
 
 
 def banner_options(rw: str, bs: str, ioengine: str, iodepth: str) -> dict[str, str]:
-    """The four options that fio's text report repeats; the block sizes of three directions become one where equal.
+    """The four options that fio's text report repeats; equal block sizes of three directions become one.
 
     The spelling changed: ``4K-4K/4K-4K``, ``4096B-4096B,4096B-4096B,..`` (2.17), ``(R) 4096B-4096B, (W) ...`` (2.21).
     """
@@ -61,13 +61,13 @@ def banner_options(rw: str, bs: str, ioengine: str, iodepth: str) -> dict[str, s
 
 
 def _fixed(text: str) -> str:
-    """``4K`` of ``4K-4K``; a true range as it stands."""
+    """``4K`` for ``4K-4K``; a range of two sizes is unchanged."""
     low, _, high = text.strip().partition("-")
     return low if low == high else text
 
 
 def _block(given: Mapping[str, str], rw: str, kilo: int) -> int | None:
-    """One size for all directions that ``rw`` uses, or None. A single value holds for all (fio's ``bs=r,w,t``)."""
+    """The block size if all directions of ``rw`` use one, or None. The last value of fio's ``bs=r,w,t`` fills the rest."""
     if "bsrange" in given or "bssplit" in given:
         return None
     sizes = [size(part, kilo) for part in given.get("bs", "").split(",")]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Refusal, Run, Workload, unknown
-from iodelta.ingest.numbers import decimals
+from iodelta.ingest.numbers import decimals, whole
 from iodelta.ingest.wording import clean
 from iodelta.trial import Direction, Kind, Latency, Place, Quantity
 
@@ -261,10 +261,7 @@ def _elbencho_direction(row: Mapping[str, str], kind: Kind, of: str) -> Directio
 
 
 def _count(row: Mapping[str, str], title: str) -> int | None:
-    text = row.get(title, "").strip()
-    if text.isascii() and text.isdigit() and len(text) < 19:
-        return int(text)
-    return None
+    return whole(row.get(title, ""))
 
 
 def _whole(row: Mapping[str, str], title: str, unit: str, scale: float) -> Quantity:

@@ -8,6 +8,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from iodelta.ingest.model import Run, Workload, unknown
+from iodelta.ingest.numbers import half_unit
 from iodelta.ingest.table_columns import Column, column
 from iodelta.ingest.wording import clean
 from iodelta.ingest.workload_words import facts
@@ -281,7 +282,7 @@ def _quantity(
     )
     kind, scale = _UNITS.get(name, ("1", 1.0))
     scale *= _STEP[(prefix or "").casefold()]
-    value, half = float(plain), 0.5 * 10.0 ** -len(plain.partition(".")[2])
+    value, half = float(plain), half_unit(plain)
     return Quantity(value * scale, (value - half) * scale, (value + half) * scale, kind)
 
 
@@ -350,7 +351,7 @@ def _of_both(
     case, heading = titles
     labels = {"setting": clean(heading or case)} if heading or case else {}
     asked = facts({}, match["names"].replace("/", " / "))
-    pattern = match["names"].lower()
+    pattern = re.match("rand|seq", match["names"].lower())
     return Run(
         place=place,
         format="table",
@@ -358,16 +359,15 @@ def _of_both(
         labels=labels | {"numbers": clean(words[:SENTENCE])},
         directions=directions,
         workload=Workload(
-            rw="randrw"
-            if pattern.startswith("rand")
-            else "rw"
-            if pattern.startswith("seq")
-            else None,
+            rw=_MIXED_MODES[pattern[0]] if pattern else None,
             bs=asked.bs,
             iodepth=asked.iodepth,
             numjobs=asked.numjobs,
         ),
     )
+
+
+_MIXED_MODES = {"rand": "randrw", "seq": "rw"}
 
 
 def _kind(name: str) -> Kind | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from iodelta.ingest.numbers import Printed
+from iodelta.ingest.numbers import Printed, half_unit
 
 RATES = {
     "b/s": 1.0,
@@ -98,9 +98,8 @@ def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
     is_ambiguous = mantissa.count(".") > 1  # either of two marks may be the decimal one
     if is_approximate or is_ambiguous:
         return None
-    places = len(mantissa.partition(".")[2])
     power = 10.0 ** int(exponent or 0)
-    value, half = float(mantissa) * power, 0.5 * 10.0**-places * power
+    value, half = float(mantissa) * power, half_unit(mantissa) * power
     if "-" in sign:
         value = -value
     return Printed(value, value - half, value + 2 * half), match[3]

@@ -33,7 +33,8 @@ _UNIT = re.compile(
     r"[(\[]?(?:1/s|io/s|iops|ops|[kmg]?i?b(?:/s(?:ec)?|ps)|[mnuµμ]?s(?:ec(?:ond)?s?)?|%|k|m|w|count|#)[)\]]?",
     re.I,
 )
-_UNIT_TITLES = ("unit", "units", "einheit")
+UNIT_TITLES = ("unit", "units", "einheit")
+"""Titles of a column, or the name of a row, that holds the units of the others."""
 _TYPE = re.compile(
     r"<\w{1,9}>|u?int(?:eger|\d{1,3})?|i64|u64|f64|float\d{0,2}|double|varchar|str(?:ing\d{0,2})?|---",
     re.I,
@@ -122,7 +123,7 @@ def _of_one_table(
 
 def _with_unit(title: str, unit: str) -> str:
     unit = unit.strip("()[]")
-    if unit.strip("-") and unit.lower() not in _UNIT_TITLES:
+    if unit.strip("-") and unit.lower() not in UNIT_TITLES:
         return f"{title} ({unit})"
     return title
 
@@ -130,7 +131,7 @@ def _with_unit(title: str, unit: str) -> str:
 def _is_units(cells: Sequence[str]) -> bool:
     """Whether a row has nothing but units, of the titles above it."""
     texts = [text for text in cells if text.strip("-–—")]
-    is_titled = bool(texts) and texts[0].lower() in _UNIT_TITLES
+    is_titled = bool(texts) and texts[0].lower() in UNIT_TITLES
     units = texts[1:] if is_titled else texts
     return bool(units) and all(map(_UNIT.fullmatch, units))
 

@@ -11,7 +11,7 @@ from iodelta.ingest.model import Run
 from iodelta.ingest.table_cells import decimal_comma, is_number
 from iodelta.ingest.table_columns import is_column
 from iodelta.ingest.table_data import has_number, in_doubt, without_marks
-from iodelta.ingest.table_grids import Grid
+from iodelta.ingest.table_grids import UNIT_TITLES, Grid
 from iodelta.ingest.table_headings import (
     COMPARES,
     Heading,
@@ -28,7 +28,6 @@ from iodelta.trial import Place
 _LEADING = 3
 """Columns before the measure's that may name what it is of."""
 _CHANGE = re.compile(r"[(]?[~+−-]?\s?\d{1,6}(?:[.,]\d{1,6})?\s?%[)]?")
-_UNIT_TITLES = ("unit", "units", "einheit")
 _VALUE_TITLES = ("value", "values", "result", "results", "wert")
 
 
@@ -178,7 +177,7 @@ def _layout_after(
     own_measures = filterfalse(is_statistic, filter(is_column, titles[at + 1 :]))
     if any(own_measures):
         return None
-    units = (place for place in rest if titles[place].strip().lower() in _UNIT_TITLES)
+    units = (place for place in rest if titles[place].strip().lower() in UNIT_TITLES)
     unit = next(units, None)
     others = [place for place in rest if place != unit]
     usable = [place for place in others if not COMPARES.search(titles[place])]

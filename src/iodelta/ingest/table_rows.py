@@ -155,8 +155,7 @@ class _Row:
 
     def _finding(self, h: Heading, text: str, problem: Problem) -> Finding:
         words = f"{clean(h.title)}: {clean(text)[:60]} {problem.words}"
-        where = f"{self._place.file}:{self._place.line}"
-        return Finding(problem.rule, problem.severity, where, words)
+        return Finding(problem.rule, problem.severity, str(self._place), words)
 
 
 def _is_apart(first: Quantity, other: Quantity | None) -> bool:

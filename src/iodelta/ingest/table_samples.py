@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, compress
 from operator import attrgetter
 from typing import NamedTuple
@@ -87,8 +87,8 @@ def merged(samples: Sequence[Run], title: str) -> Run:
     directions = tuple(
         _direction(list(parts), len(samples)) for parts in _by_kind(samples).values()
     )
-    where = f"{first.place.file}:{first.place.line}"
-    finding = Finding("read.samples", "note", where, _explanation(samples, title))
+    words = _explanation(samples, title)
+    finding = Finding("read.samples", "note", str(first.place), words)
     findings = chain.from_iterable(run.findings for run in samples)
     return msgspec.structs.replace(
         first, directions=directions, labels=labels, findings=(finding, *findings)
@@ -98,7 +98,7 @@ def merged(samples: Sequence[Run], title: str) -> Run:
 def _explanation(samples: Sequence[Run], title: str) -> str:
     words = f"{plural(len(samples), 'row')} over {plain(title)!r} are taken as samples of one run: rates are their means"
     directions = chain.from_iterable(run.directions for run in samples)
-    latencies = list(chain.from_iterable(map(_latencies, directions)))
+    latencies = [*chain.from_iterable(d.latencies().values() for d in directions)]
     lost = []
     if any(latency.percentiles for latency in latencies):
         lost.append("percentiles")
@@ -107,12 +107,6 @@ def _explanation(samples: Sequence[Run], title: str) -> str:
     if not lost:
         return words
     return f"{words}; the {' and '.join(lost)} of samples do not make those of the run: not read"
-
-
-def _latencies(direction: Direction) -> Iterator[Latency]:
-    for latency in (direction.lat, direction.clat, direction.slat):
-        if latency is not None:
-            yield latency
 
 
 def _by_kind(samples: Sequence[Run]) -> Mapping[str, list[Direction]]:

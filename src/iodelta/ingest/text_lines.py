@@ -346,12 +346,17 @@ WRAPPED = 3
 """Lines that one of fio's may have been wrapped into, after the first."""
 
 
-def window(lines: Sequence[Line], index: int, landmark: str) -> str:
-    """The part of a line, however long, around its first ``landmark``, and the lines it may be wrapped into."""
+def near(
+    pattern: re.Pattern[str], lines: Sequence[Line], index: int, landmark: str
+) -> re.Match[str] | None:
+    """The match of ``pattern`` around the first ``landmark`` of a line, however long that is, and in the lines that it
+    may be wrapped into; None without one."""
     text = lines[index].text.strip()
     at = text.find(landmark)
+    if at < 0:
+        return None
     rest = " ".join(line.text[:200].strip() for line in lines[index + 1 : index + 3])
-    return f"{text[max(0, at - 500) : at + 1000]} {rest}"
+    return pattern.search(f"{text[max(0, at - 500) : at + 1000]} {rest}")
 
 
 def unwrapped(lines: Sequence[Line], index: int, text: str) -> str:

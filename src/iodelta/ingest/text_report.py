@@ -145,19 +145,11 @@ class _Reports:
 
     def take(self, index: int, text: str) -> bool:
         """Whether the line, whose text is not empty, is fio's."""
-        banner = (
-            say.BANNER.search(say.window(self._lines, index, ": (g="))
-            if ": (g=" in text
-            else None
-        )
+        banner = say.near(say.BANNER, self._lines, index, ": (g=")
         if banner:
             self._begin(banner)
             return True
-        head = (
-            say.HEAD.search(say.window(self._lines, index, "(groupid="))
-            if "(groupid=" in text
-            else None
-        )
+        head = say.near(say.HEAD, self._lines, index, "(groupid=")
         if head:
             self._report(self._lines[index].number, head, text)
             return True
@@ -285,7 +277,7 @@ def _own_remarks(
     fields: Mapping[str, Mapping[str, str]], place: Place
 ) -> Iterator[Finding]:
     """What fio itself says of a job that is not its result."""
-    where = f"{place.file}:{place.line}"
+    where = str(place)
     ignored = whole(fields.get("errors", {}).get("total", ""))
     if ignored:
         yield Finding(
@@ -309,7 +301,7 @@ def _unread(kinds: Sequence[str], place: Place) -> Finding:
     return Finding(
         "read.cut",
         "warning",
-        f"{place.file}:{place.line}",
+        str(place),
         f"the line with the rate of {which} is missing, cut or changed: what is below it was not read",
     )
 
@@ -324,10 +316,10 @@ def _shortened(
         return Finding(
             "read.cut",
             "warning",
-            f"{place.file}:{place.line}",
+            str(place),
             f"{text}, and only of {directions[0].kind}",
         )
-    return Finding("read.cut", "note", f"{place.file}:{place.line}", text)
+    return Finding("read.cut", "note", str(place), text)
 
 
 def _rated(parts: Sequence[_Part]) -> Iterator[tuple[say.Rates, _Part]]:
@@ -405,17 +397,19 @@ def _direction(
 ) -> Direction:
     ios, short, dropped = (_count(numbers, rates.kind) for numbers in counts)
     known = 0 if short or block is None else _exact_bytes(rates, block * ios)
+    iops, speed = rates.iops.quantity("1/s"), bandwidth(rates)
+    # Counts over the run time are finer than the rates as fio prints them.
+    if ios and rates.runtime_ms:
+        iops = rate(ios, rates.runtime_ms, "1/s")
+    if known and rates.runtime_ms:
+        speed = rate(known, rates.runtime_ms, "B/s")
     return Direction(
         kind=rates.kind,
         ios=ios,
         bytes=known or int(rates.amount.value),
         runtime_ms=rates.runtime_ms,
-        iops=rate(ios, rates.runtime_ms, "1/s")
-        if ios and rates.runtime_ms
-        else rates.iops.quantity("1/s"),
-        bandwidth=rate(known, rates.runtime_ms, "B/s")
-        if known and rates.runtime_ms
-        else bandwidth(rates),
+        iops=iops,
+        bandwidth=speed,
         lat=_latency(part, "lat", ios, version, nanoseconds),
         clat=_latency(part, "clat", ios, version, nanoseconds),
         slat=_latency(part, "slat", ios, version, nanoseconds),
@@ -471,18 +465,12 @@ def _disagreement(
     if _apart(rates):
         text = f"{rates.kind}: the printed bandwidth is not the amount over the run time, {rates.amount.value * 1000 / rates.runtime_ms:.6g} B/s"
         remedy = "was the report edited? Read fio's own output"
-        return (
-            Finding(
-                "read.disagree", "warning", f"{place.file}:{place.line}", text, remedy
-            ),
-        )
+        return (Finding("read.disagree", "warning", str(place), text, remedy),)
     if rates.iops.quantity("1/s").overlaps(direction.iops):
         return ()
     text = f"{rates.kind}: IOPS is printed as {rates.iops.value:g}, but the I/Os issued make {direction.iops.value:.6g}"
     remedy = "the issued count is used; was the report edited?"
-    return (
-        Finding("read.disagree", "warning", f"{place.file}:{place.line}", text, remedy),
-    )
+    return (Finding("read.disagree", "warning", str(place), text, remedy),)
 
 
 def _latency(

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from iodelta.audit import audit
-from iodelta.audit.model import where
 from iodelta.experiment.order import in_order
 from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout, order_finding, order_of
@@ -201,7 +200,7 @@ def _lack(runs: Sequence[Run], place: str) -> Finding | None:
         return None
     text = "no number is present in all runs"
     if bare:
-        text = f"{len(bare)} of {plural(len(runs), 'run')} without numbers, the first is {where(bare[0].place)}"
+        text = f"{len(bare)} of {plural(len(runs), 'run')} without numbers, the first is {bare[0].place}"
     remedy = "omit such runs together with their pairs, and say so; or repeat them"
     return Finding("compare.lacking", "warning", place, text, remedy)
 

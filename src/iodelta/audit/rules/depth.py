@@ -10,16 +10,16 @@ from iodelta.audit.model import Evidence, Mark, Repair, rule
 from iodelta.audit.numbers import all_known, count, known, latency, parts, span
 from iodelta.figures import two_digits
 from iodelta.ingest import Run
-from iodelta.trial import Quantity
+from iodelta.trial import Quantity, total
 
 BEYOND = 0.05
-"""More I/Os in flight than there can be by more than this, rounding aside, is a wrong number."""
+"""An excess over the possible I/Os in flight of more than this share, after rounding, means a wrong number."""
 
 GAP = 0.015
-"""Fewer by up to this is the time between an I/O's end and the next one's start."""
+"""A deficit up to this share is the time between the end of an I/O and the start of the next."""
 
 LOST = 0.1
-"""Fewer by more than this in a table means that one of its numbers is something else."""
+"""A deficit of more than this share in a table means that one of its numbers is something else."""
 
 MIXED = frozenset({"rw", "readwrite", "randrw", "trimwrite", "randtrimwrite"})
 
@@ -30,9 +30,9 @@ SYNCHRONOUS = frozenset(
 
 
 def slots(run: Run) -> float | None:
-    """I/Os that can be in flight at once: iodepth x jobs; None when the source does not say.
+    """The most I/Os that can be in flight: iodepth x jobs; None if the source does not say.
 
-    On average over the time of the longest job, where the jobs did not all run at once.
+    The average over the time of the longest job, if the jobs did not all run at once.
     """
     depth = _depth(run)
     if not depth:
@@ -57,17 +57,14 @@ def _lists_options(run: Run) -> bool:
 
 
 def in_flight(run: Run) -> Quantity | None:
-    """Mean I/Os in flight, with rounding's interval; None where a number is missing.
+    """Mean I/Os in flight, with the interval that rounding allows; None if a number is missing.
 
-    Over all directions together, as long as these ran at the same time: a verify phase does not.
+    The sum over all directions if these ran at the same time: a verify phase does not.
     """
     depths = _of_directions(run)
     if not depths:
         return None
-    value = sum(depth.value for depth in depths)
-    low = sum(depth.low for depth in depths)
-    high = sum(depth.high for depth in depths)
-    return Quantity(value, low, high, "I/Os in flight")
+    return total(depths)
 
 
 def _of_directions(run: Run) -> list[Quantity]:
@@ -88,14 +85,14 @@ def _of_directions(run: Run) -> list[Quantity]:
 
 
 def held_back(run: Run) -> bool:
-    """Whether the run was told not to keep its depth full, or waits for its own fsync."""
+    """Whether options keep the run from filling its depth, or it waits for its own fsync."""
     return run.sync is not None or any(map(_HOLDS_BACK.match, run.options))
 
 
 _HOLDS_BACK = re.compile(
     "rate|thinktime|latency_target|iodepth_low|iodepth_batch|fsync|fdatasync"
 )
-"""How options begin that keep a run from filling its depth."""
+"""The beginnings of options that keep a run from filling its depth."""
 
 
 @rule(
@@ -112,7 +109,7 @@ def impossible(evidence: Evidence) -> Iterator[Mark]:
             continue
         if depth.low <= most * (1 + BEYOND) * (1 + _before(run)):
             continue
-        text = f"IOPS x mean latency makes {count(depth.value)} I/Os in flight; at most {count(most)} can have been"
+        text = f"IOPS x mean latency makes {count(depth.value)} I/Os in flight; iodepth x jobs allows at most {count(most)}"
         if _may_be_of_sections(run):
             text += ", unless the group holds jobs of several sections"
             yield Mark((index,), text, severity="warning")
@@ -121,15 +118,15 @@ def impossible(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _at_once(run: Run) -> Quantity | None:
-    """I/Os that must have been in flight together: the columns of a table may be of tests one after the other."""
+    """I/Os that must have been in flight together: columns of a table may be of tests that ran one after the other."""
     if run.format == "table" and run.workload.rw not in MIXED:
         return max(_of_directions(run), key=lambda part: part.low, default=None)
     return in_flight(run)
 
 
 def _may_be_of_sections(run: Run) -> bool:
-    """Whether a group may hold jobs of several sections. Its depth is then that of one of them, and JSON's numjobs too:
-    it may hold more jobs than that says."""
+    """Whether a group may contain jobs of several sections. Its depth and JSON's numjobs are then those of one section,
+    and the group may contain more jobs."""
     is_report = run.format in ("json", "json+", "text")
     if run.group is None or not is_report:
         return False
@@ -137,7 +134,7 @@ def _may_be_of_sections(run: Run) -> bool:
 
 
 def _is_one_at_a_time(run: Run) -> bool:
-    """Whether a group of one job is known to be of it alone: the text counts the jobs, JSON shows when they ran."""
+    """Whether a group of one job is known to contain no other: the text counts the jobs, JSON shows when they ran."""
     if run.format == "text":
         return True
     return run.concurrency is not None and run.concurrency < 1.5
@@ -170,14 +167,14 @@ def mismatch(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _runs_empty(run: Run) -> bool:
-    """Whether fewer I/Os than asked for are in flight at the end by design: each thread of elbencho has its share of the
-    work, and the rates are over the time until the last one is done."""
+    """Whether the depth falls at the end by design: each thread of elbencho has a fixed share of the work, and the
+    rates are over the time until the last thread is done."""
     return run.table == "elbencho"
 
 
 def _before(run: Run) -> float:
-    """How much longer than the measured window its I/Os can have been in flight, as a share of it: fio counts the
-    whole latency of one that began in the ramp, which is the longest at most."""
+    """How much longer than the measured window its I/Os may have been in flight, as a share of the window: fio counts
+    the whole latency of an I/O that began in the ramp, at most the maximum."""
     if run.options.get("ramp_time", "0").strip("0 smu") == "":
         return 0.0
     reach = 0.0
@@ -189,7 +186,7 @@ def _before(run: Run) -> float:
 
 
 def _mended(index: int, run: Run, most: float) -> tuple[Repair, ...]:
-    """The mean that Little's law gives, when one direction did all I/O."""
+    """A repair by Little's law: the mean latency, if one direction did all I/O."""
     if len(parts(run)) != 1:
         return ()
     iops = parts(run)[0].iops.value
@@ -204,7 +201,7 @@ def _mended(index: int, run: Run, most: float) -> tuple[Repair, ...]:
 @rule(
     "little.gap",
     "warning",
-    says="the mean of a row leaves part of each I/O's time out",
+    says="the mean of a row lacks part of each I/O's time",
     needs="a table with IOPS, mean latency, iodepth and jobs, printed finely enough",
     remedy="compare total latency (lat), not completion latency (clat), with other tools and engines",
 )
@@ -219,8 +216,8 @@ def gap(evidence: Evidence) -> Iterator[Mark]:
         if is_fine and depth.value < most * (1 - GAP):
             iops = sum(direction.iops.value for direction in parts(run))
             absent = span((most - depth.value) / iops * 1e9)
-            text = f"{depth.value:.4g} of {count(most)} I/Os were in flight: {absent} of each I/O are missing"
-            text += " from the mean, as when it is completion latency"
+            text = f"{depth.value:.4g} of {count(most)} I/Os were in flight: the mean lacks {absent} of each I/O"
+            text += ", as completion latency does"
             yield Mark((index,), text)
 
 

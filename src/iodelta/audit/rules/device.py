@@ -1,4 +1,4 @@
-"""What the device did against what fio asked of it: caches above it, other users of it, members below it.
+"""Compare the I/O of the device with that of fio: caches above it, other users of it, members below it.
 
 fio's disk statistics, like the kernel's, count whole devices over the whole run, its ramp included.
 """
@@ -18,26 +18,26 @@ from iodelta.ingest.numbers import seconds
 from iodelta.trial import Direction, Severity
 
 SERVED = 0.5
-"""A device that moved less than this share of fio's bytes did not serve the rest."""
+"""If a device moved less than this share of fio's bytes, a cache served the rest."""
 
 RAMP_RATE = 10.0
-"""So many times as fast as what it counts may fio have been in its ramp, which it does not count: on a machine with 15
-busy processes for each CPU it was up to 4.7 times as fast."""
+"""fio may be up to this many times faster in its ramp, which it does not count, than afterwards. Measured on a machine
+with 15 busy processes per CPU: up to 4.7 times."""
 
 FOREIGN = 0.25
-"""More I/O on the device than this share beyond fio's own is somebody else's."""
+"""An excess over fio's I/O of more than this share belongs to another user of the device."""
 
 MEMBERS = 0.05
-"""Reads of the members may differ by this from the reads of the array."""
+"""Relative difference allowed between the reads of the members and of the array."""
 
 LITTLE = 64 << 20
 """Bytes read from an array up to which its members are not compared with it."""
 
 LARGEST = 1 << 20
-"""No request of a file system or of read-ahead is larger, usually: for counts without sectors."""
+"""Bytes of the largest usual request of a file system or read-ahead; used where sectors are not counted."""
 
 SMALL = 65536
-"""I/Os up to this size are not split on their way down."""
+"""Bytes of an I/O up to which the block layer does not split it."""
 
 
 class Moved(NamedTuple):
@@ -53,7 +53,7 @@ class Moved(NamedTuple):
 def _shared(
     evidence: Evidence,
 ) -> Iterator[tuple[tuple[int, ...], list[Run], tuple[Disk, ...]]]:
-    """Runs that ran in one fio, which counted its disks once for all of them. Left out: those of unknown counts."""
+    """Runs of one fio, which counted its disks once for all of them; runs with unknown counts are left out."""
     shared: dict[tuple[str, tuple[Disk, ...]], list[int]] = {}
     for index, run in evidence.measured():
         if run.disks:
@@ -85,7 +85,7 @@ def _ios(direction: Direction) -> int:
 
 
 def _tops(disks: tuple[Disk, ...]) -> list[Disk]:
-    """The devices fio worked on; stacked ones without those below them, also where the list does not mark these."""
+    """The devices that fio used; stacked devices without their members, also where these are not marked."""
     tops = list(itertools.filterfalse(_is_member, disks))
     return list(filter(_is_stacked, tops)) or tops
 
@@ -110,7 +110,7 @@ def _moved(runs: list[Run], disks: tuple[Disk, ...], kind: str) -> Moved:
 
 
 def _requests(disk: Disk, kind: str) -> int:
-    """I/Os as fio would count them: the block layer makes one request of several."""
+    """Requests plus merges, as fio counts I/Os: the block layer merges several into one request."""
     if kind == "read":
         return disk.read_ios + disk.read_merges
     return disk.write_ios + disk.write_merges
@@ -123,7 +123,7 @@ def _names(disks: tuple[Disk, ...]) -> str:
 
 
 def _synced(run: Run) -> bool:
-    """Whether fsync and its like made the file system write its own part."""
+    """Whether fsync or a similar call made the file system write its metadata."""
     return run.sync is not None or not _SYNCS.isdisjoint(run.options)
 
 
@@ -131,7 +131,7 @@ _SYNCS = frozenset(("fsync", "fdatasync", "sync", "sync_file_range"))
 
 
 def _bytes(disks: list[Disk], kind: str) -> int | None:
-    """Bytes that these devices moved together; None where one has no count of sectors."""
+    """Bytes that these devices moved together; None if the sectors of one are not counted."""
     field = "read_sectors" if kind == "read" else "write_sectors"
     sectors: list[int | None] = list(map(operator.attrgetter(field), disks))
     if not sectors or None in sectors:
@@ -140,7 +140,7 @@ def _bytes(disks: list[Disk], kind: str) -> int | None:
 
 
 def _stretch(runs: list[Run]) -> float:
-    """How much more the device may have done than fio counted: its ramp, which may have been faster, is not counted."""
+    """The factor by which the device may have done more than fio counted: fio does not count its ramp."""
     times = [direction.runtime_ms for direction in _directions(runs)]
     longest = max(times, default=0) / 1000
     ramp = max(map(_ramp, runs), default=0.0)
@@ -163,9 +163,7 @@ def _ramp(run: Run) -> float:
 def page_cache(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
         if run.workload.direct is False and parts(run):
-            yield Mark(
-                (index,), "direct=0: memory answers reads of cached data", severity=None
-            )
+            yield Mark((index,), "direct=0: memory answers reads of cached data")
 
 
 @rule(
@@ -184,9 +182,7 @@ def not_from_device(evidence: Evidence) -> Iterator[Mark]:
             most = _device_bytes(moved, runs)
             if most < SERVED * moved.bytes:
                 text = f"{_names(disks)} moved {most / moved.bytes:.0%} of the bytes that fio counted as {kind}"
-                severity: Severity | None = (
-                    None if runs[0].workload.direct else "warning"
-                )
+                severity: Severity = "hard" if runs[0].workload.direct else "warning"
                 yield Mark(indexes, text, severity=severity)
 
 
@@ -195,7 +191,7 @@ def _all_direct(runs: list[Run]) -> bool:
 
 
 def _comparable(runs: list[Run], disks: tuple[Disk, ...], kind: str) -> bool:
-    """Whether the device's counts say something of fio's: buffered writes reach it at any time later."""
+    """Whether the device's counts can be compared with fio's: buffered writes may reach it later."""
     if kind == "write" and not _all_direct(runs):
         return False
     # Without any count they are off (queue/iostats), or the device is served past the block layer.
@@ -204,7 +200,7 @@ def _comparable(runs: list[Run], disks: tuple[Disk, ...], kind: str) -> bool:
 
 
 def _device_bytes(moved: Moved, runs: list[Run]) -> int:
-    """What the device moved, at most where only its requests were counted."""
+    """Bytes that the device moved; an upper bound if only its requests were counted."""
     if moved.device_bytes is not None:
         return moved.device_bytes
     if _all_direct(runs):  # requests are then as large as fio's I/Os
@@ -231,19 +227,19 @@ def other_io(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _counts_all(runs: list[Run]) -> bool:
-    """Whether fio counted its I/O: it forgets its counts at every depth it tries, and does not count its ramp."""
+    """Whether fio counted nearly all its I/O: latency_target resets its counts, and fio does not count its ramp."""
     tries_depths = any("latency_target" in run.options for run in runs)
     has_long_ramp = _stretch(runs) > 1 + RAMP_RATE
     return not tries_depths and not has_long_ramp
 
 
 def _foreign(moved: Moved, runs: list[Run], kind: str) -> str:
-    """What the device did beyond fio's I/O; empty where that is no more than chance and the ramp explain."""
+    """I/O of the device beyond fio's, in words; empty if chance and the ramp explain it."""
     most = _stretch(runs) * (1 + FOREIGN)
     if moved.device_bytes is not None and moved.bytes:
         if moved.device_bytes <= moved.bytes * most + (8 << 20):
             return ""
-        return f"{moved.device_bytes / moved.bytes - 1:.0%} more bytes than fio's were {_past(kind)}"
+        return f"{moved.device_bytes / moved.bytes - 1:.0%} more bytes than fio's were {_PAST[kind]}"
     if moved.ios:
         sizes = map(_size, _directions(runs, kind))
         if max(sizes) > SMALL or moved.device_ios <= moved.ios * most + 100:
@@ -279,8 +275,7 @@ def members(evidence: Evidence) -> Iterator[Mark]:
             yield Mark(indexes, text)
 
 
-def _past(kind: str) -> str:
-    return "read" if kind == "read" else "written"
+_PAST = {"read": "read", "write": "written"}
 
 
 RULES = (page_cache, not_from_device, other_io, members)

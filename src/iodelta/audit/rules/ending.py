@@ -10,10 +10,10 @@ from iodelta.ingest import Run
 from iodelta.trial import Severity
 
 INCOMPLETE = 0.001
-"""More short or dropped I/Os than this share spoil the numbers."""
+"""If more than this share of I/Os is short or dropped, the numbers are unusable."""
 
 EARLY = 0.98
-"""Less than this share of the time asked for is an early end."""
+"""A run that lasted less than this share of the requested time ended early."""
 
 
 @rule(
@@ -51,7 +51,7 @@ def _asks_for_io(run: Run) -> bool:
 @rule(
     "run.incomplete-ios",
     "hard",
-    says="I/Os came back short or were dropped",
+    says="I/Os were short or dropped",
     needs="counts of short and dropped I/Os",
     remedy="is the target's size a multiple of the block size, and is it large enough?",
 )
@@ -88,11 +88,11 @@ def early(evidence: Evidence) -> Iterator[Mark]:
 
 
 _STEADY = frozenset(("ss", "steadystate"))
-"""Options that let fio end a run as soon as it is steady."""
+"""Options with which fio ends a run as soon as it is steady."""
 
 
 def _finished(run: Run) -> bool:
-    """Whether the run had done all that ``size`` asked of it."""
+    """Whether the run completed its ``size``."""
     size = run.workload.size
     if size is None or "time_based" in run.options:
         return False
@@ -115,7 +115,7 @@ def late(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _asked(evidence: Evidence, index: int) -> float:
-    """Seconds asked for; of several runs in one boot, which count their rates each, those of all."""
+    """Seconds requested; for several runs in one boot, which count their rates separately, the sum over the runs."""
     counted = evidence.counters[index] if evidence.counters else ()
     runs = sum(name.startswith("run.") and name.endswith(".iops") for name in counted)
     return (evidence.runs[index].workload.runtime or 0.0) * max(1, runs)

@@ -1,4 +1,4 @@
-"""What rows and runs say about each other: order, copies, load, and the scatter of what was measured twice."""
+"""Compare rows and runs with each other: order, copies, load, and the scatter of repeated measurements."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from iodelta.plural import plural
 from iodelta.trial import Direction
 
 FASTER = 0.05
-"""A row under load may be this much faster than the same row without, by chance."""
+"""A row under load may be faster by this share than the same row without, by chance."""
 
 RISING = 5
-"""So many rows in strict order happen once in 120 by chance."""
+"""Rows in strictly rising order, which happens by chance once in 5! = 120."""
 
 
 @rule(
@@ -40,7 +40,7 @@ RISING = 5
 )
 def trend(evidence: Evidence) -> Iterator[Mark]:
     for rows in groups(evidence):
-        # A row without a number ("~0") at the start or end takes nothing from the order of the others.
+        # A row without a number ("~0") at the start or end does not disturb the order of the others.
         rates = [rate(evidence.runs[index]) or 0.0 for index in rows]
         if len(rows) < RISING or _sorted_by_design(evidence.runs, rows):
             continue
@@ -63,7 +63,7 @@ def _rises(rates: Sequence[float]) -> bool:
 
 
 def _sorted_by_design(runs: Sequence[Run], rows: Sequence[int]) -> bool:
-    """Whether the variants themselves are in alphabetical order of a numbered series (v1, v2 ...)."""
+    """Whether the variants are a numbered series (v1, v2 ...), which somebody sorted."""
     variants = [variant(runs[index]) for index in rows]
     return all(re.search(r"\d", name) for name in variants)
 
@@ -125,10 +125,10 @@ def scatter(evidence: Evidence) -> Iterator[Mark]:
 
 class _Row(NamedTuple):
     number: int
-    """Its index in the evidence."""
+    """The index of the run in the evidence."""
     run: Run
     words: frozenset[str]
-    """Those of its context."""
+    """The words of its context."""
 
 
 def _words(run: Run) -> frozenset[str]:
@@ -136,7 +136,7 @@ def _words(run: Run) -> frozenset[str]:
 
 
 def _same_cell(row: _Row, later: _Row) -> bool:
-    """Whether rows of two tables are of the same workload and variant, and the context of one holds the other's."""
+    """Whether rows of two tables have the same workload and variant, and one context contains the other."""
     if later.run.table == row.run.table or variant(later.run) != variant(row.run):
         return False
     if workload(later.run) != workload(row.run):
@@ -147,7 +147,7 @@ def _same_cell(row: _Row, later: _Row) -> bool:
 @rule(
     "cells.identical",
     "warning",
-    says="different cells hold the same numbers to the last digit",
+    says="different cells contain the same numbers to the last digit",
     needs="a table, or runs, with counts of four digits or more",
     remedy="look for a cell copied from another row, or a file read twice",
 )
@@ -175,7 +175,7 @@ def _identical_runs(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _long_numbers(evidence: Evidence) -> dict[tuple[str, float], list[int]]:
-    """Rows by file and number, for rates of so many digits that chance makes no two alike. Latencies are rounded."""
+    """Rows by file and number, for rates with too many digits to be equal by chance. Latencies are rounded."""
     rows: dict[tuple[str, float], list[int]] = {}
     for index, run in evidence.rows():
         stats = {title: meaning.stat for title, _, meaning in measured(run)}
@@ -195,7 +195,7 @@ def _counts(part: Direction) -> Hashable:
 
 
 def _digits(value: float) -> int:
-    """Significant digits: zeros at the end do not count, nor what a factor 1024 makes of a rounded number."""
+    """Significant digits, without trailing zeros; the fewest that the number has after divisions by 1024."""
     if value != int(value):
         return len(f"{value:.12g}".replace(".", "").strip("0"))
     short = [len(str(int(value)).rstrip("0"))]

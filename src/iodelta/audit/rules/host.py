@@ -1,4 +1,4 @@
-"""Whether the machine itself held the load back: CPU, steal, quotas, clocks."""
+"""Whether the machine itself limited the load: CPU, steal, quotas, clocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iodelta.audit.model import Evidence, Mark, rule
 from iodelta.audit.numbers import all_known
 
 BUSY = 95.0
-"""Percent of its CPU from which a load generator has nothing left."""
+"""Percent of its CPU time from which a load generator counts as saturated."""
 
 STOLEN = 0.01
 """Share of CPU time that a hypervisor may take."""

@@ -1,9 +1,10 @@
-"""Numbers of one latency that no set of I/Os can have: out of order, or of parts that are longer than the whole."""
+"""Latencies that no set of I/Os can have: statistics out of order, or a part longer than the whole."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, starmap
+from operator import attrgetter
 
 from iodelta.audit.model import Evidence, Mark, rule
 from iodelta.audit.numbers import known, parts, span
@@ -11,7 +12,7 @@ from iodelta.ingest import Run
 from iodelta.trial import Direction, Latency, Quantity
 
 SLACK = 1 / 64
-"""The width of fio's widest bin: a percentile is its bin's centre, minimum and maximum are exact."""
+"""The relative width of fio's widest bin: fio prints a percentile as the centre of its bin, extremes exactly."""
 
 Named = tuple[str, Quantity]
 
@@ -25,9 +26,7 @@ Named = tuple[str, Quantity]
 )
 def out_of_order(evidence: Evidence) -> Iterator[Mark]:
     for index, name, latency in _latencies(evidence):
-        broken = next(
-            filter(None, (_broken(low, other) for low, other in _pairs(latency))), ""
-        )
+        broken = next(filter(None, starmap(_broken, _pairs(latency))), "")
         if broken:
             yield Mark((index,), f"{name}: {broken}")
 
@@ -40,25 +39,23 @@ def out_of_order(evidence: Evidence) -> Iterator[Mark]:
     remedy="the mean was lost in processing: read it again from fio's own output",
 )
 def zero_mean(evidence: Evidence) -> Iterator[Mark]:
-    """One I/O as long as the maximum makes the mean of N at least a Nth of it."""
+    """One I/O as long as the maximum makes the mean of N I/Os at least maximum / N."""
     for index, name, latency in _latencies(evidence):
-        longest = (
-            latency.max
-            if known(latency.max)
-            else max(_percentiles(latency), default=None, key=lambda q: q.value)
-        )
-        if (
-            longest is None
-            or not known(latency.mean)
-            or latency.mean.value > 0
-            or not longest.low > 0
-        ):
+        longest = _longest(latency)
+        is_zero = known(latency.mean) and latency.mean.value <= 0
+        if not is_zero or longest is None or not longest.low > 0:
             continue
         if not latency.count or latency.mean.high * latency.count < longest.low:
-            yield Mark(
-                (index,),
-                f"{name}: the mean is 0, but an I/O took {span(longest.value)}",
-            )
+            text = f"{name}: the mean is 0, but an I/O took {span(longest.value)}"
+            yield Mark((index,), text)
+
+
+def _longest(latency: Latency) -> Quantity | None:
+    """The maximum, or the highest percentile where there is no maximum; None without either."""
+    if known(latency.max):
+        return latency.max
+    percentiles = filter(known, latency.percentiles.values())
+    return max(percentiles, default=None, key=attrgetter("value"))
 
 
 @rule(
@@ -69,35 +66,26 @@ def zero_mean(evidence: Evidence) -> Iterator[Mark]:
     remedy="these numbers are not of the same I/Os, or not in the same unit",
 )
 def longer_than_whole(evidence: Evidence) -> Iterator[Mark]:
-    """Total latency is submission and completion of the same I/O: it is the longer one in every rank."""
+    """Total latency is the sum of submission and completion of the same I/O, so it is longer in every rank."""
     for index, run in enumerate(evidence.runs):
         for direction in parts(run):
-            for name, part in (("clat", direction.clat), ("slat", direction.slat)):
-                if (
-                    part is None
-                    or direction.lat is None
-                    or not _same_ios(name, part, direction.lat)
-                ):
-                    continue
-                longer = _longer(part, direction.lat)
+            latencies = direction.latencies()
+            whole = latencies.pop("lat", None)
+            if whole is None:
+                continue
+            for name, part in latencies.items():
+                longer = _longer(part, whole) if _same_ios(name, part, whole) else ""
                 if longer:
-                    yield Mark(
-                        (index,),
-                        f"{_named(run, direction)}{name} is above lat: {longer}",
-                    )
+                    text = f"{_named(run, direction)}{name} is above lat: {longer}"
+                    yield Mark((index,), text)
 
 
 def _latencies(evidence: Evidence) -> Iterator[tuple[int, str, Latency]]:
-    """Every latency of every run, and what to call it."""
+    """Index of the run, name and value of every latency."""
     for index, run in enumerate(evidence.runs):
         for direction in parts(run):
-            for name, latency in (
-                ("lat", direction.lat),
-                ("clat", direction.clat),
-                ("slat", direction.slat),
-            ):
-                if latency is not None:
-                    yield index, f"{_named(run, direction)}{name}", latency
+            for name, latency in direction.latencies().items():
+                yield index, f"{_named(run, direction)}{name}", latency
         if run.sync is not None:
             yield index, "sync lat", run.sync
 
@@ -108,12 +96,8 @@ def _named(run: Run, direction: Direction) -> str:
     return ""
 
 
-def _percentiles(latency: Latency) -> list[Quantity]:
-    return [value for value in latency.percentiles.values() if known(value)]
-
-
 def _pairs(latency: Latency) -> Iterator[tuple[Named, Named]]:
-    """Numbers of which the first cannot be above the second."""
+    """Pairs of statistics in which the first cannot be above the second."""
     least, mean, most = (
         ("minimum", latency.min),
         ("mean", latency.mean),
@@ -130,7 +114,7 @@ def _pairs(latency: Latency) -> Iterator[tuple[Named, Named]]:
 
 
 def _broken(first: Named, other: Named) -> str:
-    """How the first is above the second, beyond rounding and bins; empty when it is not."""
+    """The contradiction if the first is above the second by more than rounding and bins allow; empty without one."""
     (name, low), (other_name, high) = first, other
     if low.value != low.value or high.value != high.value:
         return ""
@@ -141,12 +125,13 @@ def _broken(first: Named, other: Named) -> str:
 
 
 def _same_ios(name: str, part: Latency, whole: Latency) -> bool:
-    """fio counts slat when an I/O begins and lat when it ends: around a ramp they are not of the same I/Os."""
+    """Whether a part and lat are of the same I/Os. fio counts slat when an I/O begins and lat when it ends, so with a
+    ramp they are not."""
     return name == "clat" or part.count == whole.count > 0
 
 
 def _longer(part: Latency, whole: Latency) -> str:
-    """Where a part is longer than the whole; empty where it nowhere is."""
+    """The statistic in which a part is longer than the whole; empty without one."""
     pairs = [
         ("minimum", part.min, whole.min),
         ("mean", part.mean, whole.mean),

@@ -1,4 +1,4 @@
-"""fio's own samples against its totals, and what each fio version is known to get wrong."""
+"""Compare fio's own samples with its totals, and report known defects of fio versions."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from iodelta.ingest import Run, Sampler
 from iodelta.trial import Direction
 
 APART = 0.1
-"""The mean of fio's samples may differ by this from the run's own."""
+"""Relative difference allowed between the mean of fio's samples and the mean of the run."""
 
 SHORT = 4000
-"""ms of a run with too few samples, of half a second each, for their mean to say anything."""
+"""ms of a run up to which it has too few samples, one per half second, for a useful mean."""
 
 SAMPLER_FIXED = (3, 18)
 
 
 def version(run: Run) -> tuple[int, ...]:
-    """(3, 33) of ``3.33``, (3, 19, 10) of ``3.19-10-g3bd2``; empty where it is not known."""
+    """fio's version: (3, 33) for ``3.33``, (3, 19, 10) for ``3.19-10-g3bd2``; empty if unknown."""
     return _version(run.fio_version or "")
 
 
@@ -71,7 +71,7 @@ def _is_short(direction: Direction) -> bool:
 
 
 class Known(NamedTuple):
-    """A defect of fio from one version to another (both included), in the runs it touches."""
+    """A defect of fio from one version to another (inclusive), and the runs that it affects."""
 
     first: tuple[int, int]
     last: tuple[int, int]

@@ -12,10 +12,10 @@ from iodelta.ingest import Run
 from iodelta.trial import Direction, Latency, Quantity, bin_edges
 
 CAP = float(bin_edges(1855)[0])
-"""17 s: fio counts every longer I/O in its last bin."""
+"""ns, about 17 s: fio counts every longer I/O in its last bin."""
 
 BIN = 1 / 128
-"""Half the width of fio's widest bin: a percentile is a bin's centre, the I/O itself may be so much faster."""
+"""Half the relative width of fio's widest bin: fio prints the bin's centre, and the I/O may be faster by this share."""
 
 
 def _parts(evidence: Evidence) -> Iterator[tuple[int, Run, Direction, Latency]]:
@@ -40,7 +40,7 @@ def _at(latency: Latency) -> list[tuple[float, Quantity]]:
 @rule(
     "mean.below-tail",
     "hard",
-    says="the mean is lower than the slow I/Os alone make it",
+    says="the mean is lower than its slowest I/Os allow",
     needs="mean and a percentile of the same latency",
     remedy="they are not of the same latency, or not in the same unit",
 )
@@ -63,7 +63,7 @@ def below_tail(evidence: Evidence) -> Iterator[Mark]:
     remedy="look for a unit that was mixed up (fio's percentiles change between nsec, usec and msec from run to run)",
 )
 def above_percentile(evidence: Evidence) -> Iterator[Mark]:
-    """Possible only where the slowest 1 % take longer together than all others: in a table, a mix of units."""
+    """Possible only if the slowest 1 % take longer than all others together; in a table it is a mix of units."""
     yield from _above_percentile(evidence, tables=True)
 
 
@@ -177,7 +177,7 @@ def _capped(latency: Latency | None) -> list[float]:
 
 
 def _old(run: Run) -> bool:
-    """fio before 3.0 had bins up to 16.7 s, in microseconds."""
+    """Whether fio is older than 3.0: its bins ended at 16.7 s and were in microseconds."""
     return bool(run.fio_version and run.fio_version[0] in "12")
 
 

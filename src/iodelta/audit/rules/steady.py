@@ -1,4 +1,4 @@
-"""Whether the measured window was steady: of one long run, and of all runs of a cell together."""
+"""Whether the measured window was steady, for one long run and for all runs of a cell together."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from iodelta.audit.model import Evidence, Mark, rule
 
 LONG = 20
-"""Seconds from which one run can be judged by itself."""
+"""Seconds from which a single run is long enough to judge."""
 
 DRIFT = 0.1
-"""Change over the window of a single run that is no longer noise of a steady state."""
+"""Relative change over the window of a single run that is too large for noise of a steady state."""
 
 SURE = 0.01
-"""Level at which the slopes of many runs are one-sided."""
+"""Significance level of the sign test over the slopes of many runs."""
 
 
 @rule(
@@ -30,7 +30,7 @@ def not_yet(evidence: Evidence) -> Iterator[Mark]:
         for name, series in run.series.items():
             if len(series) < LONG or not name.endswith(".iops"):
                 continue
-            # Takes as long to load as a file to read.
+            # Importing it takes as long as reading a file.
             from iodelta.stats.steady import steadiness
 
             course = steadiness(series, ramp=0, margin=2 * DRIFT)
@@ -70,7 +70,7 @@ def slope(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _rates(evidence: Evidence, indexes: Iterable[int]) -> Iterator[Sequence[float]]:
-    """IOPS per second of these runs, as far as there are enough to have a slope."""
+    """The IOPS series of these runs with at least three values, the fewest for a slope."""
     for index in indexes:
         for name, series in evidence.runs[index].series.items():
             if name.endswith(".iops") and len(series) > 2:

@@ -1,4 +1,4 @@
-"""Bandwidth = IOPS x block size; and numbers that are none, or not in their column's unit."""
+"""Bandwidth = IOPS x block size; and cells that are not numbers, or not in the unit of their column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodelta.ingest.table_columns import Column, column
 from iodelta.trial import Direction
 
 OFF = 0.015
-"""Bandwidth and IOPS x block size may differ by this, rounding aside."""
+"""Relative difference allowed between bandwidth and IOPS x block size, after rounding."""
 
 KNOWN_FACTORS = (
     (1024.0**2 / 1000.0**2, "MB (1000 x 1000) multiplied by 1024 and called KiB"),
@@ -53,7 +53,7 @@ def mismatch(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _cause(ratio: float) -> str:
-    """The usual mistake that makes such a ratio, as the end of a sentence; empty for none."""
+    """The usual mistake that explains a ratio, as the end of a sentence; empty without one."""
     for factor, text in KNOWN_FACTORS:
         if abs(ratio / factor - 1) < 0.005:
             return f": {text}"
@@ -79,7 +79,7 @@ def suffix(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _suffixed(title: str, written: str) -> bool:
-    """Whether a bandwidth cell carries a unit where its heading names one already."""
+    """Whether a bandwidth cell has a unit although its heading names one."""
     meaning, parsed = column(title), number(written)
     if meaning is None or parsed is None:
         return False
@@ -88,7 +88,7 @@ def _suffixed(title: str, written: str) -> bool:
 
 
 def _mended(index: int, run: Run, direction: Direction) -> tuple[Repair, ...]:
-    """Bandwidth from IOPS and block size, in the unit of its heading."""
+    """A repair: bandwidth from IOPS and block size, in the unit of its heading."""
     size, iops = run.workload.bs, direction.iops
     if not size or not known(iops) or not iops.value > 0:
         return ()

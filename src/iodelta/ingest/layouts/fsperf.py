@@ -4,7 +4,6 @@ kernel where all have one purpose."""
 from __future__ import annotations
 
 import calendar
-import math
 import re
 import time
 import urllib.parse
@@ -49,32 +48,24 @@ def read_database(path: Path) -> Layout:
     try:
         rows = _rows(path)
     except sqlite3.Error as error:
-        return Layout(
-            "fsperf",
-            (),
-            refusals=(Refusal(place, f"not a database of fsperf: {error}"),),
-        )
+        return _refused(place, f"not a database of fsperf: {error}")
     if rows is None:
-        return Layout(
-            "fsperf",
-            (),
-            refusals=(
-                Refusal(place, "an SQLite database, but not fsperf's: no fio_results"),
-            ),
-        )
+        return _refused(place, "an SQLite database, but not fsperf's: no fio_results")
     purposes = {str(row.get("purpose") or "") for row in rows}
     compared = ("purpose", "kernel") if len(purposes) > 1 else ("kernel", "purpose")
     counts: dict[tuple[str, str], int] = {}
     entries = []
     for number, row in enumerate(rows, 1):
         run = _run(row, Place(str(path), number))
-        cell, variant = (
-            run.jobname,
-            next((str(row[name]) for name in compared if row.get(name)), ""),
-        )
-        replicate = counts[cell, variant] = counts.get((cell, variant), -1) + 1
-        entries.append(Entry(run, cell, variant, replicate=replicate))
+        variants = filter(None, (row.get(name) for name in compared))
+        key = (run.jobname, str(next(variants, "")))
+        counts[key] = counts.get(key, -1) + 1
+        entries.append(Entry(run, *key, replicate=counts[key]))
     return Layout("fsperf", tuple(entries))
+
+
+def _refused(place: Place, reason: str) -> Layout:
+    return Layout("fsperf", (), refusals=(Refusal(place, reason),))
 
 
 def _rows(path: Path) -> list[Mapping[str, object]] | None:
@@ -155,11 +146,11 @@ def _latency(row: Mapping[str, object], name: str) -> Latency | None:
 
 
 def _number(row: Mapping[str, object], name: str) -> float | None:
+    """A column that holds a number from 0 to 2^63; None where it holds anything else."""
     value = row.get(name)
-    ok = isinstance(value, int | float) and math.isfinite(value) and 0 <= value < 2**63
-    if ok and isinstance(value, int | float):
-        return float(value)
-    return None
+    if not isinstance(value, int | float) or not 0 <= value < 2**63:
+        return None
+    return float(value)
 
 
 def _time(text: str) -> float | None:

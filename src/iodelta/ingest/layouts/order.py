@@ -39,18 +39,17 @@ class Ordered(msgspec.Struct, frozen=True):
 
     @property
     def as_drawn(self) -> bool:
-        """Whether who went first varies as an order drawn by lot does; never where one variant did in all pairs."""
-        pairs, fewer = (
-            len(self.blocks),
-            min(self.baseline_first, len(self.blocks) - self.baseline_first),
-        )
-        as_uneven = (
-            sum(math.comb(pairs, count) for count in range(fewer + 1))
-            / 2 ** (pairs - 1)
-            if pairs
-            else 0.0
-        )
-        return fewer > 0 and as_uneven >= UNEVEN
+        """Whether the first of each pair varies as in a random order; False where one variant was first in all pairs.
+
+        Two-sided sign test: an order as uneven as this one is drawn in at least ``UNEVEN`` of cases.
+        """
+        pairs, first = len(self.blocks), self.baseline_first
+        fewer = min(first, pairs - first)
+        if not fewer:
+            return False
+        orders = sum(math.comb(pairs, count) for count in range(fewer + 1))
+        as_uneven: float = orders / 2 ** (pairs - 1)
+        return as_uneven >= UNEVEN
 
 
 def ended(run: Run) -> float | None:
@@ -96,11 +95,8 @@ def order_finding(ordered: Ordered, place: str) -> Finding | None:
         return None
     if ordered.order == "unknown":
         return Finding("order.unknown", "warning", place, ordered.phrase, remedy)
-    what = (
-        "all runs of one variant came before all of the other"
-        if ordered.order == "one after the other"
-        else ("the runs are not in pairs")
-    )
-    return Finding(
-        "order.not-interleaved", "warning", place, f"{what} ({ordered.phrase})", remedy
-    )
+    what = "the runs are not in pairs"
+    if ordered.order == "one after the other":
+        what = "all runs of one variant came before all of the other"
+    text = f"{what} ({ordered.phrase})"
+    return Finding("order.not-interleaved", "warning", place, text, remedy)

@@ -11,7 +11,7 @@ import msgspec
 
 from iodelta.ingest.log_names import without_kind
 from iodelta.ingest.model import Run, unknown
-from iodelta.trial import Direction, Finding, Kind, Quantity
+from iodelta.trial import Direction, Finding, Kind, Quantity, total
 from iodelta.workload.fio_json import FioJob, merged
 
 MOST = 10_000
@@ -190,15 +190,6 @@ def _summed(parts: Sequence[Direction]) -> tuple[Direction, ...]:
 def _sum_of_kind(kind: Kind, parts: Sequence[Direction]) -> Direction:
     ios = sum(part.ios for part in parts)
     size = sum(part.bytes for part in parts)
-    iops = _sum([part.iops for part in parts])
-    bandwidth = _sum([part.bandwidth for part in parts])
+    iops = total([part.iops for part in parts])
+    bandwidth = total([part.bandwidth for part in parts])
     return Direction(kind, ios, size, 0, iops, bandwidth)
-
-
-def _sum(parts: Sequence[Quantity]) -> Quantity:
-    return Quantity(
-        sum(part.value for part in parts),
-        sum(part.low for part in parts),
-        sum(part.high for part in parts),
-        parts[0].unit,
-    )
