@@ -1,4 +1,4 @@
-"""Results of other tools than fio: elbencho's and dbench's are read, some others refused by their name."""
+"""Read the results of elbencho and dbench, and refuse those of some other tools by name."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _HINTS = (
     "Throughput(ops/sec)",
 )
 _LONGEST = 1000
-"""Characters of a line that are looked at."""
+"""Most characters of a line that are read."""
 _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
     (
         "vdbench",
@@ -108,13 +108,13 @@ _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
         _OWN_TABLE,
     ),
 )
-"""Name, what tells it, and what to do instead."""
+"""Name of the tool, a pattern of its output, and what to do instead."""
 _ELBENCHO = "ISO date,"
 _PHASE = re.compile(
     r"([A-Z][A-Z\d]{2,20}) {1,20}Elapsed (?:ms {1,20}: {1,20}\d{1,18} {1,20}(?P<ms>\d{1,18})"
     r"|time {1,20}: {1,20}[\d.dhms]{2,30} {1,20}(?P<time>[\d.dhms]{2,30}))$"
 )
-"""Before its release 3 elbencho printed milliseconds, since then ``30m0.279s``."""
+"""elbencho printed milliseconds before release 3, and prints ``30m0.279s`` since."""
 _ELAPSED = re.compile(
     r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?(?:(\d{1,9})ms)?"
 )
@@ -147,7 +147,7 @@ def refused(text: str, lines: Sequence[Line], file: str) -> list[Refusal]:
 def results(
     lines: Sequence[Line], used: bytearray, file: str
 ) -> list[list[Run | Refusal]]:
-    """The runs of elbencho and dbench; the indexes of their lines are marked in ``used``."""
+    """The runs of elbencho and dbench, table by table; the indexes of their lines are marked in ``used``."""
     tables: list[list[Run | Refusal]] = []
     index = 0
     while index < len(lines):
@@ -179,10 +179,10 @@ def _elbencho_csv(
         if not line.text.strip():
             return
         if line.text.startswith(_ELBENCHO):
-            continue  # appended by another start
+            continue  # another start appended to the file
         place = Place(file, line.number)
         cells = next(csv.reader([line.text.replace("\0", "")]), [])
-        if len(cells) < len(titles) - 2:  # the command, the last, may hold commas
+        if len(cells) < len(titles) - 2:  # the last cell, the command, may contain commas
             yield Refusal(place, "a row of elbencho with too few cells: it is cut")
             continue
         yield _elbencho_row(dict(zip(titles, cells, strict=False)), place)
@@ -191,12 +191,12 @@ def _elbencho_csv(
 def _elbencho_label(row: Mapping[str, str]) -> str:
     label = row.get("label", "").strip()
     if label.lower() == "none":
-        return ""  # what elbencho writes where none was given
+        return ""  # elbencho writes it if there is no label
     return label
 
 
 def _elbencho_directions(row: Mapping[str, str], kind: Kind | None) -> list[Direction]:
-    """What a phase did: of a mixed one the reads have columns of their own."""
+    """The directions of a phase; in a mixed phase the reads have separate columns."""
     directions = [] if kind is None else [_elbencho_direction(row, kind, "")]
     if row.get("rwmix read IOPS [last]", "").strip():
         directions.append(_elbencho_direction(row, "read", "rwmix read "))
@@ -241,7 +241,7 @@ def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
 
 
 def _elbencho_direction(row: Mapping[str, str], kind: Kind, of: str) -> Direction:
-    """The rates when the last thread was done: all work over all time."""
+    """The rates at the end of the last thread: all work over all time."""
     lat = None
     mean, low, high = (
         _whole(row, f"{of}IO lat us [{name}]", "ns", 1e3)
@@ -265,7 +265,7 @@ def _count(row: Mapping[str, str], title: str) -> int | None:
 
 
 def _whole(row: Mapping[str, str], title: str, unit: str, scale: float) -> Quantity:
-    """A number that elbencho has cut to an integer."""
+    """A number that elbencho truncated to an integer."""
     count = _count(row, title)
     if count is None:
         return unknown(unit)
@@ -283,7 +283,7 @@ def _phase_end(lines: Sequence[Line], index: int) -> int:
 def _elbencho_text(
     lines: Sequence[Line], index: int, end: int, phase: re.Match[str], file: str
 ) -> Iterator[Run | Refusal]:
-    """What elbencho prints of one phase, in the column of the last thread."""
+    """The output of elbencho for one phase, from the column of the last thread."""
     row: dict[str, str] = {
         "operation": phase[1],
         "time ms [last]": phase["ms"] or _milliseconds(phase["time"]),
@@ -304,7 +304,7 @@ def _elbencho_text(
 
 
 def _milliseconds(text: str) -> str:
-    """Of ``11.559s``, ``30m0.279s``, ``1h2m3.400s``; nothing of another text."""
+    """Milliseconds of ``11.559s``, ``30m0.279s``, ``1h2m3.400s``; empty for another text."""
     match = _ELAPSED.fullmatch(text)
     if match is None:
         return ""
@@ -313,7 +313,7 @@ def _milliseconds(text: str) -> str:
 
 
 def _microseconds(text: str) -> str:
-    """Only a number of whole microseconds: ``1.66ms`` is rounded, and says no more than the CSV does."""
+    """A whole number of microseconds; empty for others such as ``1.66ms``, which is rounded."""
     match = _TIME.fullmatch(text)
     if match is not None and match[2] in (None, "us") and "." not in match[1]:
         return match[1]
@@ -321,7 +321,7 @@ def _microseconds(text: str) -> str:
 
 
 def _dbench(match: re.Match[str], place: Place) -> Run:
-    """Its megabytes are of a million bytes, of reads and writes together."""
+    """The run of a line of dbench: megabytes of 10^6 bytes, reads and writes together."""
     speed = decimals(match[1])
     bandwidth = unknown("B/s") if speed is None else speed.quantity("B/s", 1e6)
     clients = int(match[3] or match[4])

@@ -1,4 +1,4 @@
-"""Reports that iodelta wrote: their numbers are medians, changes and counts of blocks, not results."""
+"""Refuse reports of iodelta: their numbers are medians, changes and counts of blocks, not results."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _MARK = re.compile(
 )
 """The schema in each row of a CSV, and the headings of what `report`, `compare` and `show` print."""
 _BETTER = re.compile(r"\((?:higher|lower) is better\)")
-"""The title of a table of several variants, which others use too: it counts where iodelta is named."""
+"""The title of a table of several variants; others use it too, so it counts only if the text names iodelta."""
 
 
 def whole(head: bytes) -> bool:
-    """Whether a file that begins so is nothing but such a report: a page, or a JSON document."""
+    """Whether a file with this beginning is a report of iodelta: a page, or a JSON document."""
     return _PAGE in head or _DOCUMENT.match(head) is not None
 
 
 def refused(text: str, lines: Sequence[Line], file: str) -> list[Refusal]:
-    """A refusal where ``text``, which consists of ``lines``, holds a table of such a report."""
+    """A refusal if ``text``, the joined ``lines``, contains a table of such a report."""
     match = _MARK.search(text) or (_BETTER.search(text) if "iodelta " in text else None)
     if not match:
         return []

@@ -1,4 +1,4 @@
-"""What loggers, build servers, diffs and comment marks put before every line: learned from fio's own lines."""
+"""Remove what loggers, build servers, diffs and comment marks put before every line, learned from fio's lines."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Sequence
 from itertools import islice
 
 LONGEST = 120
-"""Characters of a prefix."""
+"""Most characters of a prefix."""
 LEAST = 3
-"""Lines of fio that have it before them."""
+"""Fewest lines of fio with the same prefix."""
 _LOOK = 10_000
-"""Lines of fio that are looked at."""
+"""Most lines of fio that are examined."""
 _OURS = re.compile(
     r"(?:cpu +: usr=|IO depths +: 1=|submit +: 0=|complete +: 0=|issued rwts?: total="
     r"|submitter=\d|polled=\d, fixedbufs=|IOPS=[\d.]{1,12}[KM]?, (?:BW=[\d.]{1,12}[MG]iB/s, )?IOS/call="
     r'|"(?:fio version|jobname|groupid|io_bytes|total_ios)" ?:)'
 )
-"""Lines of fio that begin with nothing but spaces."""
+"""Lines that fio begins with spaces only."""
 
 
 def without(texts: Sequence[str]) -> Sequence[str]:
-    """``texts``, a line each, without the prefixes that fio's lines among them have in common but for their digits."""
+    """``texts``, one line each, without the prefixes that fio's lines share, apart from digits."""
     whole = "\n".join(texts)
     counts: Counter[str] = Counter()
     for ours in islice(_OURS.finditer(whole), _LOOK):
@@ -43,7 +43,7 @@ def without(texts: Sequence[str]) -> Sequence[str]:
 
 
 def _pattern(prefix: str) -> str:
-    """The expression of every prefix that differs from this one in its digits alone."""
+    """A regular expression for all prefixes that differ from this one only in digits."""
     tokens = re.findall(r"\d+| +|[^\d ]+", prefix)
     return "".join(
         r"\d{1,20}" if t[0].isdigit() else " {1,8}" if t[0] == " " else re.escape(t)

@@ -1,4 +1,4 @@
-"""Numbers in the prose of a report: the changes and effects it states, and the rows it lists."""
+"""Read numbers from the prose of a report: stated changes and effects, and listed rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from iodelta.ingest.workload_words import facts
 from iodelta.trial import Direction, Kind, Latency, Place, Quantity
 
 LONGEST = 1 << 16
-"""Characters of a text that are looked at."""
+"""Most characters of a text that are read."""
 MOST = 500
-"""Changes that a text may state."""
+"""Most changes that are read from a text."""
 
 _UNITS = {
     "iops": ("IOPS", 1.0),
@@ -67,7 +67,7 @@ _NO_MEAN = re.compile(
     r"|took|takes|taking|interval|time ?out|period|setup|startup|sleep|spent|slat|submission|cpu)\b",
     re.I,
 )
-"""What makes a time another's than the mean of I/O."""
+"""Words that make a time something other than the mean latency."""
 _CELL = re.compile(r"\b(?:iodepth|qd|depth) ?=? ?\d+", re.IGNORECASE)
 _LISTED = re.compile(rf"(?<!/)\b([A-Za-z]\w{{0,19}}): {_VALUE}")
 _BESIDE = re.compile(rf" ?[,;/|(] ?{_VALUE}")
@@ -82,7 +82,7 @@ _ANOTHER = re.compile(
     r"upgrad\w*|commit|p99|cpu|sectors?)\b",
     re.IGNORECASE,
 )
-"""Between the word IOPS and a number: the number may be of this instead."""
+"""Words between IOPS and a number that may own the number instead."""
 EFFECT = re.compile(
     r"(?:(?:more|less|about|around|over|under|up|at least|nearly|almost|than|to) ){0,4}"
     r"(?:(?<![\d.])\d{1,4}(?:\.\d{1,4})? ?%? ?[-–~] ?)?[~≈]?(?<![\d.])\d{1,4}(?:\.\d{1,4})? ?% "
@@ -91,13 +91,13 @@ EFFECT = re.compile(
 )
 """An effect in percent."""
 HEADLINE = re.compile(r"Subject(?:: ?|(?=[\[\w]))")
-"""How a mail's subject begins; some archives print it without the colon and the space."""
+"""The beginning of a mail's subject; some archives print it without the colon and the space."""
 SENTENCE = 160
-"""Characters of a sentence that are kept."""
+"""Most characters of a sentence that are kept."""
 
 
 class Change(NamedTuple):
-    """One stated change, with its line, the depth of mail quoting it stands at (whose words it is) and its cell."""
+    """One stated change, with its line, its depth of mail quotes (which tells the speaker) and its cell."""
 
     before: Quantity
     after: Quantity
@@ -106,11 +106,11 @@ class Change(NamedTuple):
     quoted: int
     cell: str
     words: str = ""
-    """As it stands there."""
+    """The original words."""
     rank: float = 0
-    """Which percentile of a time it is; 0: its mean."""
+    """The percentile of a latency; 0 for its mean."""
     kind: Kind = "mixed"
-    """The direction that the words before it name."""
+    """The direction that the preceding words name."""
 
     def percent(self) -> tuple[float, float, float]:
         """The change in percent of the value before: lowest, as written, highest."""
@@ -123,19 +123,19 @@ class Change(NamedTuple):
 
 
 class Paragraph(NamedTuple):
-    """Lines of one speaker as one text; ``lines`` has the number of the line at which each of its parts begins."""
+    """Lines of one speaker as one text; ``starts`` has the offset and line number of the beginning of each line."""
 
     text: str
     quoted: int
     starts: tuple[tuple[int, int], ...]
 
     def line(self, offset: int) -> int:
-        """The line of the file in which the character at ``offset`` stands."""
+        """The line of the file that contains the character at ``offset``."""
         return max(number for at, number in self.starts if at <= offset)
 
 
 def paragraphs(text: str) -> Iterator[Paragraph]:
-    """Mail quotes unwrapped: lines of equal quoting and no blank line between them."""
+    """The paragraphs of a text: consecutive lines of equal quoting without a blank line between them."""
     parts: list[str] = []
     starts: list[tuple[int, int]] = []
     depth = length = 0
@@ -183,7 +183,7 @@ def _changes_in(paragraph: Paragraph) -> Iterator[Change]:
 
 
 def _change(paragraph: Paragraph, match: re.Match[str]) -> Change | None:
-    """What a match states; None where its two numbers are of no unit, or of two."""
+    """The change in a match; None if its numbers have no unit, or different ones."""
     before, after = _quantity(*match.groups()[:3]), _quantity(*match.groups()[3:6])
     if before is None or after is None or not before.low > 0:
         return None
@@ -221,7 +221,7 @@ def _direction_of(before: str) -> Kind:
 
 
 def _rank(before: str, after: str) -> float | None:
-    """Which percentile the words around two times name; 0 for none, None where they are of something else."""
+    """The percentile that the words around two times name; 0 without one, None if the times are not latencies."""
     clause = _CLAUSE.split(before)[-1]
     ranks = [*_RANKED.finditer(clause)] or [*filter(None, [_RANKED_AFTER.match(after)])]
     if _NO_MEAN.search(clause) or len({rank[0] for rank in ranks}) > 1:
@@ -232,8 +232,8 @@ def _rank(before: str, after: str) -> float | None:
 
 
 def _are_iops(before: str, match: re.Match[str]) -> bool:
-    """Whether numbers without a unit are IOPS: the words ``before`` them say so and name nothing else, and they are
-    not small enough for a version, a depth or a block size."""
+    """Whether numbers without a unit are IOPS: the words ``before`` them name only IOPS, and the numbers are too large
+    for a version, a depth or a block size."""
     _, named, between = before.rpartition("IOPS")
     if named and re.fullmatch(r"\s?[:=]?\s?", between):
         return True
@@ -245,14 +245,14 @@ def _are_iops(before: str, match: re.Match[str]) -> bool:
 
 
 def rows(text: str, file: str) -> tuple[Run, ...]:
-    """Rows of a table that was written as a list: a heading for each row, ``RR: 780 MB/s - RW: 754 MB/s`` below it; the
-    two sides of changes; and, where there is no such number, the effects that are stated in percent."""
+    """Runs from prose: tables written as lists (a heading per row, below it ``RR: 780 MB/s - RW: 754 MB/s``), and both
+    sides of changes; without such numbers, the effects that are stated in percent."""
     runs = (*listed(text, file), *_sides(text, file))
     return runs or tuple(_effects(text, file))
 
 
 def unread(text: str, runs: Sequence[Run]) -> list[int]:
-    """The numbers of lines with a rate that is in nothing that was ``found``."""
+    """The numbers of lines with a rate that is in none of ``runs``."""
     lines = text[:LONGEST].split("\n")
     places = {
         (run.place.line - 1, run.labels.get("cell", ""), "setting" in run.labels)
@@ -291,7 +291,7 @@ def _in(quantity: Quantity, unit: str) -> Quantity:
 
 
 def _listed_rates(words: str) -> Iterator[tuple[Kind, Quantity, Quantity | None]]:
-    """The bandwidths that a line lists by direction, with the IOPS beside them; the last of those with one name."""
+    """Direction, bandwidth and IOPS of each rate in a line; of several with one name the last."""
     rates = {}
     for match in _LISTED.finditer(words):
         name, *first = match.groups()
@@ -307,9 +307,9 @@ def _listed_rates(words: str) -> Iterator[tuple[Kind, Quantity, Quantity | None]
 
 
 def listed(text: str, file: str) -> Iterator[Run]:
-    """Rows of a table that was written as a list of a heading and a line of rates for each."""
+    """Rows of a table that is written as a list of headings, each with a line of rates."""
     case = heading = ""
-    is_read = False  # of the heading's own lines at least one
+    is_read = False  # whether the heading has at least one line of rates
     for number, line in enumerate(text[:LONGEST].split("\n"), 1):
         words = " ".join(line.split())
         pair = _PAIRED.search(words)
@@ -347,7 +347,7 @@ def _of_both(
     titles: tuple[str, str],
     place: Place,
 ) -> Run:
-    """The run of a line with the numbers of both directions, below its table's title and its own."""
+    """The run of a line with the numbers of both directions; ``titles`` are those of its table and itself."""
     case, heading = titles
     labels = {"setting": clean(heading or case)} if heading or case else {}
     asked = facts({}, match["names"].replace("/", " / "))
@@ -377,7 +377,7 @@ def _kind(name: str) -> Kind | None:
 
 
 def _pair(match: re.Match[str]) -> tuple[Direction, ...]:
-    """Both directions of ``Read/Write: 536 / 512 MiB/s``; nothing where they have no unit or not the same."""
+    """Both directions of ``Read/Write: 536 / 512 MiB/s``; empty if a number is not a rate."""
     _, _, _, *numbers = match.groups()
     first, second = numbers[:3], numbers[3:]
     if not first[2] and second[2]:
@@ -399,7 +399,7 @@ def _pair(match: re.Match[str]) -> tuple[Direction, ...]:
 def _one_of(
     kind: Kind | None, quantity: Quantity | None, named: Column | None
 ) -> Direction | None:
-    """A direction of a pair; None where neither its number nor the words before it name a rate's unit."""
+    """One direction of a pair; None if neither its number nor the preceding words name the unit of a rate."""
     if kind is None or quantity is None:
         return None
     if quantity.unit == "1" and named is not None:
@@ -412,7 +412,7 @@ def _one_of(
 
 
 def _in_unit_of(named: Column, quantity: Quantity) -> Quantity:
-    """A number without a unit in that of the words before it, where these name a rate."""
+    """A number without a unit in the unit of the preceding words, if these name a rate."""
     if named.scale is None or named.of != "rate":
         return quantity
     unit = "IOPS" if named.stat == "iops" else "B/s"
@@ -422,8 +422,8 @@ def _in_unit_of(named: Column, quantity: Quantity) -> Quantity:
 
 
 def _effects(text: str, file: str) -> Iterator[Run]:
-    """Effects in percent, each with its sentence: rows without a number, for nothing shows what they are of. A headline
-    says what the text says again."""
+    """Effects in percent, each with its sentence, as runs without directions: the numbers behind them are unknown. An
+    effect in the headline is omitted if the text repeats it."""
     parts = list(paragraphs(text))
     repeated = set()
     for part in parts:
@@ -450,7 +450,7 @@ def _sides(text: str, file: str) -> Iterator[Run]:
     cells: dict[str, list[Change]] = {}
     for change in changes(text):
         of_cell = cells.setdefault(change.cell or change.words, [])
-        # A second of the same cell: of something else.
+        # A second change of the same measure belongs to another cell.
         if any(_is_alike(change, other) for other in of_cell):
             of_cell = cells.setdefault(change.words, [])
         stated_before = [(other.before, other.after) for other in of_cell]
@@ -481,7 +481,7 @@ def _sides(text: str, file: str) -> Iterator[Run]:
 
 
 def _is_alike(first: Change, other: Change) -> bool:
-    """Whether two changes are of one measure, and say different numbers of it."""
+    """Whether two changes have the same measure and different numbers."""
     measures = [(change.before.unit, change.rank) for change in (first, other)]
     return measures[0] == measures[1] and (first.before, first.after) != (
         other.before,
@@ -490,7 +490,7 @@ def _is_alike(first: Change, other: Change) -> bool:
 
 
 def _latency(times: dict[float, Quantity]) -> Latency | None:
-    """Of times by the percentile that they are of; 0: the mean."""
+    """The latency with these times by percentile; 0 is the mean."""
     nothing = unknown("ns")
     ranked = {rank: time for rank, time in sorted(times.items()) if rank}
     if not times:

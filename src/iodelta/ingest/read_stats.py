@@ -20,7 +20,7 @@ _STAMP = re.compile(r"Timestamp: (\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
 
 
 def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats]:
-    """What each device had served at each time; the indexes of the lines are marked in ``used``."""
+    """The counters of each device at each time; the indexes of the lines are marked in ``used``."""
     read: list[_Dump] = []
     at: float | None = None
     for index, line in enumerate(lines):
@@ -59,7 +59,7 @@ class _Dump(NamedTuple):
 
 
 def _stated(text: str) -> tuple[str, str] | None:
-    """The device, as far as a line names it, and what the line says of it; None for another line."""
+    """The device, if a line names it, and its counters in words; None for another line."""
     grepped = _GREP.match(text) if "/read_stats:" in text else None
     if grepped is not None:
         return grepped[2], grepped[3]
@@ -67,7 +67,7 @@ def _stated(text: str) -> tuple[str, str] | None:
 
 
 def _goes_on(before: _Dump, dump: _Dump) -> bool:
-    """Whether a line goes on the file of the line before it: no field of it is given twice."""
+    """Whether a line continues the file of the previous line: it repeats none of its fields."""
     is_same = (before.device, before.at) == (dump.device, dump.at)
     return is_same and _names(dump.words).isdisjoint(_names(before.words))
 
@@ -90,7 +90,7 @@ def _finite(fields: dict[str, float]) -> dict[str, float]:
 
 
 def _fields(words: str) -> dict[str, float]:
-    # With the machines that it counts on.
+    # Imports the room of machines.
     from iodelta.probe.counters import parse_read_stats
 
     return parse_read_stats(words)

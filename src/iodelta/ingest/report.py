@@ -1,4 +1,4 @@
-"""All that one text holds: JSON, terse records, normal reports, t/io_uring, tables, read_stats, in any mix."""
+"""Read everything in one text: JSON, terse records, normal reports, t/io_uring, tables, read_stats, in any mix."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from iodelta.plural import plural
 from iodelta.trial import Place
 
 MOST_LINES = 1_000_000
-"""Lines of a text that are held at once: thirty thousand reports."""
+"""Most lines of a text, enough for thirty thousand reports."""
 
 Found = Run | DeviceStats | Refusal
 
@@ -39,12 +39,12 @@ _UNKNOWN = (
     "no fio report, JSON, terse record, t/io_uring output, log or result table in it"
 )
 _UNENDED = re.compile(rb"[\w.,;%+-][ \t\0]*\Z")
-"""The end of a text whose last line may go on: no newline, bar, bracket or quote closes it."""
+"""The end of a text whose last line may be cut: no newline, bar, bracket or quote closes it."""
 _BEGUN = re.compile(r": \(g=\d{1,9}\): rw=|^Starting \d{1,6} (?:process|thread)")
 
 
 def read_text(data: bytes, file: str) -> list[Found]:
-    """Everything in ``data``, which came from ``file``, in its order; a Refusal with the reason if that is nothing."""
+    """Everything in ``data``, the contents of ``file``, in order; one Refusal with the reason if there is nothing."""
     ended = not _UNENDED.search(data[-8:])
     reports, data = json_found.in_bytes(data, file)
     if data.count(b"\n") + data.count(b"\r") > MOST_LINES:
@@ -69,8 +69,8 @@ def read_text(data: bytes, file: str) -> list[Found]:
 
 
 def _without_results(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:
-    """What is in a text without a report or table: excerpts of reports, numbers in sentences, or the reason why there
-    is nothing."""
+    """The contents of a text without a report or table: excerpts of reports, numbers in sentences, or the reason why
+    there is nothing."""
     parts: list[Found] = []
     if excerpts.hinted(whole):
         parts += excerpts.runs(cleaned, file)
@@ -83,7 +83,7 @@ _OF_JSON = ('"jobs"', '"client_stats"', '"fio version"', '"jobname"')
 def _reports_of_tools(
     cleaned: Sequence[Line], used: bytearray, whole: str, file: str
 ) -> list[Report]:
-    """What tools print, each in its own format; a reader looks only where the ``whole`` text hints at it."""
+    """The output of tools, each in its format; a reader runs only if the ``whole`` text contains its hints."""
     reports: list[Report] = []
     if any(key in whole for key in _OF_JSON):
         reports += json_found.in_lines(cleaned, used, file)
@@ -99,7 +99,7 @@ def _reports_of_tools(
 
 
 def _in_sentences(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:
-    """The numbers that a text has only in its sentences, and a refusal of those that were not understood."""
+    """The numbers in the sentences of a text, and a refusal for those that were not understood."""
     runs = prose.rows(whole, file)
     items: list[Found] = [
         msgspec.structs.replace(
@@ -123,7 +123,7 @@ def _line(report: Report) -> int:
 
 
 def _split(runs: Sequence[Run | Refusal]) -> list[Report]:
-    """One report per invocation: a group that was seen before begins the next."""
+    """One report per invocation: a repeated group begins the next."""
     reports: list[Report] = []
     for run in runs:
         repeated = isinstance(run, Run) and bool(reports) and _repeats(run, reports[-1])
@@ -134,7 +134,7 @@ def _split(runs: Sequence[Run | Refusal]) -> list[Report]:
 
 
 def _repeats(run: Run, report: Report) -> bool:
-    """Whether ``run`` belongs to another invocation than the runs of ``report``: version, pid or group say so."""
+    """Whether ``run`` belongs to another invocation than the runs of ``report``, by version, pid or group."""
     before = [other for other in report if isinstance(other, Run)]
     if not before:
         return False
@@ -148,7 +148,7 @@ _job_key = attrgetter("jobname", "group", "pid")
 
 
 def _nothing(cleaned: Sequence[Line], file: str) -> Refusal:
-    """Why nothing was read, with the line that came nearest to a result."""
+    """Why nothing was read, at the first line that names a measure."""
     why = _why_nothing(cleaned)
     named = tables.first_hint(cleaned) if why == _UNKNOWN else None
     if named is None:

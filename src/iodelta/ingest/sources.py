@@ -1,6 +1,6 @@
-"""Paths to open streams: files, folders, archives inside archives, standard input. Nothing is ever written to disk.
+"""Open paths as streams: files, folders, nested archives, standard input. Nothing is written to disk.
 
-An archive is read front to back in bounded memory, and given up when it unpacks to absurdly more than it is.
+Archives are read front to back in bounded memory. One that expands to far more than its size is refused.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from iodelta.ingest.wording import clean
 from iodelta.trial import Place
 
 HEAD = 256 * 1024
-"""Bytes by which a stream is recognised; most results are shorter, and read at once."""
+"""Bytes that identify a stream; most results are shorter, and are read at once."""
 LARGEST_INNER_ZIP = 256 << 20
-"""A zip archive must be seekable: one inside another archive is held in memory."""
+"""Bytes of a zip archive inside another archive, which is kept in memory because zip needs a seekable file."""
 DEEPEST = 4
-"""Archives inside archives that are opened."""
+"""Most levels of nested archives."""
 MOST_MEMBERS = 100_000
 FREE_EXPANSION = 64 << 20
 EXPANSION = 200
-"""After ``FREE_EXPANSION`` bytes an archive may unpack to this many times what was read of it. fio's JSON+ packs to
-a twentieth; a file of zeros to a thousandth."""
+"""After ``FREE_EXPANSION`` bytes an archive may expand by at most this factor. fio's JSON+ compresses to a twentieth, a
+file of zeros to a thousandth."""
 LARGEST_EXPANSION = 64 << 30
 DICTIONARY = 128 << 20
-"""Memory that an xz or zstd stream may ask for."""
+"""Most bytes of memory that an xz or zstd stream may request."""
 
 DAMAGE = (
     OSError,
@@ -52,17 +52,17 @@ DAMAGE = (
     zipfile.BadZipFile,
     zstandard.ZstdError,
 )
-"""What unpacking a damaged, encrypted or hostile archive raises, here and in the libraries."""
+"""Exceptions of this module and of the libraries for a damaged, encrypted or hostile archive."""
 
 
 _DIGITS = re.compile(r"([0-9]+)")
 
 
 class Source(NamedTuple):
-    """One file to be looked into: ``head`` is its beginning, ``rest`` gives what follows."""
+    """One file to read: ``head`` is its beginning, ``rest`` a stream of the remainder."""
 
     name: str
-    """``folder/a.tar.gz!run1/x.json``, fit to be shown."""
+    """``folder/a.tar.gz!run1/x.json``, without control characters."""
     head: bytes
     rest: Readable
     """Raises only UnreadableError."""
@@ -73,11 +73,11 @@ class UnreadableError(Exception):
 
 
 class ExpansionError(ValueError):
-    """An archive that unpacks to far more than any result would."""
+    """An archive that expands to far more than any result."""
 
 
 class _Guarded:
-    """A stream whose every failure is an UnreadableError."""
+    """A stream that raises UnreadableError for every failure."""
 
     def __init__(self, stream: Readable) -> None:
         self._stream = stream
@@ -90,7 +90,7 @@ class _Guarded:
 
 
 class _Counted:
-    """A stream that knows how much was read of it."""
+    """A stream that counts the bytes read from it."""
 
     def __init__(self, stream: Readable, head: bytes = b"") -> None:
         self._stream = stream
@@ -110,14 +110,14 @@ class _Counted:
 
 
 class _Budget:
-    """How much an archive may still unpack to, all its members together."""
+    """The bytes to which an archive may expand, all members together."""
 
     def __init__(self, packed: Callable[[], int]) -> None:
         self._packed = packed
         self._count = 0
 
     def spend(self, size: int) -> None:
-        """Raises ExpansionError when it is used up."""
+        """Count ``size`` further bytes. Raises ExpansionError if they are too many."""
         self._count += size
         most = min(max(FREE_EXPANSION, EXPANSION * self._packed()), LARGEST_EXPANSION)
         if self._count > most:
@@ -127,7 +127,7 @@ class _Budget:
 
 
 class _Expanding:
-    """An unpacked stream, given up when it grows absurdly."""
+    """An unpacked stream that raises ExpansionError if it grows too large."""
 
     def __init__(self, stream: Readable, budget: _Budget) -> None:
         self._stream = stream
@@ -140,8 +140,8 @@ class _Expanding:
 
 
 class _ZstdDecompressor:
-    """zstd's decompressor with the face of bz2's. It cannot be told how much to return, so it is fed little at a time:
-    a block of 128 KiB takes four bytes at least."""
+    """zstd's decompressor with the interface of bz2's. It cannot limit its output, so it gets little input at a time:
+    a block of 128 KiB has at least four bytes."""
 
     PART = 1024
 
@@ -174,7 +174,7 @@ class _ZstdDecompressor:
 
 
 class _Stepwise:
-    """A stream of any number of members, whose decompressor is told how much to return. Raises EOFError when the last
+    """A stream of any number of members, with a decompressor that limits its output. Raises EOFError if the last member
     is cut."""
 
     def __init__(
@@ -209,9 +209,9 @@ class _Stepwise:
 def sources(
     paths: Iterable[str | os.PathLike[str]], stdin: BinaryIO | None
 ) -> Iterator[Source | Refusal]:
-    """Every file in ``paths``, opened; each is good until the next is asked for.
+    """Open every file in ``paths``; each is valid until the next is requested.
 
-    Raises RequestError for a path that is not there.
+    Raises RequestError for a path that does not exist.
     """
     for given in paths:
         if os.fspath(given) == "-":
@@ -240,9 +240,9 @@ def sources_of(data: bytes, name: str) -> Iterator[Source | Refusal]:
 
 
 def tar_members(stream: BinaryIO) -> Iterator[Member]:
-    """The members of one tar archive, compressed or not; each ``body`` is good until the next is asked for.
+    """The members of one tar archive, compressed or not; each ``body`` is valid until the next is requested.
 
-    Read to its very end, so that one that was cut is never taken for whole. Raises one of ``DAMAGE``.
+    Reads the archive to its end, so that a cut one is never accepted. Raises one of ``DAMAGE``.
     """
     head = at_most(stream, HEAD)
     counted, packed = _Counted(stream, head), _packing(head)
@@ -291,7 +291,7 @@ def _file(path: str, mode: int, *, named: bool) -> Iterator[Source | Refusal]:
 def _opened(
     stream: BinaryIO | Readable, name: str, depth: int = 0
 ) -> Iterator[Source | Refusal]:
-    """What a stream holds: itself, or what is packed in it."""
+    """The files in a stream: itself, or the contents of an archive."""
     head = at_most(stream, HEAD)
     packed = _packing(head)
     if packed and depth >= DEEPEST:
@@ -343,7 +343,7 @@ def _unpacked(packed: str, stream: _Counted) -> Readable:
 
 
 class _Raw(io.RawIOBase):
-    """A ``Readable`` as the standard library's decompressors want it."""
+    """A ``Readable`` with the interface that the standard library's decompressors need."""
 
     def __init__(self, stream: Readable) -> None:
         self._stream = stream
@@ -416,7 +416,7 @@ def _zip(
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Run 2 before run 10."""
+    """A sort key that puts run 2 before run 10."""
     parts = _DIGITS.split(name[:255])
     return [
         (int(part), "") if place % 2 else (0, part) for place, part in enumerate(parts)

@@ -1,7 +1,7 @@
-"""The regular files of a tar stream, front to back, in constant memory.
+"""Read the regular files of a tar stream, front to back, in constant memory.
 
-Written here and not taken from ``tarfile`` because that reads a header's declared gigabytes into memory, and because
-nothing but regular files is wanted. Formats: ustar, GNU (long names), pax (path and size), POSIX.1-1988 v7.
+``tarfile`` is not used because it reads a header's declared gigabytes into memory, and iodelta needs only regular
+files. Formats: ustar, GNU (long names), pax (path and size), POSIX.1-1988 v7.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _LINKS = {
 
 
 class Readable(Protocol):
-    """What can be read from front to back."""
+    """A stream that can be read from front to back."""
 
     def read(self, size: int = ..., /) -> bytes: ...
 
 
 class TarError(ValueError):
-    """The stream is no tar archive, or is damaged or cut."""
+    """The stream is not a tar archive, or is damaged or cut."""
 
 
 class Member(NamedTuple):
-    """A member: its data in ``body`` if it is a regular file, else ``other`` says what it is."""
+    """A member: ``body`` has the data of a regular file, ``other`` describes anything else."""
 
     name: str
     size: int
@@ -42,7 +42,7 @@ class Member(NamedTuple):
 
 
 class _Body:
-    """The data of one member; what the caller leaves unread is skipped."""
+    """The data of one member; data that the caller does not read is skipped."""
 
     def __init__(self, stream: Readable, size: int) -> None:
         self._stream = stream
@@ -65,7 +65,7 @@ def is_tar(head: bytes) -> bool:
 
 
 def members(stream: Readable) -> Iterator[Member]:
-    """The members in order; each ``body`` is good until the next is asked for. Raises TarError."""
+    """The members in order; each ``body`` is valid until the next is requested. Raises TarError."""
     further = _Further()
     while header := at_most(stream, BLOCK):
         if not any(header):
@@ -94,14 +94,14 @@ def members(stream: Readable) -> Iterator[Member]:
 
 
 class _Further:
-    """What blocks before a member say of it: a long name (GNU), or its attributes (pax)."""
+    """Facts in the blocks before a member: a long name (GNU), or its attributes (pax)."""
 
     def __init__(self) -> None:
         self.name = ""
         self._size: int | None = None
 
     def take(self, kind: str, stream: Readable, size: int) -> None:
-        """Read a block of ``size`` bytes. Raises TarError where it is too large for a name."""
+        """Read a block of ``size`` bytes. Raises TarError if it is too large for a name."""
         if size > _LONGEST_NAME:
             raise TarError(f"a name or attribute of {size} bytes")
         text = at_most(stream, _padded(size))[:size]
@@ -114,7 +114,7 @@ class _Further:
             self._size = int(digits) if digits.isdigit() else self._size
 
     def length(self, declared: int) -> int:
-        """The bytes of the member, ``declared`` in its header; pax gives those beyond 8 GiB."""
+        """The size of the member: ``declared`` in its header, or from pax, which is used above 8 GiB."""
         if self._size is None or len(str(self._size)) > 15:
             return declared
         return self._size

@@ -1,4 +1,4 @@
-"""fio's terse records, versions 2 to 5, wherever they stand in a line."""
+"""Read fio's terse records, versions 2 to 5, anywhere in a line."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _OLD = re.compile(
     r"2;[^;]{0,200};\d{1,9};\d{1,9};\d{1,19};\d{1,19};\d{1,19};\d{1,19};\d{1,19};"
 )
 LEAST = 40
-"""Semicolons in a line that may be a record of version 2; 1.x has the fewest, above 100 with percentiles."""
+"""Fewest semicolons in a record of version 2, those of fio 1.x; with percentiles there are more than 100."""
 _BUCKETS = 22
-"""Latency buckets: ten of us, twelve of ms."""
+"""Latency buckets: ten in us, twelve in ms."""
 _TAIL = 5 + 7 + _BUCKETS
 """CPU, depths, buckets."""
 _DISK = 9
 _NAME = 8
-"""Semicolons that a job's name may have."""
+"""Most semicolons in the name of a job."""
 _AS_LONG = 20
-"""Milliseconds by which the run times of clones differ, seen at one moment."""
+"""Most milliseconds between the run times of clones in one report."""
 _LONGEST = 1000
-"""Fields of a record that are looked at; 3.33 writes 189 with one disk in version 5."""
+"""Most fields of a record that are read; fio 3.33 writes 189 with one disk in version 5."""
 
 
 def records(
@@ -72,7 +72,7 @@ def _fields(text: str) -> list[str]:
 
 
 def _again(run: Run | Refusal, report: Sequence[Run | Refusal]) -> bool:
-    """Whether another report begins: this one has the job already, and not as a clone, which ran as long."""
+    """Whether another report begins: this one contains the job already, and not as a clone, which ran equally long."""
     if not isinstance(run, Run):
         return False
     others = (other for other in report if isinstance(other, Run))
@@ -136,8 +136,8 @@ _FORMATS: dict[int, Format] = {2: "terse2", 3: "terse3", 4: "terse4", 5: "terse5
 
 
 def _shape(fields: Sequence[str], terse: int, head: int, size: int) -> tuple[int, int]:
-    """Where the first direction begins, ``head`` or after as many semicolons as a name has more, and how many there
-    are; 0 of them where the record is damaged."""
+    """Where the first direction begins (at ``head``, or later if the name contains semicolons), and the number of
+    directions; 0 for a damaged record."""
     shapes = (2, 3, 1) if terse == 3 else (3, 4, 1)
     for at, blocks in product(range(head, head + _NAME), shapes):
         if _tail_at(fields, at + blocks * size):
@@ -176,7 +176,7 @@ def _direction(
     kib, _, iops, runtime = (whole(text) for text in block[:4])
     if kib is None or iops is None or runtime is None:
         return None
-    # All that is said of it: a share of it tells how many lie beyond a percentile.
+    # The record has no count: rate times run time is the nearest.
     count = iops * runtime // 1000
     spread = dict(
         quantity
@@ -207,7 +207,7 @@ def _percentile(text: str, nanoseconds: bool | None) -> tuple[float, Quantity] |
 def _latency(
     count: int, fields: Sequence[str], spread: dict[float, Quantity]
 ) -> Latency | None:
-    """min, max (cut to us), mean and deviation; None when nothing was measured, which fio writes as zeros."""
+    """A latency from min, max (truncated to us), mean and deviation; None for zeros, which fio writes without data."""
     low, high = whole(fields[0]), whole(fields[1])
     mean, stddev = _exact(fields[2], "ns", 1000), _exact(fields[3], "ns", 1000)
     if low is None or high is None or not (high or mean.value):
@@ -254,7 +254,7 @@ def _zero(text: str) -> int:
 
 
 def _disks(fields: Sequence[str]) -> list[Disk]:
-    """Nine fields each, a member's after the word ``slaves``; errors and a description may follow."""
+    """Disks of nine fields each, members after the word ``slaves``; errors and a description may follow."""
     disks: list[Disk] = []
     member = False
     for at in range(0, len(fields) - _DISK + 1, _DISK):

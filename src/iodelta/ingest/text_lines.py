@@ -1,4 +1,4 @@
-"""The lines of fio's normal report, one by one: what each says, whichever of fio 1.x to 3.42 wrote it."""
+"""Parse single lines of fio's normal report, of fio 1.x to 3.42."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAD = re.compile(
 END = re.compile(
     r"Run status group|Disk stats|All clients:|Additional Terse|fio: |(?:.{0,80}[$#+>] {1,3})?(?:sudo )?fio -"
 )
-"""What cannot stand in a job's report: it ends it."""
+"""Lines that end the report of a job."""
 
 _DATE = re.compile(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\w{3}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})"
@@ -42,7 +42,7 @@ _HEADS = re.compile(
 _DIGITS = re.compile(r"\d{1,20}")
 _GROUPED = re.compile(r"\d\.\d")
 _DECIMAL = re.compile(r"=\d{1,20},(?:\d{1,2}|\d{4,12})(?!\d)")
-"""What tells in a line that a comma groups digits, or that it stands before decimals."""
+"""Numbers that show whether a comma in the line groups digits or precedes decimals."""
 _BW = re.compile(
     r"([\d.]{1,24}[kmgtpe]?i?)(b|bit)?(?:/s)?(?:\(([\d.]{1,24}[kmgtpe]?i?)?(?:b|bit)?(?:/s)?\))?"
     r"\(([\d.]{1,24}[kmgtpe]?i?)b?/(\d{1,18})msec\)",
@@ -74,14 +74,14 @@ _MONTHS = (
 )
 
 DIRECTIONS = 4
-"""Reads, writes, trims and syncs: fio counts no others."""
+"""fio counts reads, writes, trims and syncs."""
 
 STEP = {"n": 1, "u": 1_000, "m": 1_000_000}
 """Nanoseconds of fio's nsec, usec and msec."""
 
 
 class Statement(NamedTuple):
-    """A line of a job's report: ``clat(usec)``, and ``min`` to ``27``, with all spaces that vary taken out."""
+    """A line of a job's report without variable spaces: the head ``clat(usec)``, and fields such as ``min`` -> ``27``."""
 
     head: str
     fields: dict[str, str]
@@ -101,7 +101,7 @@ class Rates(NamedTuple):
 
 
 def statement(line: str) -> Statement:
-    """``line`` taken apart. Digits after a comma belong to the number before it."""
+    """Parse ``line``. Digits after a comma belong to the number before it."""
     text = _TIGHT.sub(r"\1", " ".join(line[:4000].split()))
     head, _, body = text.partition(":")
     fields: dict[str, str] = {}
@@ -119,14 +119,14 @@ def statement(line: str) -> Statement:
 
 
 _EXTREME = re.compile(r"\d+|.*[a-zA-Z]")
-"""fio writes the least and the greatest value without decimals, unless a letter follows."""
+"""fio writes minimum and maximum without decimals, unless a letter follows."""
 _AVERAGE = re.compile(r"\d+\.\d\d")
 _WRITTEN = {"min": _EXTREME, "max": _EXTREME, "avg": _AVERAGE, "stdev": _AVERAGE}
 
 
 def statistics(stated: Statement) -> dict[str, str]:
-    """The fields of a line of latencies or samples that have the form in which fio writes them. Others were cut, or
-    have points between groups of digits."""
+    """The fields of a line of latencies or samples in the form that fio writes. Other fields were cut, or have points
+    between groups of digits."""
     fields = dict(stated.fields)
     # fio ends such a line with the deviation: without it the line was cut, perhaps within its last number.
     if fields and "stdev" not in fields:
@@ -139,9 +139,9 @@ def statistics(stated: Statement) -> dict[str, str]:
 
 
 def _continued(value: str, part: str, text: str) -> str:
-    """A number and what stands after its comma. Three digits are a group of it; others are decimals, as some programs
-    write them. Three digits of a number with a prefix (``4,052MB/s``) may be either: where no other number of the line
-    tells, the comma stays, and the number cannot be read."""
+    """A number with the text after its comma. Three digits are a group; others are decimals, which some programs write
+    with a comma. Three digits of a number with a prefix (``4,052MB/s``) may be either: if no other number of the line
+    shows which, the comma remains, and the number cannot be read."""
     digits = _DIGITS.match(part)
     assert digits is not None
     rest = part[digits.end() :]
@@ -153,7 +153,7 @@ def _continued(value: str, part: str, text: str) -> str:
 
 
 def begins(stated: Statement) -> bool:
-    """Whether a line is the beginning of one of fio's, and not the rest of a line that was wrapped."""
+    """Whether a line is the beginning of a line of fio, and not the rest of a wrapped one."""
     return (
         stated.text.startswith("|")
         or "th=[" in stated.text[:20]
@@ -203,7 +203,7 @@ def _is_fraction(stated: Statement) -> bool:
 
 
 class _PrintedRates(NamedTuple):
-    """The numbers of a direction line as far as they could be read."""
+    """The numbers of a direction line, as far as they are readable."""
 
     iops: Printed | None
     speeds: Sequence[Printed | None]
@@ -238,14 +238,14 @@ def _old_rates(fields: Mapping[str, str], version: Version) -> _PrintedRates:
 
 
 def _in_bytes(speeds: Sequence[Printed | None], unit: str) -> tuple[Printed, ...]:
-    """Those speeds that could be read, whose ``unit`` is bit or B."""
+    """The readable speeds, given in bits or bytes (``unit``), in bytes."""
     part = 0.125 if unit == "bit" else 1.0
     return tuple(_scaled(speed, part) for speed in speeds if speed is not None)
 
 
 def percentile_head(stated: Statement) -> tuple[str, int] | None:
-    """Of which latency (clat, lat, slat) the percentiles that follow are, and how many ns their unit has; None for
-    another line."""
+    """The latency (clat, lat, slat) of the percentiles that follow, and the ns of their unit; None for another
+    line."""
     match = _PERCENTILES.match(stated.text)
     if not match:
         return None
@@ -261,7 +261,7 @@ def percentiles(text: str) -> list[tuple[float, int]]:
 
 
 def sampler_scale(stated: Statement) -> float | None:
-    """What turns the numbers of a ``bw (KiB/s)`` line into bytes per second; None when the unit is unknown."""
+    """The factor from the numbers of a ``bw (KiB/s)`` line to bytes per second; None if the unit is unknown."""
     unit = (
         stated.head.removeprefix("bw").strip("() ").replace(" ", "").removesuffix("/s")
     )
@@ -284,12 +284,12 @@ def issued(stated: Statement) -> tuple[list[int], list[int], list[int]] | None:
     if match is None:
         return None
     total, short, dropped = map(_whole_numbers, match.groups(""))
-    # A total of more numbers than the others has groups of digits, which its commas do not tell from directions.
+    # If the total has more numbers than the others, its commas group digits, and directions are ambiguous.
     return total if len(total) == len(short) else [], short, dropped
 
 
 def _whole_numbers(text: str) -> list[int]:
-    """``1,2,0`` or ``r=1/w=2/d=0`` as numbers; none where commas group the digits of the former."""
+    """``1,2,0`` or ``r=1/w=2/d=0`` as numbers; empty for too many, when commas group digits."""
     if "=" in text:
         text = text.replace(",", "")
     numbers = list(map(int, re.findall(r"\d{1,19}", text)))
@@ -320,7 +320,7 @@ def disk(line: str, *, member: bool) -> Disk | None:
 
 
 _PAIRS = ("ios", "merge", "ticks", "sectors")
-"""The fields of disk statistics that have a number of reads and one of writes: ``ios=1/2``."""
+"""The fields of disk statistics with numbers of reads and writes: ``ios=1/2``."""
 
 
 def _pair(stated: Statement, name: str) -> tuple[int | None, int | None]:
@@ -343,7 +343,7 @@ def when(line: str) -> float | None:
 
 
 WRAPPED = 3
-"""Lines that one of fio's may have been wrapped into, after the first."""
+"""Most further lines that a line of fio may have been wrapped into."""
 
 
 def near(
@@ -360,7 +360,7 @@ def near(
 
 
 def unwrapped(lines: Sequence[Line], index: int, text: str) -> str:
-    """A line of disk statistics with what it was wrapped into: its last word is a share."""
+    """A line of disk statistics, with further lines that it was wrapped into; its last word is a percentage."""
     for line in lines[index + 1 : index + 1 + WRAPPED]:
         if text.endswith("%") or ": ios=" in line.text:
             break

@@ -1,4 +1,4 @@
-"""fio's normal report of 1.x to 3.42, wherever it stands in a text, as runs."""
+"""Read fio's normal report, of fio 1.x to 3.42, anywhere in a text."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _ETA = re.compile(r"\[eta [^\[\]]{0,40}\]|\^C")
 
 
 ORDER = ("slat", "clat", "lat")
-"""In which fio writes the latencies of a direction; what it sampled follows them."""
+"""The order in which fio writes the latencies of a direction; its samples follow."""
 
 
 class _Part:
-    """One direction of a job, or its syncs, as the lines come in."""
+    """Collects one direction of a job, or its syncs, line by line."""
 
     def __init__(self, rates: say.Rates | None) -> None:
         self.rates = rates
@@ -46,7 +46,7 @@ class _Part:
         self.samplers: list[say.Statement] = []
 
     def has(self, stated: say.Statement) -> bool:
-        """Whether a line of latencies repeats one of this direction: it is of another, whose own line is missing."""
+        """Whether a line of latencies repeats one of this direction: then it belongs to a direction without a line."""
         if head := say.percentile_head(stated):
             return head[0] in self.percentiles
         name = stated.head.partition("(")[0]
@@ -56,7 +56,7 @@ class _Part:
         return bool(self.samplers) or any(time in self.times for time in later)
 
     def take(self, stated: say.Statement) -> None:
-        """A line of latencies, or of what fio sampled."""
+        """Add a line of latencies or samples."""
         name = stated.head.partition("(")[0]
         if name in ("slat", "clat", "lat", "sync") and "avg" in stated.fields:
             self.times[name] = stated
@@ -76,7 +76,7 @@ class _Job:
         self.wrapped = 0
 
     def add(self, text: str) -> None:
-        """One more line: a statement of its own, or the rest of the one before."""
+        """Add a line: a new statement, or the rest of the previous one."""
         if say.begins(say.statement(text)):
             self.lines.append(text)
             self.wrapped = 0
@@ -86,7 +86,7 @@ class _Job:
 
 
 class _Invocation:
-    """What one start of fio printed."""
+    """The output of one start of fio."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -98,13 +98,13 @@ class _Invocation:
         self.stacked = False
 
     def again(self) -> _Invocation:
-        """The same start of fio, before its next report."""
+        """The same start of fio, for its next report."""
         now = _Invocation()
         now.said, now.version, now.banners = list(self.said), self.version, self.banners
         return now
 
     def options(self, job: _Job) -> dict[str, str]:
-        """Of the command line, and of the banner of a job: by name and group, by name, by group if it is no other's."""
+        """Options from the command line and a job's banner, found by name and group, by name, or by a unique group."""
         command = command_options(self.said)
         for wanted in ((job.name, job.group), (job.name, None), (None, job.group)):
             for name, group, options in self.banners:
@@ -128,7 +128,7 @@ def reports(lines: Sequence[Line], used: bytearray, file: str) -> list[Run | Ref
 
 
 class _Reports:
-    """The normal reports of a text, as its lines come in."""
+    """Collects the normal reports of a text, line by line."""
 
     def __init__(self, lines: Sequence[Line], file: str) -> None:
         self._lines = lines
@@ -136,7 +136,7 @@ class _Reports:
         self._found: list[Run | Refusal] = []
         self._now = _Invocation()
         self._said: list[str] = []
-        """Since the last report."""
+        """fio's messages since the last report."""
         self._job: _Job | None = None
         self._in_disks = False
 
@@ -166,7 +166,7 @@ class _Reports:
         return self._version(text) or self._remark(text)
 
     def _begin(self, banner: re.Match[str]) -> None:
-        """fio says what a job is going to do: of the next start where jobs were reported before."""
+        """The banner of a job: it begins the next start of fio if jobs were reported before."""
         if self._now.jobs:
             self._found += _runs(self._now, self._file)
             self._now = _Invocation()
@@ -177,8 +177,8 @@ class _Reports:
         self._job, self._in_disks = None, False
 
     def _report(self, number: int, head: re.Match[str], text: str) -> None:
-        """A job's results begin."""
-        # Another client, or status-interval: a report of its own.
+        """The beginning of a job's results."""
+        # After disk statistics another report begins: of another client, or with status-interval.
         if self._in_disks and head[1] != "All clients":
             self._found += _runs(self._now, self._file)
             self._now, self._in_disks = self._now.again(), False
@@ -210,7 +210,7 @@ class _Reports:
 
 def _runs(now: _Invocation, file: str) -> list[Run | Refusal]:
     findings = remarks(now.said, file)
-    # fio's own sum over its clients would count everything twice
+    # fio's own sum over its clients would count everything twice.
     jobs = [job for job in now.jobs if job.name != "All clients"] or now.jobs
     return [_run(now, job, Place(file, job.number), findings) for job in jobs]
 
@@ -276,7 +276,7 @@ def _run(
 def _own_remarks(
     fields: Mapping[str, Mapping[str, str]], place: Place
 ) -> Iterator[Finding]:
-    """What fio itself says of a job that is not its result."""
+    """fio's own statements about a job, other than its results."""
     where = str(place)
     ignored = whole(fields.get("errors", {}).get("total", ""))
     if ignored:
@@ -296,7 +296,7 @@ def _own_remarks(
 
 
 def _unread(kinds: Sequence[str], place: Place) -> Finding:
-    """Of a report in which the rate of a direction could not be read."""
+    """The finding for a report in which the rate of a direction is unreadable."""
     which = " and ".join(dict.fromkeys(kind or "a direction" for kind in kinds))
     return Finding(
         "read.cut",
@@ -309,7 +309,7 @@ def _unread(kinds: Sequence[str], place: Place) -> Finding:
 def _shortened(
     directions: Sequence[Direction], rw: str | None, place: Place
 ) -> Finding:
-    """Of a report without the line that ends every whole one."""
+    """The finding for a report without the line of issued I/Os, which every complete report has."""
     text = "its report has no line of the I/Os issued: it is cut, or was shortened; rates are known only as printed"
     both = (rw or "").removeprefix("rand") == "rw"
     if both and len(directions) == 1:
@@ -331,8 +331,10 @@ def _rated(parts: Sequence[_Part]) -> Iterator[tuple[say.Rates, _Part]]:
 def _parts(
     statements: Sequence[say.Statement], version: Version | None
 ) -> tuple[list[_Part], _Part | None, list[str]]:
-    """The statements, sorted to the direction lines above them; those of the syncs apart; and the directions of which
-    the line cannot be read, "" where it is missing. What stands below such a line is of no other direction."""
+    """The statements by direction; those of the syncs; and the directions with an unreadable line ("" if missing).
+
+    Statements below an unreadable line do not belong to any other direction.
+    """
     parts: list[_Part] = []
     unread: list[str] = []
     sync: _Part | None = None
@@ -371,7 +373,7 @@ def _parts(
 def _counts_nanoseconds(
     statements: Sequence[say.Statement], version: Version | None
 ) -> bool | None:
-    """Whether this fio measured in ns (2.99 and later) or us; None when nothing tells."""
+    """Whether this fio measured in ns (2.99 and later) or us; None if unknown."""
     if version is not None:
         return version >= (2, 99)
     if any(
@@ -383,7 +385,7 @@ def _counts_nanoseconds(
 
 
 def _exact_bytes(rates: say.Rates, exact: int) -> int:
-    """``exact``, the block size times the I/Os, where the printed amount is this, rounded; else 0."""
+    """``exact``, the block size times the I/Os, if the printed amount can be this, rounded; else 0."""
     return exact if rates.amount.low <= exact <= rates.amount.high else 0
 
 
@@ -419,7 +421,7 @@ def _direction(
 
 
 def _count(numbers: Sequence[int], kind: Kind) -> int:
-    """Of read, write, trim: one of them, or the sum for ``mixed``."""
+    """The count of one of read, write, trim, or their sum for ``mixed``."""
     if kind == "mixed":
         return sum(numbers[:3])
     place = ("read", "write", "trim").index(kind)
@@ -429,7 +431,7 @@ def _count(numbers: Sequence[int], kind: Kind) -> int:
 
 
 def bandwidth(rates: say.Rates) -> Quantity:
-    """Where all that is printed about it agrees: both spellings, and the amount over the run time."""
+    """Bandwidth in the interval on which both spellings and the amount over the run time agree."""
     low, high = _common(rates)
     if low > high:
         return rates.bandwidth[0].quantity("B/s")
@@ -437,7 +439,7 @@ def bandwidth(rates: say.Rates) -> Quantity:
 
 
 def _common(rates: say.Rates) -> tuple[float, float]:
-    """What all spellings of the bandwidth allow, from and to, in bytes/s; the first is larger where they disagree."""
+    """Bounds in bytes/s that all spellings of the bandwidth allow; the first is larger if they disagree."""
     candidates = [*rates.bandwidth]
     if rates.runtime_ms > 1:
         bounds = (
@@ -451,7 +453,7 @@ def _common(rates: say.Rates) -> tuple[float, float]:
 
 
 _APART = 1.2
-"""Factor by which no rounding of any fio sets the spellings of a bandwidth apart."""
+"""Factor between spellings of a bandwidth that no rounding of any fio explains."""
 
 
 def _apart(rates: say.Rates) -> bool:

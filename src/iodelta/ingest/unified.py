@@ -1,4 +1,4 @@
-"""fio's unified_rw_reporting: one sum instead of the directions, or (``both``, 3.27) beside them."""
+"""fio's unified_rw_reporting: one sum instead of the directions, or (``both``, 3.27) in addition to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALONE: dict[str | None, Kind] = {
 def without_sum(
     directions: Sequence[Direction], rw: str | None
 ) -> tuple[Direction, ...]:
-    """Without ``mixed`` beside the directions it is the sum of; ``mixed`` of a workload with one is that one."""
+    """The directions without their sum ``mixed``. If the workload has one direction, ``mixed`` alone is that one."""
     apart = tuple(d for d in directions if d.kind != "mixed")
     if apart:
         return apart

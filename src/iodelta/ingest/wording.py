@@ -1,4 +1,4 @@
-"""Foreign words made fit to be shown: no control characters, no terminal escapes, no novel-length names."""
+"""Make foreign words safe to show: without control characters and terminal escapes, and not too long."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 LONGEST = 500
-"""Characters of a name or cell that are kept."""
+"""Most characters of a name or cell that are kept."""
 
 _UNFIT = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufff9-\ufffb]"

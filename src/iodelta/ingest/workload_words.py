@@ -1,4 +1,4 @@
-"""What a workload is called in titles, names and cells: ``4k randread QD32``, ``8 jobs``."""
+"""Read the words for a workload in titles, names and cells: ``4k randread QD32``, ``8 jobs``."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ TITLES = {
     "bs": ("bs", "block size", "blocksize"),
     "engine": ("engine", "ioengine", "io engine", "io_engine"),
 }
-"""Columns that say a fact of the workload, as people call them."""
+"""Usual titles of columns with a fact of the workload."""
 
 
 _DIRECTION = re.compile(
     r"(?:data|io)?[\s_-]?d?dir(?:ection)?|r/?w|read[\s_-]?/?write|op(?:eration)?s?(?:[\s_-]?type)?|io[\s_-]?type",
     re.I,
 )
-"""Titles of columns that say the direction of each row."""
+"""Titles of columns with the direction of each row."""
 
 
 def is_direction_title(title: str) -> bool:
-    """Whether the column with this title says the direction of its rows."""
+    """Whether a column with this title contains the direction of its rows."""
     return _DIRECTION.fullmatch(title.strip(" *`:")) is not None
 
 
 def facts(labels: Mapping[str, str], names: str) -> Workload:
-    """Workload facts in the words of a row: ``RandRead 4 KiB QD32``, a column ``Jobs``."""
+    """The workload in the words of a row: ``RandRead 4 KiB QD32``, or columns such as ``Jobs``."""
     lowered = {title.lower(): text for title, text in labels.items()}
     stated = {name: _labelled(lowered, titles) for name, titles in TITLES.items()}
     return Workload(
@@ -65,13 +65,13 @@ def facts(labels: Mapping[str, str], names: str) -> Workload:
 
 
 def _mode(labels: Mapping[str, str]) -> re.Match[str] | None:
-    """The direction in the first cell that has one below a title such as ``Dir``; the title does not say it."""
+    """The direction in the first cell with one below a title such as ``Dir``."""
     stated = [text for title, text in labels.items() if is_direction_title(title)]
     return next(filter(None, map(MODE.search, stated)), None)
 
 
 def _block_in(names: str) -> int | None:
-    """Bytes of the block size that words name."""
+    """The block size that words name, in bytes."""
     block = BLOCK.search(names)
     return size(f"{block[1]}{block[2]}") if block else None
 
