@@ -182,7 +182,9 @@ def _elbencho_csv(
             continue  # another start appended to the file
         place = Place(file, line.number)
         cells = next(csv.reader([line.text.replace("\0", "")]), [])
-        if len(cells) < len(titles) - 2:  # the last cell, the command, may contain commas
+        if (
+            len(cells) < len(titles) - 2
+        ):  # the last cell, the command, may contain commas
             yield Refusal(place, "a row of elbencho with too few cells: it is cut")
             continue
         yield _elbencho_row(dict(zip(titles, cells, strict=False)), place)

@@ -46,12 +46,12 @@ _EMPHASIS = re.compile(r"`|(?<!\d)\*\*|\*\*(?!\d)")
 _SPREAD = re.compile(
     r"\s?\([^()]{1,40}\)$|\s?(?:±|\+/-|\+-)\s?\d[\d.,]{0,15}\s?%?(?P<unit>[kKmMGnuµμ]?[a-zA-Z/]{0,6})$"
 )
-"""What stands after a number and says how it scattered or changed."""
+"""Text after a number with its scatter or change."""
 _RANGE = re.compile(
     r"(\d[\d.,]{0,20})\s?([kKMG]?)\s?(?:-|–|—|\.\.|to)\s?(\d[\d.,]{0,20})\s?([a-zA-Zµμ/]{0,10})"
 )
 _GERMAN = re.compile(r"-?\d{1,3}(?:\.\d{3}){1,5},\d{1,9}")
-"""Points before thousands, a comma before decimals."""
+"""Points between thousands, a comma before decimals."""
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){1,6}(?:\.\d{1,18})?")
 _SPACES = " \xa0\u202f\u2009'_"
 _UNIT = re.compile(r"\s?[a-zA-Zµμ/%]{1,12}$")
@@ -77,11 +77,11 @@ _MISSING = frozenset(
 
 
 def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
-    """The number in a cell and the letters after it; None when there is none, or only an approximate one (``~0``).
+    """The number in a cell and the letters after it; None without a number, or for an approximate one (``~0``).
 
-    ``12 ± 3`` is 12, for a scatter is not a rounding; ``10-14`` is 12, with an interval from 10 to 14.
-    Groups of three after a space, apostrophe or comma are thousands; ``comma``: it is this column's decimal point.
-    A table may have been rounded or cut, and does not say which: up to a unit of the last place may be missing.
+    ``12 ± 3`` is 12, because a scatter is not a rounding; ``10-14`` is 12, with an interval from 10 to 14.
+    Groups of three digits after a space, apostrophe or comma are thousands; ``comma``: in this column it precedes
+    decimals. A table may have rounded or truncated its numbers: the interval reaches a unit of the last place up.
     """
     text = _without_scatter(plain(text))
     span = _RANGE.fullmatch(text)
@@ -106,17 +106,17 @@ def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell holds a number."""
+    """Whether a cell contains a number."""
     return cell(text) is not None
 
 
 def is_value(text: str) -> bool:
-    """Whether a cell holds a number, or says that there is none."""
+    """Whether a cell contains a number, or stands for a missing one."""
     return is_number(text) or is_missing(text)
 
 
 def _of_range(span: re.Match[str], *, comma: bool) -> tuple[Printed, str] | None:
-    """``10-14 us`` or ``10k-14k``: the first number has the unit of the second where it has none."""
+    """``10-14 us`` or ``10k-14k``: a first number without a unit has that of the second."""
     first_unit = span[2] or span[4]
     low = cell(span[1] + first_unit, comma=comma)
     high = cell(span[3] + span[4], comma=comma)
@@ -126,7 +126,7 @@ def _of_range(span: re.Match[str], *, comma: bool) -> tuple[Printed, str] | None
 
 
 def _without_scatter(text: str) -> str:
-    """A cell without what says how its number scattered or changed; a unit after that is the number's."""
+    """A cell without the scatter or change of its number; a unit after these belongs to the number."""
     spread = _SPREAD.search(text)
     if spread is None:
         return text
@@ -137,7 +137,7 @@ def _without_scatter(text: str) -> str:
 
 
 def _with_point(mantissa: str, comma: bool) -> str:
-    """Digits without marks before thousands, with a point before decimals; ``comma``: that is what it is here."""
+    """Digits without marks between thousands, with a point before decimals; ``comma``: a comma precedes decimals."""
     for separator in _SPACES:
         mantissa = mantissa.replace(separator, "")
     is_grouped = _THOUSANDS.fullmatch(mantissa) is not None or "." in mantissa
@@ -150,14 +150,14 @@ def plain(text: str) -> str:
 
 
 def is_missing(text: str) -> bool:
-    """Whether a cell says that there is no number."""
+    """Whether a cell stands for a missing number."""
     return plain(text).lower() in _MISSING
 
 
 def _between(
     low: tuple[Printed, str], high: tuple[Printed, str]
 ) -> tuple[Printed, str] | None:
-    """A range as the number in its middle; None where its ends have different units, or it falls."""
+    """A range as the number in its middle; None if its ends have different units, or are in falling order."""
     (first, first_unit), (last, last_unit) = low, high
     if first_unit != last_unit or first.value > last.value:
         return None
@@ -174,13 +174,13 @@ _EITHER_COMMA = re.compile(r"[1-9]\d{0,2},\d{3}")
 
 
 _CLEAR_COMMA = re.compile(r"\d{1,3}(?:,\d{3}){2,}|\d{4,}")
-"""Numbers that show what a comma means: two of them, or thousands without one."""
+"""Numbers that show the meaning of a comma: with two of them, or with thousands and none."""
 
 
 def decimal_comma(cells: Sequence[str], *, beside: bool = False) -> bool:
-    """Whether the commas in a column stand before decimals: one is not followed by just three digits.
+    """Whether the commas in a column precede decimals: one of them is not followed by exactly three digits.
 
-    ``beside``: they do in another column. Then they do here too, and points may stand before thousands.
+    ``beside``: they do in another column. Then they do here too, and points may separate thousands.
     """
     numbers = list(map(_without_unit, cells))
     if any(map(_GERMAN.fullmatch, numbers)):
@@ -193,8 +193,7 @@ def decimal_comma(cells: Sequence[str], *, beside: bool = False) -> bool:
 
 
 def doubtful_commas(cells: Sequence[str]) -> bool:
-    """Whether a comma in a column may stand before thousands or decimals alike: ``1,234``, and no other cell shows
-    which."""
+    """Whether a comma in a column may separate thousands or decimals: ``1,234``, and no other cell shows which."""
     numbers = list(map(_without_unit, cells))
     has_point = any("." in text for text in numbers)
     is_clear = has_point or any(map(_CLEAR_COMMA.fullmatch, numbers))
@@ -211,12 +210,12 @@ _CLEAR_POINT = re.compile(
     r"|\d{1,3}(?:,\d{3}){2,}|\d{1,3}(?:,\d{3}){1,5}\.\d{1,18})(?:e[+-]?\d{1,2})?",
     re.I,
 )
-"""Numbers that show what a point means: the decimals of one, or thousands without a point."""
+"""Numbers that show the meaning of a point: with decimals, or with thousands and no point."""
 
 
 def doubtful_points(cells: Sequence[str], beside: Sequence[str]) -> bool:
-    """Whether a point in a column may stand before thousands or decimals alike: ``45.000``, and no number ``beside`` it
-    shows which."""
+    """Whether a point in a column may separate thousands or decimals: ``45.000``, and no number ``beside`` it shows
+    which."""
     if not any(map(_EITHER_POINT.fullmatch, map(_without_unit, cells))):
         return False
     numbers = (_UNIT.sub("", _without_scatter(plain(text))) for text in beside)

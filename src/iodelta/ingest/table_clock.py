@@ -1,4 +1,4 @@
-"""The column of a table that says when: whether its rows are the samples of one run, or runs of their own."""
+"""The column of times of a table: whether the rows are samples of one run, or separate runs."""
 
 from __future__ import annotations
 
@@ -29,40 +29,40 @@ _TITLE = re.compile(
     rf"(?:[ _]?[(\[]?(?:(?P<unit>{_UNIT})|utc|local|gmt)[)\]]?)?",
     re.I,
 )
-"""A title that announces points in time. ``runtime`` and ``time to`` something are durations."""
+"""Titles of points in time. ``runtime`` and ``time to`` something are durations."""
 _NUMBER = re.compile(r"(\d{1,20}(?:[.,]\d{1,9})?)\s?(?:s|sec|ms|min|h)?")
 _CLOCK = re.compile(r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2}(?:[.,]\d{1,9})?)")
 _EPOCH = 1e8
-"""Seconds since 1970 that no run lasts: three years."""
+"""Seconds, three years: a larger number is a date since 1970, not the duration of a run."""
 _DAY = 86400.0
 _LEAST = 3
-"""Rows that make a series."""
+"""Fewest rows of a series."""
 _MANY = 8
-"""Rows in a series that cannot have risen by chance."""
+"""Rows in rising order that are not due to chance."""
 _EVEN = (0.5, 1.5)
-"""How far the time between two samples may be from the usual one, as a factor: a sampler is late, then early."""
+"""Bounds of the time between two samples, as factors of the median: a late sample makes the next step short."""
 _SAMPLED = 10.0
-"""Seconds: rows with stamps this close are samples. Runs take longer, and so may samples."""
+"""Seconds: rows with time stamps this close are samples. Runs take longer; samples may, too."""
 
 Spread = Enum("Spread", ["RUNS", "SAMPLES", "UNCLEAR"])
-"""What rows are by their times: runs of their own, samples of one run, or either."""
+"""The meaning of rows by their times: separate runs, samples of one run, or unclear."""
 
 
 class _Moment(NamedTuple):
     seconds: float
     is_stamp: bool
-    """Whether it is a time of day or a date, and not counted from the start of the run."""
+    """Whether it is a time of day or a date, not a time since the start of the run."""
     wraps: bool = False
-    """Whether it begins again at midnight."""
+    """Whether it restarts at midnight."""
 
 
 def is_clock(title: str) -> bool:
-    """Whether a column with this title says when."""
+    """Whether a column with this title contains times."""
     return _TITLE.fullmatch(plain(title)) is not None
 
 
 def spread(title: str, series: Sequence[Sequence[str]]) -> Spread:
-    """What the rows are whose times, below ``title``, are those of ``series``: one for each name of rows."""
+    """The meaning of rows with the times ``series`` below ``title``, one series per name of rows."""
     kinds = {_spread(title, cells) for cells in series if len(cells) > 1}
     if not kinds or Spread.RUNS in kinds:
         return Spread.RUNS
@@ -93,7 +93,7 @@ def _of_stamps(usual: float, *, is_even: bool) -> Spread:
 
 
 def _from_the_start(moments: Sequence[_Moment], *, is_even: bool) -> Spread:
-    """Of seconds since the run began; durations of runs rise by chance, but are alike."""
+    """For seconds since the start of the run. Durations of runs may also rise by chance, but are similar."""
     is_long = moments[-1].seconds >= 2 * moments[0].seconds or len(moments) >= _MANY
     if not is_long:
         return Spread.RUNS
@@ -108,7 +108,7 @@ def _step(first: _Moment, other: _Moment) -> float:
 
 
 def _moment(title: str, text: str) -> _Moment | None:
-    """The time in a cell; None where it has none."""
+    """The time in a cell; None without one."""
     text = plain(text)
     number = _NUMBER.fullmatch(text)
     if number is not None:
@@ -126,7 +126,7 @@ def _moment(title: str, text: str) -> _Moment | None:
 
 
 def _of_clock(clock: re.Match[str]) -> _Moment:
-    """``23:59:58``; ``10:30`` is taken for a time of day, and ``0:01`` after ``0:00`` counts from the start anyway."""
+    """``23:59:58``; ``10:30`` is a time of day. ``0:01`` after ``0:00`` counts from the start either way."""
     first, second, last = (
         int(clock[1] or 0),
         int(clock[2]),
@@ -137,7 +137,7 @@ def _of_clock(clock: re.Match[str]) -> _Moment:
 
 
 def _counted(title: str, number: float) -> _Moment:
-    """A number of the title's unit; where it names none, of the unit in which it can be a date."""
+    """A number in the unit of the title; without one, in the unit in which it can be a date."""
     match = _TITLE.fullmatch(plain(title))
     if match is not None and match["unit"]:
         scale = _UNITS[match["unit"].lower()] / 1e9

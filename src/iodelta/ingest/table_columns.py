@@ -1,4 +1,4 @@
-"""What the title of a table's column announces: one measure, its statistic, its direction and its unit."""
+"""Parse the title of a table's column: one measure, its statistic, its direction and its unit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SCALED = re.compile(r"[x×*]\s?\d|\b10(?:\^|\*\*)|\b1e\d|\bhundreds?\b")
 _MIX = re.compile(
     r"\d{1,3}\s?%\s?(?:rand(?:om)?|seq(?:uential)?)?\s?(?:read|write|rw|r|w)\b"
 )
-"""A share of reads or writes: a workload."""
+"""A share of reads or writes, which names a workload."""
 OTHER = frozenset(
     "stdev stddev sd std dev deviation cv rsd sem ci se var variance spread jitter diff difference delta change gain "
     "loss drop dropped lost gained saved decrease increase penalty slowdown benefit gap deficit speedup improvement regression relative normalized normalised scaling efficiency ratio rank "
@@ -41,7 +41,7 @@ OTHER = frozenset(
     "switches errors error spikes outliers violations tail overhead range span iqr interquartile quartile "
     "width window quartiles decile deciles q25 q75".split()
 )
-"""Words that make a title one of something else than the measure it also names: ``IOPS stddev``, ``IOPS limit``."""
+"""Words that make a title different from the measure that it names: ``IOPS stddev``, ``IOPS limit``."""
 _OTHER_SHAPES = re.compile(
     r"[Δδ]|[$€]|\biops\s?/\s?(?!s(?:ec)?\b)\w|\bper (?!s(?:ec(?:ond)?)?\b|i/?o\b)\w|\bn$"
     r"|\brate[ _.](?:iops|bw|process|min)\b|\bthinktime"
@@ -52,24 +52,24 @@ _UNPOINTED = re.compile(
     r"(?<![a-z\d.,])(?:(?P<named>p99)[,_](?P<after>[59]\d{0,3})(?![a-z\d.,])|99[,_](?P<bare>[59]\d{0,3})(?=\s?(?:%|th(?![a-z]))))",
     re.I,
 )
-"""``p99,9``, ``p99_95``, ``99,9%``: a percentile with another mark before its decimals."""
+"""``p99,9``, ``p99_95``, ``99,9%``: a percentile with a comma or underscore before its decimals."""
 _UNCLEAR = re.compile(
     r"(?<![a-z\d])p\d{1,3}(?:\.\d{1,6})?(?:\s?[^\w\s.()\[\]]\s?|_)p?(?!\d{1,5}\s?[km])\d"
     r"|(?<![a-z\d.])\d{1,3}[,_;·]\d{1,6}\s?(?:%|th(?![a-z]))"
 )
-"""Digits next to a percentile, which may be its decimals, another percentile or a depth: ``p99-50``, ``p50/p99``."""
+"""A percentile with adjacent digits: its decimals, another percentile or a depth (``p99-50``, ``p50/p99``)."""
 BARE = re.compile(r"(?<![a-z\d.,])9[059](?:[.,_]\d{1,6})?(?![a-z\d.,])")
-"""``lat 99``: a percentile, or a count of something else."""
+"""``lat 99``: a percentile, or a number of something else."""
 PERCENTILES = frozenset(("percentile", "percentiles", "quantile", "quantiles"))
 _NEUTRAL = frozenset(
     "avg average mean time response service completion total read write reads writes random seq sequential rand "
     "randread randwrite io".split()
 )
-"""Words that may stand around a mean time without making it another's than the I/O's."""
+"""Words around a mean time that keep it the latency of I/O."""
 
 
 class Column(NamedTuple):
-    """A column of numbers: whose, which, in what unit (``scale`` to 1/s, B/s or ns; None: the heading does not say)."""
+    """A column of numbers: direction, measure, statistic and unit (``scale`` to 1/s, B/s or ns; None: unknown)."""
 
     kind: Kind | None
     of: Literal["rate", "lat", "clat", "slat"]
@@ -88,7 +88,7 @@ def with_point(title: str) -> str:
 
 @lru_cache(maxsize=512)
 def column(title: str) -> Column | None:
-    """What the heading ``title`` announces; None for a column that names or counts something else, or several."""
+    """The measure of a column with this ``title``; None for anything else, or for several measures."""
     text = plain_title(title)
     measures = measures_of(text)
     if len(measures) != 1 or is_other(text):
@@ -97,7 +97,7 @@ def column(title: str) -> Column | None:
     if measures == {"iops"}:
         return _rate(text, words, "iops", _iops_scale(text))
     if measures == {"bw"}:
-        # Mbps: megabits, or what somebody calls megabytes.
+        # Mbps may mean megabits or, incorrectly, megabytes.
         may_be_bits = re.search(r"(?:\b|_)[KMG]b(?:ps\b|/s)", title)
         scale = None if may_be_bits else _byte_scale(text, words)
         return _rate(text, words, "bw", scale)
@@ -105,7 +105,7 @@ def column(title: str) -> Column | None:
 
 
 def is_column(title: str) -> bool:
-    """Whether a title announces one measure that is read here."""
+    """Whether a title names exactly one measure that is read here."""
     return column(title) is not None
 
 
@@ -118,7 +118,7 @@ def words_of(text: str) -> list[str]:
 
 
 def measures_of(text: str) -> set[str]:
-    """Which of IOPS, bandwidth and latency a title names."""
+    """The measures that a title names: ``iops``, ``bw``, ``lat``."""
     measures = _rates_named(text)
     if _names_latency(text, measures):
         measures.add("lat")
@@ -126,7 +126,7 @@ def measures_of(text: str) -> set[str]:
 
 
 def _rates_named(text: str) -> set[str]:
-    """Which of IOPS and bandwidth a title names; ``throughput`` may be of either."""
+    """The rates that a title names: ``iops``, ``bw``. ``throughput`` next to IOPS means IOPS."""
     words = set(words_of(text))
     rates = set()
     if IOPS.search(text):
@@ -140,7 +140,7 @@ def _rates_named(text: str) -> set[str]:
 
 
 def _names_latency(text: str, rates: set[str]) -> bool:
-    """Whether a title names a latency: by its name, or by a unit of time shorter than a second or a percentile."""
+    """Whether a title names a latency: by its name, a percentile, or a unit of time below a second."""
     words = set(words_of(text))
     rest = BITS.sub(" ", BYTES.sub(" ", IOPS.sub(" ", text)))
     time = _time_scale(rest)
@@ -169,7 +169,7 @@ _LATENCIES: dict[str, Whose] = {
 
 
 def is_other(text: str) -> bool:
-    """Whether the title is of something that is only related to a measure: its scatter, its limit, its price."""
+    """Whether a title names something related to a measure, such as its scatter, limit or price."""
     words = set(words_of(text))
     spaced = text.replace("_", " ")
     has_other_word = not words.isdisjoint(OTHER)
@@ -193,7 +193,7 @@ def _rate(
 ) -> Column | None:
     extremes = _EXTREMES.intersection(words)
     if len(extremes) == 1 and {"avg", "mean"}.isdisjoint(words):
-        return None  # of the periodic samples, or of several runs: not the run's rate
+        return None  # an extreme of samples or of several runs is not the run's rate
     is_thousands = TIMES_TEN.search(text) is not None
     if _SCALED.search(text) and not is_thousands:
         return None
@@ -213,7 +213,7 @@ def _iops_scale(text: str) -> float:
 
 
 def _byte_scale(text: str, words: Sequence[str]) -> float | None:
-    """Bytes per second of the unit that a title names; None where it names none, or bits."""
+    """Bytes per second of the unit that a title names; None without a unit, or for bits."""
     if BITS.search(text):
         return None
     unit = BYTES.search(text)
@@ -228,7 +228,7 @@ def _byte_scale(text: str, words: Sequence[str]) -> float | None:
 
 
 def _latency(text: str, words: Sequence[str]) -> Column | None:
-    """A latency, or a percentile or mean of something that only its unit shows to be one."""
+    """The column of a latency, or of a percentile or mean that only its unit shows to be a latency."""
     whose = _whose(words)
     percent = _percent(text)
     scale = _time_scale(text)
@@ -245,12 +245,12 @@ def _latency(text: str, words: Sequence[str]) -> Column | None:
 
 
 def _has_bare_rank(text: str, words: Sequence[str]) -> bool:
-    """Whether a title is that of a percentile which it does not name for certain: ``lat 99``."""
+    """Whether a title names a percentile ambiguously: ``lat 99``."""
     return BARE.search(text) is not None or not PERCENTILES.isdisjoint(words)
 
 
 def _nameless_mean(words: Sequence[str], scale: float | None) -> Column | None:
-    """``avg time (us)``: a mean below a second, and of nothing but the I/O."""
+    """``avg time (us)``: a mean in a unit below a second, without words for anything but I/O."""
     is_short = scale is not None and scale < 1e9
     is_of_io = set(words) <= _NEUTRAL | _SHORT_TIMES
     if not is_short or not is_of_io:
@@ -263,7 +263,7 @@ _PERCENTILE_ALONE = re.compile(r"\s*p\d{2,5}(?:\.\d{1,4})?\s*")
 
 
 def _whose(words: Sequence[str]) -> Whose | None:
-    """Which latency is named: submission, completion or total; None where none is."""
+    """The named latency: submission, completion or total; None without one."""
     named = (_LATENCIES[word] for word in words if word in _LATENCIES)
     whose = next(named, None)
     if whose != "lat":
@@ -280,7 +280,7 @@ def _extreme(words: Sequence[str]) -> Stat | None:
 
 
 def _time_scale(text: str) -> float | None:
-    """Nanoseconds of the unit that a title names; None where it names none, or several: ``(us/ms)``."""
+    """Nanoseconds of the unit that a title names; None without a unit, or for several: ``(us/ms)``."""
     text = re.sub(r"[_.]", " ", text)
     scales = {
         TIMES.get(word)
@@ -304,7 +304,7 @@ for _how in ("rand", "random", "seq"):
 
 
 def _kind(words: Sequence[str]) -> Kind | None:
-    """The direction that a title names; None when it names none, or two."""
+    """The direction that a title names; None for none or two."""
     kinds = {_KINDS[word] for word in words if word in _KINDS}
     if len(kinds) == 1:
         return kinds.pop()

@@ -1,4 +1,4 @@
-"""Whether a line of a table is titles or data, and what the titles are."""
+"""Decide whether a line of a table contains titles or data, and parse the titles."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _KNOWN = re.compile(
     r"|[a-z_][\w.-]{0,60}\d[\w.-]{0,60}|\b1024\b|\b10\^\d|[x×*]\s?1[ ,]?000\b",
     re.I,
 )
-"""Digits that a title has: of percentiles, block sizes, depths and jobs, and within a name."""
+"""Digits that titles contain: percentiles, block sizes, depths, jobs, and digits within names."""
 _AXIS = re.compile(r"v?\d{1,9}(?:\.\d{1,6}){0,4}")
 _ROUND = re.compile(r"(?:[125]|10|20|50)0*|1[0-6]|[3-9]|24|40|48|60|80|96")
 _NAME = 5
-"""Words of a measure and its number, at most."""
+"""Most words of a measure with its number."""
 _WORDS = 30
-"""Words of a heading, at most."""
+"""Most words of a heading."""
 _MEASURE_WORD = re.compile(
     r"[(\[]?(?:(?:read|write|trim|total|avg|mean|max|min)[_.])?(?P<iops>[km]?iops)(?:[_.]\w{1,12})?[)\]]?|"
     r"(?:(?:read|write|avg|mean)[_.])?(?P<bw>bw|bandwidth|throughput|[kmg]i?b/s)(?:[_.(\[]\S{1,12})?|"
@@ -44,7 +44,7 @@ _MEASURE_WORD = re.compile(
 
 
 def is_data(grid: Grid) -> bool:
-    """Whether the titles are a row of data: most have digits that do not belong to a name, a size or a percentile."""
+    """Whether the titles are a row of data: most have digits outside names, sizes and percentiles."""
     titles = [title for title in grid.titles if title]
     numbered = [title for title in titles if has_number(title)]
     if 2 * len(numbered) <= len(titles):
@@ -55,7 +55,7 @@ def is_data(grid: Grid) -> bool:
 
 
 def ends_in_number(grid: Grid) -> bool:
-    """Whether the last title is a number as a row has it, and not a depth or a version."""
+    """Whether the last title is a number of a row of data, not a depth or a version."""
     first, *rest = grid.titles
     last_word = rest[-1].split()[-1].rstrip("%)")
     if not is_number(last_word):
@@ -65,12 +65,12 @@ def ends_in_number(grid: Grid) -> bool:
 
 
 def has_number(title: str) -> bool:
-    """Whether a title has digits as data has them."""
+    """Whether a title has digits of the kind that only data has."""
     return any(letter.isdigit() for letter in _KNOWN.sub(" ", with_point(title)))
 
 
 def _is_axis(titles: Sequence[str]) -> bool:
-    """Whether numbers may be depths, jobs or sizes that rise, or versions."""
+    """Whether numbers may be rising depths, jobs or sizes, or versions."""
     if not all(map(_AXIS.fullmatch, titles)):
         return False
     if all("." in title for title in titles):
@@ -83,13 +83,13 @@ def _is_axis(titles: Sequence[str]) -> bool:
 
 
 def _is_round(count: int) -> bool:
-    """Whether somebody may have chosen a number: a power of two, or a round one."""
+    """Whether a person may have chosen a number: a power of two, or a round number."""
     is_power_of_two = count & (count - 1) == 0
     return is_power_of_two or _ROUND.fullmatch(str(count)) is not None
 
 
 def _names_version(grid: Grid, title: str) -> bool:
-    """Whether a title such as ``6.12 IOPS`` stands above plain numbers: a row of data has its unit below as well."""
+    """Whether plain numbers follow below a title such as ``6.12 IOPS``; below a row of data, units would repeat."""
     if not is_column(title):
         return False
     at = grid.titles.index(title)
@@ -101,7 +101,7 @@ _TWO_LETTERS = re.compile(r"[a-zA-Z]{2}")
 
 
 def headings(grid: Grid) -> list[Heading]:
-    """What the titles mean, by their words and the commas in the cells below them."""
+    """The meaning of the titles, from their words and the commas in the cells below."""
     columns = [_below(grid, at) for at in range(len(grid.titles))]
     commas = any(map(decimal_comma, columns))
     parsed = map(partial(heading, commas=commas), grid.titles, columns)
@@ -126,10 +126,10 @@ def _below(grid: Grid, at: int) -> list[str]:
 def in_doubt(
     h: Heading, cells: Sequence[str], beside: Sequence[str], mark: str
 ) -> bool:
-    """Whether commas or points in ``cells`` may stand before thousands or decimals; ``beside``: all numbers.
+    """Whether commas or points in ``cells`` may separate thousands or decimals; ``beside``: all numbers of the table.
 
-    Where ``;`` separates columns the writer may use decimal commas. Elsewhere only IOPS are doubted, and only their
-    points: nobody measures thousandths of an I/O.
+    If ``;`` separates columns, the author may use decimal commas. Otherwise only points in IOPS are ambiguous: nobody
+    measures thousandths of an I/O.
     """
     if h.column is None:
         return False
@@ -140,12 +140,12 @@ def in_doubt(
 
 
 def without_marks(h: Heading) -> Heading:
-    """A heading of numbers whose commas or points may stand before thousands or decimals: such a number is not read."""
+    """A heading whose numbers are not read if they have a comma or point, because its meaning is ambiguous."""
     return h._replace(doubtful=True)
 
 
 def is_row(text: str) -> bool:
-    """Whether a line may be a row of numbers: two at least, and no fewer than its words."""
+    """Whether a line may be a row of numbers: at least two, and at least half of its words."""
     if not text.strip() or len(text) > LONGEST:
         return False
     words = text.split()
@@ -163,7 +163,7 @@ def names_number(text: str) -> bool:
 
 
 def unsplit_heading(lines: Sequence[Line], index: int) -> str:
-    """The measures that a line of titles names, when rows of numbers follow it; empty for any other line."""
+    """The measures in a line of titles that rows of numbers follow; empty for any other line."""
     text = lines[index].text.strip()
     words = text.split()
     is_sentence = text.endswith((".", ",", ";", ":"))

@@ -1,4 +1,4 @@
-"""The column of a table that says the direction of its rows: ``dir``, ``rw``, ``op``."""
+"""The column of a table with the direction of its rows: ``dir``, ``rw``, ``op``."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _WORDS = {
 _NUMBERS = {"0": "read", "1": "write", "2": "trim"}
 """The directions as fio's logs and the kernel number them."""
 _OF_NUMBERS = re.compile(r"(?:data|io)?[\s_-]?d?dir(?:ection)?", re.I)
-"""Titles that always name a column of directions, also one of numbers; below ``op`` or ``rw``, 1 may mean anything."""
+"""Titles under which numbers are directions; under ``op`` or ``rw``, 1 may mean anything."""
 
 
 class Unknown(NamedTuple):
-    """A cell in a column of directions that names none."""
+    """A cell in a column of directions that does not name one."""
 
     title: str
     text: str
 
 
 def directed(grid: Grid) -> Grid:
-    """``grid`` with each direction spelt in full (``R`` is ``read``), without the rows whose direction is unknown."""
+    """``grid`` with full names of directions (``read`` for ``R``), without rows of unknown direction."""
     columns = list(_columns(grid))
     if not columns:
         return grid
@@ -44,7 +44,7 @@ def directed(grid: Grid) -> Grid:
 
 
 def unknown(grid: Grid) -> Mapping[int, Unknown]:
-    """The cells that name no direction, by the index of their line."""
+    """The cells that should name a direction and do not, by the index of their line."""
     unknowns: dict[int, Unknown] = {}
     for at in _columns(grid):
         for index, cells, _ in grid.rows:
@@ -59,7 +59,7 @@ def unknown(grid: Grid) -> Mapping[int, Unknown]:
 
 
 def _columns(grid: Grid) -> Iterator[int]:
-    """The columns with a title for directions, of whose cells at least one names one."""
+    """The columns with a title for directions in which at least one cell names a direction."""
     for at, title in enumerate(grid.titles):
         if is_direction_title(title) and any(
             _direction(title, cells[at]) for _, cells, _ in grid.rows
@@ -76,7 +76,7 @@ def _spelt(row: Row, columns: list[int]) -> Row:
 
 
 def _direction(title: str, text: str) -> str:
-    """The direction that a cell names, or the mode that has one; empty for anything else."""
+    """The direction or mode that a cell names; empty for anything else."""
     short = _short(text)
     if short and not (
         text.strip() in _NUMBERS and not _OF_NUMBERS.fullmatch(plain(title).strip())

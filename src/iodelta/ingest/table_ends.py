@@ -1,4 +1,4 @@
-"""How a table ends where its file does, in a line without an end: that line, and its last number, may be cut."""
+"""Tables at the end of a file without a final line end: the last line, and its last number, may be cut."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodelta.trial import Finding, Place
 Found = Run | Refusal
 
 _NAME_WORDS = 4
-"""Words of a row's name, at most."""
+"""Most words of a row's name."""
 
 
 def last_with_text(lines: Sequence[Line]) -> int | None:
@@ -26,8 +26,10 @@ def last_with_text(lines: Sequence[Line]) -> int | None:
 def torn(
     items: list[Found], lines: Sequence[Line], last: int, end: int, file: str
 ) -> tuple[list[Found], int]:
-    """What was found in a table whose last line is ``last``, with what it may lack as the file ends within line
-    ``end``; and the last line that is of the table."""
+    """The items of a table, with a note or refusal if its last line may be cut; and the index of its last line.
+
+    ``last`` is the index of the table's last line, ``end`` that of the line within which the file ends.
+    """
     if last == end:
         return _with_note(items, lines[end]), last
     if last + 1 < end or not _may_begin_row(lines[end].text):
@@ -44,7 +46,7 @@ def _may_begin_row(text: str) -> bool:
 
 
 def _with_note(items: list[Found], last: Line) -> list[Found]:
-    """The rows of a table whose ``last`` line has no end, with what that may mean."""
+    """The items of a table, with a note that its ``last`` line may be cut."""
     runs = [at for at, each in enumerate(items) if isinstance(each, Run)]
     cut = any(
         isinstance(each, Refusal) and each.place.line == last.number for each in items

@@ -1,7 +1,7 @@
-"""A table whose columns a web page or mail has flattened to single spaces, taken apart again.
+"""Split a table whose columns a web page or mail has flattened to single spaces.
 
-Numbers with spaces for thousands ("6 793 27 171 0.146") are told apart by the number of columns and, where that is
-not enough, by the block size: bandwidth is IOPS times it.
+The number of columns, and if necessary the block size (bandwidth is IOPS times it), shows how to group numbers with
+spaces between thousands ("6 793 27 171 0.146").
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ _BLOCK = re.compile(r"\b(\d{1,4})\s?([kKmM])(?:i?B)?\b")
 _NUMBERED = ("jobs", "job", "numjobs", "threads", "qd", "depth", "iodepth")
 _WORDS = 40
 _SECTION = 4
-"""Words of a section's line, at most."""
+"""Most words of the line of a section."""
 _CELL = re.compile(r"very \w{1,8}|\S{1,20}")
 _MOST_GROUPS = 5
 """Groups of three digits in a number: a million GB/s in KiB/s has four."""
 _MOST_WAYS = 500
 _CLEAR = 0.5
-"""How much farther from IOPS times the block size a way must be to be ruled out: bandwidth is 1.6 times too high."""
+"""Further log ratio of bandwidth to IOPS x block size that rules a grouping out: a factor of exp(0.5) = 1.6."""
 _UNSURE = "?"
-"""A cell whose digits may be grouped in several ways."""
+"""A cell with several possible groupings of its digits."""
 
 Rows = list[tuple[int, list[str], str]]
 
 
 def flattened(lines: Sequence[Line], first: int) -> tuple[list[str], Rows] | None:
-    """Titles and rows (index, cells, section) of the table with its titles at index ``first``; None if it is none.
+    """Titles and rows (index, cells, section) of the table with its titles at index ``first``; None without a table.
 
-    The last title before the measures names one word of each row; a row without the words before it means those of
-    the row above; a short line between rows is a section.
+    The last title before the measures names one word of each row. A row without the preceding words has those of the
+    row above. A short line between rows is a section.
     """
     head = _head(lines[first].text.strip())
     if head is None:
@@ -88,12 +88,12 @@ def _may_be_section(words: Sequence[str]) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """Split at plain spaces: a narrow or fixed one belongs to its number."""
+    """Split at plain spaces; narrow and non-breaking ones belong to a number."""
     return list(filter(None, re.split(r"[ \t]+", text[:1000].strip())))
 
 
 def _head(text: str) -> tuple[list[str], list[str]] | None:
-    """Names and measures of a line of titles: at least two measures, and nothing but measures after the first."""
+    """Names and measures of a line of titles: at least two measures, and only measures after the first."""
     measures = list(_MEASURE.finditer(text[:1000]))
     if len(measures) < 2:
         return None
@@ -109,7 +109,7 @@ def _head(text: str) -> tuple[list[str], list[str]] | None:
 
 
 def _names(words: Sequence[str]) -> list[str]:
-    """The titles before the last name: Jobs and the like are one, what is before and after such a word another."""
+    """The titles before the last name: a title such as Jobs is one, the words before and after it are others."""
     at = _numbered_title(words)
     if at is None:
         parts = [words]
@@ -119,7 +119,7 @@ def _names(words: Sequence[str]) -> list[str]:
 
 
 def _numbered_title(words: Sequence[str]) -> int | None:
-    """Where the title of a column of numbers stands: Jobs, iodepth."""
+    """The index of the title of a column of numbers: Jobs, iodepth; None without one."""
     places = (at for at, word in enumerate(words) if word.lower() in _NUMBERED)
     return next(places, None)
 
@@ -127,10 +127,9 @@ def _numbered_title(words: Sequence[str]) -> int | None:
 def _taken_apart(
     parts: Sequence[str], measures: int, known: set[str]
 ) -> tuple[list[str], list[str]] | None:
-    """The words of a row and its numbers, as many as there are ``measures`` or more; None when it is no row.
+    """The words of a row and its numbers, at least as many as ``measures``; None for another line.
 
-    Where a number is missing ("~0", "very high", "-"), its last word, one that is ``known``, shows where the numbers
-    begin.
+    If a number is missing ("~0", "very high", "-"), the numbers begin after a ``known`` last word.
     """
     if not 1 < len(parts) <= _WORDS:
         return None
@@ -150,7 +149,7 @@ def _taken_apart(
 
 
 def _named(words: Sequence[str], names: Sequence[str]) -> list[str]:
-    """``words`` shared out to ``names``: a title such as Jobs takes the number, the others what is before and after."""
+    """``words`` assigned to ``names``: a title such as Jobs gets the number, the others the words before and after."""
     numbered = _numbered_title(names)
     number = next((at for at, word in enumerate(words) if word.isdigit()), None)
     if numbered is None or number is None:
@@ -164,7 +163,7 @@ def _named(words: Sequence[str], names: Sequence[str]) -> list[str]:
 def _grouped(
     numbers: list[str], columns: Sequence[Column | None], block: int | None
 ) -> list[str]:
-    """As many cells as ``columns``: groups of three digits are joined to the number before them."""
+    """One cell per column: groups of three digits are joined to the number before them."""
     if len(numbers) == len(columns):
         return numbers
     ways = list(islice(_ways(numbers, len(columns)), _MOST_WAYS))
@@ -177,7 +176,7 @@ def _grouped(
 
 
 def _agreed(texts: set[str]) -> str:
-    """The one text of a cell, whichever way its row is read."""
+    """The text of a cell on which all groupings agree, or ``_UNSURE``."""
     return texts.pop() if len(texts) == 1 else _UNSURE
 
 
@@ -196,7 +195,7 @@ def _ways(numbers: Sequence[str], cells: int) -> Iterator[list[str]]:
 
 
 def _joins(groups: Sequence[str]) -> bool:
-    """Whether the last of ``groups`` of digits may go on a number that those before it are."""
+    """Whether the last of ``groups`` of digits may continue the number that the others form."""
     is_group = _GROUP.match(groups[-1]) is not None and groups[-2].isdigit()
     return is_group and len(groups[0]) <= 3
 
@@ -204,8 +203,8 @@ def _joins(groups: Sequence[str]) -> bool:
 def _strain(
     cells: Sequence[str], columns: Sequence[Column | None], block: int | None
 ) -> float:
-    """How far bandwidth is from IOPS times the block size (bytes), summed over the directions, as the logarithm of
-    their ratio; 0 where one of the three is not given."""
+    """The absolute log ratio of bandwidth to IOPS times ``block`` (bytes), summed over the directions; 0 if one of the
+    three is missing."""
     if block is None:
         return 0.0
     iops: dict[Kind | None, list[float]] = {}
