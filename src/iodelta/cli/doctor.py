@@ -22,9 +22,9 @@ WIDTH = 80
 )
 @in_console_or_json
 def command(format_: str) -> None:
-    """List what is missing on this machine, for what, and the packages that bring it. Nothing is changed.
+    """List what this machine lacks, which features need it, and what installs it. Changes nothing.
 
-    Exit codes: 0 always. No part of the list is needed by every command.
+    Exit code: always 0, because each part of the list is needed by some commands only.
     """
     from iodelta.api.doctor import doctor
 

@@ -43,7 +43,7 @@ Examples:
 
 @click.group("fleet", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
-    """One question on many hosts: an ordinary experiment on each, over SSH, all from one inventory."""
+    """Measure one experiment on many hosts of an inventory, over SSH, and say whether they agree."""
 
 
 command.add_command(check)
@@ -90,9 +90,10 @@ def run(
     """Measure WHAT, an experiment file, on every chosen host, or continue WHAT, a fleet folder.
 
     Each host gets an ordinary experiment folder below the fleet folder. A host, and each physical device, is used once
-    at a time. A host that does not answer is waited for while the others go on; nothing is repeated because of a value.
-    The same command again continues after a kill. Exit codes: 0 every host is done, 3 some are still to be measured,
-    4 some could not be. With --spread all hosts share one experiment, and the exit code is that of `iodelta run`.
+    at a time. iodelta waits for a host that does not answer, while the others go on. It repeats nothing because of a
+    value. The same command again continues after a kill. Exit codes: 0 every host is done, 3 some are still to be
+    measured, 4 some could not be. With --spread all hosts share one experiment, and the exit code is that of `iodelta
+    run`.
     """
     if spread:
         _spread(

@@ -112,7 +112,7 @@ def add(
 @FORMAT
 def check(place: str, log: Path | None, format_: str) -> None:
     """Compare the database with its log, with the folders it was made from, and with those of confirmations. It first
-    finishes what a kill interrupted, and names it. Exit codes: 0 the same, 4 not."""
+    finishes what a kill interrupted, and names it. Exit codes: 0 they agree, 4 they differ."""
     store, written = opened(place, log)
     from iodelta.history.checking import problems as found
     from iodelta.history.finishing import finish

@@ -62,7 +62,7 @@ def show(
 ) -> None:
     """Show every series with its nights, epochs and steps: bars in a terminal, charts in a page (--format html).
 
-    Below the bars ~ marks the nights among which a step is, ^ the first night surely after it, ! a lone night beyond
+    Below the bars ~ marks the nights among which a step is, ^ the first night surely after it, ! a single night beyond
     the scale, * the first night after a note, and | another epoch of the machine.
     """
     if output is not None:

@@ -145,7 +145,7 @@ def build(tree: Path, config: Path | None, revs: tuple[str, ...], into: Path | N
     null_blk, ublk, io_uring, AIO, a serial console, no modules. Nothing is written to TREE: objects and kernels are
     kept in ~/.cache/iodelta, by commit, configuration and compiler. Another commit compiles only what it changes.
 
-    Exit code 2 when a kernel does not build, with the errors and the last lines of make's log.
+    Exit codes: 0 success, 2 a kernel does not build: iodelta prints the errors and the last lines of make's log.
     """
     from iodelta.cli.building import kernels_of
 

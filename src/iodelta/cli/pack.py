@@ -49,10 +49,11 @@ def command(
     """Pack FOLDER into one file that others can read (report, show, compare, audit, env) and measure (reproduce). The
     same folder always gives the same bytes.
 
-    Host and user names, serial numbers, UUIDs, MAC and IP addresses, names of disks and volumes, mount points, shares,
-    passwords, tokens and paths below homes are replaced, each by the same placeholder everywhere; the list is printed,
-    but not packed. Of the kernel's command line, only words that matter for I/O are packed. What you wrote yourself
-    (the question, names of variants, other paths) stays: read `experiment.toml` before you send it.
+    Host and user names, serial numbers, UUIDs, labels, MAC and IP addresses, names of disks, volumes and containers,
+    mount points, shares, passwords, tokens, keys, and paths outside of system directories are replaced, each by the
+    same placeholder everywhere. The list is printed, but not packed. Of the kernel's command line, only words that
+    matter for I/O are packed. What you wrote yourself (the question, names of variants, other paths) stays: read
+    `experiment.toml` before you send it.
     """
     from iodelta.bundle.archive import SUFFIX, sha256
     from iodelta.bundle.packing import pack

@@ -69,7 +69,7 @@ def command(what: str, **options: Any) -> None:
     """Bring a disk to a known state: purge it, fill it, then write in rounds until it is steady.
 
     Everything on the disk is overwritten. WHAT is a block device or file, an experiment file (FILE.toml) with a
-    [prepare] table, or the folder of an earlier preparation, which is continued. Options of fio after -- say what a
+    [prepare] table, or the folder of an earlier preparation, to continue it. Options of fio after -- say what a
     round does (default: random writes of 4k at depth 32).
 
     Steady is defined as in SNIA's Solid State Storage Performance Test Specification: over five rounds the IOPS range

@@ -153,7 +153,7 @@ Examples:
 def command(what: str | None, fio: tuple[str, ...], **options: Any) -> None:
     """Run the experiment in FILE.toml or FOLDER, or the one given by options.
 
-    WHAT is an experiment file, a fio job file, or the folder of an earlier run, which is continued. Options of fio
+    WHAT is an experiment file, a fio job file, or the folder of an earlier run, to continue it. Options of fio
     itself come after --. iodelta shows the plan, writes down the order and all rules, and runs until every cell is
     decided or the budget ends. A cell is one workload, such as 4k random reads at depth 32; a block is one trial of
     every variant.
