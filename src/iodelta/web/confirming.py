@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from iodelta.api.confirming import folder_of, is_built, nights, variants
 from iodelta.errors import MeasureError, RequestError
@@ -21,6 +21,7 @@ from iodelta.web.histories import Histories
 from iodelta.web.launching import Launches
 from iodelta.web.proposing import plan_of
 from iodelta.web.series import alert_of, history_of
+from iodelta.web.site import led_to
 
 if TYPE_CHECKING:
     from iodelta.history.confirm import Measured
@@ -30,8 +31,7 @@ async def confirm(request: Request) -> Response:
     """Plan the confirmation of an alert."""
     await posted(request, "run", Signed)
     draft = await run_in_threadpool(_planned, request)
-    prefix = request.app.state.site.rules.prefix
-    return RedirectResponse(f"{prefix}/measure/{draft.id}", 303)
+    return led_to(request, f"/measure/{draft.id}")
 
 
 def _planned(request: Request) -> Draft:
@@ -53,7 +53,7 @@ def _planned(request: Request) -> Draft:
 
 
 def _check_built(night: Measured, command: str) -> None:
-    """Raises RequestError for a build that would have to be made again: its command is not a page's to run."""
+    """Raises RequestError for a build that is gone: a page does not run the command that builds it."""
     if not is_built(night):
         raise RequestError(
             f"the build of {night.commit[:12] or 'this night'} is gone, and a page builds nothing",
@@ -79,8 +79,7 @@ async def measure_two(request: Request) -> Response:
     """Plan an experiment that measures the variants of two nights in the same blocks."""
     form = await posted(request, "run", PairForm)
     draft = await run_in_threadpool(_planned_pair, request, form)
-    prefix = request.app.state.site.rules.prefix
-    return RedirectResponse(f"{prefix}/measure/{draft.id}", 303)
+    return led_to(request, f"/measure/{draft.id}")
 
 
 def _planned_pair(request: Request, form: PairForm) -> Draft:
@@ -88,7 +87,7 @@ def _planned_pair(request: Request, form: PairForm) -> Draft:
     a, b = (side_of(history, name) for name in (form.a, form.b))
     if (a.machine, a.cell, a.metric) != (b.machine, b.cell, b.metric):
         raise RequestError("these two differ in more than what was changed")
-    first, second = (measured_in(one.folder, one.variant) for one in (a, b))
+    first, second = (measured_in(side.folder, side.variant) for side in (a, b))
     for night in (first, second):
         _check_built(night, "measure it on the command line")
     text, answer = plan_of(pair_question(first, second, a.cell, a.metric))
@@ -99,10 +98,10 @@ def _planned_pair(request: Request, form: PairForm) -> Draft:
 
 
 def confirmation_of(request: Request, alert: Alert, history: Histories) -> str:
-    """The address of the experiment that confirms an alert now; empty where none goes on."""
+    """The address of the running experiment that confirms an alert; empty without one."""
     folder = str(folder_of(alert, history.log))
     launches: Launches = request.app.state.launches
     place = request.app.state.site.folders.at(folder)
-    return (
-        f"/experiment/{place.id}" if place is not None and launches.runs(folder) else ""
-    )
+    if place is None or not launches.runs(folder):
+        return ""
+    return f"/experiment/{place.id}"

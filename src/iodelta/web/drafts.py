@@ -42,7 +42,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 class Drafts:
-    """All of them, in memory: they are quickly made again."""
+    """All plans, in memory: planning again takes a second."""
 
     def __init__(self) -> None:
         self._drafts: OrderedDict[str, Draft] = OrderedDict()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from iodelta.decoding import from_json
 from iodelta.lab.account import Account as Journal
@@ -22,8 +22,9 @@ from iodelta.trial import Direction, Trial
 from iodelta.web import watching
 from iodelta.web.folders import place_of
 from iodelta.web.layout import paged, shown, shown_report
-from iodelta.web.negotiation import JSON, document, prefers_json
+from iodelta.web.negotiation import JSON, document, json_response, prefers_json
 from iodelta.web.results import experiment_of, folder_of
+from iodelta.web.site import led_to
 from iodelta.workload.model import OUTPUTS
 
 EACH = 200
@@ -74,18 +75,12 @@ def report(request: Request) -> Response:
     """The report, judged again from raw data."""
     place = place_of(request)
     if place.kind == "fleet":
-        return RedirectResponse(
-            f"{request.app.state.site.rules.prefix}/fleet/{place.id}", 307
-        )
+        return led_to(request, f"/fleet/{place.id}", 307)
     if watching.is_wanted(request, place):
         return watching.page(request, place)
     seen = request.app.state.site.results.of(place)
     if prefers_json(request):
-        return Response(
-            rendered(seen.result, "json", seen.detail),
-            media_type=JSON,
-            headers={"Vary": "Accept"},
-        )
+        return json_response(rendered(seen.result, "json", seen.detail))
     cells = _cells(seen.result) if isinstance(seen.result, Account) else ()
     page = page_of(seen.result, seen.charts, seen.detail)
     return shown_report(request, "experiment.html", page, place=place, cells=cells)
@@ -138,12 +133,9 @@ def trial(request: Request) -> Response:
     read = read_trial(folder, started)
     if prefers_json(request):
         return document(TrialAnswer(place.id, read))
-    numbers = sorted(journal.finished)
-    at = numbers.index(started.trial)
-    near = (
-        numbers[at - 1] if at else None,
-        numbers[at + 1] if at + 1 < len(numbers) else None,
-    )
+    earlier = [number for number in journal.finished if number < started.trial]
+    later = [number for number in journal.finished if number > started.trial]
+    near = (max(earlier, default=None), min(later, default=None))
     line = _line(started, journal)
     return shown(
         request,
@@ -171,9 +163,8 @@ def output(request: Request) -> Response:
 def _cells(account: Account) -> tuple[str, ...]:
     """Cells that have verdicts, in the order of the experiment."""
     judged = {verdict.cell for verdict in account.judgement.verdicts}
-    return tuple(
-        one.name for one in account.plan.experiment.cells if one.name in judged
-    )
+    names = (planned.name for planned in account.plan.experiment.cells)
+    return tuple(name for name in names if name in judged)
 
 
 def _started(request: Request, journal: Journal) -> Started:
@@ -184,21 +175,19 @@ def _started(request: Request, journal: Journal) -> Started:
 
 
 def _line(started: Started, journal: Journal) -> TrialLine:
+    state, seconds = "running", 0.0
     finished = journal.finished.get(started.trial)
-    failed = journal.failed.get(started.trial, "")
-    state = failed or (
-        "running" if finished is None else finished.problem or "finished"
-    )
-    seconds = 0.0 if finished is None else finished.seconds
+    if finished is not None:
+        state, seconds = finished.problem or "finished", finished.seconds
     return TrialLine(
-        started.trial,
-        started.cell,
-        started.variant,
-        started.block + 1,
-        started.position + 1,
-        started.attempt,
-        state,
-        seconds,
+        number=started.trial,
+        cell=started.cell,
+        variant=started.variant,
+        block=started.block + 1,
+        position=started.position + 1,
+        attempt=started.attempt,
+        state=journal.failed.get(started.trial, "") or state,
+        seconds=seconds,
     )
 
 
@@ -231,8 +220,6 @@ def _numbers(direction: Direction) -> tuple[str, ...]:
     )
     if latency is None:
         return (*rate, "-", "-", "-", "-")
-    quantiles = (latency.quantile(p) for p in (0.5, 0.99, 0.999))
-    return (
-        *rate,
-        *(quantity(value, "ns") for value in (latency.mean.value, *quantiles)),
-    )
+    quantiles = map(latency.quantile, (0.5, 0.99, 0.999))
+    times = (latency.mean.value, *quantiles)
+    return (*rate, *(quantity(time, "ns") for time in times))

@@ -93,7 +93,7 @@ def _check_mode(
     problems: dict[str, str],
     modes: tuple[str, ...],
 ) -> None:
-    """A load that nobody can take for another one: it says whether it reads or writes."""
+    """A load says whether it reads or writes, so that it is not mistaken for another one."""
     if not options or field in problems:
         return
     mode = options.get("rw", "")

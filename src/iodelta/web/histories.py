@@ -105,7 +105,7 @@ class Histories:
             return self._metrics[1]
 
     def warm(self) -> None:
-        """Find it before somebody asks. What cannot be read is said to who asks."""
+        """Read it before the first request, which gets the message if it cannot be read."""
         with contextlib.suppress(IodeltaError):
             self.board()
 

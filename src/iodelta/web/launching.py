@@ -39,7 +39,7 @@ class Launch(msgspec.Struct, frozen=True):
     folder: str
     """The experiment folder that it makes."""
     by: str
-    """Who started it; empty where nobody logs in."""
+    """The user who started it; empty on a server without logins."""
     at: float
     """Unix seconds."""
     words: tuple[str, ...]
@@ -160,7 +160,7 @@ class Launches:
 
 
 def writer_of(journal: Path) -> int | None:
-    """The process that the kernel names for the lock of a journal; none where nobody holds it."""
+    """The process that holds the lock of a journal, as the kernel names it; None without one."""
     try:
         number = journal.stat().st_ino
     except OSError:

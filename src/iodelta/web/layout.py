@@ -98,8 +98,8 @@ def shown(
 def paged(
     request: Request, rows: Sequence[Row], each: int
 ) -> tuple[Sequence[Row], int, int]:
-    """The rows of the page that is asked for, its number, and how many pages there are: 1 is the first, and the one
-    of a number that is none."""
+    """The rows of the page that is asked for, its number from 1, and how many pages there are. What is not a number
+    asks for the first page."""
     pages = max(1, -(-len(rows) // each))
     asked = request.query_params.get("page", "1")
     is_number = asked.isdecimal() and len(asked) < 9

@@ -1,4 +1,4 @@
-"""Experiments that go on: what is known of each so far. Nobody who looks slows a run."""
+"""Running experiments: what is known of each so far. Looking at one does not slow it down."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ COURSE = 360
 """Intervals of a comparison that are kept: its picture is as many pixels wide."""
 
 NICE = 10
-"""Of the thread that judges. A trial that is being measured goes first; at 19 a busy machine let it wait for minutes,
-and whoever asked for a page with it, as threads of Python share a lock."""
+"""Niceness of the thread that judges, so that a trial goes first. At 19 a busy machine let the thread wait for minutes,
+and all requests with it, because the threads of Python share a lock."""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -178,7 +178,7 @@ class Following:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a page should ask again, though no line comes: a judgement is made or will be."""
+        """Whether a page should ask again even without a new line: a judgement is being made or due."""
         is_stuck = bool(self.problem or self.tail.broken)
         return self.judging is not None and self.is_behind and not is_stuck
 
@@ -295,7 +295,7 @@ class Live:
         return follower.underway(writing=self.is_written(place))
 
     def close(self) -> None:
-        """No judgement is made any more."""
+        """Drop the judgements that wait."""
         self._judge.shutdown(wait=False, cancel_futures=True)
 
     def _locks(self) -> dict[int, int]:

@@ -17,10 +17,8 @@ PAGES = ("text/html", "application/xhtml+xml")
 def prefers_json(request: Request) -> bool:
     """Whether ``Accept`` ranks JSON above HTML; a page where it does not say."""
     ranks = dict(_ranks(request.headers.get("accept", "")))
-    any_kind = ranks.get("*/*", 0.0)
-    page = max(
-        (ranks.get(kind, ranks.get("text/*", any_kind)) for kind in PAGES), default=0.0
-    )
+    text = ranks.get("text/*", ranks.get("*/*", 0.0))
+    page = max(ranks.get(kind, text) for kind in PAGES)
     return ranks.get(JSON, ranks.get("application/*", 0.0)) > page
 
 
@@ -40,6 +38,9 @@ def _ranks(accept: str) -> Iterator[tuple[str, float]]:
 
 def document(answer: object, status: int = 200) -> Response:
     """An answer as JSON, in the form that commands print."""
-    return Response(
-        written(answer), status, media_type=JSON, headers={"Vary": "Accept"}
-    )
+    return json_response(written(answer), status)
+
+
+def json_response(data: bytes, status: int = 200) -> Response:
+    """JSON that is encoded already. ``Vary`` makes caches keep it apart from the page at the same address."""
+    return Response(data, status, media_type=JSON, headers={"Vary": "Accept"})

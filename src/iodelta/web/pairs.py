@@ -12,7 +12,7 @@ from iodelta.report.formats.render import rendered
 from iodelta.report.stories.story import PLAIN
 from iodelta.web.folders import Place
 from iodelta.web.layout import shown_report
-from iodelta.web.negotiation import JSON, prefers_json
+from iodelta.web.negotiation import json_response, prefers_json
 from iodelta.web.results import folder_of
 from iodelta.web.site import Site
 
@@ -28,12 +28,10 @@ def pair(request: Request) -> Response:
     for place in places:
         folder_of(place)  # which refuses what must not be read
     paths = tuple(place.path for place in places)
-    found, layouts = compared(paths, MARGIN)
+    comparison, layouts = compared(paths, MARGIN)
     if prefers_json(request):
-        return Response(
-            rendered(found, "json", PLAIN), media_type=JSON, headers={"Vary": "Accept"}
-        )
-    page = page_of(found, charts_of(found, layouts, paths))
+        return json_response(rendered(comparison, "json", PLAIN))
+    page = page_of(comparison, charts_of(comparison, layouts, paths))
     return shown_report(request, "pair.html", page, places=places)
 
 

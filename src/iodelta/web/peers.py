@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -11,7 +12,7 @@ TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 
 
 def is_same_user(request: Request) -> bool:
-    """Whether the one who asks, from this machine, is who runs the server, or root."""
+    """Whether a request comes from this machine, and from the user who runs the server or from root."""
     client, server = request.client, request.scope.get("server")
     if client is None or server is None or server[1] is None:
         return False
@@ -21,15 +22,13 @@ def is_same_user(request: Request) -> bool:
 
 def owners_of(port: int, server: int) -> set[int]:
     """Users of all sockets of this machine that are bound to ``port`` and connected to port ``server``."""
-    found = set()
+    # A line of the kernel: 0: 0100007F:C350 0100007F:223D 01 ... uid ..., addresses and ports in hexadecimal.
+    ends = [f"{port:04X}", f"{server:04X}"]
+    owners = set()
     for table in TABLES:
-        try:
-            lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            words = line.split()  # 0: 0100007F:C350 0100007F:223D 01 ... uid ...
-            ports = [int(word.rpartition(":")[2], 16) for word in words[1:3]]
-            if ports == [port, server]:
-                found.add(int(words[7]))
-    return found
+        with contextlib.suppress(OSError):
+            lines = Path(table).read_text(encoding="ascii").splitlines()
+            for words in map(str.split, lines[1:]):
+                if [word.rpartition(":")[2] for word in words[1:3]] == ends:
+                    owners.add(int(words[7]))
+    return owners

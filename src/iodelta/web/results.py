@@ -121,7 +121,7 @@ class Results:
         return kept[1]
 
     def _underway(self, place: Place) -> Summary:
-        """What is known of one that goes on: it is judged beside this, and seldom."""
+        """What is known of a running one, which another thread judges from time to time."""
         plain = Summary(
             place.id, place.name, place.kind, place.changed, state="running"
         )

@@ -143,20 +143,20 @@ def tokens_in(path: Path) -> tuple[Token, ...]:
         if line.strip() and line[0] != "#"
     )
     names = [token.name for token in tokens]
-    if len(set(names)) < len(names) or not tokens:
-        what = (
-            "two lines have the same name"
-            if tokens
-            else "there is no token in this file"
-        )
-        remedy = "write lines such as: triage ada " + secrets.token_urlsafe(24)
-        raise RequestError(what, place=str(path), remedy=remedy)
+    problem = ""
+    if not tokens:
+        problem = "this file has no token"
+    elif len(set(names)) < len(names):
+        problem = "two lines have the same name"
+    if problem:
+        remedy = f"write lines such as: triage ada {secrets.token_urlsafe(24)}"
+        raise RequestError(problem, place=str(path), remedy=remedy)
     return tokens
 
 
 def _token(line: str, place: str) -> Token:
     words = line.split()
-    known: dict[str, Role] = {one: one for one in ROLES}
+    known: dict[str, Role] = {role: role for role in ROLES}
     if len(words) != 3 or words[0] not in known:
         raise RequestError(
             "not a role (read, triage or run), a name and a token", place=place
@@ -299,7 +299,7 @@ class Guard:
         return self._of_cookie(request.cookies.get(COOKIE, ""))
 
     def login(self, secret: str, client: str) -> User | None:
-        """Whose token this is. Raises DeniedError after too many that were nobody's."""
+        """The user of this token; None for an unknown one. Raises DeniedError after too many unknown ones."""
         if not self._tries.left(client):
             raise DeniedError(
                 429,
@@ -324,7 +324,7 @@ class Guard:
 
     def _of_cookie(self, cookie: str) -> User | None:
         name, _, rest = _decoded(cookie).rpartition("\0")[0].rpartition("\0")
-        token = next((one for one in self._rules.tokens if one.name == name), None)
+        token = self._token(name)
         if token is None or not rest.isdigit() or int(rest) < time.time():
             return None
         if not hmac.compare_digest(cookie, cookie_of(token, int(rest))):
@@ -332,9 +332,14 @@ class Guard:
         return User(token.name, self._bounded(token.role), _key(token), logged_in=True)
 
     def cookie(self, user: User) -> str:
-        """What a browser of this user keeps."""
-        token = next(one for one in self._rules.tokens if one.name == user.name)
+        """The cookie that keeps this user logged in."""
+        token = self._token(user.name)
+        assert token is not None, user.name
         return cookie_of(token, int(time.time()) + SESSION)
+
+    def _token(self, name: str) -> Token | None:
+        by_name = {token.name: token for token in self._rules.tokens}
+        return by_name.get(name)
 
 
 def _key(token: Token) -> bytes:
@@ -356,7 +361,8 @@ def _decoded(cookie: str) -> str:
 
 
 def check_host(host: str, rules: Rules) -> None:
-    """Raises DeniedError for a name that is not ours: somebody may have pointed his own name at this address."""
+    """Raises DeniedError for a host name that is not ours: a stranger may point a name at this address (DNS
+    rebinding)."""
     try:
         name = (urlsplit(f"//{host}").hostname or "").lower()
     except ValueError:
@@ -374,7 +380,7 @@ def check_host(host: str, rules: Rules) -> None:
 
 
 def check_site(request: Request) -> None:
-    """Raises DeniedError for what another site's page asks in its reader's name; a link from there may lead here."""
+    """Raises DeniedError for requests that another site's page makes with its reader's cookie, except for links."""
     site = request.headers.get("sec-fetch-site", "")
     is_link = (
         request.method == "GET"
@@ -392,9 +398,9 @@ def check_site(request: Request) -> None:
 
 
 def check_form(user: User, headers: Headers, given: str) -> None:
-    """Raises DeniedError for a request to change something that no page of ours made for this user.
+    """Raises DeniedError for a change without the CSRF token that our pages give this user.
 
-    A program that sends its token in ``Authorization`` needs nothing else: a browser never does that by itself.
+    A program that sends its token in ``Authorization`` needs none: a browser never sends that header by itself.
     """
     if headers.get("authorization"):
         return
@@ -445,7 +451,7 @@ def _protect(headers: MutableHeaders, path: str) -> None:
 
 
 class Buckets:
-    """For each client so many at once, and so many a second."""
+    """Token buckets: each client may take ``burst`` at once, and ``rate`` a second."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self._rate, self._burst = rate, burst
@@ -466,9 +472,6 @@ class Buckets:
         return passes
 
     def _level(self, client: str) -> float:
-        level, then = self._clients.get(client, (self._burst, 0.0))
-        return (
-            min(self._burst, level + self._rate * (time.monotonic() - then))
-            if then
-            else self._burst
-        )
+        now = time.monotonic()
+        level, then = self._clients.get(client, (self._burst, now))
+        return min(self._burst, level + self._rate * (now - then))

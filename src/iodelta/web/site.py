@@ -1,4 +1,4 @@
-"""What a site consists of, and the document of a request that it does not answer."""
+"""What a site consists of, where it sends a browser, and the document of a request that it does not answer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 
 from iodelta.web.folders import Folders
 from iodelta.web.results import Results
@@ -28,6 +29,12 @@ def may_start(request: Request) -> bool:
     """Whether this user may start experiments."""
     site: Site = request.app.state.site
     return site.rules.write and request.scope["user"].may("run")
+
+
+def led_to(request: Request, path: str, status: int = 303) -> Response:
+    """A redirect to another page of this site, by default with GET."""
+    site: Site = request.app.state.site
+    return RedirectResponse(f"{site.rules.prefix}{path}", status)
 
 
 class Problem(msgspec.Struct, frozen=True):

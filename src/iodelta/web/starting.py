@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.lab.folder import JOURNAL
@@ -29,7 +29,7 @@ from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.offers import Place, engines_here, knobs, places
 from iodelta.web.proposing import plan_of
 from iodelta.web.security import DeniedError
-from iodelta.web.site import Site, may_start
+from iodelta.web.site import Site, led_to, may_start
 
 FIELDS = 80
 """In the form of an experiment, at most."""
@@ -68,11 +68,10 @@ def own_place(request: Request) -> Path:
 def form(request: Request) -> Response:
     """The empty form, or the one that a plan was made of."""
     _may(request)
-    draft = _drafts(request).get(
-        request.query_params.get("from", ""), request.scope["user"].name
-    )
-    fields = DEFAULTS if draft is None or not draft.fields else draft.fields
-    return _form(request, fields, {})
+    identifier = request.query_params.get("from", "")
+    draft = _drafts(request).get(identifier, request.scope["user"].name)
+    fields = draft.fields if draft else {}
+    return _form(request, fields or DEFAULTS, {})
 
 
 async def propose(request: Request) -> Response:
@@ -86,19 +85,24 @@ async def propose(request: Request) -> Response:
 
 
 def _proposed(request: Request, fields: Mapping[str, str]) -> Response:
-    found = composed(fields, places(LocalMachine(), own_place(request)))
-    problems = found.problems
-    if not problems:
-        try:
-            text, answer = plan_of(found.text)
-        except IodeltaError as error:
-            problems = {_field_of(error, fields): error.sentence}
-        else:
-            user = request.scope["user"].name
-            draft = _drafts(request).add(
-                user, "run", answer, text, back="/measure", fields=fields
-            )
-            return _to(request, f"/measure/{draft.id}")
+    form_read = composed(fields, places(LocalMachine(), own_place(request)))
+    if form_read.problems:
+        return _refused(request, fields, form_read.problems)
+    try:
+        text, answer = plan_of(form_read.text)
+    except IodeltaError as error:
+        return _refused(request, fields, {_field_of(error, fields): error.sentence})
+    user = request.scope["user"].name
+    draft = _drafts(request).add(
+        user, "run", answer, text, back="/measure", fields=fields
+    )
+    return led_to(request, f"/measure/{draft.id}")
+
+
+def _refused(
+    request: Request, fields: Mapping[str, str], problems: dict[str, str]
+) -> Response:
+    """What is wrong with the fields: a document, or the form with a message at each field."""
     if prefers_json(request):
         return document(FormAnswer(problems), 422)
     return _form(request, fields, problems, 422)
@@ -154,8 +158,8 @@ def _form(
 
 
 def _chosen(offered: tuple[Place, ...], fields: Mapping[str, str]) -> Place:
-    wanted = fields.get("target", "")
-    return next((one for one in offered if one.path == wanted), offered[0])
+    by_path = {place.path: place for place in offered}
+    return by_path.get(fields.get("target", ""), offered[0])
 
 
 def plan(request: Request) -> Response:
@@ -181,7 +185,7 @@ def _begun(request: Request, draft: Draft) -> Response:
         identifier = "" if place is None else place.id
         return document(StartedAnswer(draft.folder, identifier, printed, running))
     if place is not None:
-        return _to(request, f"/experiment/{place.id}")
+        return led_to(request, f"/experiment/{place.id}")
     return shown(
         request,
         "starting.html",
@@ -196,7 +200,7 @@ async def start(request: Request) -> Response:
     """Start what was planned."""
     await posted(request, "run", Signed)
     draft = await run_in_threadpool(_start, request)
-    return _to(request, f"/measure/{draft.id}")
+    return led_to(request, f"/measure/{draft.id}")
 
 
 def _start(request: Request) -> Draft:
@@ -217,12 +221,12 @@ def _start(request: Request) -> Draft:
 
 
 async def cancel(request: Request) -> Response:
-    """End a run that the site started, as Ctrl-C does: what was measured is kept, the machine is put back."""
+    """End a run that the site started, as Ctrl-C does: its trials are kept, and its settings are restored."""
     await posted(request, "run", Signed)
     place = await run_in_threadpool(place_of, request)
     if not await run_in_threadpool(_launches(request).cancel, place.path):
         raise DeniedError(409, "this page did not start it, or it has ended")
-    return _to(request, f"/experiment/{place.id}")
+    return led_to(request, f"/experiment/{place.id}")
 
 
 def may_cancel(request: Request, folder: str) -> bool:
@@ -236,7 +240,7 @@ def may_cancel(request: Request, folder: str) -> bool:
 
 
 def started_by(request: Request, folder: str) -> str:
-    """Who started it from a page; empty where nobody did, or nobody logs in."""
+    """The user who started it from a page; empty if it was not, or if this server has no logins."""
     launch = _launches(request).get(folder)
     return "" if launch is None else launch.by
 
@@ -250,25 +254,20 @@ def _may(request: Request) -> None:
 
 
 def _draft(request: Request) -> Draft:
-    found = _drafts(request).get(request.path_params["id"], request.scope["user"].name)
-    if found is None:
+    draft = _drafts(request).get(request.path_params["id"], request.scope["user"].name)
+    if draft is None:
         raise RequestError(
             "this plan has expired",
             remedy="plan it again; a plan is kept for an hour, until the server ends",
         )
-    return found
+    return draft
 
 
 def _drafts(request: Request) -> Drafts:
-    found: Drafts = request.app.state.drafts
-    return found
+    drafts: Drafts = request.app.state.drafts
+    return drafts
 
 
 def _launches(request: Request) -> Launches:
-    found: Launches = request.app.state.launches
-    return found
-
-
-def _to(request: Request, path: str) -> Response:
-    site: Site = request.app.state.site
-    return RedirectResponse(f"{site.rules.prefix}{path}", 303)
+    launches: Launches = request.app.state.launches
+    return launches

@@ -7,7 +7,7 @@ import time
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from iodelta.history.alerts import is_asking
 from iodelta.history.answers import HistoryScanAnswer
@@ -22,16 +22,16 @@ from iodelta.web.layout import shown, shown_report
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.security import DeniedError
 from iodelta.web.series import alert_of, history_of
-from iodelta.web.site import may_start
+from iodelta.web.site import led_to, may_start
 
 WORDS = (
     ("investigating", "i", "somebody looks into it"),
-    ("expected", "e", "the change is meant"),
+    ("expected", "e", "the change is intended"),
     ("fixed", "f", "it was repaired"),
     ("wontfix", "w", "it stays"),
     ("noise", "n", "nothing changed"),
     ("ignored", "x", "not of interest"),
-    ("new", "u", "take the last word back"),
+    ("new", "u", "undo the last decision"),
 )
 """What can be decided, the key for it, and what it means."""
 
@@ -55,9 +55,11 @@ def alert(request: Request) -> Response:
     story = of_alert(
         alert_here, *command_and_verdict(alert_here, history_of(request).store)
     )
-    may_confirm = (
-        may_start(request) and bool(alert_here.steps) and alert_here.kind != "machine"
-    )
+    has_builds = bool(alert_here.steps) and alert_here.kind != "machine"
+    may_confirm = has_builds and may_start(request)
+    confirmation = ""
+    if may_confirm:
+        confirmation = confirmation_of(request, alert_here, history_of(request))
     return shown_report(
         request,
         "alert.html",
@@ -65,9 +67,7 @@ def alert(request: Request) -> Response:
         alert=alert_here,
         words=WORDS,
         may_confirm=may_confirm,
-        confirmation=confirmation_of(request, alert_here, history_of(request))
-        if may_confirm
-        else "",
+        confirmation=confirmation,
     )
 
 
@@ -85,9 +85,7 @@ async def decide(request: Request) -> Response:
     await run_in_threadpool(history_of(request).write, entry)
     if prefers_json(request):
         return document(await run_in_threadpool(alert_of, request))
-    return RedirectResponse(
-        f"{request.app.state.site.rules.prefix}{_back(form.back)}", 303
-    )
+    return led_to(request, _back(form.back))
 
 
 async def annotate(request: Request) -> Response:
@@ -95,9 +93,7 @@ async def annotate(request: Request) -> Response:
     form = await posted(request, "triage", NoteForm)
     entry = _note(form, request.scope["user"].name)
     await run_in_threadpool(history_of(request).write, entry)
-    return RedirectResponse(
-        f"{request.app.state.site.rules.prefix}{_back(form.back)}", 303
-    )
+    return led_to(request, _back(form.back))
 
 
 def _note(form: NoteForm, who: str) -> Annotated:
@@ -126,9 +122,7 @@ def _moment(text: str) -> float:
 
 
 def _back(back: str) -> str:
-    """Where the form was, as far as it is one of our pages."""
-    return (
-        back
-        if re.fullmatch(r"/(triage|series/-?\d{1,20}|alert/[0-9a-f]{1,64})", back)
-        else "/triage"
-    )
+    """The page that the form was on; the list of alerts for any other address."""
+    if re.fullmatch(r"/(triage|series/-?\d{1,20}|alert/[0-9a-f]{1,64})", back):
+        return back
+    return "/triage"

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from iodelta.api.foreign import audited, compared
 from iodelta.bundle.packed import is_own, opened
@@ -24,9 +24,10 @@ from iodelta.study.paths import own_systems, read_all
 from iodelta.study.runs import shown as shown_runs
 from iodelta.web.fields import UploadForm, parsed
 from iodelta.web.layout import shown_report
-from iodelta.web.negotiation import JSON, prefers_json
+from iodelta.web.negotiation import json_response, prefers_json
 from iodelta.web.security import DeniedError, User, check_form
 from iodelta.web.shelf import Sent, Shelf, Upload
+from iodelta.web.site import led_to
 
 if TYPE_CHECKING:
     from iodelta.report.stories.kinds import Result
@@ -72,16 +73,13 @@ async def take(request: Request) -> Response:
             made = await run_in_threadpool(shelf.keep, files, user.name, earlier)
     finally:
         shelf.arriving -= 1
-    return RedirectResponse(
-        f"{request.app.state.site.rules.prefix}/upload/{made.id}", 303
-    )
+    return led_to(request, f"/upload/{made.id}")
 
 
 def first(request: Request) -> Response:
     """The page that says most."""
     upload = _upload(request)
-    prefix = request.app.state.site.rules.prefix
-    return RedirectResponse(f"{prefix}/upload/{upload.id}/{_views(upload)[0]}", 303)
+    return led_to(request, f"/upload/{upload.id}/{_views(upload)[0]}")
 
 
 def page(request: Request) -> Response:
@@ -92,11 +90,7 @@ def page(request: Request) -> Response:
         raise HTTPException(404)
     result, charts, detail = _answer(upload, what)
     if prefers_json(request):
-        response = Response(
-            rendered(result, "json", detail),
-            media_type=JSON,
-            headers={"Vary": "Accept"},
-        )
+        response = json_response(rendered(result, "json", detail))
     else:
         made = page_of(result, charts, detail)
         response = shown_report(
@@ -112,7 +106,7 @@ def page(request: Request) -> Response:
 
 
 def _without_directory(response: Response, upload: Upload) -> Response:
-    """Where the server keeps it is nobody's business, and no name that the sender knows."""
+    """The response without the server's own directory, which would mean nothing to the sender."""
     body = bytes(response.body)
     for number in range(len(upload.paths)):
         body = body.replace(f"{upload.directory}/{number}/".encode(), b"")

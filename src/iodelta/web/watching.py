@@ -1,4 +1,4 @@
-"""The page of an experiment that goes on: what is known so far, again and again, until it turns into the report."""
+"""The page of a running experiment: what is known so far, renewed until the report takes its place."""
 
 from __future__ import annotations
 
@@ -63,17 +63,14 @@ async def events(request: Request) -> Response:
 def _shown(
     request: Request, template: str, place: Place, known: Underway | None
 ) -> Response:
-    drawn = known.comparisons[:SHOWN] if known is not None else ()
-    rows = (
-        [
-            (drawn_comparison, course_of(drawn_comparison, known.most, known.margin))
-            for drawn_comparison in drawn
+    line, rows = "", []
+    if known is not None:
+        line = progress(known)
+        rows = [
+            (comparison, course_of(comparison, known.most, known.margin))
+            for comparison in known.comparisons[:SHOWN]
         ]
-        if known is not None
-        else []
-    )
     following = _live(request).following(place)
-    line = "" if known is None else progress(known)
     return shown(
         request,
         template,
