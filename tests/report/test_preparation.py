@@ -16,7 +16,7 @@ from iodelta.lab.events import StepBegun, StepDone
 from iodelta.report.formats.charts.rounds import figure
 from iodelta.report.formats.charts.specs import filled
 from iodelta.report.formats.console import lines
-from iodelta.report.stories.preparation import answer, of_preparation
+from iodelta.report.stories.preparation import DRAWN, answer, of_preparation, pictures
 from iodelta.report.stories.story import Section
 from iodelta.study.preparation import DiskAccount, PrepareAnswer
 
@@ -95,6 +95,14 @@ def test_the_picture_of_characters_fits_a_mail_at_every_length(count: int) -> No
     assert len(widths) == 1
     assert widths.pop() <= 70
     assert sum(row.cells[-1].text == "*" for row in story.tables[0].rows) == (5 if count >= 5 else 0)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"), [(0, ""), (1, "The first round is left out."), (3, "The first 3 rounds are left out.")]
+)
+def test_rounds_that_the_picture_leaves_out_are_counted(more: int, said: str) -> None:
+    _, how = pictures(disk([500.0] * (DRAWN + more)))
+    assert how.items[0].text.endswith(said or "marked *.")
 
 
 def test_the_heights_of_the_picture_are_those_of_the_values() -> None:

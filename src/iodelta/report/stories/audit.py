@@ -85,12 +85,9 @@ def _answer(audited: Audited) -> str:
     counted = [plural(count, noun) for count, noun in counts if count]
     if not counted:
         return "No run and no table to judge."
-    verdict = (
-        f"{audited.bad} of them {'fails' if audited.bad == 1 else 'fail'} a hard rule"
-        if audited.bad
-        else "none fails a hard rule"
-    )
-    return f"{' and '.join(counted)}: {verdict}."
+    fails = "fails" if audited.bad < 2 else "fail"
+    count = f"{audited.bad} of them" if audited.bad else "none"
+    return f"{' and '.join(counted)}: {count} {fails} a hard rule."
 
 
 def _tables(audited: Audited) -> Iterator[Table]:
@@ -140,7 +137,8 @@ def _claim(claim: Checked) -> str:
 
 def _to_do(remedy: str) -> str:
     """A remedy as a sentence; some end as questions."""
-    return f"To do: {remedy}" + ("" if remedy.endswith("?") else ".")
+    end = "" if remedy.endswith("?") else "."
+    return f"To do: {remedy}{end}"
 
 
 def _sentence(text: str) -> str:
@@ -159,9 +157,9 @@ def _places(runs: Sequence[Run], common: str) -> str:
         by_line = len(files) == 1 or len(numbers) > 1
         parts.append(f"{file}: {_ranges(sorted(numbers))}" if by_line else file)
     left = len(parts) - FILES
-    return "; ".join(parts[:FILES]) + (
-        f"; and {plural(left, 'file')} more" if left > 0 else ""
-    )
+    if left > 0:
+        parts[FILES:] = [f"and {plural(left, 'more file')}"]
+    return "; ".join(parts)
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -172,7 +170,5 @@ def _ranges(numbers: Sequence[int]) -> str:
             groups[-1][1] = now
         else:
             groups.append([now, now])
-    shown = [
-        f"{first}" if first == last else f"{first}-{last}" for first, last in groups
-    ]
-    return f"line{'s' if len(numbers) > 1 else ''} {', '.join(shown)}"
+    shown = ["-".join(map(str, dict.fromkeys(ends))) for ends in groups]
+    return f"{'line' if len(numbers) == 1 else 'lines'} {', '.join(shown)}"

@@ -58,15 +58,13 @@ def holding(holds: str, path: str, refused: str) -> str:
 
 def cost_fact(cost: Cost) -> Item:
     """Steps, bytes and time of a preparation."""
-    basis = (
-        "as it took the last time"
-        if cost.timed
-        else "at 500 MiB/s, a guess until it was timed"
-    )
-    fill = f"{size(cost.fill_bytes)} in sequence, about {duration(max(1.0, cost.fill_seconds))} {basis}; then "
-    rounds = f"rounds until steady, at most {duration(cost.rounds_seconds)}"
-    return Item(
-        inert(cost.how),
-        (f"{fill if cost.fill_bytes else ''}{rounds}",),
-        label="Prepare",
-    )
+    steps = f"rounds until steady, at most {duration(cost.rounds_seconds)}"
+    if cost.fill_bytes:
+        basis = "at 500 MiB/s, a guess until it was timed"
+        if cost.timed:
+            basis = "as it took the last time"
+        fill = duration(max(1.0, cost.fill_seconds))
+        steps = (
+            f"{size(cost.fill_bytes)} in sequence, about {fill} {basis}; then {steps}"
+        )
+    return Item(inert(cost.how), (steps,), label="Prepare")

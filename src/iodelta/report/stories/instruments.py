@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from iodelta.experiment import Experiment
 from iodelta.lab.instrument import Instruments, Looked
@@ -18,17 +19,11 @@ def looked(instruments: Instruments | None, experiment: Experiment) -> Iterator[
     is drawn from it."""
     if instruments is None:
         return
-    by_case = {(case.cell, case.variant): case for case in instruments.looked}
-    for cell in experiment.cells:
-        base = by_case.get((cell.name, experiment.baseline))
-        if base is None:
-            continue
-        others = [
-            by_case.get((cell.name, v.name))
-            for v in experiment.variants
-            if v.name != experiment.baseline
-        ]
-        for other in filter(None, others):
+    by_arm = {(seen.cell, seen.variant): seen for seen in instruments.looked}
+    for cell, variant in product(experiment.cells, experiment.variants):
+        base = by_arm.get((cell.name, experiment.baseline))
+        other = by_arm.get((cell.name, variant.name))
+        if base and other and variant.name != experiment.baseline:
             yield from _compared(base, other)
     for name, reason in instruments.missing.items():
         yield f"{inert(name)} saw nothing: {inert(reason)}"
@@ -55,17 +50,18 @@ def _compared(base: Looked, other: Looked) -> Iterator[str]:
 
 def _counts(head: str, base: Looked, other: Looked) -> Iterator[str]:
     """Counters for one I/O, and which of them this machine does not have."""
-    counted = [
-        f"{name} {_number(base.counts[name])} -> {_number(count)}"
-        for name, count in other.counts.items()
-        if count is not None and base.counts.get(name) is not None
-    ]
-    uncounted = [name for name, count in other.counts.items() if count is None]
+    counted, uncounted = [], []
+    for name, count in other.counts.items():
+        before = base.counts.get(name)
+        if count is None:
+            uncounted.append(inert(name))
+        elif before is not None:
+            counted.append(f"{inert(name)} {_number(before)} -> {_number(count)}")
     without = ""
     if uncounted:
-        without = f" (not counted by this machine: {', '.join(map(inert, uncounted))})"
+        without = f" (not counted by this machine: {', '.join(uncounted)})"
     if counted:
-        yield f"{head}, for one I/O: {', '.join(map(inert, counted))}{without}."
+        yield f"{head}, for one I/O: {', '.join(counted)}{without}."
 
 
 def _profiles(head: str, base: Profile, other: Profile) -> str:
@@ -86,7 +82,6 @@ def _profiles(head: str, base: Profile, other: Profile) -> str:
     )
 
 
-def _number(count: float | None) -> str:
-    if count is None:
-        return "-"
+def _number(count: float) -> str:
+    """Three significant digits; from 1,000 on all digits."""
     return f"{count:,.3g}" if count < 1000 else f"{count:,.0f}"

@@ -9,6 +9,7 @@ from iodelta.path.judge import PathAccount
 from iodelta.path.tallies import Tally, change
 from iodelta.report.stories.anatomy import NOUNS
 from iodelta.study.words import inert, wrap
+from iodelta.trial import Kind
 
 STEPS = 32
 """Columns in which a row of kernels is drawn."""
@@ -24,20 +25,16 @@ def steps(account: PathAccount) -> list[str]:
         (shift.cell, shift.kind, shift.against, shift.variant): shift
         for shift in account.shifts
     }
-    for cell, kind in dict.fromkeys(
-        (count.cell, count.kind) for count in account.counts
-    ):
-        medians = {
-            count.variant: count.median
-            for count in account.counts
-            if (count.cell, count.kind) == (cell, kind)
-        }
-        words = {
-            shift.variant: f"{shift.change:+,.0f} {shift.word}"
-            for older, name in _one_after_another(account)
-            if (shift := changes.get((cell, kind, older, name)))
-            if shift.change is not None and shift.word != "same"
-        }
+    by_cell: dict[tuple[str, Kind], dict[str, float]] = {}
+    for count in account.counts:
+        medians = by_cell.setdefault((count.cell, count.kind), {})
+        medians[count.variant] = count.median
+    for (cell, kind), medians in by_cell.items():
+        words = {}
+        for older, name in _one_after_another(account):
+            shift = changes.get((cell, kind, older, name))
+            if shift and shift.change is not None and shift.word != "same":
+                words[name] = f"{shift.change:+,.0f} {shift.word}"
         title = f"{inert(cell)}, {kind}"
         lines += _drawn(title, "instructions per I/O", medians, words, account)
     return [*lines, *_tallied(account)]
@@ -90,15 +87,15 @@ def _drawn(
     yield f"{title}: {least:,.10g} to {most:,.10g} {unit}"
     before: int | None = None
     for name in (side.variant for side in account.sides):
+        head = f"  {inert(name):<16.16}"
         if name not in medians:
-            yield f"  {inert(name):<16.16} {'-':>9}"
+            yield f"{head} {'-':>9}"
             continue
-        at = round((medians[name] - least) / max(most - least, 1.0) * STEPS)
-        first, last = sorted((at if before is None else before, at))
-        drawn = " " * first + (
-            "o" if first == last else f"+{'-' * (last - first - 1)}+"
-        )
-        line = f"  {inert(name):<16.16} {medians[name]:>9,.10g}  {drawn:<{STEPS + 2}}"
+        column = round((medians[name] - least) / max(most - least, 1.0) * STEPS)
+        first, last = sorted((column if before is None else before, column))
+        step = "o" if first == last else f"+{'-' * (last - first - 1)}+"
+        drawn = f"{' ' * first}{step}"
+        line = f"{head} {medians[name]:>9,.10g}  {drawn:<{STEPS + 2}}"
         yield f"{line}{words.get(name, '')}".rstrip()
-        before = at
+        before = column
     yield ""

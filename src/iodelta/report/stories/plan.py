@@ -19,8 +19,9 @@ from iodelta.lab.plan import (
 )
 from iodelta.lab.setup import Survey
 from iodelta.lab.superblocks import kinds_of
-from iodelta.plural import plural
+from iodelta.plural import listed, plural
 from iodelta.report.stories.disk_plan import cost_fact, holding
+from iodelta.report.stories.preparation import options_line
 from iodelta.report.stories.story import PLAIN, Detail, Item, Section, Story, section
 from iodelta.stats.stalls import trials_needed
 from iodelta.study.planned import FromBundle, PlanAnswer, longest, rounds
@@ -28,6 +29,7 @@ from iodelta.study.words import duration, inert, setting, size
 from iodelta.trial import Finding
 
 SHOWN = 12
+"""Cells and variants that are named, and cells of a round whose order is shown."""
 
 COMMANDS = 6
 """fio command lines that are shown in full."""
@@ -183,21 +185,19 @@ def settings(experiment: Experiment) -> Iterator[Item]:
     for text in commands_of(experiment):
         yield fact("Measures", inert(text))
     of_variants = {variant.knobs.get("command") for variant in experiment.variants}
-    others = [
-        text
-        for text in dict.fromkeys(experiment.runs_commands())
-        if text not in of_variants
-    ]
-    for text in (*others, *experiment.looks_closer()):
+    for text in dict.fromkeys(experiment.runs_commands()):
+        if text not in of_variants:
+            yield fact("Command", inert(setting("command", text)))
+    for text in experiment.looks_closer():
         yield fact("Command", inert(setting("command", text)))
 
 
 def _against(survey: Survey) -> Iterator[Item]:
-    """What stands against it on its machine."""
-    for against in survey.reasons:
+    """Why it cannot be measured on its machine, and what that machine lacks."""
+    for obstacle in survey.reasons:
         yield fact(
             "Against",
-            f"{inert(against.place)} {inert(against.what)}: {inert(against.remedy)}",
+            f"{inert(obstacle.place)} {inert(obstacle.what)}: {inert(obstacle.remedy)}",
         )
     for name, reason in (*survey.unavailable.items(), *survey.unmeasurable.items()):
         yield fact("Not here", f"{inert(name)}: {inert(reason)}")
@@ -205,7 +205,7 @@ def _against(survey: Survey) -> Iterator[Item]:
 
 
 def warned(plan: Plan) -> Iterator[Item]:
-    """What is odd about the plan itself."""
+    """Notes and warnings about the plan itself."""
     for note in plan.experiment.notes:
         yield fact("Note", inert(note))
     yield from map(_graded, warnings(plan))
@@ -222,11 +222,8 @@ def order(plan: Plan) -> tuple[Section, ...]:
     """Every cell with its options, and the order of the first rounds."""
     cells = []
     for cell in plan.experiment.cells:
-        options = " ".join(
-            f"--{name}" if value is None else f"--{name}={inert(value)}"
-            for name, value in cell.options
-        )
         kinds = "command" if cell.command is not None else "+".join(kinds_of(cell))
+        options = options_line(cell.options)
         cells.append(f"{inert(cell.name)} ({kinds}): {options}".removesuffix(": "))
     rounds_ = plan.schedule.rounds
     lines = []
@@ -270,13 +267,11 @@ def _commands(bundle: FromBundle) -> Iterator[Item]:
 
 def _target(survey: Survey) -> str:
     path = inert(survey.target.path)
-    what = (
-        f"a scratch file of {size(survey.size or 0)} in {path}"
-        if survey.scratch
-        else f"{path} ({survey.target.kind})"
-    )
-    if not survey.scratch:
-        what += f", {size(survey.size or survey.target.size_bytes)}"
+    if survey.scratch:
+        what = f"a scratch file of {size(survey.size or 0)} in {path}"
+    else:
+        bytes_used = survey.size or survey.target.size_bytes
+        what = f"{path} ({survey.target.kind}), {size(bytes_used)}"
     if survey.target.device and survey.target.kind != "block":
         return f"{what} on {survey.target.device}"
     return what
@@ -315,7 +310,4 @@ def _variant(name: str, baseline: str) -> str:
 
 
 def _some(names: list[str]) -> str:
-    shown = ", ".join(map(inert, names[:SHOWN]))
-    if len(names) <= SHOWN:
-        return shown
-    return f"{shown}, and {len(names) - SHOWN} more"
+    return listed(list(map(inert, names)), SHOWN)

@@ -64,26 +64,27 @@ def _commands(account: PrepareAnswer, folder: str) -> Iterator[Section]:
 
 def answer(disk: DiskAccount) -> str:
     """Whether it is steady, in a sentence or two."""
-    made = plural(len(disk.rounds), "round")
-    if disk.state == "steady" and disk.window is not None:
-        first, last = disk.window.first + 1, disk.window.last + 1
-        return f"Steady after {made}: rounds {first} to {last} {_window(disk.window)}."
+    made, window = plural(len(disk.rounds), "round"), disk.window
     if disk.state == "running":
         return f"Not finished: {plural(len(disk.rounds), 'complete round')} so far."
-    if disk.window is None:
+    if window is None:
         return (
             f"Not steady: {made}, and no {WINDOW} in a row without a pause of the disk."
         )
-    if disk.window.steady:
-        share, least = (
-            100 * part / disk.size for part in (disk.before_window, disk.least_written)
-        )
-        return (
-            f"Not steady after {made}: the last {WINDOW} {_window(disk.window)}, "
-            f"but complete rounds had written only {share:.0f} % of the size before them, and up to {least:.0f} % a "
-            "disk may still be as fast as a new one. Give longer rounds, or more of them."
-        )
-    return f"Not steady after {made}: the last {WINDOW} {_window(disk.window)}."
+    if disk.state == "steady":
+        first, last = window.first + 1, window.last + 1
+        return f"Steady after {made}: rounds {first} to {last} {_window(window)}."
+    text = f"Not steady after {made}: the last {WINDOW} {_window(window)}"
+    if not window.steady:
+        return f"{text}."
+    share, least = (
+        100 * part / disk.size for part in (disk.before_window, disk.least_written)
+    )
+    return (
+        f"{text}, "
+        f"but complete rounds had written only {share:.0f} % of the size before them, and up to {least:.0f} % a "
+        "disk may still be as fast as a new one. Give longer rounds, or more of them."
+    )
 
 
 def _window(window: Window) -> str:
@@ -101,11 +102,14 @@ def tables(disk: DiskAccount) -> Iterator[Table]:
     rows, written = [], 0
     for round_seen in disk.rounds:
         written += round_seen.written
-        window = round_seen.window
+        spread, slope = "-", "-"
+        if round_seen.window:
+            spread = f"{100 * round_seen.window.range:.1f} %"
+            slope = percent(round_seen.window.slope)
         cells = (
             quantity(round_seen.iops, "IOPS"),
-            f"{100 * window.range:.1f} %" if window else "-",
-            percent(window.slope) if window else "-",
+            spread,
+            slope,
             f"{100 * written / disk.size:.0f} %" if disk.size else "-",
             _word(round_seen, chosen),
         )
@@ -121,8 +125,9 @@ def tables(disk: DiskAccount) -> Iterator[Table]:
 
 def _chosen(disk: DiskAccount) -> range:
     """Numbers of the rounds in the window that decides."""
-    window = disk.window
-    return range(window.first + 1, window.last + 2) if window is not None else range(0)
+    if disk.window is None:
+        return range(0)
+    return range(disk.window.first + 1, disk.window.last + 2)
 
 
 def _word(seen: RoundSeen, chosen: range) -> str:
@@ -139,22 +144,15 @@ def pictures(disk: DiskAccount) -> tuple[Section, ...]:
     drawn = section("Round by round", map(Item, lines), drawing=True)
     if not drawn:
         return ()
+    how = ["IOPS from 0 up, a column for each round."]
+    if _chosen(disk):
+        how.append("The five most recent rounds that were checked are marked *.")
     left_out = len(disk.rounds) - DRAWN
-    more = (
-        f" The first {plural(left_out, 'round')} are left out." if left_out > 0 else ""
-    )
-    window = (
-        "The five most recent rounds that were checked are marked *."
-        if _chosen(disk)
-        else ""
-    )
-    return (
-        *drawn,
-        *section(
-            "How to read it",
-            (f"IOPS from 0 up, a column for each round. {window}{more}".strip(),),
-        ),
-    )
+    if left_out == 1:
+        how.append("The first round is left out.")
+    elif left_out > 1:
+        how.append(f"The first {left_out} rounds are left out.")
+    return (*drawn, *section("How to read it", (" ".join(how),)))
 
 
 def drawing(values: Sequence[float], chosen: range) -> Iterator[str]:
@@ -163,16 +161,16 @@ def drawing(values: Sequence[float], chosen: range) -> Iterator[str]:
     top = max((value for _, value in shown), default=0.0)
     if top <= 0:
         return
-    heights = [max(1, round(HEIGHT * value / top)) for _, value in shown]
-    marks = ["*" if number in chosen else "o" for number, _ in shown]
+    columns = []
+    for number, value in shown:
+        height = max(1, round(HEIGHT * value / top))
+        mark = "*" if number in chosen else "o"
+        columns.append(f"{mark * height:<{HEIGHT}}")
     for line in range(HEIGHT, 0, -1):
         labelled = line in (HEIGHT, HEIGHT // 2)
         head = quantity(top * line / HEIGHT, "IOPS", 3) if labelled else ""
-        columns = [
-            mark if height >= line else " "
-            for mark, height in zip(marks, heights, strict=True)
-        ]
-        yield f"{head:>9} | {' '.join(columns)} "
+        marks = (column[line - 1] for column in columns)
+        yield f"{head:>9} | {' '.join(marks)} "
     yield f"{'round':>9}   {_axis([number for number, _ in shown])}"
 
 
@@ -186,28 +184,26 @@ def _axis(numbers: Sequence[int]) -> str:
 
 
 def steps(disk: DiskAccount) -> Iterator[str]:
-    """What was done to the disk, in order."""
+    """The steps of the preparation, in order."""
     ended = f" to {_moment(disk.ended)}" if disk.ended else ", not ended yet"
     yield f"Time: from {_moment(disk.begun)}{ended}."
-    if disk.prepare.purge != "none":
-        done = "was given up" if disk.purged else "was to be given up"
-        yield f"Purge: everything on it {done} by {disk.prepare.purge}{_unknown(disk, 'purge')}."
-    else:
+    if disk.prepare.purge == "none":
         yield "No purge: effects of earlier writes may remain."
+    else:
+        done = "was discarded" if disk.purged else "was to be discarded"
+        yield f"Purge: everything on it {done} by {disk.prepare.purge}{_unknown(disk, 'purge')}."
     if disk.to_fill:
         done = f"{size(disk.filled)} of {size(disk.to_fill)} written in sequence, in blocks of 128 KiB"
         yield f"Fill: {done}{_unknown(disk, 'fill')}."
-    yield f"Rounds: {_options(disk.workload)}; {disk.prepare.round:g} s each, {disk.prepare.limit} at most."
+    yield f"Rounds: {options_line(disk.workload)}; {disk.prepare.round:g} s each, {disk.prepare.limit} at most."
 
 
 def limits(disk: DiskAccount) -> Iterator[str]:
     """What steady means here."""
     yield SOURCE
-    wrote = (
-        f"All complete rounds wrote {size(disk.overwritten)}"
-        if disk.rounds
-        else "No round is complete"
-    )
+    wrote = "No round is complete"
+    if disk.rounds:
+        wrote = f"All complete rounds wrote {size(disk.overwritten)}"
     yield (
         f"The {WINDOW} rounds count only once others have written {size(disk.least_written)} before them: until its "
         f"spare area is used up, a disk writes as fast as a new one. {wrote}{_unknown(disk, 'round')}."
@@ -219,11 +215,11 @@ STEPS = {"purge": "purge", "fill": "part", "round": "round"}
 
 
 def _unknown(disk: DiskAccount, kind: str) -> str:
-    """That steps were killed, or still run: they did something, and nobody knows how much."""
+    """That steps without an end were killed, or still run: it is not known how much they did."""
     count = disk.unfinished.get(kind, 0)
-    steps = plural(count, STEPS[kind])
     if not count:
         return ""
+    steps = plural(count, STEPS[kind])
     return f"; not known: what {steps} without an end did (killed, or still running)"
 
 
@@ -231,10 +227,9 @@ def _moment(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))
 
 
-def _options(workload: Sequence[tuple[str, str | None]]) -> str:
-    return inert(
-        " ".join(
-            f"--{name}" if value is None else f"--{name}={value}"
-            for name, value in workload
-        )
+def options_line(options: Sequence[tuple[str, str | None]]) -> str:
+    """Options as they stand on fio's command line."""
+    words = (
+        f"--{name}" if value is None else f"--{name}={value}" for name, value in options
     )
+    return inert(" ".join(words))

@@ -35,14 +35,12 @@ def of_rehearsal(answer: ScenarioPlanAnswer, detail: Detail = PLAIN) -> Story:
 def _making(answer: ScenarioPlanAnswer) -> Iterator[Item]:
     """What it makes, with the room for it."""
     yield fact("Makes", answer.makes or "nothing here")
-    free = (
-        f"; {size(answer.free)} are free in {inert(answer.home)}"
-        if answer.free is not None
-        else ""
-    )
-    yield fact(
-        "Space", f"up to {size(answer.space)}{free}" if answer.space else "none here"
-    )
+    space = "none here"
+    if answer.space:
+        space = f"up to {size(answer.space)}"
+        if answer.free is not None:
+            space += f"; {size(answer.free)} are free in {inert(answer.home)}"
+    yield fact("Space", space)
 
 
 def _lacking(answer: ScenarioPlanAnswer) -> Iterator[Item]:
@@ -60,13 +58,15 @@ def _unmade(answer: ScenarioPlanAnswer) -> Iterator[Item]:
     experiment = plan.experiment
     for name in experiment.machines:
         yield fact("Machine", inert(name))
-    yield fact(
-        "Target",
-        f"{inert(experiment.target.path)}{'' if answer.own else ', as the run will make it'}",
-    )
+    target = inert(experiment.target.path)
+    writes = "YES, if --destroy names it"
+    if not answer.own:
+        target += ", as the run will make it"
+        writes = "to what the run makes only"
+    yield fact("Target", target)
     yield from asked(plan)
-    writes = any("write" in kinds_of(cell) for cell in experiment.cells)
-    where = "YES, if --destroy names it" if answer.own else "to what the run makes only"
-    yield fact("Writes", where if writes else "the trials write nothing")
+    if not any("write" in kinds_of(cell) for cell in experiment.cells):
+        writes = "the trials write nothing"
+    yield fact("Writes", writes)
     yield from settings(experiment)
     yield from warned(plan)
