@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator, Sequence
-from operator import itemgetter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from iodelta.report.stories.story import BEST, Cell, Section, Story, Table, notes
 from iodelta.study.words import wrap
@@ -139,104 +139,120 @@ def _broken(word: str) -> list[str]:
         (text,) = shlex.split(word)
     except ValueError:
         return [word]
-    return [
-        shlex.quote(text[at : at + room // 2]) for at in range(0, len(text), room // 2)
-    ]
+    length = room // 2
+    begins = range(0, len(text), length)
+    return [shlex.quote(text[begin : begin + length]) for begin in begins]
+
+
+class _Column(NamedTuple):
+    """A column of a table as it is printed."""
+
+    head: str
+    cells: Sequence[str]
+    width: int
+    holds_words: bool
+    """Words stand on the left, numbers on the right."""
+
+    def padded(self, text: str) -> str:
+        """A text as wide as the column."""
+        return f"{text:<{self.width}}" if self.holds_words else f"{text:>{self.width}}"
+
+    def heading(self, height: int) -> list[str]:
+        """The head in so many lines, the last of them at the bottom."""
+        lines = _tall(self.head, self.width)
+        return [*[""] * (height - len(lines)), *lines]
 
 
 def _table(table: Table) -> Iterator[str]:
     numbered = notes(table.rows)
     texts = [list(map(_text, row.cells)) for row in table.rows]
     names = [plain(row.name) for row in table.rows]
-    for at, (row, own) in enumerate(zip(table.rows, texts, strict=True)):
+    for place, row in enumerate(table.rows):
         if row.note and table.words:
-            own[-1] += f" [{numbered[row.note]}]"
+            texts[place][-1] += f" [{numbered[row.note]}]"
         elif row.note:
-            names[at] += f" [{numbered[row.note]}]"
-    heads = list(map(plain, table.heads))
-    widths = [
-        _width(head, list(map(itemgetter(at), texts))) for at, head in enumerate(heads)
-    ]
+            names[place] += f" [{numbered[row.note]}]"
     longest = max(map(len, (*names, table.first)))
     yield from paragraph(table.title)
-    for columns, gap, room in _parts(widths, longest):
-        of_part = [widths[at] for at in columns]
-        yield from _part(table, names, heads, texts, of_part, columns, gap, room)
+    for columns, gap, room in _parts(_columns(table, texts), longest):
+        yield from _part(table, names, columns, gap, room)
     for note, number in numbered.items():
         yield from paragraph(note, f"{INDENT}[{number}] ")
 
 
-def _parts(widths: Sequence[int], longest: int) -> Iterator[tuple[list[int], int, int]]:
+def _columns(table: Table, texts: Sequence[Sequence[str]]) -> list[_Column]:
+    last = len(table.heads) - 1
+    columns = []
+    for place, head in enumerate(map(plain, table.heads)):
+        cells = [row[place] for row in texts]
+        holds_words = table.words and place == last
+        columns.append(_Column(head, cells, _width(head, cells), holds_words))
+    return columns
+
+
+def _parts(
+    columns: Sequence[_Column], longest: int
+) -> Iterator[tuple[Sequence[_Column], int, int]]:
     """The columns that stand side by side, the gap between them, and the room for names.
 
-    All of them, closer together where need be, with names that do not fit on lines of their own; only where even so
-    they are too wide, several parts under one another.
+    All of them, closer together if need be, with names that do not fit on lines of their own; columns that are too wide
+    even so stand in several parts under one another.
     """
+    whole = sum(column.width for column in columns)
     for gap, name in ((2, longest), (1, longest), (2, 0), (1, 0)):
-        left = WIDTH - len(INDENT) - sum(widths) - gap * len(widths)
+        left = WIDTH - len(INDENT) - whole - gap * len(columns)
         if left >= name:
-            yield list(range(len(widths))), gap, min(longest, left)
+            yield columns, gap, min(longest, left)
             return
-    chunk: list[int] = []
-    for at, _ in enumerate(widths):
-        used = sum(widths[column] + 2 for column in (*chunk, at))
-        if chunk and len(INDENT) + used + min(longest, 14) > WIDTH:
-            yield chunk, 2, min(longest, 14)
-            chunk = []
-        chunk.append(at)
-    yield chunk, 2, min(longest, 14)
+    room = min(longest, 14)
+    part: list[_Column] = []
+    for column in columns:
+        used = sum(other.width + 2 for other in (*part, column))
+        if part and len(INDENT) + used + room > WIDTH:
+            yield part, 2, room
+            part = []
+        part.append(column)
+    yield part, 2, room
 
 
 def _part(
     table: Table,
     names: Sequence[str],
-    heads: Sequence[str],
-    texts: Sequence[Sequence[str]],
-    widths: Sequence[int],
-    columns: Sequence[int],
+    columns: Sequence[_Column],
     gap: int,
     room: int,
 ) -> Iterator[str]:
-    words = len(heads) - 1 if table.words else -1
-
-    def line(name: str, cells: Sequence[str]) -> str:
-        parts = [
-            cell.ljust(width) if at == words else cell.rjust(width)
-            for at, width, cell in zip(columns, widths, cells, strict=True)
+    def line(name: str, cells: Iterable[str]) -> str:
+        parts = [f"{INDENT}{name:<{room}}"]
+        parts += [
+            column.padded(cell) for column, cell in zip(columns, cells, strict=True)
         ]
-        return INDENT + name.ljust(room) + "".join(" " * gap + part for part in parts)
+        return (" " * gap).join(parts)
 
-    tall = [_tall(heads[at], width) for at, width in zip(columns, widths, strict=True)]
-    height = max(map(len, tall))
-    for number in range(height):
-        row = [
-            parts[number - height] if number >= height - len(parts) else ""
-            for parts in tall
-        ]
-        yield line(
-            table.first if number == height - 1 and room >= len(table.first) else "",
-            row,
-        )
+    height = max(len(_tall(column.head, column.width)) for column in columns)
+    headings = [column.heading(height) for column in columns]
+    *above, last = zip(*headings, strict=True)
+    yield from (line("", heads) for heads in above)
+    yield line(table.first if len(table.first) <= room else "", last)
     group = ""
-    for line_of, name, own in zip(table.rows, names, texts, strict=True):
-        head, rest = (
-            (plain(line_of.group), name) if line_of.group else _split(name, room)
-        )
-        if head:  # one line for all that have it in common
+    for place, (row, name) in enumerate(zip(table.rows, names, strict=True)):
+        head, rest = (plain(row.group), name) if row.group else _split(name, room)
+        if head:
+            # One line names the group of all rows below it.
             if head != group:
-                yield from textwrap.wrap(
-                    f"{head}:",
-                    WIDTH,
-                    initial_indent=INDENT,
-                    subsequent_indent=INDENT * 2,
-                )
+                yield from _hanging(f"{head}:")
             group, name = head, f" {rest}"
         if len(name) > room:
-            yield from textwrap.wrap(
-                name, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT * 2
-            )
+            yield from _hanging(name)
             name = ""
-        yield line(name, [own[at] for at in columns])
+        yield line(name, (column.cells[place] for column in columns))
+
+
+def _hanging(text: str) -> list[str]:
+    """Lines of which those after the first are indented."""
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT * 2
+    )
 
 
 def _tall(head: str, width: int) -> list[str]:
@@ -249,19 +265,21 @@ def _tall(head: str, width: int) -> list[str]:
 
 def _split(name: str, room: int) -> tuple[str, str]:
     """A name that is too long where it has a part that fits: ``("Defrag On: HDD, 1", "QD1")``; else no head."""
-    at = max(name.rfind(": "), name.rfind(", "))
-    fits = len(name) > room and at > 0 and len(name) - at - 2 < room
-    return (name[:at], name[at + 2 :]) if fits else ("", name)
+    cut = max(name.rfind(": "), name.rfind(", "))
+    head, rest = name[: max(cut, 0)], name[cut + 2 :]
+    if len(name) <= room or not head or len(rest) >= room:
+        return "", name
+    return head, rest
 
 
 def _width(head: str, cells: Sequence[str]) -> int:
     """As wide as its cells; the heading takes several lines rather than make it wider."""
     widest = max(map(len, cells), default=0)
-    part = max(map(len, re.split(r"[\s-]", head)), default=0)
-    return max(
-        widest,
-        min(max(part + 1 if "-" in head else part, -(-len(head) // TALLEST)), 12),
-    )
+    longest_word = max(map(len, re.split(r"[\s-]", head)))
+    if "-" in head:
+        longest_word += 1
+    needed = max(longest_word, -(-len(head) // TALLEST))
+    return max(widest, min(needed, 12))
 
 
 def _text(cell: Cell) -> str:
@@ -269,5 +287,5 @@ def _text(cell: Cell) -> str:
 
 
 def plain(text: str) -> str:
-    """ASCII alone: what has an equal there becomes it, what has none is shown as \\xNN or \\uNNNN."""
+    """The text in ASCII: a character of print becomes its equal, any other one is shown as \\xNN or \\uNNNN."""
     return text.translate(EQUALS).encode("ascii", "backslashreplace").decode("ascii")

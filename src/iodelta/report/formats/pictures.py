@@ -97,24 +97,24 @@ def bars_of(comparison: Comparison, width: int) -> Iterator[Text]:
     several = len({row.metric.partition(".")[0] for row in comparison.compared}) > 1
     changes = []
     for row in comparison.compared:
-        if row.change is not None:
-            known = (
-                row.basis != "single runs"
-                and math.isfinite(row.change.low)
-                and math.isfinite(row.change.high)
+        if row.change is None:
+            continue
+        low: float | None = row.change.low
+        high: float | None = row.change.high
+        ends = (row.change.low, row.change.high)
+        if row.basis == "single runs" or not all(map(math.isfinite, ends)):
+            low = high = None
+        variant = row.variant if len(comparison.variants) > 1 else ""
+        name = ", ".join(filter(None, (row.cell, variant, name_of(row, several))))
+        changes.append(
+            Change(
+                name=inert(name),
+                change=row.change.value,
+                low=low,
+                high=high,
+                word=row.word,
             )
-            low, high = (row.change.low, row.change.high) if known else (None, None)
-            variant = row.variant if len(comparison.variants) > 1 else ""
-            name = ", ".join(filter(None, (row.cell, variant, name_of(row, several))))
-            changes.append(
-                Change(
-                    name=inert(name),
-                    change=row.change.value,
-                    low=low,
-                    high=high,
-                    word=row.word,
-                )
-            )
+        )
     drawn = list(bars(changes, comparison.margin, width))
     yield from (Text(), *drawn) if drawn else ()
 
