@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -248,23 +248,33 @@ class Account:
         self, attempts: dict[int, list[Started]], variants: Collection[str]
     ) -> list[Started]:
         """The usable trials of a block's first whole attempt, the conditioning ones included."""
-        names = [name for name in variants if name not in self.left_out]
+        names = {name for name in variants if name not in self.left_out}
         for _, begun in sorted(attempts.items()):
             usable = [
                 started
                 for started in begun
-                if self.is_usable(started.trial) and started.variant in names
+                if started.variant in names and self.is_usable(started.trial)
             ]
+            conditioning = [started for started in usable if started.conditioning]
             counted = {
                 started.variant: started
                 for started in usable
                 if not started.conditioning
             }
-            uncounted = [started for started in usable if started.conditioning]
-            # Assumption: variants are comparable only if each was conditioned by the same number of trials.
-            before = Counter(started.variant for started in uncounted)
-            alike = len({before[name] for name in names}) == 1
-            lost = any(started.conditioning for started in begun) and not uncounted
-            if counted.keys() == set(names) and alike and not lost:
-                return [*uncounted, *counted.values()]
+            is_whole = counted.keys() == names
+            if is_whole and _conditioned_alike(begun, conditioning, names):
+                return [*conditioning, *counted.values()]
         return []
+
+
+def _conditioned_alike(
+    begun: Iterable[Started], usable: Sequence[Started], variants: Iterable[str]
+) -> bool:
+    """Whether each variant was conditioned by as many trials; ``usable`` are the conditioning trials that count.
+
+    Assumption: only then are variants comparable. A block that lost all of its conditioning trials is not whole.
+    """
+    if not usable:
+        return not any(started.conditioning for started in begun)
+    trials = Counter(started.variant for started in usable)
+    return len({trials[name] for name in variants}) == 1

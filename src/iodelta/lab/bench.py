@@ -26,7 +26,7 @@ from iodelta.lab.quality import noise
 from iodelta.lab.record import RECORD, Record, assemble
 from iodelta.machine import Machine
 from iodelta.probe.caches import cache_findings
-from iodelta.probe.counters import Counters
+from iodelta.probe.counters import Counters, Snapshot
 from iodelta.probe.emulated import emulation_findings
 from iodelta.probe.mirrors import Mirrors
 from iodelta.probe.topology import Target, resolve, status
@@ -182,6 +182,18 @@ class Settings:
         return (*self.placement.get(variant.name, ()), *findings)
 
 
+@dataclass(frozen=True)
+class Load:
+    """What the runs of one trial's load left."""
+
+    runs: Sequence[FioRun]
+    """One after the other; only the last may not have finished."""
+    starts: Sequence[float]
+    """When each process began; ``time.monotonic()``."""
+    before: Snapshot
+    after: Snapshot
+
+
 class Bench:
     """One machine, one target, ready to make trials of one experiment."""
 
@@ -282,81 +294,34 @@ class Bench:
             )
             for number in range(runs)
         ]
-        problem = (
-            command.make_ready(self._machine, requests[0], self._env)
-            if cell.command is not None
-            else ""
-        )
-        load: list[int] = []  # its pid, once it has started
-        starts: list[float] = []
-
-        def start(pid: int) -> None:
-            load[:] = [pid]
-            starts.append(time.monotonic())
-
-        def tick(seconds: float) -> None:
-            self._counters.sample()
-            # fio does not count its ramp, and t/io_uring neither its first nor its last second: notes cut them out.
-            if cell.option(TOOL) or self._experiment.design.ramp:
-                self._counters.note()
-            self._mirrors.sample(*load)
-            on_tick(seconds)
-
-        if self._reads is not None:
-            self._reads.look()
-        before = self._counters.snapshot()
-        made: list[FioRun] = []
-        while len(made) < runs and all(one.ended == "finished" for one in made):
-            request = requests[len(made)]
-            if problem:
-                made.append(command.not_run(request, self._machine.time(), problem))
-                continue
-            made.append(
-                run(
-                    self._machine,
-                    request,
-                    stop=stop,
-                    on_start=start,
-                    on_tick=tick,
-                    env=self._env,
-                )
-            )
-        after = self._counters.snapshot()
-        done, *more = made
-        if made[-1].ended == "stopped":
+        load = self._loaded(cell, requests, stop, on_tick)
+        first, *more = load.runs
+        if load.runs[-1].ended == "stopped":
             return None
-        result = pooled([read_run(one) for one in made])
-        account, findings = self._account_of(background, done, result)
-        copies = self._mirrors.account() if not mirrored(variant.knobs) else {}
-        known = (*self._settings.findings(condition, variant), *self._standing)
-        findings = (*findings, *known, *self._mirrors.findings(copies))
-        guesses = io_uring.windows(made, starts) if cell.option(TOOL) else ()
-        moved = (
-            {}
-            if guesses
-            else self._counters.since(_ramp_end(starts, made, result), after)
-        )
-        counted = self._counters.within(guesses, before, after) if guesses else {}
-        whole = self._counters.difference(before, after)
+        result = pooled([read_run(done) for done in load.runs])
+        account, of_background = self._account_of(background, first, result)
+        copies = {} if mirrored(variant.knobs) else self._mirrors.account()
         findings = (
-            *findings,
-            *(self._reads.findings(whole) if self._reads is not None else ()),
+            *of_background,
+            *self._settings.findings(condition, variant),
+            *self._standing,
+            *self._mirrors.findings(copies),
+            *self._writes(load),
         )
+        counters, moved = self._counted(cell, load, result)
         record = Record(
-            run=msgspec.structs.replace(done, output=b""),
+            run=msgspec.structs.replace(first, output=b""),
             counters={
-                **whole,
-                **counted,
-                **{f"whole.{name}": whole[name] for name in counted if name in whole},
+                **counters,
                 **copies,
                 **written_since(
-                    self._disk, target=self.target, counters=before.counters
+                    self._disk, target=self.target, counters=load.before.counters
                 ),
             },
             background=account,
             findings=findings,
             more=tuple(more),
-            **kept_of(done, result),
+            **kept_of(first, result),
         )
         trial = assemble(identity, record, result)
         disturbed = noise(
@@ -372,7 +337,7 @@ class Bench:
         self._folder.write_raw(
             identity.trial,
             {
-                OUTPUTS[done.request.tool]: done.output,
+                OUTPUTS[first.request.tool]: first.output,
                 RECORD: msgspec.json.encode(record),
             },
         )
@@ -381,6 +346,75 @@ class Bench:
         )
         check_reads(trial.findings)
         return trial
+
+    def _loaded(
+        self,
+        cell: Cell,
+        requests: Sequence[FioRequest],
+        stop: Callable[[], bool],
+        on_tick: Callable[[float], None],
+    ) -> Load:
+        """Run a trial's load, once for each request until one does not finish, between two readings of the counters."""
+        pids: list[int] = []
+        starts: list[float] = []
+
+        def start(pid: int) -> None:
+            pids[:] = [pid]
+            starts.append(time.monotonic())
+
+        def tick(seconds: float) -> None:
+            self._counters.sample()
+            # fio does not count its ramp, and t/io_uring neither its first nor its last second: notes cut them out.
+            if cell.option(TOOL) or self._experiment.design.ramp:
+                self._counters.note()
+            self._mirrors.sample(*pids)
+            on_tick(seconds)
+
+        problem = ""
+        if cell.command is not None:
+            problem = command.make_ready(self._machine, requests[0], self._env)
+        if self._reads is not None:
+            self._reads.look()
+        before = self._counters.snapshot()
+        runs: list[FioRun] = []
+        for request in requests:
+            if problem:
+                done = command.not_run(request, self._machine.time(), problem)
+            else:
+                done = run(
+                    self._machine,
+                    request,
+                    stop=stop,
+                    on_start=start,
+                    on_tick=tick,
+                    env=self._env,
+                )
+            runs.append(done)
+            if done.ended != "finished":
+                break
+        return Load(runs, starts, before, self._counters.snapshot())
+
+    def _counted(
+        self, cell: Cell, load: Load, result: FioResult
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """The counters' changes during the load, and those since fio began to count.
+
+        ``t/io_uring`` does not say when it counts. Its counters are those of the seconds that it probably counted; the
+        whole run's are kept as ``whole.NAME``, and the second mapping is empty."""
+        whole = self._counters.difference(load.before, load.after)
+        windows = io_uring.windows(load.runs, load.starts) if cell.option(TOOL) else ()
+        if not windows:
+            begun = _ramp_end(load.starts, load.runs, result)
+            return whole, self._counters.since(begun, load.after)
+        counted = self._counters.within(windows, load.before, load.after)
+        kept = {f"whole.{name}": whole[name] for name in counted if name in whole}
+        return {**whole, **counted, **kept}, {}
+
+    def _writes(self, load: Load) -> tuple[Finding, ...]:
+        """Findings about writes during a load that only reads."""
+        if self._reads is None:
+            return ()
+        return self._reads.findings(self._counters.difference(load.before, load.after))
 
     def unmeasured(
         self,

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -155,76 +156,100 @@ def _go(
             return Outcome(
                 state.state, judge_folder(plan, rules_of(plan, state), state, trials)
             )
-        boots = plan.experiment.boots
-        seen = (
-            []
-            if boots
-            else [(machine, look(machine, plan.experiment)) for machine in machines]
-        )
+        making = _benches_of_boots if plan.experiment.boots else _benches
         with contextlib.ExitStack() as stack:
-            benches: dict[str, Bench | Boots] = {}
-            looked = list(seen)
-            for machine in machines if boots else ():
-                booting = stack.enter_context(
-                    boots_of(machine)(machine, plan, folder, control)
-                )
-                benches[machine.name] = booting
-                with booting.booted(
-                    plan.experiment.variant(plan.experiment.baseline)
-                ) as (booted, bench, survey):
-                    _begin_session(folder, state, plan, booted, bench, survey)
-                looked.append((machine, survey))
-            for machine, survey in seen:
-                bench = stack.enter_context(
-                    ready(machine, plan, survey, folder, control)
-                )
-                benches[machine.name] = bench
-                _begin_session(
-                    folder, state, plan, machine, bench, survey, remade=remade
-                )
-            runner = Runner(
-                plan,
-                rules_of(plan, state),
-                folder,
-                lambda block: benches[
-                    host_of(plan.experiment, block) or machines[0].name
-                ],
-                control.watcher,
-                budget=plan.experiment.design.budget
-                + (state.extended.budget if state.extended else 0.0),
-                stop=control.stop,
-            )
-            control.watcher.begin(plan, str(folder.path), len(state.finished))
-            outcome = runner.run()
-            first = benches[machines[0].name]
-            if outcome.reason in OVER and isinstance(first, Bench):
-                look_closer(machines[0], first, plan, folder, control)
-        for machine, survey in looked:
-            if survey.scratch and not throw_away(machine) and outcome.reason in OVER:
-                remove_scratch(machine, plan, survey.target)
+            made = _Made(folder, state, plan, control, remade)
+            making(made, machines, stack)
+            outcome = _measure(made, machines)
+        if outcome.reason in OVER:
+            for machine, survey in made.surveys:
+                if survey.scratch and not throw_away(machine):
+                    remove_scratch(machine, plan, survey.target)
     return outcome
 
 
-def _begin_session(
-    folder: Folder,
-    state: Account,
-    plan: Plan,
-    machine: Machine,
-    bench: Bench,
-    survey: Survey,
-    *,
-    remade: bool = False,
+@dataclass(frozen=True)
+class _Made:
+    """A session that begins: what it is about, and what makes the trials on each machine."""
+
+    folder: Folder
+    state: Account
+    """Of the sessions before."""
+    plan: Plan
+    control: Control
+    remade: bool
+    benches: dict[str, Bench | Boots] = field(default_factory=dict)
+    """By the machine's name."""
+    surveys: list[tuple[Machine, Survey]] = field(default_factory=list)
+
+
+def _benches(
+    made: _Made, machines: Sequence[Machine], stack: contextlib.ExitStack
 ) -> None:
-    """Record what the machine is; ``state`` is what was there before any machine of this run. Raises RequestError."""
+    """Make each machine ready, once all of them were looked at."""
+    experiment = made.plan.experiment
+    made.surveys.extend((machine, look(machine, experiment)) for machine in machines)
+    for machine, survey in made.surveys:
+        bench = stack.enter_context(
+            ready(machine, made.plan, survey, made.folder, made.control)
+        )
+        made.benches[machine.name] = bench
+        _begin_session(made, machine, bench, survey)
+
+
+def _benches_of_boots(
+    made: _Made, machines: Sequence[Machine], stack: contextlib.ExitStack
+) -> None:
+    """Boot the baseline once on each machine, for its survey; a later block boots what it measures."""
+    experiment = made.plan.experiment
+    baseline = experiment.variant(experiment.baseline)
+    for machine in machines:
+        boots = stack.enter_context(
+            boots_of(machine)(machine, made.plan, made.folder, made.control)
+        )
+        made.benches[machine.name] = boots
+        with boots.booted(baseline) as (booted, bench, survey):
+            _begin_session(made, booted, bench, survey)
+        made.surveys.append((machine, survey))
+
+
+def _measure(made: _Made, machines: Sequence[Machine]) -> Outcome:
+    """Make the trials that are left, and look closer at a question that was answered."""
+    plan, state, control = made.plan, made.state, made.control
+    first = machines[0]
+    budget = plan.experiment.design.budget
+    if state.extended:
+        budget += state.extended.budget
+    runner = Runner(
+        plan,
+        rules_of(plan, state),
+        made.folder,
+        lambda block: made.benches[host_of(plan.experiment, block) or first.name],
+        control.watcher,
+        budget=budget,
+        stop=control.stop,
+    )
+    control.watcher.begin(plan, str(made.folder.path), len(state.finished))
+    outcome = runner.run()
+    bench = made.benches[first.name]
+    if outcome.reason in OVER and isinstance(bench, Bench):
+        look_closer(first, bench, plan, made.folder, control)
+    return outcome
+
+
+def _begin_session(made: _Made, machine: Machine, bench: Bench, survey: Survey) -> None:
+    """Record what the machine is. Raises RequestError where the target is not that of the sessions before."""
+    folder, plan = made.folder, made.plan
     before = next(
         (
             session
-            for session in state.sessions
+            for session in made.state.sessions
             if session.machine in ("", machine.name)
         ),
         None,
     )
-    if before is not None and not (survey.scratch or remade or throw_away(machine)):
+    is_new = survey.scratch or made.remade or throw_away(machine)
+    if before is not None and not is_new:
         check_same_target(converted(before.target, Target), bench.target)
     sessions = Account(folder.events()).sessions
     name = f"environment{f'-{len(sessions) + 1}' if sessions else ''}.json"
