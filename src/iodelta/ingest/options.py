@@ -67,7 +67,7 @@ def _fixed(text: str) -> str:
 
 
 def _block(given: Mapping[str, str], rw: str, kilo: int) -> int | None:
-    """The block size if all directions of ``rw`` use one, or None. In ``bs=r,w,t`` the last value given fills the rest."""
+    """The block size if all directions of ``rw`` use one, or None. In ``bs=r,w,t`` the last value fills the rest."""
     if "bsrange" in given or "bssplit" in given:
         return None
     sizes = [size(part, kilo) for part in given.get("bs", "").split(",")]

@@ -1,4 +1,4 @@
-"""Result tables taken apart into titles and rows by what stands between their cells: bars, commas, tabs."""
+"""Split result tables into titles and rows at the marks between cells: bars, commas, tabs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from iodelta.ingest.table_levels import (
 )
 
 SOME = 20
-"""Rows by which it is seen whether a table holds results."""
+"""Rows that decide whether a table contains results."""
 LONGEST = 4000
-"""Characters of a line of titles."""
+"""Most characters of a line of titles."""
 MOST_COLUMNS = 200
 _SECTION_WORDS = 4
 _APART = 3
-"""Lines between a table and rows that may be of it."""
+"""Most lines between a table and further rows of it."""
 RULE = re.compile(r"[\s|:+=\u2500-\u257f-]{3,}")
 _UNIT = re.compile(
     r"[(\[]?(?:1/s|io/s|iops|ops|[kmg]?i?b(?:/s(?:ec)?|ps)|[mnuµμ]?s(?:ec(?:ond)?s?)?|%|k|m|w|count|#)[)\]]?",
@@ -59,20 +59,20 @@ _FRAME = str.maketrans(dict.fromkeys("│┃║", "|"))
 
 
 _RST_HEAD = re.compile(r"\+(?:=+\+)+\s*")
-"""What stands below the titles of a grid of reStructuredText."""
+"""The line below the titles of a reStructuredText grid."""
 
 _BORDER = re.compile(r"\+(?:-+\+)+\s*")
-"""What stands between two rows of such a grid, whose cells may have several lines."""
+"""The line between two rows of such a grid, whose cells may have several lines."""
 
 
 class Grid(NamedTuple):
-    """A table taken apart. ``misfits``: indexes of lines that look like its rows and have more or fewer cells."""
+    """A split table. ``misfits``: indexes of lines that look like its rows but have more or fewer cells."""
 
     titles: list[str]
     rows: list[Row]
     first: int
     mark: str = ""
-    """What stands between two cells."""
+    """The mark between two cells; empty for spaces."""
     misfits: tuple[int, ...] = ()
 
 
@@ -83,9 +83,9 @@ def grid(
     mark: str = "",
     misfits: Sequence[int] = (),
 ) -> Grid | None:
-    """None unless there are names and numbers; whether they are measures of storage is seen when they are read."""
+    """The table of these titles and rows; None unless it has names and numbers, of whatever measure."""
     if titles[0] and not any(titles[1:]):
-        return None  # the name of what follows
+        return None  # a heading of the text below
     titles, rows = _with_whole_titles(titles, rows)
     rows = [each for each in rows if not _is_types(each[1])]
     rows, misfits = _of_one_table(titles, rows, misfits)
@@ -99,7 +99,7 @@ def grid(
 def _with_whole_titles(
     titles: list[str], rows: list[Row]
 ) -> tuple[list[str], list[Row]]:
-    """Titles of two lines, or with their units in a line of their own, as one; and the rows below."""
+    """Titles of two lines, or with their units in a separate line, joined to one line; and the rows below."""
     if rows and is_above(titles, rows[0][1]):
         titles = together(titles, rows[0][1])
         rows = rows[1:]
@@ -112,7 +112,7 @@ def _with_whole_titles(
 def _of_one_table(
     titles: Sequence[str], rows: list[Row], misfits: Sequence[int]
 ) -> tuple[list[Row], Sequence[int]]:
-    """What is above the titles of another table."""
+    """The rows and misfits above the titles of another table."""
     others = (at for at, cells, _ in rows if is_of_next(titles, cells))
     end = next(others, None)
     if end is None:
@@ -129,7 +129,7 @@ def _with_unit(title: str, unit: str) -> str:
 
 
 def _is_units(cells: Sequence[str]) -> bool:
-    """Whether a row has nothing but units, of the titles above it."""
+    """Whether a row contains only units, of the titles above it."""
     texts = [text for text in cells if text.strip("-–—")]
     is_titled = bool(texts) and texts[0].lower() in UNIT_TITLES
     units = texts[1:] if is_titled else texts
@@ -137,7 +137,7 @@ def _is_units(cells: Sequence[str]) -> bool:
 
 
 def _is_types(cells: Sequence[str]) -> bool:
-    """Whether a row says how a program holds its columns: ``<dbl>``, ``int64``."""
+    """Whether a row contains data types of columns: ``<dbl>``, ``int64``."""
     types = list(filter(None, cells))
     return bool(types) and all(map(_TYPE.fullmatch, types))
 
@@ -149,7 +149,7 @@ def has_numbers(rows: Sequence[Row]) -> bool:
 
 
 class _Barred:
-    """The lines below the titles of a table whose cells stand between ``|``."""
+    """Collects the lines below the titles of a table with cells between ``|``."""
 
     def __init__(self, titles: list[str], first: int) -> None:
         self.titles = titles
@@ -178,7 +178,7 @@ class _Barred:
         return bars > 1 and self._take_cells(at, text)
 
     def _end_titles(self) -> None:
-        """What looked like rows were further lines of the titles."""
+        """Treat the rows so far as further lines of the titles."""
         below = [cells for _, cells, _ in self.rows]
         self.titles, self.rows = _in_one_line(self.titles, below), []
         self.is_grid = True
@@ -195,7 +195,7 @@ class _Barred:
 
 
 def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
-    """Cells between ``|``, of Markdown or drawn; a rule may stand below the titles."""
+    """The table with cells between ``|``, in Markdown or drawn, with or without a rule below the titles."""
     text = _framed(lines[index].text)
     if text.count("|") < 2:
         return None
@@ -223,7 +223,7 @@ def _with_names(rows: Sequence[Row]) -> list[Row]:
 def _whole_rows(
     rows: Sequence[Row], borders: Sequence[int], *, is_grid: bool
 ) -> list[Row]:
-    """Lines between two borders are one row where there are borders between rows and no line has numbers again."""
+    """The rows, with lines between two borders joined to one row if there are borders between rows."""
     blocks: dict[int, list[Row]] = {}
     for row in rows:
         blocks.setdefault(sum(border < row[0] for border in borders), []).append(row)
@@ -233,7 +233,7 @@ def _whole_rows(
 
 
 def _whole_row(block: Sequence[Row]) -> Sequence[Row]:
-    """The lines between two borders as one row, or as they are where a column has several numbers: a group of rows."""
+    """The lines between two borders as one row, or unchanged if a column has several numbers: a group of rows."""
     columns = zip(*(cells[1:] for _, cells, _ in block), strict=True)
     most_numbers = max((sum(map(is_number, texts)) for texts in columns), default=0)
     if most_numbers > 1:
@@ -244,7 +244,7 @@ def _whole_row(block: Sequence[Row]) -> Sequence[Row]:
 
 
 def _in_one_line(first: Sequence[str], below: Sequence[Sequence[str]]) -> list[str]:
-    """The cells of a row of a grid, which has several lines: ``mq-`` above ``deadline`` is ``mq-deadline``."""
+    """The cells of a row with several lines: ``mq-`` above ``deadline`` is ``mq-deadline``."""
     columns = zip(first, *below, strict=True)
     return [_joined(list(filter(None, texts))) for texts in columns]
 
@@ -255,7 +255,7 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def _barred_row(text: str, columns: int) -> list[str]:
-    """The cells of a line; a name alone is that of the rows below it."""
+    """The cells of a line; a single name is that of the rows below it."""
     cells = _bars(text)
     alone = len(cells) == 1 and not _DIGIT.search(text)
     if not alone:
@@ -264,7 +264,7 @@ def _barred_row(text: str, columns: int) -> list[str]:
 
 
 def _framed(text: str) -> str:
-    """A row of LaTeX, of Jira or in a drawn frame as Markdown writes it."""
+    """A row of LaTeX, of Jira or of a drawn frame in the form of Markdown."""
     text = text.translate(_FRAME).strip()
     if text.startswith("||"):
         return text.replace("||", "|")
@@ -276,7 +276,7 @@ def _framed(text: str) -> str:
 
 
 def _latex(text: str) -> str:
-    """A row of LaTeX without the commands that only say how it looks: ``\\textbf{43{,}600}`` is ``43,600``."""
+    """A row of LaTeX without formatting commands: ``\\textbf{43{,}600}`` is ``43,600``."""
     for command, unit in _LATEX_UNITS.items():
         text = text.replace(command, unit)
     text = _LATEX_QUANTITY.sub(
@@ -294,7 +294,7 @@ def _bars(text: str) -> list[str]:
 
 
 def separated(lines: Sequence[Line], index: int, most: int) -> Grid | None:
-    """Values set apart by tabs, semicolons or commas, with a line of titles."""
+    """The table with values between tabs, semicolons or commas, and a line of titles."""
     for mark in ("\t", ";", ","):
         table = _separated_by(mark, lines, index, most)
         if table is not None:
@@ -303,7 +303,7 @@ def separated(lines: Sequence[Line], index: int, most: int) -> Grid | None:
 
 
 class _Separated:
-    """The lines below the ``titles`` of a table whose values ``mark`` sets apart."""
+    """Collects the lines below the ``titles`` of a table with values between ``mark``."""
 
     def __init__(
         self, lines: Sequence[Line], titles: list[str], mark: str, several: bool
@@ -314,7 +314,7 @@ class _Separated:
         self._titles = titles
         self._mark = mark
         self._several = several
-        """Whether tabs align the columns: as many as it takes."""
+        """Whether any number of tabs aligns the columns."""
 
     def take(self, at: int) -> bool:
         """Add the line ``at``; False where the table ends above it."""
@@ -332,7 +332,7 @@ class _Separated:
         return True
 
     def drop_other_lines(self) -> None:
-        """Take the misfits below the last row that are another table, or a sentence, from the list."""
+        """Remove misfits below the last row that belong to another table or a sentence."""
         last = self.rows[-1][0] if self.rows else len(self._lines)
         while self.misfits and self.misfits[-1] > last:
             values = self._values(self.misfits[-1]) or []
@@ -347,7 +347,7 @@ class _Separated:
         return self._lines[at].text.strip("# :=*-")
 
     def _is_misfit(self, at: int, values: Sequence[str]) -> bool:
-        """Whether a line with another number of values is a row that was cut, or one with numbers."""
+        """Whether a line with another number of values is a cut row, or a row with numbers."""
         if _is_begun(values, self._titles):
             return True
         has_digit = _DIGIT.search(self._lines[at].text) is not None
@@ -380,7 +380,7 @@ def _separated_by(
 
 
 def _values(line: Line, mark: str, several: bool) -> list[str] | None:
-    """The values of a line; None when it has none of ``mark``. ``several`` tabs may stand between two."""
+    """The values of a line; None without ``mark``. ``several``: any number of tabs separates two values."""
     text = line.tabbed.strip(" ") if mark == "\t" else line.text
     if mark not in text or len(text) > 5 * LONGEST or not text.strip():
         return None
@@ -396,7 +396,7 @@ def _values(line: Line, mark: str, several: bool) -> list[str] | None:
 
 
 def strays(table: Grid, lines: Sequence[Line], last: int) -> list[int]:
-    """Indexes of the rows of a table that other lines set apart from it: they have no titles of their own."""
+    """Indexes of further rows of a table below other lines, without their own titles."""
     numbered = _numbered(table)
     by_row = any(is_column(cells[0]) for _, cells, _ in table.rows)
     strays: list[int] = []
@@ -418,17 +418,17 @@ def _numbered(table: Grid) -> list[int]:
 
 
 def _has_numbers_in(cells: Sequence[str], places: Sequence[int]) -> bool:
-    """Whether a number stands in one of the places, and nothing but numbers or gaps in any."""
+    """Whether the cells at ``places`` contain a number, and otherwise only numbers or gaps."""
     return _holds_numbers([cells[place] for place in places])
 
 
 def _holds_numbers(texts: Sequence[str]) -> bool:
-    """Whether there is a number, and nothing but numbers or gaps."""
+    """Whether ``texts`` contain a number, and otherwise only numbers or gaps."""
     return any(map(is_number, texts)) and all(map(is_value, texts))
 
 
 def _cells(line: Line, mark: str) -> list[str]:
-    """The cells of a line that may be a row; none where it has none of ``mark``."""
+    """The cells of a line that may be a row; empty without ``mark``."""
     if mark != "|":
         several = mark == "\t" and "\t\t" in line.tabbed.strip()
         return _values(line, mark, several) or []
@@ -437,7 +437,7 @@ def _cells(line: Line, mark: str) -> list[str]:
 
 
 def _looks_like(cells: Sequence[str], titles: Sequence[str]) -> bool:
-    """Whether a line with another number of cells is a row all the same: it has nearly as many, most are numbers."""
+    """Whether a line with another number of cells is still a row: it has nearly as many, and most are numbers."""
     if _is_begun(cells, titles):
         return True
     has_nearly_as_many = abs(len(cells) - len(titles)) <= 2
@@ -445,7 +445,7 @@ def _looks_like(cells: Sequence[str], titles: Sequence[str]) -> bool:
 
 
 def _is_begun(cells: Sequence[str], titles: Sequence[str]) -> bool:
-    """Whether a line holds the name of a row and only the first of its numbers, or none: the row was cut."""
+    """Whether a line is a cut row: the name, and none or only the first of the numbers."""
     is_named = 0 < len(cells[0].split()) <= _SECTION_WORDS
     is_short = 1 < len(cells) < len(titles)
     return is_named and is_short and all(map(is_value, cells[1:]))

@@ -1,4 +1,4 @@
-"""What the titles of a result table's columns mean: which measure, of which direction, in what unit."""
+"""The meaning of the titles of a result table: which measure, of which direction, in which unit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COMPARES = re.compile(
     r"|\b(?:unterschied|abweichung|verlust|(?:ver)?änderung)\b",
     re.I,
 )
-"""Titles of columns that are not a variant but say how two differ, or how one scatters."""
+"""Titles of columns with the difference of two variants, or the scatter of one."""
 _MEASURE = re.compile(
     r"(?:\b|(?<=_))(?:[km]?iops|bw|bandwidth|throughput|[sc]?lat(?:ency|encies)?|completion|submission|avg|average|mean|"
     r"median|min|max|total|all|sum|overall|bytes|percentile|p\d{1,3}(?:\.\d{1,6})?|\d{1,3}(?:\.\d{1,6})?(?:th|%))(?=\b|_)",
@@ -50,7 +50,7 @@ _COUNTS = re.compile(
     r"Δ|%|\b(?:change|delta|diff)|\b(?:cpu|util\w*|std\w*|cv|\w*bytes|elapsed|[km]?iops|ios?/s)\b",
     re.I,
 )
-"""Titles of columns that hold a number of a result, whether or not it is read."""
+"""Titles of columns with a number of a result, whether or not it is read."""
 _UNIT_OF_OTHERS = re.compile(
     r"[(\[]\s?(?:%|w|j|kwh|°?c|v|#|count|n|s|sec|seconds|min|minutes|h|[kmgt]i?b|usd)\s?[)\]]",
     re.I,
@@ -59,13 +59,13 @@ _RANK = re.compile(
     r"\d{1,3}(?:\.\d{1,6})?\s?(?:%|th\b)(?!\s?(?:rand|seq|read|write))|(?<=percentile)[ _]\d{1,3}\b"
 )
 _PATH = re.compile(r"\bjobs[.\[/_]0\]?[./_]|(?<=[a-z])[._](?=[a-z])")
-"""What stands between the keys of a document that somebody has flattened: ``jobs.0.read.iops``."""
+"""Separators between the keys of a flattened document: ``jobs.0.read.iops``."""
 _STATISTIC = re.compile(
     r"\s*(?:avg|mean|average|median|min|max|minimum|maximum|"
     r"p\d{1,3}(?:\.\d{1,4})?|\d{1,2}(?:\.\d{1,4})?\s?(?:%|th))(?:\s?percentile)?\s*",
     re.I,
 )
-"""A title that only says which statistic of the row's measure its column has."""
+"""A title that only names the statistic of the row's measure."""
 
 
 class Heading(NamedTuple):
@@ -74,19 +74,19 @@ class Heading(NamedTuple):
     title: str
     column: Column | None
     comma: bool = False
-    """Whether its commas stand before decimals."""
+    """Whether its commas precede decimals."""
     doubtful: bool = False
-    """Whether its commas or points may stand before thousands or decimals alike."""
+    """Whether its commas or points may separate thousands or decimals."""
     asked: Workload = Workload()
-    """The workload that the title names, when it is of one: ``4k randread IOPS``."""
+    """The workload that the title names, if any: ``4k randread IOPS``."""
     owner: str = ""
-    """What the title names besides measure, unit and workload: ``patched`` in ``patched BW (MB/s)``."""
+    """Other words than measure, unit and workload in the title: ``patched`` in ``patched BW (MB/s)``."""
     refused: bool = False
-    """Whether the title names a measure, and something that makes it another's: ``lat range (us)``."""
+    """Whether the title names a measure with a word that changes it: ``lat range (us)``."""
 
 
 def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> Heading:
-    """What the ``title`` of a column above ``cells`` means; ``commas`` stand before decimals in another column."""
+    """The meaning of a column's ``title`` above ``cells``; ``commas``: those of another column precede decimals."""
     title = " ".join(title.split()).removesuffix(":").rstrip()
     parsed = column(title)
     if parsed is None:
@@ -99,7 +99,7 @@ def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> H
 
 
 def several(title: str) -> bool:
-    """Whether a title names more than one measure, so that nobody can say which one its numbers are."""
+    """Whether a title names more than one measure, so that its numbers are ambiguous."""
     text = plain_title(title)
     return len(measures_of(text)) > 1
 
@@ -114,12 +114,12 @@ def names_other(title: str) -> bool:
 
 
 def names_measure(title: str) -> bool:
-    """Whether a title names a measure that is read here, or something of one."""
+    """Whether a title names a measure that is read here, alone or with other words."""
     return bool(measures_of(plain_title(title)))
 
 
 def without_measure(title: str) -> str:
-    """What a title says besides its measure, its unit and its workload."""
+    """The words of a title other than its measure, unit and workload."""
     text = _PATH.sub(" ", plain_title(title))
     for known_words in (
         _RANK,
@@ -139,12 +139,12 @@ def without_measure(title: str) -> str:
 
 
 def is_statistic(title: str) -> bool:
-    """Whether a title says no more than which statistic its column has: ``mean``, ``p99``."""
+    """Whether a title only names a statistic: ``mean``, ``p99``."""
     return _STATISTIC.fullmatch(with_point(title).strip("*` :")) is not None
 
 
 def of_names(measure: Heading, *names: str) -> Heading:
-    """What a number is in a table of one ``measure``, for the ``names`` of its row and column."""
+    """The meaning of a number in a table of one ``measure``, from the ``names`` of its row and column."""
     statistics = [name.strip("*` :") for name in names if is_statistic(name)]
     others = filterfalse(is_statistic, names)
     if len(statistics) > 1 or any(map(is_measure, others)):
@@ -159,23 +159,23 @@ def names_percentiles(title: str, names: Sequence[str]) -> bool:
 
 
 def is_measure(name: str) -> bool:
-    """Whether a name is that of a measure, of one that is not read here, or of several."""
+    """Whether a name is that of a measure, read here or not, or of several."""
     return names_other(name) or is_column(name) or several(name)
 
 
 def is_of_another(title: str) -> bool:
-    """Whether a title makes a measure before it another one's, and names none itself: ``limit``, ``stddev``."""
+    """Whether a title is a word that changes the measure before it: ``limit``, ``stddev``."""
     words = words_of(plain_title(title))
     return len(words) == 1 and words[0] in OTHER and not measures_of(words[0])
 
 
 def names_rows(title: str) -> bool:
-    """Whether the column with this title names its rows (``Policy``, ``iodepth``): it holds no number of a result."""
+    """Whether a column with this title names its rows (``Policy``, ``iodepth``), and is not a number of a result."""
     return not names_measure(title) and not _COUNTS.search(title.replace("_", " "))
 
 
 def workload_words(title: str) -> str:
-    """What a title says besides its measure and unit: ``4k randread``."""
+    """The words of a title other than its measure and unit: ``4k randread``."""
     rest = BYTES.sub(" ", _MEASURE.sub(" ", with_point(title)))
     return clean(" ".join(re.findall(r"[^\s_()\[\]/,:*|]\S{0,60}", rest)))
 

@@ -1,4 +1,4 @@
-"""What lies above the titles and between the rows of a table, and says of which numbers they are."""
+"""Upper titles above, and section names between the rows of a table, which qualify its numbers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def is_of_next(titles: Sequence[str], cells: Sequence[str]) -> bool:
 
 
 def is_above(upper: Sequence[str], lower: Sequence[str]) -> bool:
-    """Whether the titles ``upper`` say of what those below are: ``Read`` and ``Write`` above two of ``IOPS``."""
+    """Whether the titles ``upper`` qualify those below: ``Read`` and ``Write`` above two of ``IOPS``."""
     has_measure = any(map(is_column, upper)) or any(map(is_number, upper))
     if has_measure or not is_heading(lower):
         return False
@@ -54,7 +54,7 @@ def is_above(upper: Sequence[str], lower: Sequence[str]) -> bool:
 
 
 def together(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
-    """Titles of two levels as one: an empty one after the first column means that to its left."""
+    """Titles of two levels as one; an empty upper title after the first column means the one to its left."""
     titles = [lower[0] or upper[0]]
     above = ""
     for high, low in zip(upper[1:], lower[1:], strict=True):
@@ -64,13 +64,13 @@ def together(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
 
 
 def _are_sections(rows: Sequence[Row], named: Sequence[int]) -> bool:
-    """Whether the rows ``named`` head those below them: the first does, one that names work, and those that repeat."""
+    """Whether the rows ``named`` are headings: one is the first row, or names a workload, or rows repeat around one."""
     of_work = (at == 0 or _is_of_workload(rows[at][1][0]) for at in named)
     return any(of_work) or _repeat(rows, named)
 
 
 def in_sections(rows: Sequence[Row]) -> list[Row]:
-    """``rows`` without those that only name the rows below them, each with that name as its section."""
+    """``rows`` without section headings, each with its section."""
     named = [
         at
         for at, (_, cells, _) in enumerate(rows)
@@ -97,13 +97,13 @@ def _is_of_workload(name: str) -> bool:
 
 
 def _repeat(rows: Sequence[Row], named: Sequence[int]) -> bool:
-    """Whether a name stands above and below one of the rows ``named``."""
+    """Whether a row name occurs both above and below one of the rows ``named``."""
     names = [cells[0] for _, cells, _ in rows]
     return any(set(names[:at]) & set(names[at + 1 :]) for at in named)
 
 
 def of_section(measure: Heading, section: str) -> Heading:
-    """The measure of the rows in a section: the one that its name says, where it does."""
+    """The measure of the rows in a section: the one in its name, if any."""
     if not is_measure(section):
         return measure
     named = heading(section)
@@ -111,7 +111,7 @@ def of_section(measure: Heading, section: str) -> Heading:
 
 
 def between(names: Sequence[str]) -> list[str]:
-    """The names of rows that are of a measure and stand above some that are of none: they may head those."""
+    """Names of rows that are measures above rows that are not: they may be headings of these."""
     nameless = [at for at, name in enumerate(names) if not is_measure(name)]
     above = names[: _last_other(names, nameless)]
     return [name for name in filterfalse(is_statistic, above) if is_measure(name)]
@@ -123,7 +123,7 @@ def _last_other(names: Sequence[str], nameless: Sequence[int]) -> int:
 
 
 def foreign_sections(rows: Sequence[Row], headings: Sequence[Heading]) -> list[str]:
-    """The names of sections that are of a measure which no column is of: ``lat (us)`` among rows of IOPS."""
+    """Names of sections that are measures without a column: ``lat (us)`` among rows of IOPS."""
     measures = [h.column for h in headings if h.column is not None]
     rates = {measure.stat for measure in measures if measure.of == "rate"}
     has_latency = any(measure.of != "rate" for measure in measures)

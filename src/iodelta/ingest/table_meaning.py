@@ -1,4 +1,4 @@
-"""What the numbers of a table mean that is taken apart: its runs, or why they are doubtful.
+"""The meaning of the numbers of a split table: its runs, or the reason for doubt.
 
 A table has a line of titles that name its measures (``table_rows``), a measure in each row (``table_metrics``), or one
 measure in its corner or its title (here). A number is read only where its own title names its measure.
@@ -38,9 +38,9 @@ from iodelta.ingest.wording import clean
 from iodelta.trial import Direction, Place
 
 TITLE = 100
-"""Characters of a title that is looked for, or quoted."""
+"""Most characters of a title, and of a quoted name."""
 _BACK = 6
-"""Lines above a table among which its title is looked for."""
+"""Number of lines above a table in which its title is searched."""
 _EMPTY_CELLS = re.compile(r"(?:\s*[,;|]){2,}$")
 OF_ANOTHER = (
     "not read, because a title must name one measure and its unit once, without words that change the measure; "
@@ -53,7 +53,7 @@ _DOUBLED = (
 
 
 class Meaning:
-    """What tables mean whose titles stand at ``index``, however they are taken apart."""
+    """The meaning of tables with titles at ``index``, for every way to split them."""
 
     def __init__(
         self, lines: Sequence[Line], used: bytearray, index: int, file: str
@@ -70,19 +70,19 @@ class Meaning:
         return Place(self._file, self._lines[index].number)
 
     def places(self, grid: Grid) -> dict[int, Place]:
-        """Where the titles and the rows stand, by the index of their line."""
+        """The places of titles and rows, by the index of their line."""
         indexes = [grid.first, *(index for index, _, _ in grid.rows)]
         return {index: self.place(index) for index in indexes}
 
     def runs(self, grid: Grid) -> list[Run]:
-        """The runs of a table; none where it is none, or doubted."""
+        """The runs of a table; empty for other text, or for a table in doubt."""
         title = self._title(grid.first)
         grid = table_summaries.without_index(directed(grid))
         if not grid.mark and table_data.ends_in_number(grid) and self._continues():
-            return []  # a row of something else
+            return []  # a line within a paragraph
         is_data = table_data.is_data(grid)
         runs: list[Run] = []
-        # A table without titles begins with data; any other that does is a log whose lines name their measure.
+        # Only a table with a measure in each row may begin with data; otherwise it is a log whose lines name measures.
         if is_headless(grid) or not is_data:
             runs = metric_rows(grid, self.places(grid), title)
         if not runs and not is_data:
@@ -115,13 +115,13 @@ class Meaning:
     def _in_time(
         self, headings: list[Heading], rows: Sequence[Row], title: str
     ) -> list[Run]:
-        """The runs of rows: one each, or one of all that are samples by their clock."""
+        """The runs of rows: one per row, or one for rows that are samples by their times."""
         series = table_samples.series(headings, rows)
         if series is None or series.spread is Spread.RUNS:
             return self._each(headings, rows, title)
         if series.spread is Spread.UNCLEAR:
             self.doubted = (
-                f"rows that may be the samples of one run or a run each, by their times in {series.title!r}: not read; "
+                f"rows that may be samples of one run, or one run each, by their times in {series.title!r}: not read; "
                 "call this column 'run' if each row is a run, or give even seconds since the start if they are samples"
             )
             return []
@@ -150,7 +150,7 @@ class Meaning:
         return row(headings, cells, self.place(index), title, section)
 
     def _pivot(self, grid: Grid, title: str) -> list[Run]:
-        """A table of one measure, named in its corner or in the line above: a run per number."""
+        """A table of one measure, named in its corner or in the line above it: one run per number."""
         corner = column(grid.titles[0]) is not None
         named = grid.titles[0] if corner else self._title(grid.first, nearest=True)
         measure = _measure_of_all(grid, named)
@@ -220,14 +220,14 @@ def has_finding(run: Run, rule: str) -> bool:
 
 
 def _is_of_corner(grid: Grid, headings: Sequence[Heading]) -> bool:
-    """Whether the corner names the measure of every number, and rows or columns its percentiles."""
+    """Whether the corner names the measure of all numbers, and rows or columns the percentiles."""
     measures = [h.column for h in headings if h.column is not None]
     is_alone = len(measures) == 1 and measures[0] == headings[0].column
     return is_alone and _has_bare_percentiles(grid)
 
 
 def _doubt(grid: Grid, headings: Sequence[Heading], summed: dict[int, str]) -> str:
-    """Why the rows of a table may not be what its titles say; empty where they are."""
+    """Why the titles of a table may not describe its rows; empty without a doubt."""
     measured = [h.title for h in headings if h.column is not None]
     foreign = foreign_sections(grid.rows, headings) if measured else []
     if foreign:
@@ -243,7 +243,7 @@ def _doubt(grid: Grid, headings: Sequence[Heading], summed: dict[int, str]) -> s
 def _measured(
     grid: Grid, headings: Sequence[Heading], summed: dict[int, str]
 ) -> list[Row]:
-    """The rows that hold what was measured: those that are worked out of others are left out."""
+    """The rows with measurements, without those that are derived from others."""
     names = table_summaries.names(grid, headings)
     rows = []
     for each, name in zip(grid.rows, names, strict=True):
@@ -253,7 +253,7 @@ def _measured(
 
 
 def _measure_of_all(grid: Grid, named: str) -> Heading:
-    """What every number is in a table whose one measure is ``named``."""
+    """The meaning of every number in a table whose only measure is ``named``."""
     cells = list(chain.from_iterable(cells[1:] for _, cells, _ in grid.rows))
     commas = decimal_comma(cells)
     measure = heading(named, cells, commas=commas)
@@ -284,7 +284,7 @@ def _numbers_of(
 
 
 def _has_bare_percentiles(grid: Grid) -> bool:
-    """Whether the rows or columns may be percentiles whose names say only 50, 99 and 99.9."""
+    """Whether rows or columns may be percentiles with bare names such as 50, 99 and 99.9."""
     names = [cells[0] for _, cells, _ in grid.rows]
     if names_percentiles(grid.titles[0], names):
         return True
@@ -292,7 +292,7 @@ def _has_bare_percentiles(grid: Grid) -> bool:
 
 
 def _without_idle(run: Run) -> Run:
-    """Without the directions whose rate is given as zero, where another's is not."""
+    """The run without directions with a rate of zero, unless all are zero."""
     busy = tuple(d for d in run.directions if not _is_idle(d))
     if not busy:
         return run

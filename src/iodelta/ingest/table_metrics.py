@@ -26,13 +26,13 @@ from iodelta.ingest.table_titles import certain, doubled
 from iodelta.trial import Place
 
 _LEADING = 3
-"""Columns before the measure's that may name what it is of."""
+"""Most columns of names before the column of measures."""
 _CHANGE = re.compile(r"[(]?[~+−-]?\s?\d{1,6}(?:[.,]\d{1,6})?\s?%[)]?")
 _VALUE_TITLES = ("value", "values", "result", "results", "wert")
 
 
 class _Layout(NamedTuple):
-    """Which columns are what: names of groups before the measure's, then its numbers."""
+    """The roles of columns: names of groups before the column of measures, numbers after it."""
 
     measure: int
     unit: int | None
@@ -73,14 +73,14 @@ def _has_directions(run: Run) -> bool:
 
 
 def _rows(grid: Grid) -> list[Row]:
-    """The rows of a table; the first line is one where it is no line of titles."""
+    """The rows of a table, including the first line if it is not a line of titles."""
     if is_headless(grid):
         return [(grid.first, grid.titles, ""), *grid.rows]
     return grid.rows
 
 
 def _groups(layout: _Layout, rows: Sequence[Row]) -> dict[tuple[str, ...], list[Row]]:
-    """The rows of each section and of the names before the measure's."""
+    """The rows by section and by the names before the column of measures."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row_ in rows:
         _, cells, section = row_
@@ -101,7 +101,7 @@ def unread(grid: Grid) -> list[str]:
 
 
 def is_doubled(grid: Grid) -> bool:
-    """Whether a measure has several columns or rows, and nothing tells them apart."""
+    """Whether a measure has several columns or rows without a distinction."""
     rows = _rows(grid)
     layout = _layout(grid.titles, rows)
     if layout is None:
@@ -132,7 +132,7 @@ def _numbers(
 
 
 def is_headless(grid: Grid) -> bool:
-    """Whether the first line has numbers below no title: its own first cell names what they are."""
+    """Whether the first line contains numbers, and its first cell names their measure."""
     first, *rest = grid.titles
     others = list(filterfalse(is_number, rest))
     has_numbers = len(others) < len(rest)
@@ -140,7 +140,7 @@ def is_headless(grid: Grid) -> bool:
 
 
 def _unnamed(at: int, rows: Sequence[Row]) -> str:
-    """What a column without a title is called: its number, or that it holds changes."""
+    """A name for a column without a title: its number, or ``change`` for a column of changes."""
     changes = all(_CHANGE.fullmatch(cells[at]) for _, cells, _ in rows)
     if changes:
         return "change"
@@ -172,7 +172,7 @@ def _names_measures(names: Sequence[str]) -> bool:
 def _layout_after(
     at: int, titles: Sequence[str], rows: Sequence[Row]
 ) -> _Layout | None:
-    """The columns right of the one with the measures; None where a title names a measure of its own."""
+    """The roles of the columns after that of the measures; None if a title names a measure itself."""
     rest = range(at + 1, len(titles))
     own_measures = filterfalse(is_statistic, filter(is_column, titles[at + 1 :]))
     if any(own_measures):
@@ -189,7 +189,7 @@ def _layout_after(
 def _statistics_or_variants(
     places: Sequence[int], titles: Sequence[str], rows: Sequence[Row]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The columns of statistics; where there are none, or they are of several others, the others."""
+    """The columns of statistics and of variants: of statistics only if there are fewer than two variants."""
     statistics = tuple(place for place in places if is_statistic(titles[place]))
     others = tuple(place for place in places if place not in statistics)
     variants = sum(_is_variant(place, titles, rows) for place in others)
@@ -225,16 +225,16 @@ class _Measures:
         self._titles = titles
         self._commas = commas
         self._mark = mark
-        """What separates the columns; None where it is known what a comma means."""
+        """The mark between columns; None if the meaning of a comma is known."""
         self._beside = beside
 
     def of_column(self, at: int) -> tuple[list[Heading], list[str]]:
-        """Of one variant."""
+        """Headings and numbers of one variant."""
         headings = certain([self._heading(cells, "") for _, cells, _ in self._rows])
         return headings, [cells[at] for _, cells, _ in self._rows]
 
     def of_statistics(self) -> tuple[list[Heading], list[str]]:
-        """Of all columns that have a statistic each."""
+        """Headings and numbers of all columns of statistics."""
         headings, numbers = [], []
         for _, cells, _ in self._rows:
             for at in self._layout.statistics:

@@ -1,4 +1,4 @@
-"""A row of a result table as runs: one, or one for each workload or variant that its columns' titles name."""
+"""Convert a row of a result table to runs: one, or one per workload or variant in the titles of columns."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from iodelta.ingest.workload_words import facts
 from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity, Severity
 
 Pair = tuple[Heading, str]
-"""A cell and what stands above it."""
+"""A cell and its heading."""
 
 _CHOICE = re.compile(
     r"polic(?:y|ies)\b|\balgorithm|\bscheduler|\bbalanc|\bstrategy", re.I
 )
-"""Titles of columns whose names are of no workload: the policy ``rr`` is round-robin, the job ``rr`` random reads."""
+"""Titles of columns without workloads: the policy ``rr`` is round-robin, the job ``rr`` random reads."""
 _UNITS = {"iops": "1/s", "bw": "B/s"}
-"""Of a statistic; ns for all others."""
+"""Unit of a statistic; ns for all others."""
 
 
 def row(
@@ -43,7 +43,7 @@ def row(
 
 
 class _Row:
-    """A row: what its names say of all its numbers, and whose the numbers are."""
+    """A row: the workload in its names, and the workloads or variants of its numbers."""
 
     def __init__(
         self, pairs: list[Pair], place: Place, table: str, section: str
@@ -58,7 +58,7 @@ class _Row:
         self._workloads = {
             _key(asked): asked for asked in workloads if asked != Workload()
         }
-        """Those that titles name."""
+        """The workloads in titles."""
         measures = {h.column for h, _ in self._numbers}
         owners = {h.owner for h, _ in self._numbers}
         self._has_variants = len(measures) < len(self._numbers) and len(owners) > 1
@@ -66,7 +66,7 @@ class _Row:
         self._asked = self._workload(section)
 
     def _workload(self, section: str) -> Workload:
-        """What the names of the row say of its workload, then the titles of its columns, its section and its table."""
+        """The workload of the row, from its names, then from its section, its table and the titles of its columns."""
         named = [
             (h.title, text) for h, text in self._names if not _CHOICE.search(h.title)
         ]
@@ -159,7 +159,7 @@ class _Row:
 
 
 def _is_apart(first: Quantity, other: Quantity | None) -> bool:
-    """Whether two numbers of one measure cannot be the same one, rounded; an unknown number agrees with all."""
+    """Whether two numbers of one measure differ by more than rounding; an unknown number agrees with all."""
     return other is not None and (first.low > other.high or other.low > first.high)
 
 
@@ -172,7 +172,7 @@ def _key(asked: Workload) -> tuple[str, ...]:
 
 
 class Problem(NamedTuple):
-    """Why a cell was not read, or not to its last digit."""
+    """Why a cell was not read, or only with a wider interval."""
 
     rule: str
     severity: Severity
@@ -201,7 +201,7 @@ _NOT_READ = Problem("read.cell", "warning", "is not a number of this measure: no
 
 
 def quantity_of(h: Heading, text: str) -> tuple[Quantity | None, Problem | None]:
-    """The number of a cell below a heading of a measure, and what is wrong with it."""
+    """The number of a cell under a heading, and the problem with it."""
     has_digit = any(map(str.isdigit, text))
     if h.column is None or not has_digit or is_missing(text):
         return None, None
@@ -307,7 +307,7 @@ def _direction(
 def _latency(
     whose: str, parts: Mapping[tuple[str, Stat, float], Quantity]
 ) -> Latency | None:
-    """The latency ``whose`` statistics are among ``parts``; None where none is."""
+    """The latency ``whose`` statistics are among ``parts``; None without any."""
     spread: dict[float, Quantity] = {}
     stats: dict[Stat, Quantity] = {}
     for (of, stat, percent), quantity in parts.items():
@@ -327,6 +327,6 @@ _STATS: tuple[Stat, ...] = ("mean", "stddev", "min", "max")
 
 
 def _kind_of(rw: str | None) -> Kind:
-    """The direction of numbers whose heading names none; ``mixed`` when the row does not say either."""
+    """The direction of numbers whose heading names none, from the workload; ``mixed`` if unknown."""
     kinds: dict[str, Kind] = {"read": "read", "write": "write", "trim": "trim"}
     return kinds.get((rw or "").removeprefix("rand"), "mixed")

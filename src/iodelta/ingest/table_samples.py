@@ -1,4 +1,4 @@
-"""A table whose rows are what a monitor saw at one time after another: the samples of one run, as one run."""
+"""Merge the rows of a table that a monitor recorded one after another, samples of one run, into one run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iodelta.trial import Direction, Finding, Latency, Quantity
 
 
 class Series(NamedTuple):
-    """The rows of a table with a clock, apart by what their other columns name: the samples of a run each."""
+    """The rows of a table with times, grouped by their other names: the samples of one run per group."""
 
     at: int
     """The column of the clock."""
@@ -32,7 +32,7 @@ class Series(NamedTuple):
 
 
 def series(headings: Sequence[Heading], rows: Sequence[Row]) -> Series | None:
-    """How the ``rows`` of a table lie in time; None where no column says when."""
+    """The ``rows`` of a table as series over time; None without a column of times."""
     clocks = (at for at, h in enumerate(headings) if _is_clock(h))
     at = next(clocks, None)
     if at is None:
@@ -118,7 +118,7 @@ def _by_kind(samples: Sequence[Run]) -> Mapping[str, list[Direction]]:
 
 
 def _direction(parts: Sequence[Direction], samples: int) -> Direction:
-    """One direction of all samples; nothing of it is known where one of the ``samples`` lacks it."""
+    """One direction over all samples; its numbers are unknown if one of the ``samples`` lacks it."""
     if len(parts) < samples:
         nothing = {
             "iops": unknown("1/s"),
@@ -164,7 +164,7 @@ def _weighted(values: Iterable[float], weights: Sequence[float]) -> float:
 def _latency(
     given: Sequence[Latency | None], weights: Sequence[float]
 ) -> Latency | None:
-    """Of the samples with I/O."""
+    """The latency over the samples with I/O; None without any."""
     busy = [weight > 0 for weight in weights]
     of_busy = list(compress(given, busy))
     latencies = [latency for latency in of_busy if latency is not None]

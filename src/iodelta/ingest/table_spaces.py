@@ -1,8 +1,8 @@
 """Tables whose columns are set apart by spaces: drawn by hand, or printed by R, pandas and ``column -t``.
 
-Nothing in such a line says where a cell ends. So it is split in several independent ways: at two spaces and more, at
-every space, and where all lines have a space in the same place. Whoever reads it must find the same numbers in each
-way that fits, or the table is refused.
+Such a line does not show where a cell ends. So it is split in several independent ways: at two spaces and more, at
+every space, and where all lines have a space in the same column. The table is refused unless all ways that fit give the
+same numbers.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from iodelta.ingest.table_spans import spans
 
 _WIDE = re.compile(r" {2,}")
 _TWO_NUMBERS = re.compile(r"\d \d")
-"""Thousands, or the cells of two columns."""
+"""Groups of thousands, or cells of two columns."""
 _GROUPED = re.compile(
     r"[~+-]?\d{1,3}(?: \d{3}){0,5}(?:[.,]\d{1,9})?(?: ?[a-zA-Zµμ/%]{1,8})?"
 )
-"""Digits as they stand in a column that sets thousands apart."""
+"""A number in a column with spaces between thousands."""
 _IN_BRACKETS = re.compile(r"\s?[(\[][^()\[\]]{0,20}[)\]]")
 _APART = 3
-"""Lines between a table and rows that may be of it."""
+"""Most lines between a table and further rows of it."""
 UNNAMED = "row"
-"""Title of a column of names that has none."""
+"""The title of a column of names without a title."""
 _CONTINUED = re.compile(r"\s+\\$")
 """pandas marks a heading whose further columns follow below."""
 
 
 def splits(lines: Sequence[Line], index: int, most: int) -> Iterator[Grid]:
-    """Every way to take apart a table whose titles stand at ``index``."""
+    """Every way to split the table with titles at ``index``."""
     block = _block(lines, index, most)
     if not block:
         return
@@ -57,7 +57,7 @@ def splits(lines: Sequence[Line], index: int, most: int) -> Iterator[Grid]:
 
 
 def _is_torn(way: Grid) -> bool:
-    """Whether a title or a cell is but a piece of one: ``(us)``, ``[MB/s]``, ``avg`` before ``lat (ms)``."""
+    """Whether a title or cell is only a part of one: ``(us)``, ``[MB/s]``, ``avg`` before ``lat (ms)``."""
     rows = [cells for _, cells, _ in way.rows]
     names = map(itemgetter(0), rows)
     if any(map(_is_cut, (way.titles, *rows))):
@@ -86,12 +86,12 @@ def _is_bracketed(text: str) -> bool:
 
 
 def _has_wide_gap(text: str) -> bool:
-    """Whether a cell is a number and more, set apart as columns are."""
+    """Whether a cell contains a number after a wide gap, as between columns."""
     return any(map(is_number, _WIDE.split(text)[1:]))
 
 
 def _is_cut(cells: Sequence[str]) -> bool:
-    """Whether the name of a row lies in two cells: a statistic and its measure, or ``IOPS`` and ``limit``."""
+    """Whether a name is split into two cells: a statistic and its measure, or ``IOPS`` and ``limit``."""
     if is_statistic(cells[0]) and is_column(cells[1]):
         return True
     pairs = pairwise(cells)
@@ -107,7 +107,7 @@ def _holds_value(title: str) -> bool:
 
 
 def _is_mixed(text: str) -> bool:
-    """Whether a cell below the title of a measure has a number and more: it is the cells of several columns."""
+    """Whether a cell contains a number and more, and so the cells of several columns."""
     has_digit = any(map(str.isdigit, text))
     return has_digit and not is_number(text.strip("+%~≈<> "))
 
@@ -126,7 +126,7 @@ def _block(lines: Sequence[Line], index: int, most: int) -> list[int]:
 
 
 def _is_heading(text: str) -> bool:
-    """Whether a line names a measure and has no number: R goes on with more columns below."""
+    """Whether a line names a measure and has no number: R continues with more columns below."""
     words = text.split()
     has_number = any(map(is_number, words))
     return not has_number and any(map(is_column, words))
@@ -169,9 +169,9 @@ def _row_names(grid: Grid) -> list[str]:
 
 
 def strays(table: Grid, lines: Sequence[Line], last: int) -> list[int]:
-    """Indexes of lines with as many numbers at their ends as the rows of a table, a blank line or two below it."""
+    """Indexes of lines shortly below a table with as many numbers at their ends as its rows."""
     seen = {_numbers_at_end(lines[at].text) for at, _, _ in table.rows} - {0}
-    # Rows differ where a space stands before thousands.
+    # The counts of rows differ if spaces separate thousands.
     counts = range(min(seen, default=1), max(seen, default=0) + 1)
     strays: list[int] = []
     for at in range(last + 1, len(lines)):
@@ -183,7 +183,7 @@ def strays(table: Grid, lines: Sequence[Line], last: int) -> list[int]:
 
 
 def _numbers_at_end(text: str) -> int:
-    # A thin space stands within a number.
+    # A thin space belongs to a number.
     words = re.findall(r"[^ \t]+", text[:LONGEST])
     return len(list(takewhile(is_number, reversed(words))))
 
@@ -228,7 +228,7 @@ def _proves_thousands(way: Grid) -> bool:
 def _at_every_gap(
     lines: Sequence[Line], index: int, block: Sequence[int]
 ) -> Grid | None:
-    """Split at every space: fits only where no title and no cell has one, and most cells are numbers."""
+    """Split at every space; fits only if titles and cells have none, and most cells are numbers."""
     titles = _head(lines, index).split()
     if not 2 <= len(titles) <= MOST_COLUMNS:
         return None
@@ -246,7 +246,7 @@ def _at_every_gap(
 
 
 def _is_indented(lines: Sequence[Line], index: int, block: Sequence[int]) -> bool:
-    """Whether the titles begin to the right of all rows: the column of names has none."""
+    """Whether the titles begin to the right of all rows: the column of names has no title."""
     indents = [
         len(lines[at].text) - len(lines[at].text.lstrip()) for at in (index, *block)
     ]
@@ -262,7 +262,7 @@ def ends_in_number(text: str) -> bool:
 def _fitting(
     titles: list[str], rows: Sequence[Row], first: int, *, unnamed: bool
 ) -> Grid | None:
-    """The rows with as many cells as there are titles, or, where they are ``unnamed``, one more in all."""
+    """The first rows with one cell per title, or one more if the column of names is ``unnamed``."""
     widths = [len(cells) for _, cells, _ in rows]
     if unnamed and widths[:1] == [len(titles) + 1]:
         titles = [UNNAMED, *titles]
@@ -271,7 +271,7 @@ def _fitting(
 
 
 def _at_gaps(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | None:
-    """Split where the titles and all rows have a space in the same place."""
+    """Split where the titles and all rows have a space in the same column."""
     head = _head(lines, index)
     texts = [lines[at].text.rstrip() for at in block]
     columns = spans(head, texts)

@@ -1,4 +1,4 @@
-"""The columns of lines in which the titles and all rows have a space in the same place."""
+"""Find the columns of a table from places in which the titles and all rows have a space."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from iodelta.ingest.table_cells import is_number, is_value
 
 
 def spans(head: str, rows: Sequence[str]) -> list[tuple[int, int]] | None:
-    """Where the columns of a table begin and end, whose titles are ``head``; None where a word may belong to either of
-    two."""
+    """Begin and end of each column of a table with the titles ``head``; None if a word may belong to either of two."""
     return _merged(_spans([head, *rows]), head, rows)
 
 
 def _spans(texts: Sequence[str]) -> list[tuple[int, int]]:
-    """Where any of ``texts`` has something, from gap to gap."""
+    """Begin and end of each stretch between common gaps of ``texts``."""
     width = max(map(len, texts))
     taken = bytearray(width)
     for text in texts:
@@ -28,15 +27,14 @@ def _spans(texts: Sequence[str]) -> list[tuple[int, int]]:
 def _merged(
     spans: Sequence[tuple[int, int]], head: str, rows: Sequence[str]
 ) -> list[tuple[int, int]] | None:
-    """``spans`` with the words of one title, or of one name, put together; None where a word may belong to either side.
+    """``spans`` with the words of a title or a name joined; None if a word may belong to either side.
 
-    A word of a title without cells below goes to its neighbour, one space away; words without a title go to the name
-    that they stand in.
+    A word of a title without cells below joins its neighbour, one space away; words without a title join their name.
     """
     columns: list[tuple[int, int]] = []
     whole = [_is_kept(span, head, rows) for span in spans]
     whole[:1] = [whole[0] or _is_column_of_names(spans, head, rows)] if spans else []
-    pending: int | None = None  # where words begin that belong to the column after them
+    pending: int | None = None  # begin of words that belong to the next column
     for at, (begin, end) in enumerate(spans):
         if whole[at]:
             columns.append((begin if pending is None else pending, end))
@@ -55,12 +53,12 @@ def _merged(
 
 
 def _touches(left: Sequence[tuple[int, int]], begin: int) -> bool:
-    """Whether one space stands between the column ``left``, if there is any, and a word."""
+    """Whether one space separates a word from the column ``left``, if there is one."""
     return any(begin - end == 1 for _, end in left)
 
 
 def _is_next(spans: Sequence[tuple[int, int]], at: int) -> bool:
-    """Whether one space stands between a word and the one before it."""
+    """Whether one space separates a word from the previous one."""
     return spans[at][0] - spans[at - 1][1] == 1
 
 
@@ -72,8 +70,8 @@ def _side_of_word(
     left: tuple[int, int] | None,
     whole: Sequence[bool],
 ) -> Literal["left", "right"] | None:
-    """To which neighbour a word belongs that is no column; ``left`` is the column one space before it. None: to either,
-    or to neither."""
+    """The neighbour to which a word that is not a column belongs; ``left`` is the column one space before it. None:
+    either, or neither."""
     is_titled = _has_text(spans[at], head)
     if not is_titled and _has_number(spans[at], rows):
         return None  # a number without a title
@@ -93,7 +91,7 @@ def _has_text(span: tuple[int, int], line: str) -> bool:
 def _is_column_of_names(
     spans: Sequence[tuple[int, int]], head: str, rows: Sequence[str]
 ) -> bool:
-    """Whether the first words of the rows are a column although no title is above them."""
+    """Whether the first words of the rows are a column without a title."""
     return not _has_text(spans[0], head) and _stands_alone(spans, rows)
 
 
@@ -105,11 +103,11 @@ def _nearer(
     *,
     titled: bool,
 ) -> Literal["left", "right"] | None:
-    """To which of two columns a word between them, a space from each, belongs; None: to either."""
+    """Which of two columns, one space away on each side, a word belongs to; None: either."""
     if titled:
-        # A column that is flush right has a title that ends where its numbers do.
+        # The title of a right-aligned column ends where its numbers end.
         return "right" if _ends_together(left, head, rows) else None
-    # Part of a name, unless a name stands to the right as well.
+    # It is part of a name, unless there is also a name on the right.
     return "left" if _holds_numbers(right, rows) else None
 
 
@@ -118,13 +116,13 @@ def _has_number(span: tuple[int, int], rows: Sequence[str]) -> bool:
 
 
 def _texts(span: tuple[int, int], rows: Sequence[str]) -> list[str]:
-    """What stands in a span of each row."""
+    """The text of each row within a span."""
     begin, end = span
     return [text[begin:end].strip() for text in rows]
 
 
 def _stands_alone(spans: Sequence[tuple[int, int]], rows: Sequence[str]) -> bool:
-    """Whether the first words of the rows, which have no title, are a column: numbers of rows, or set apart."""
+    """Whether the first words of the rows, without a title, are a column: row numbers, or separated by a gap."""
     counts_rows = all(map(str.isdigit, filter(None, _texts(spans[0], rows))))
     return counts_rows or len(spans) < 2 or not _is_next(spans, 1)
 
@@ -134,7 +132,7 @@ def _holds_numbers(span: tuple[int, int], rows: Sequence[str]) -> bool:
 
 
 def _ends_together(span: Sequence[int], head: str, rows: Sequence[str]) -> bool:
-    """Whether the title and all cells of a column end in the same place, and do not all begin in one."""
+    """Whether the title and all cells of a column end at the same place, and begin at different ones."""
     begin, end = span
     texts = [text[begin:end] for text in (head, *rows)]
     flush_right = {len(text.rstrip()) for text in texts} == {end - begin}
@@ -144,7 +142,7 @@ def _ends_together(span: Sequence[int], head: str, rows: Sequence[str]) -> bool:
 def _reaches_right(
     spans: Sequence[tuple[int, int]], whole: Sequence[bool], at: int
 ) -> bool:
-    """Whether only single spaces lie between a word and the next column."""
+    """Whether only single spaces separate a word and the words up to the next column."""
     for right in range(at + 1, len(spans)):
         if not _is_next(spans, right):
             return False
@@ -154,5 +152,5 @@ def _reaches_right(
 
 
 def _is_kept(span: tuple[int, int], head: str, rows: Sequence[str]) -> bool:
-    """Whether a span is a column by itself: it has a title, and cells below it."""
+    """Whether a span is a column itself: it has a title, and cells below."""
     return _has_text(span, head) and any(_texts(span, rows))

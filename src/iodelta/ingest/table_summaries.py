@@ -1,4 +1,4 @@
-"""The rows of a table that are no results of their own: they sum others up, or say how they differ."""
+"""Rows of a table that are derived from others: summaries and differences."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ _DERIVED = re.compile(
     r"(?:\s?[(\[]?%[)\]]?)?|.{1,60}[ _](?:vs\.?|versus|over|relative[ _]to)[ _].{1,60}",
     re.I,
 )
-"""The name of a row that says how others differ, or scatter."""
+"""Names of rows with the difference or scatter of others."""
 _INDEX = re.compile(r"|#|no\.?|nr\.?|row|index|unnamed: 0|\.\.\.1", re.I)
-"""The title of a column that counts the rows; R and pandas print none."""
+"""Titles of a column of row numbers; R and pandas print none."""
 _SUMMARY = re.compile(
     r"(?:arith\w* |geo\w*[ -]?)?(?:avg|average|mean|median|min|max|minimum|maximum|best|worst|total|sum|all|overall)\.?"
     r"|geomean",
     re.I,
 )
-"""The name of a row that sums others up: a statistic of runs is not one of the run's I/O."""
+"""Names of rows that summarise others: a statistic over runs is not one over I/Os."""
 _QUANTILE = re.compile(r"\d{1,2}(?:\.\d{1,2})? ?%|q[1-4]|p\d{1,2}", re.I)
-"""The same, next to such a row: alone it may be how full a disk is."""
+"""Names of further summaries next to such a row; alone, ``50%`` may be how full a disk is."""
 _SHORT_TIME = re.compile(r"[(\[]\s?[mnuµμ]s(?:ec)?\s?[)\]]\s*$", re.I)
-"""The unit of a time that is measured, at the end of a title."""
+"""A unit of short times, which are measured, at the end of a title."""
 _SET_TIME = re.compile(
     r"delay|think|wait|sleep|interval|timeout|period|window|rtt|slice|limit|target|budget|goal",
     re.I,
 )
-"""Titles of times that somebody sets."""
+"""Words in titles of times that are settings."""
 
 
 def names(grid: Grid, headings: Sequence[Heading]) -> list[str]:
-    """The name of each row: its first cell that holds no number of a measure, nor counts the rows."""
+    """The name of each row: its first cell that is neither a number of a measure nor a row number."""
     at = _first(grid, _labels(headings))
     return _column(grid, at) if at is not None else ["" for _ in grid.rows]
 
 
 def without_index(grid: Grid) -> Grid:
-    """``grid`` without a first column that only counts its rows, as pandas and R print it, where others name them."""
+    """``grid`` without a first column of row numbers, which pandas and R print, if other columns name the rows."""
     if not _has_index(grid):
         return grid
     others = [at for at, title in enumerate(grid.titles) if at and names_rows(title)]
@@ -58,7 +58,7 @@ def without_index(grid: Grid) -> Grid:
 
 
 def _has_index(grid: Grid) -> bool:
-    """Whether the first column counts the rows, from 0 (pandas) or from 1 (R)."""
+    """Whether the first column contains row numbers, from 0 (pandas) or from 1 (R)."""
     if not _INDEX.fullmatch(grid.titles[0].strip()):
         return False
     counted = [cells[0].strip("\"' ") for _, cells, _ in grid.rows]
@@ -68,12 +68,12 @@ def _has_index(grid: Grid) -> bool:
 
 
 def _has_words(grid: Grid, at: int) -> bool:
-    """Whether a cell of a column is no number."""
+    """Whether a cell of a column is not a number."""
     return not all(map(is_number, _column(grid, at)))
 
 
 def is_derived(name: str, others: Sequence[str]) -> bool:
-    """Whether the row ``name`` says how those named ``others`` differ: ``bfq/none``, ``delta``, ``stddev``."""
+    """Whether the row ``name`` is a difference or scatter of ``others``: ``bfq/none``, ``delta``, ``stddev``."""
     if _DERIVED.fullmatch(name):
         return True
     first, _, other = name.partition("/")
@@ -81,9 +81,9 @@ def is_derived(name: str, others: Sequence[str]) -> bool:
 
 
 def summaries(grid: Grid, headings: Sequence[Heading]) -> dict[int, str]:
-    """The names of the rows that sum up others, by the index of their lines: ``mean``, ``max``, ``25%``, ``total``.
+    """Names of rows that summarise others, by the index of their lines: ``mean``, ``max``, ``25%``, ``total``.
 
-    One alone is a result. In a column after the first only numbered rows can be summed up: runs.
+    A single row is a result. In columns after the first, only summaries of numbered rows (runs) count.
     """
     sums: dict[int, str] = {}
     if all(h.column is None for h in headings):
@@ -103,7 +103,7 @@ def summaries(grid: Grid, headings: Sequence[Heading]) -> dict[int, str]:
 
 
 def _are_summaries(texts: Sequence[str]) -> Iterator[bool]:
-    """Which texts name a summary; quantiles do only next to another summary."""
+    """Whether each text names a summary; quantiles do only next to another summary."""
     some = any(map(_SUMMARY.fullmatch, texts))
     for text in texts:
         is_sum = _SUMMARY.fullmatch(text) is not None
@@ -119,7 +119,7 @@ def _labels(headings: Sequence[Heading]) -> list[int]:
 
 
 def _first(grid: Grid, columns: Sequence[int]) -> int | None:
-    """The first column of names, which is not one of mere numbers if there is another."""
+    """The first column of names, preferably one with words; None without any."""
     worded = (at for at in columns if _has_words(grid, at))
     return next(worded, next(iter(columns), None))
 
@@ -129,9 +129,9 @@ def _column(grid: Grid, at: int) -> list[str]:
 
 
 def nameless(headings: Sequence[Heading], rows: Sequence[Row]) -> tuple[str, ...]:
-    """Titles of columns that hold a number of the result which is not read: ``max``, ``延迟(us)``.
+    """Titles of columns with a number of the result that is not read: ``max``, ``延迟(us)``.
 
-    Only where the other names distinguish the rows as well: else ``min`` and ``max`` may be settings.
+    Empty unless the other names distinguish the rows equally well: otherwise ``min`` and ``max`` may be settings.
     """
     names = [at for at, h in enumerate(headings) if h.column is None]
     results = [at for at in names if _is_result(headings[at].title, rows, at)]
@@ -142,13 +142,13 @@ def nameless(headings: Sequence[Heading], rows: Sequence[Row]) -> tuple[str, ...
 
 
 def _is_result(title: str, rows: Sequence[Row], at: int) -> bool:
-    """Whether a column may be a number of the result; rows that end before it do not matter."""
+    """Whether a column may be a number of the result; rows that end before it are ignored."""
     texts = (cells[at] for _, cells, _ in rows if at < len(cells))
     return _may_be_result(title) and all(map(is_number, texts))
 
 
 def _may_be_result(title: str) -> bool:
-    """Whether a title is that of a statistic or of a short time, and not of one that somebody sets."""
+    """Whether a title names a statistic, or a short time that is not a setting."""
     is_time = _SHORT_TIME.search(title) is not None and not _SET_TIME.search(title)
     return is_statistic(title) or is_time
 

@@ -1,4 +1,4 @@
-"""Whether the title of a number in a table is of its measure with certainty, or may be of something else."""
+"""Decide whether the title of a number certainly names its measure, or may name something else."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _HARMLESS = frozenset(
     "lower more less better best worst peak minimum maximum percentile percentiles quantile median mixed mix rw r "
     "w trim trims both million millions thousand thousands 1".split()
 )
-"""Words around a measure that leave it what it is."""
+"""Words that do not change the measure in a title."""
 _PARTS = re.compile(
     r"[:,;|–—]|\s-\s|\b(?:by|for|on|with|versus|vs|across|over|using|against)\b", re.I
 )
-"""What stands in a title between its measure and what it is of."""
+"""Separators in a title between its measure and its subject."""
 _MEAN = re.compile(r"avg|average|mean", re.I)
 
 
 def certain(headings: Sequence[Heading]) -> list[Heading]:
-    """``headings`` without the measures that may be another's: ``lat variation (us)``, ``IOPS budget``.
+    """``headings`` with ambiguous measures marked as refused: ``lat variation (us)``, ``IOPS budget``.
 
-    A word that is not known here may be a variant's name only where every measure has a column for each of several.
+    An unknown word may be the name of a variant only if every measure has a column for each of several variants.
     """
     words = [strange(h.title) if h.column is not None else "" for h in headings]
     owners = _owners(headings, words)
@@ -51,7 +51,7 @@ def certain(headings: Sequence[Heading]) -> list[Heading]:
 def _owners(
     headings: Sequence[Heading], words: Sequence[str]
 ) -> dict[Column, set[str]]:
-    """Of each measure, in whichever unit, the words that its columns' titles add."""
+    """Measure, in any unit -> the unknown words in the titles of its columns."""
     owners: dict[Column, set[str]] = {}
     for h, word in zip(headings, words, strict=True):
         if h.column is not None:
@@ -60,14 +60,14 @@ def _owners(
 
 
 def _are_of_variants(owners: Sequence[set[str]]) -> bool:
-    """Whether every measure is of somebody, and those with several owners have the same."""
+    """Whether all columns of measures name an owner, and all measures with several owners have the same ones."""
     several = [names for names in owners if len(names) > 1]
     nameless = any("" in names for names in owners)
     return not nameless and all(names == several[0] for names in several)
 
 
 def doubled(headings: Sequence[Heading]) -> set[str]:
-    """The titles that say what another says; of two that differ only in ``mean``, fio's other one is the run's rate."""
+    """Titles with the same meaning as another. Of two that differ only in ``mean``, the other one is the run's rate."""
     groups: dict[tuple[Column, str, Workload], list[str]] = {}
     for h in headings:
         if h.column is None:
@@ -92,6 +92,6 @@ def is_certain(title: str) -> bool:
 
 
 def strange(title: str) -> str:
-    """The words of a title that are not known to leave its measure what it is."""
+    """The words of a title that may change its measure."""
     words = re.findall(r"[^\W_]+", without_measure(title))
     return " ".join(word for word in words if word not in _HARMLESS)

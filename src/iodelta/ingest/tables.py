@@ -1,4 +1,4 @@
-"""Result tables as people paste them: which lines are one, and how it lies. Their numbers: ``table_meaning``."""
+"""Find result tables in pasted text: which lines are one, and how to split them. Their numbers: ``table_meaning``."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _HINTS = (
 )
 _DIGIT = re.compile(r"\d")
 _NEAR = 4
-"""Lines above the titles in which a measure is named, if not there or below."""
+"""Most lines between the name of a measure and the titles of its table."""
 _RANK = re.compile(r"\d{1,3}(?:[.,]\d{1,6})?\s?%")
 _LEAST_LOST = 3
-"""Lines of a paragraph that end in numbers and may be a table; one is enough next to what was read of the paragraph."""
+"""Fewest lines with final numbers for an unread table in a paragraph; next to a line that was read, one is enough."""
 
 Found = Run | Refusal
 
@@ -57,7 +57,7 @@ def tables(
 ) -> list[list[Found]]:
     """The rows of every result table among ``lines``, table by table; the indexes are marked in ``used``.
 
-    ``ended``: the last line ends, so it was not cut.
+    ``ended``: the last line has an end, so it was not cut.
     """
     groups: list[list[Found]] = []
     lines = list(map(_unless_taken, lines, used))
@@ -81,12 +81,12 @@ def tables(
 
 
 def _unless_taken(line: Line, taken: int) -> Line:
-    """A line, blank where another reader took it."""
+    """The line; blank if another reader took it."""
     return line._replace(text="", tabbed="") if taken else line
 
 
 def lost(lines: Sequence[Line], used: Sequence[int], file: str) -> list[Refusal]:
-    """A refusal for each paragraph that no reader took, of lines that end in numbers and name a measure."""
+    """A refusal for each unread paragraph with lines that name a measure and end in numbers."""
     refusals: list[Refusal] = []
     at = 0
     while at < len(lines):
@@ -102,7 +102,7 @@ def lost(lines: Sequence[Line], used: Sequence[int], file: str) -> list[Refusal]
 
 
 def _lost(paragraph: Sequence[Line], least: int, file: str) -> list[Refusal]:
-    """A refusal where at least so many lines of a paragraph look like rows of a table."""
+    """A refusal if at least ``least`` lines of a paragraph look like rows of a table."""
     rows = []
     for line in paragraph:
         if table_spaces.ends_in_number(line.text[:LONGEST]):
@@ -117,7 +117,7 @@ def _lost(paragraph: Sequence[Line], least: int, file: str) -> list[Refusal]:
 
 
 def first_hint(lines: Sequence[Line]) -> Line | None:
-    """The first line that may name a measure and has digits, or some right below it; None without one."""
+    """The first line that may name a measure, with digits in it or shortly below; None without one."""
     digits = [_DIGIT.search(line.text[:LONGEST]) is not None for line in lines]
     for at, line in enumerate(lines):
         if hinted(line.text[:LONGEST]) and any(digits[at : at + _NEAR]):
@@ -131,7 +131,7 @@ def digits_below(digits: Sequence[bool], index: int) -> bool:
 
 
 def _begins(text: str, hints: Sequence[bool], index: int) -> bool:
-    """Whether a table may begin here: a measure is named in the titles, or near them where columns are marked."""
+    """Whether a table may begin here: the titles name a measure, or have marks between columns and one is near."""
     if not text.strip() or len(text) >= LONGEST or RULE.fullmatch(text.strip()):
         return False
     if hints[index]:
@@ -141,7 +141,7 @@ def _begins(text: str, hints: Sequence[bool], index: int) -> bool:
 
 
 def _is_marked(text: str) -> bool:
-    """Whether something may set columns apart: a mark between them, wide gaps, or a single space."""
+    """Whether a line may have columns: a mark between them, wide gaps, or a single space."""
     if any(text.count(mark) > 1 for mark in "|&│"):
         return True
     if any(mark in text for mark in ("  ", ",", ";")):
@@ -163,11 +163,11 @@ class _Table:
         self._lines = lines
         self._index = index
         self._torn = torn
-        """Index of the file's last line, where it has no end."""
+        """Index of the file's last line if it has no end."""
         self._meaning = Meaning(lines, used, index, file)
 
     def read(self) -> tuple[list[Found], int]:
-        """Its runs and the index of its last line; nothing and its own line when it is not a table."""
+        """The items of the table and the index of its last line; no items and its first line if it is not a table."""
         for split in (table_grids.barred, table_grids.separated):
             grid = self._whole(split)
             if grid is not None:
@@ -177,7 +177,7 @@ class _Table:
     def _whole(
         self, split: Callable[[Sequence[Line], int, int], Grid | None]
     ) -> Grid | None:
-        """The table by ``split``, if its first rows hold results: it is looked at to its end only then."""
+        """The table by ``split``; its first rows decide whether it contains results and is read to its end."""
         first = split(self._lines, self._index, SOME)
         if first is None or not self._meaning.runs(first):
             return None
@@ -202,7 +202,7 @@ class _Table:
         return [Refusal(self._meaning.place(rows[0]), f"{words}; {remedy}")]
 
     def _spaced(self) -> tuple[list[Found], int]:
-        """A table whose columns only spaces set apart: what all ways to split it that fit have in common."""
+        """A table with spaces between columns, if all ways to split it that fit agree."""
         begun = table_spaces.splits(self._lines, self._index, SOME)
         if not any(map(self._sound, begun)):
             return self._unsplit()
@@ -229,7 +229,7 @@ class _Table:
         return items, max(end - 1, *strays, 0)
 
     def _agreed(self) -> Grid | None:
-        """One of the longest ways to split the whole table; None where they differ in its numbers."""
+        """One of the longest ways to split the whole table; None if they give different numbers."""
         grids = table_spaces.splits(self._lines, self._index, len(self._lines))
         sound = list(filter(self._sound, grids))
         longest = max((len(grid.rows) for grid in sound), default=0)
@@ -249,7 +249,7 @@ class _Table:
         return range(last + 1, end)
 
     def _unread(self, grid: Grid) -> list[Refusal]:
-        """What a table holds that is not read, and why."""
+        """Refusals for the parts of a table that are not read."""
         by_row = metric_rows(grid, self._meaning.places(grid), "")
         if by_row:
             return [*self._of_others(grid, unread(grid)), *self._odd_directions(grid)]
@@ -262,7 +262,7 @@ class _Table:
         ]
 
     def _of_others(self, grid: Grid, titles: Sequence[str]) -> Iterator[Refusal]:
-        """Of the titles that name a measure, and something that makes it another's, or may."""
+        """A refusal for titles that name a measure with a word that may change it."""
         wanted = [
             title for title in titles if not COMPARES.search(_RANK.sub("", title))
         ]
@@ -282,12 +282,12 @@ class _Table:
             yield Refusal(self._meaning.place(index), words)
 
     def _sound(self, grid: Grid) -> bool:
-        """Whether every cell of a measure holds one number, or says that there is none."""
+        """Whether the table has runs, and every cell of a measure is a number or a gap."""
         runs = self._meaning.runs(grid)
         return bool(runs) and not any(has_finding(run, "read.cell") for run in runs)
 
     def _unsplit(self) -> tuple[list[Found], int]:
-        """A heading of several measures that cannot be told apart is refused; anything else is not a table."""
+        """A refusal for a table in doubt, or with an ambiguous heading of several measures; else no items."""
         if self._meaning.doubted:
             return self._refused_title()
         names = table_data.unsplit_heading(self._lines, self._index)
@@ -305,7 +305,7 @@ class _Table:
         return [Refusal(self._meaning.place(self._index), words)], last
 
     def _refused_title(self) -> tuple[list[Found], int]:
-        """A table below a title that may be of something else, to its next blank line."""
+        """A refusal for a table in doubt, up to the next blank line."""
         last = self._index
         while last + 1 < len(self._lines) and self._lines[last + 1].text.strip():
             last += 1
@@ -313,6 +313,6 @@ class _Table:
 
 
 def _numbers(runs: Sequence[Run]) -> Hashable:
-    """What several ways to split a table must agree in."""
+    """The facts on which several ways to split a table must agree."""
     directions = chain.from_iterable(run.directions for run in runs)
     return tuple((direction.kind, str(direction)) for direction in directions)

@@ -81,7 +81,7 @@ STEP = {"n": 1, "u": 1_000, "m": 1_000_000}
 
 
 class Statement(NamedTuple):
-    """A line of a job's report without variable spaces: the head ``clat(usec)``, and fields such as ``min`` -> ``27``."""
+    """A line of a job's report without variable spaces: a head (``clat(usec)``), and fields (``min`` -> ``27``)."""
 
     head: str
     fields: dict[str, str]

@@ -1,4 +1,4 @@
-"""Folders as experiments: which run is of which cell, under which variant, in which order."""
+"""Arrange a folder as an experiment: the cell, variant and order of each run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_layout(
     stdin: BinaryIO | None = None,
     pattern: str | None = None,
 ) -> Layout:
-    """What is in ``path`` (a file, folder, archive, fsperf database, or ``-``) as an experiment.
+    """Read ``path`` (a file, folder, archive, fsperf database, or ``-``) as an experiment.
 
     Raises RequestError for a path that does not exist or a pattern that cannot be read.
     """
@@ -50,10 +50,12 @@ def read_layout(
 def arrange(
     imported: Imported, root: str | os.PathLike[str], *, pattern: str | None = None
 ) -> Layout:
-    """The runs in ``imported`` by cell and variant: by ``pattern``, else by the names of a known tool, else by what the
-    runs were asked to do. ``root`` is the path they were read from: names are looked at below it. fio's logs are left
-    out where there are reports, for they are of the same runs; else those of one job are one run. Tables in other files
-    than the reports are left out too."""
+    """The runs in ``imported`` by cell and variant: by ``pattern``, else by the names of a known tool, else by their
+    workloads.
+
+    ``root`` is the path that was read; only names below it count. fio's logs are omitted if there are reports of the
+    same runs; otherwise the logs of one job are one run. Tables in other files than the reports are omitted too.
+    """
     imported = _without_tables(imported)
     reports = [run for run in imported.runs if run.format not in ("log", "hist-log")]
     runs = clones(over_files(_once(reports or logs_joined(imported.runs))))
@@ -71,7 +73,7 @@ def arrange(
 def _by_name(
     entries: Sequence[Entry], spots: Sequence[Spot | None]
 ) -> tuple[Entry, ...]:
-    """The entries whose names say where they belong, by that."""
+    """The entries whose names show cell and variant, arranged by these."""
     pairs = zip(entries, spots, strict=True)
     rows = [(entry, spot) for entry, spot in pairs if spot is not None]
     whole = _whole(_best(rows))
@@ -81,8 +83,8 @@ def _by_name(
 
 
 def _without_tables(imported: Imported) -> Imported:
-    """Without tables from files that hold nothing else, where other files hold reports or logs: three lines in a file
-    of notes are not a side of a comparison. A refusal says what is left out."""
+    """Omit tables from files without reports or logs if other files have these: three lines in a file of notes are not
+    a side of a comparison. A refusal names each omitted file."""
     reports = {run.place.file for run in imported.runs if run.format != "table"}
     files = dict.fromkeys(run.place.file for run in imported.runs)
     ignored = [file for file in files if file not in reports]
@@ -105,7 +107,7 @@ Row = tuple[Entry, Spot]
 
 
 def _best(rows: Sequence[Row]) -> list[Row]:
-    """Of copies of one file the better ones only."""
+    """Only the best of several copies of one file."""
     ranks: dict[Hashable, int] = {}
     for _, spot in rows:
         ranks[_file(spot)] = max(spot.rank, ranks.get(_file(spot), 0))
@@ -117,7 +119,7 @@ def _file(spot: Spot) -> Hashable:
 
 
 def _whole(rows: Sequence[Row]) -> list[Row]:
-    """Parts of one run (volumes, clients) together; cells named after their job where a file holds several."""
+    """Merge parts of one run (volumes, clients), and add the job to the cell's name if a file contains several."""
     jobs: dict[Hashable, set[str]] = {}
     groups: dict[Hashable, list[Row]] = {}
     for number, (entry, spot) in enumerate(rows):
@@ -136,7 +138,7 @@ def _whole(rows: Sequence[Row]) -> list[Row]:
 
 
 def _numbered(rows: Iterable[Row]) -> tuple[Entry, ...]:
-    """With the replicate that the name says, else counted."""
+    """The entries with replicate numbers, from names or by counting."""
     counts: dict[Hashable, int] = {}
     numbered = []
     for entry, spot in rows:
@@ -148,7 +150,7 @@ def _numbered(rows: Iterable[Row]) -> tuple[Entry, ...]:
 
 
 def _once(runs: Sequence[Run]) -> list[Run]:
-    """Without what an archive holds of a folder that it was unpacked to beside it."""
+    """The runs without members of an archive that is also unpacked next to it."""
     files = {run.place.file for run in runs}
     return [run for run in runs if not _is_unpacked(run.place.file, files)]
 
@@ -160,12 +162,12 @@ def _is_unpacked(file: str, files: AbstractSet[str]) -> bool:
 
 
 def _unpacked(file: str) -> str:
-    """Where a member of an archive lies when that is unpacked to a folder of its name."""
+    """The path of a member of an archive that is unpacked to a folder of its name."""
     return _ARCHIVE.sub("/", file)
 
 
 def _below(file: str, root: str | os.PathLike[str]) -> str:
-    """The path of a file below the folder or archive given, archives as folders; its name for a file given itself."""
+    """The path of a file relative to ``root``, with archives as folders; the name if ``root`` is the file itself."""
     path = re.sub("!(?:\\./)?", "/", file)
     top = str(Path(root))
     if path == top:

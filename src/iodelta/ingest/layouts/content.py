@@ -1,4 +1,4 @@
-"""Folders that bear no known tool's names: cells from what the runs were asked to do, variants from what differs."""
+"""Arrange folders without the names of a known tool: cells by workload, variants by differences in names or options."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ NO_VARIANT = frozenset(
     "name rw readwrite bs blocksize iodepth numjobs output output-format filename directory write_bw_log write_lat_log "
     "write_iops_log write_hist_log runtime ramp_time randseed description log_avg_msec log_hist_msec".split()
 )
-"""Options that name the cell, or differ for no reason that bears on the result; any other may be the variant."""
+"""Options that name the cell, or do not affect the result; any other option may distinguish variants."""
 
 
 def workload_name(work: Workload, sizes: str = "") -> str:
-    """``randread 4k iodepth 32 4 jobs``: what a run was asked to do, as far as it is known; ``sizes`` are those of its
-    blocks where they have several."""
+    """The known workload in words: ``randread 4k iodepth 32 4 jobs``; ``sizes`` stands for several block sizes."""
     jobs = work.numjobs or 1
     parts = [
         work.rw,
@@ -42,14 +41,14 @@ def workload_name(work: Workload, sizes: str = "") -> str:
 
 
 def run_name(run: Run) -> str:
-    """What ``run`` was asked to do; with ``bsrange=4k-64k`` or the like where its blocks have several sizes."""
+    """The workload of ``run`` in words, with an option such as ``bsrange=4k-64k`` for several block sizes."""
     return workload_name(
         run.workload, spelt(run, SIZES) if run.workload.bs is None else ""
     )
 
 
 def split_name(path: str) -> tuple[str, int | None]:
-    """A path without its ending and without the number of the replicate, and that number."""
+    """A path without its extension and replicate number, and that number."""
     name = _ENDING.sub("", path)
     match = _REPLICATE.search(name)
     before = name[: match.start()].rstrip("/") if match else ""
@@ -59,12 +58,12 @@ def split_name(path: str) -> tuple[str, int | None]:
 
 
 def is_number(name: str) -> bool:
-    """Whether ``name`` says only the how-manieth replicate it is: ``3``, ``run-3``."""
+    """Whether ``name`` is only the number of a replicate: ``3``, ``run-3``."""
     return _REPLICATE.fullmatch(name) is not None
 
 
 def entries(runs: Sequence[Run], paths: Sequence[str]) -> tuple[Entry, ...]:
-    """The runs by what they were asked to do; ``paths`` are their files, relative to the folder given."""
+    """The runs arranged by workload; ``paths`` are their files, relative to the given folder."""
     cells = cell_names(runs)
     named = _numbered_names(paths)
     variants = _variants(runs, [name for name, _ in named], cells)
@@ -78,8 +77,8 @@ def entries(runs: Sequence[Run], paths: Sequence[str]) -> tuple[Entry, ...]:
 
 
 def _numbered_names(paths: Sequence[str]) -> list[tuple[str, int | None]]:
-    """``split_name`` of each; a number is that of a replicate only where others near it have the same name before it
-    (``a-1``, ``a-2``, but not ``fio-2.17``, ``fio-2.21``)."""
+    """``split_name`` of each path; a number is a replicate's only if close numbers follow the same name (``a-1``,
+    ``a-2``, but not ``fio-2.17``, ``fio-2.21``)."""
     split = {path: split_name(path) for path in dict.fromkeys(paths)}
     numbers: dict[str, set[int | None]] = {}
     for name, number in split.values():
@@ -98,8 +97,8 @@ def _dense(numbers: AbstractSet[int | None]) -> bool:
 
 
 def cell_names(runs: Sequence[Run]) -> list[str]:
-    """By workload, with the job's name where two jobs of one file would be the same cell, and with the options in which
-    runs of the same workload still differ."""
+    """Names by workload, with the job's name if two jobs of one file have the same workload, and with the options in
+    which runs of one name still differ."""
     workloads = list(map(run_name, runs))
     jobs: dict[tuple[str, str, float | None], set[str]] = {}
     for run, cell in zip(runs, workloads, strict=True):
@@ -126,8 +125,8 @@ def _with_job(cell: str, jobname: str) -> str:
 
 
 def apart(entries: Sequence[Entry], sides: Sequence[Hashable]) -> tuple[Entry, ...]:
-    """``entries`` with cells of their own for runs of one side that differ in what they were asked to do, though names
-    say the same. Sides of one cell may differ: that is what is compared."""
+    """``entries`` with separate cells for runs of one side whose options differ although their names are equal. Options
+    may differ between the sides of a cell: these are compared."""
     groups: dict[tuple[str, str, Hashable], list[Run]] = {}
     for entry, side in zip(entries, sides, strict=True):
         groups.setdefault((entry.cell, entry.condition, side), []).append(entry.run)
@@ -151,7 +150,7 @@ def _extra(options: Mapping[str, str], names: Sequence[str]) -> str:
 def _variants(
     runs: Sequence[Run], names: Sequence[str], cells: Sequence[str]
 ) -> list[str]:
-    """From folders and file names what the cell does not explain; else from options that differ."""
+    """Variants from parts of paths that the cell does not explain, else from options that differ."""
     by_name = _variants_by_name(names, cells)
     if by_name:
         return by_name
@@ -168,7 +167,7 @@ def _variants(
 
 
 def _variants_by_name(names: Sequence[str], cells: Sequence[str]) -> list[str]:
-    """The parts of the ``names`` that differ, and not as the cells do; empty without any."""
+    """The parts of ``names`` that vary independently of the cells; empty without any."""
     words = [re.split(r"[/_]", name) for name in names]
     if len(set(map(len, words))) != 1:
         return [] if _explained(names, cells) else list(names)
@@ -183,7 +182,7 @@ def _differs(runs: Sequence[Run], option: str) -> bool:
 
 
 def _explained(parts: Sequence[str], cells: Sequence[str]) -> bool:
-    """Whether a part of the names follows from the cell: one value for each cell, several in all."""
+    """Whether the cell determines this part of the names: it has one value per cell."""
     if len(set(parts)) == 1:
         return True
     pairs = set(zip(cells, parts, strict=True))

@@ -1,4 +1,4 @@
-"""The options that make a run what it is: what differs in one of them is another workload and no replicate."""
+"""The effective options of a run: runs that differ in one have different workloads, and are not replicates."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ CELL_OPTIONS = (
     "size filesize io_size rwmixread bs bsrange bssplit rate rate_iops fsync fdatasync sync thinktime "
     "percentage_random random_distribution"
 ).split()
-"""Options beside rw, bs (where it is one), iodepth and numjobs that say what is measured."""
+"""Options that define the workload in addition to rw, bs (if it is one size), iodepth and numjobs."""
 
 SIZES = ("bs", "bsrange", "bssplit")
-"""Options that say how large blocks are."""
+"""Options for block sizes."""
 
 _SAID = ("rw", "iodepth", "numjobs")
-"""What a cell's name says anyway."""
+"""Options that the name of a cell contains anyway."""
 
 _NO_MATTER = frozenset(
     "name description filename filename_format directory output output-format runtime ramp_time startdelay time_based "
@@ -26,7 +26,7 @@ _NO_MATTER = frozenset(
     "per_job_logs wait_for exitall exitall_on_error error_dump continue_on_error ignore_error percentile_list "
     "clat_percentiles lat_percentiles slat_percentiles status-interval eta disk_util stats kb_base unit_base".split()
 )
-"""Options that name things, or say how long to run and what to print."""
+"""Options for names, duration and output."""
 
 _PRINTS = (
     "write_bw_log",
@@ -59,14 +59,14 @@ _DEFAULTS = {
     "sync": "none",
     "zonemode": "none",
 }
-"""fio's, of options that are not 0 unless given."""
+"""fio's defaults, other than 0."""
 
 
 def settings(run: Run) -> dict[str, str]:
-    """What ``run`` was asked for other than fio's defaults: flags as 1, sizes in bytes, names as fio has them first."""
+    """The options of ``run`` other than fio's defaults: flags as 1, sizes in bytes, by fio's first names."""
     written = dict(_setting(name, text) for name, text in run.options.items())
     if run.workload.bs is not None:
-        # What is not of this direction in "4k,64k" does not matter.
+        # The size of another direction in "4k,64k" does not matter.
         written.pop("bs", None)
     if run.sync is not None and _SYNCS.isdisjoint(written):
         written["fsync"] = "yes"
@@ -79,7 +79,7 @@ def settings(run: Run) -> dict[str, str]:
 
 
 def _setting(given: str, text: str) -> tuple[str, str]:
-    """An option as fio has it first, and its value: a flag as 1, a size in bytes."""
+    """The first name of an option in fio, and its value: a flag as 1, a size in bytes."""
     name, value = canonical(given), text.strip() or "1"
     if name == "rwmixwrite" and value.isdigit():
         name, value = "rwmixread", str(100 - int(value))
@@ -90,8 +90,8 @@ def _setting(given: str, text: str) -> tuple[str, str]:
 
 
 def differing(runs: Sequence[Run], *, names: Sequence[str] | None = None) -> list[str]:
-    """The options (of ``names``, else any) in which ``runs`` differ, each only where the others before it do not tell
-    the runs apart already. What a report does not say of an option differs from nothing."""
+    """The options (of ``names``, else any) in which ``runs`` differ, each only if it distinguishes more runs than those
+    before it. A value that a report does not show equals every other."""
     settings_of = [settings(run) for run in runs]
     if names is None:
         names = [*CELL_OPTIONS, *sorted(set().union(*settings_of))]
@@ -116,13 +116,13 @@ def _distinct(columns: Sequence[Sequence[str | None]]) -> int:
 
 
 def _unshown(run: Run, name: str) -> str | None:
-    """The value of an option that a run does not show: fio's default, or None where nothing is known of it."""
+    """The value of an option that a run does not show: fio's default, or None if it is unknown."""
     return "" if says(run, name) else None
 
 
 def says(run: Run, name: str) -> bool:
-    """Whether an option that ``run`` does not show has fio's default: a normal report shows four, and the latency of
-    syncs since 3.4; a log shows none."""
+    """Whether an option that ``run`` does not show has fio's default: a normal report shows four options, and since 3.4
+    the latency of syncs; a log shows none."""
     if run.format in ("json", "json+"):
         return bool(run.options)
     if run.format != "text" or name != "fsync":
@@ -132,7 +132,7 @@ def says(run: Run, name: str) -> bool:
 
 
 def spelt(run: Run, names: Sequence[str]) -> str:
-    """``fsync=1 size=1G``: those of ``names`` that ``run`` was given, as they are spelt there."""
+    """The options of ``run`` among ``names`` in their original spelling: ``fsync=1 size=1G``."""
     written = settings(run)
     given = {canonical(name): text.strip() or "1" for name, text in run.options.items()}
     return " ".join(
@@ -141,7 +141,7 @@ def spelt(run: Run, names: Sequence[str]) -> str:
 
 
 def _matters(name: str, value: str) -> bool:
-    """A file may have any name; a device is another one."""
+    """Whether an option affects the result. The name of a file does not, that of a device does."""
     if name == "filename":
         return value.startswith("/dev/")
     if name in _SAID:

@@ -1,5 +1,5 @@
-"""fsperf's database (josefbacik/fsperf): its fio results as runs, the purpose of each session as the variant, or its
-kernel where all have one purpose."""
+"""Read fsperf's database (josefbacik/fsperf): its fio results as runs, the purpose of a session as the variant, or the
+kernel if all sessions have one purpose."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAGIC = b"SQLite format 3\x00"
 KINDS: tuple[Kind, ...] = ("read", "write")
 
 ROWS = 200_000
-"""More results than this are left out."""
+"""Most results that are read."""
 
 PATIENCE = 20.0
-"""Seconds a database may keep us busy."""
+"""Most seconds for the query of a database."""
 
 _QUERY = (
     "SELECT runs.name, runs.config, runs.kernel, runs.hostname, runs.purpose, runs.time, fio_results.* "
@@ -41,7 +41,7 @@ def is_database(path: Path) -> bool:
 
 
 def read_database(path: Path) -> Layout:
-    """The fio results in an fsperf database; a Layout with the refusal where it is none, or is damaged."""
+    """The fio results in an fsperf database; a Layout with a refusal for another or damaged file."""
     import sqlite3  # with the library itself
 
     place = Place(str(path))
@@ -125,7 +125,7 @@ def _direction(row: Mapping[str, object], kind: Kind) -> Direction | None:
 
 
 def _latency(row: Mapping[str, object], name: str) -> Latency | None:
-    """Zero means that it was not measured."""
+    """A latency; None for a mean of zero, which means that it was not measured."""
     mean = _number(row, f"{name}_mean")
     if not mean:
         return None

@@ -1,4 +1,4 @@
-"""Entry and Layout: runs in their places, by cell and variant."""
+"""Entry and Layout: runs arranged by cell and variant."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from iodelta.trial import Finding
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One run in its place: the cell it measures, under which variant, and the how-manieth of these it is.
+    """One run with its cell, its variant and its replicate number.
 
-    ``condition`` is part of the cell's identity beside its workload (a background load); empty where there is none.
+    ``condition`` (a background load) is part of the identity of the cell; empty without one.
     """
 
     run: Run
@@ -22,7 +22,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """A folder as an experiment. ``kind`` says by which naming it was understood."""
+    """A folder as an experiment. ``kind`` is the naming by which it was arranged."""
 
     kind: str
     entries: tuple[Entry, ...]
@@ -30,7 +30,7 @@ class Layout(msgspec.Struct, frozen=True):
     refusals: tuple[Refusal, ...] = ()
     findings: tuple[Finding, ...] = ()
     logs: tuple[Run, ...] = ()
-    """fio's logs, each its own, whether entries stand for them or the reports next to them."""
+    """fio's logs, one run each, also if entries contain them or there are reports."""
 
     def variants(self) -> tuple[str, ...]:
         """Names of the variants, in first-seen order."""
@@ -38,7 +38,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class Spot(msgspec.Struct, frozen=True):
-    """What the name of a file says of the runs in it. ``part`` tells files of one run apart (volumes, clients)."""
+    """The facts in the name of a file. ``part`` distinguishes files of one run (volumes, clients)."""
 
     variant: str = ""
     cell: str = ""
@@ -46,4 +46,4 @@ class Spot(msgspec.Struct, frozen=True):
     replicate: int | None = None
     part: str = ""
     rank: int = 0
-    """Of two files of the same run the one with the higher rank counts."""
+    """Of two files of one run, the one with the higher rank counts."""

@@ -1,4 +1,4 @@
-"""What known tools' file names say: fio-plot's bench-fio, kdevops, cbt, pbench, a btrfs policy script, own patterns."""
+"""Parse file names of known tools: fio-plot's bench-fio, kdevops, cbt, pbench, a btrfs policy script; and patterns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iodelta.errors import RequestError
 from iodelta.ingest.layouts.model import Spot
 
 MOST = 0.8
-"""So large a share of the files must bear a tool's names for the folder to be that tool's."""
+"""Least share of the files with a tool's names in a folder of that tool."""
 
 _MODE = r"(?:rand)?(?:read|write|rw|trim)|readwrite|trimwrite"
 _SIZE = r"\d+[kKmMgG]?"
@@ -40,7 +40,7 @@ _POLICIES = re.compile(
 
 
 class Naming(NamedTuple):
-    """A tool's naming: what a path, relative to the folder given, says; None where the name is not the tool's."""
+    """A tool's naming: the facts in a path relative to the given folder; None for a name of another form."""
 
     kind: str
     spot: Callable[[str], Spot | None]
@@ -99,7 +99,7 @@ def _places(shape: re.Pattern[str], folders: Sequence[str]) -> list[int]:
 
 
 def _cbt_cell(folders: Sequence[str], levels: Sequence[str]) -> str:
-    """Mode and levels; the names of the tests where there are neither."""
+    """Mode and levels, or the names of the tests without these."""
     modes = filterfalse(_is_cbt_folder, folders)
     tests = (folder for folder in folders if folder.startswith("id-"))
     return ", ".join([*modes, *levels]) or ", ".join(tests)
@@ -148,7 +148,7 @@ KNOWN = (
 
 
 def recognised(paths: Iterable[str]) -> Naming | None:
-    """The tool whose names most of ``paths`` bear, or None."""
+    """The tool whose names most of ``paths`` have, or None."""
     files = list(dict.fromkeys(paths))
     if not files:
         return None

@@ -1,4 +1,4 @@
-"""The order in which runs were made, from their time stamps, and what it allows to be said."""
+"""The order of runs, from their time stamps, and the risk in it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from iodelta.ingest.model import Run
 from iodelta.trial import Finding
 
 UNEVEN = 0.01
-"""How seldom a drawn order may be as uneven as one that still passes for it."""
+"""Probability of a random order below which an uneven order does not count as random."""
 
 Order = Literal["interleaved", "one after the other", "mixed", "unknown"]
 
 
 class Ordered(msgspec.Struct, frozen=True):
-    """How two variants of a cell were run; ``phrase`` says it in letters, A the baseline.
+    """The order of the runs of two variants of a cell; ``phrase`` gives it in letters, A for the baseline.
 
     ``blocks`` are adjacent pairs (baseline, variant) in time where ``order`` is interleaved; one run may be left over.
     """
@@ -58,7 +58,7 @@ def ended(run: Run) -> float | None:
 
 
 def order_of(baseline: Sequence[Entry], variant: Sequence[Entry]) -> Ordered:
-    """How the runs of two variants followed each other."""
+    """The order of the runs of two variants."""
     entries = [*baseline, *variant]
     ends = (ended(entry.run) for entry in entries)
     times = [time for time in ends if time is not None]
@@ -89,7 +89,7 @@ def _pairs(runs: Sequence[tuple[str, Entry]]) -> tuple[tuple[Entry, Entry], ...]
 
 
 def order_finding(ordered: Ordered, place: str) -> Finding | None:
-    """The risk that lies in the order; None where the runs were interleaved."""
+    """The risk in the order; None if the runs were interleaved."""
     remedy = "run the variants interleaved, in random order: drift and warm-up then affect both equally"
     if ordered.order == "interleaved":
         return None

@@ -1,4 +1,4 @@
-"""Runs that ran together as one run: clones of a job, volumes, clients; and the logs of one job."""
+"""Merge runs that ran at the same time (clones of a job, volumes, clients), and the logs of one job."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from iodelta.trial import Direction, Finding, Kind, Quantity, total
 from iodelta.workload.fio_json import FioJob, merged
 
 MOST = 10_000
-"""Clones of one job, where numjobs is not known."""
+"""Most clones of one job if numjobs is unknown."""
 
 _TELLING = ("iops", "bw", "lat", "clat", "slat", "clat_hist")
-"""Logs, the one first whose rates are the job's: what it says counts before what the others say."""
+"""Kinds of logs in order of preference; the rates of the first are those of the job."""
 
 
 def logs_joined(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """fio's logs of one job as one run, for each says one thing about it; others as they are."""
+    """The runs with the logs of one job, which have one measure each, merged into one run."""
     groups: dict[Hashable, list[Run]] = {}
     for number, run in enumerate(runs):
         name = without_kind(run.place.file)
@@ -33,7 +33,7 @@ def logs_joined(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def _logged(logs: Sequence[Run]) -> Run:
-    """The logs of one job as one run: of what several say, the log counts that says it best."""
+    """The logs of one job as one run; for a fact in several logs the preferred one counts."""
     if len(logs) == 1:
         return logs[0]
     logs = sorted(logs, key=lambda run: _TELLING.index(run.labels["log"]))
@@ -63,7 +63,7 @@ def _of_kind(runs: Sequence[Run], kind: Kind) -> list[Direction]:
 
 
 def _said(parts: Sequence[Direction]) -> Direction:
-    """What several logs say of one direction, the first that says it."""
+    """One direction from several logs; for each fact the first log with it counts."""
     first = parts[0]
     clats = _given(part.clat for part in parts)
     most_ranks = max(clats, key=lambda lat: len(lat.percentiles), default=None)
@@ -79,7 +79,7 @@ def _said(parts: Sequence[Direction]) -> Direction:
 
 
 def _first_known(quantities: Sequence[Quantity]) -> Quantity:
-    """The first that is known; the first of all where none is."""
+    """The first known quantity; the first of all if none is known."""
     known = (quantity for quantity in quantities if not math.isnan(quantity.value))
     return next(known, quantities[0])
 
@@ -93,15 +93,15 @@ def _given(values: Iterable[_T | None]) -> list[_T]:
 
 
 def clones(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """Jobs that fio did not report as a group (same file, name and group) as one run, and what the hosts of one client
-    did in a job; others as they are."""
+    """The runs with clones that fio did not report as a group (same file, name and group) merged into one, and so the
+    parts of one job on the hosts of a client."""
     groups: list[list[Run]] = []
     hosts: dict[Hashable, list[Run]] = {}
     before: Hashable = None
     for run in runs:
         key = _clone_of(run)
         goes_on = key is not None and key == before
-        # A client lists the jobs of its hosts as they come in.
+        # A client lists the jobs of its hosts in order of arrival.
         if key is not None and run.host:
             if key not in hosts:
                 groups.append(hosts.setdefault(key, []))
@@ -115,8 +115,8 @@ def clones(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def _clone_of(run: Run) -> Hashable:
-    """What clones have in common; None for a run that is none. Reports of one job in a file differ in their time;
-    where fio gave none (before 2.0.9), only numjobs tells clones from them."""
+    """A key that clones share; None for a run that is not a clone. Repeated reports of one job differ in their time;
+    without times (before fio 2.0.9), only numjobs distinguishes clones from them."""
     has_time = run.ended is not None
     if run.host:
         may_be_clone = has_time
@@ -131,8 +131,8 @@ def _clone_of(run: Run) -> Hashable:
 def together(runs: Sequence[Run]) -> Run:
     """Runs that ran at the same time as one: counts and bins add up, mean and spread are pooled, rates are summed.
 
-    Percentiles can be had from bins only. Where a source gives no counts, only the sum of the rates is left. Disk
-    statistics are kept where they are those of all parts: a part of another host or volume has its own.
+    Percentiles need bins. If a source has no counts, only the sum of the rates remains. Disk statistics are kept if all
+    parts have the same: a part on another host or volume has its own.
     """
     if len(runs) == 1:
         return runs[0]
@@ -168,7 +168,7 @@ def _directions_together(runs: Sequence[Run]) -> tuple[Direction, ...]:
 
 
 def _job(run: Run) -> FioJob:
-    """A run as fio's own sums take it; of its times only the directions are known."""
+    """A run as input of fio's own sums; only its directions are used."""
     return FioJob(
         name="",
         group=0,
