@@ -1,4 +1,4 @@
-"""``[build]``: how a commit becomes what variants measure, by ``{built}`` and ``{commit}`` in their settings."""
+"""``[build]``: how to build the commit that variants name in their settings by ``{built}`` and ``{commit}``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from iodelta.errors import RequestError
-from iodelta.experiment.expand import Refuse
+from iodelta.experiment.source import Refuse, check_keys, is_filled
 from iodelta.experiment.values import seconds, split_command
 
 
@@ -19,9 +19,9 @@ class Build(msgspec.Struct, frozen=True):
     repo: str = ""
     """The checkout whose commit a night measures."""
     command: tuple[str, ...] = ()
-    """Builds a commit in a tree of its own; empty where there is nothing to build."""
+    """Builds a commit in a separate tree; empty where there is nothing to build."""
     artifacts: tuple[str, ...] = ()
-    """What it leaves that is kept, relative to the tree."""
+    """The files that are kept of the build, relative to the tree."""
     timeout: float = 7200.0
     """Seconds for one build."""
 
@@ -30,7 +30,10 @@ def parse_build(table: Any, refuse: Refuse) -> Build:
     """The table of an experiment file as a Build. Refuses with the key."""
     if not isinstance(table, dict):
         refuse('build is a table: [build] repo = "/home/me/linux"', "build")
-    _check_keys(table, refuse)
+    check_keys(refuse, table, ("build",), Build.__struct_fields__)
+    for key in ("repo", "command"):
+        if not is_filled(table.get(key, key)):
+            refuse(f"{key} is a text", "build", key)
     artifacts = table.get("artifacts", [])
     if not isinstance(artifacts, list) or not all(map(_lies_inside, artifacts)):
         refuse(
@@ -52,19 +55,6 @@ def parse_build(table: Any, refuse: Refuse) -> Build:
     return Build(table.get("repo", ""), tuple(command), tuple(artifacts), timeout)
 
 
-def _check_keys(table: Mapping[str, Any], refuse: Refuse) -> None:
-    for key, value in table.items():
-        if key not in Build.__struct_fields__:
-            refuse(
-                f"[build] has no key {key!r}",
-                "build",
-                key,
-                remedy=f"allowed: {', '.join(Build.__struct_fields__)}",
-            )
-        if key in ("repo", "command") and not _is_text(value):
-            refuse(f"{key} is a text", "build", key)
-
-
 def filled(value: Any, values: Mapping[str, str]) -> Any:
     """Plain data with ``{built}`` and ``{commit}`` replaced in every text."""
     if isinstance(value, str):
@@ -76,13 +66,6 @@ def filled(value: Any, values: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         return {key: filled(item, values) for key, item in value.items()}
     return value
-
-
-def _is_text(value: Any) -> bool:
-    """Whether it is a text with something in it, without a NUL, which ends an argument."""
-    if not isinstance(value, str):
-        return False
-    return bool(value.strip()) and "\0" not in value
 
 
 def _lies_inside(name: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Any command as a workload: its words, its parameters, and the numbers that are read from what it prints."""
+"""Any command as a workload: its words, its parameters, and the numbers that are read from its output."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import shlex
 from collections.abc import Iterable, Mapping
 from itertools import chain, pairwise
 from pathlib import Path, PurePath
-from typing import Any, NoReturn, Protocol
+from typing import Any
 
 from iodelta.errors import RequestError
-from iodelta.experiment.model import Command, Experiment, Measure, of_boot
+from iodelta.experiment.model import Command, Experiment, Measure
+from iodelta.experiment.source import Refuse
 from iodelta.experiment.values import seconds
 
 BUILT_IN = {
@@ -18,7 +19,7 @@ BUILT_IN = {
     "cpu": Measure("cpu", "ns", "lower"),
     "memory": Measure("memory", "B", "lower"),
 }
-"""What every command has without printing it: wall time, CPU time and peak memory of the command and its children."""
+"""Metrics of every command, whatever it prints: wall time, CPU time and peak memory of it and its children."""
 
 GIVEN = ("target", "trial", "seed")
 """Names that iodelta fills in: the path of the target, the seconds of a trial, the seed of this trial."""
@@ -51,13 +52,7 @@ UNITS: dict[str, tuple[str, float]] = {
         if n
     },
 }
-"""Unit as programs print it -> the unit in which it is kept, and how many of those it is. Others stay as they are."""
-
-
-class Refuse(Protocol):
-    """Raises RequestError with the place of a key: tables first, the key last."""
-
-    def __call__(self, what: str, *path: str, remedy: str = "") -> NoReturn: ...
+"""Unit as programs print it -> the unit in which numbers are kept, and the factor. Other units stay as they are."""
 
 
 def kept_unit(unit: str) -> tuple[str, float]:
@@ -66,7 +61,7 @@ def kept_unit(unit: str) -> tuple[str, float]:
 
 
 def measure_called(name: str, measures: Iterable[Measure]) -> Measure:
-    """What is measured under this name. Raises RequestError."""
+    """The measure of this name. Raises RequestError."""
     known = {**BUILT_IN, **{measure.name: measure for measure in measures}}
     if name not in known:
         raise RequestError(
@@ -78,14 +73,14 @@ def measure_called(name: str, measures: Iterable[Measure]) -> Measure:
 
 
 def measured_by(experiment: Experiment) -> tuple[Measure, ...]:
-    """What is judged of a command: what was asked for, else what it is said to print, else its wall time."""
+    """The measures of a command that are judged: those of [design], else all that it prints, else its wall time."""
     printed = [measure.name for measure in experiment.measures]
     names = experiment.design.metrics or printed or ["wall"]
     return tuple(measure_called(name, experiment.measures) for name in names)
 
 
 def gaps(words: Iterable[str]) -> set[str]:
-    """The names that stand in braces in ``words``; ``{{name}}`` is the text ``{name}``."""
+    """The names in braces in ``words``; ``{{name}}`` is the text ``{name}``."""
     pairs = chain.from_iterable(map(_GAP.findall, words))
     return {name for _, name in pairs if name}
 
@@ -108,8 +103,8 @@ def commands_of(experiment: Experiment) -> tuple[str, ...]:
 
 
 def unseen(experiment: Experiment) -> tuple[str, ...]:
-    """Commands that may write where no guard sees it: those of every workload whose owner does not say that it only
-    reads, each once, as they stand in the experiment."""
+    """Commands that may write without a check by the guard: those of every workload without ``only_reads``, each once,
+    as they stand in the experiment."""
     hidden: dict[str, None] = {}
     for cell in experiment.cells:
         if cell.command is not None and not cell.command.only_reads:
@@ -119,19 +114,14 @@ def unseen(experiment: Experiment) -> tuple[str, ...]:
 
 
 def every_word(command: Command) -> tuple[str, ...]:
-    """The words of all that a workload runs."""
-    all_words = list(command.words)
-    for words in (*command.setup, *command.reset):
-        all_words += words
-    return tuple(all_words)
+    """The words of all commands of a workload."""
+    return tuple(chain(command.words, *command.setup, *command.reset))
 
 
 def uses_target(experiment: Experiment) -> bool:
     """Whether some command is given the path of the target."""
-    for cell in experiment.cells:
-        if cell.command and "target" in gaps(every_word(cell.command)):
-            return True
-    return False
+    commands = filter(None, (cell.command for cell in experiment.cells))
+    return any("target" in gaps(every_word(command)) for command in commands)
 
 
 def only_reads(experiment: Experiment) -> bool:
@@ -143,13 +133,13 @@ def only_reads(experiment: Experiment) -> bool:
 
 
 def called(command: Command) -> str:
-    """What a cell of this command is called: the program, or the script that an interpreter runs."""
+    """The name of a cell with this command: the program, or the script that an interpreter runs."""
     names: list[str] = []
     for before, word in pairwise(("", *command.words)):
-        # A directory that env changes to is not what it runs.
+        # env runs something else than the directory to which it changes.
         is_directory = command.words[0] == "env" and before in ("-C", "--chdir")
         name = PurePath(word).name
-        # Options and values are no names.
+        # Options and values are not names of programs.
         if not is_directory and re.fullmatch(r"\w[\w.+-]*", name):
             names.append(name)
     for name in names:
@@ -159,7 +149,10 @@ def called(command: Command) -> str:
 
 
 def placed(text: str, folder: Path) -> str:
-    """An experiment file whose ``{here}`` is ``folder``: a copy of it elsewhere means the same. Raises RequestError."""
+    """An experiment file with ``{here}`` replaced by ``folder``, so that a copy of it elsewhere means the same.
+
+    Raises RequestError for a path that would change the TOML.
+    """
     if HERE not in text:
         return text
     path = str(folder.absolute())
@@ -217,14 +210,14 @@ def parse_command(
 
 
 def _is_parameter(name: str) -> bool:
-    """Whether a key can stand in braces in a command, and is not what iodelta fills in itself."""
+    """Whether a key can stand in braces in a command; names that iodelta fills in itself cannot be parameters."""
     if name in GIVEN or name == HERE.strip("{}"):
         return False
     return bool(_PARAMETER.fullmatch(name))
 
 
 def _is_word(value: Any) -> bool:
-    """Whether a program can get it as an argument: a NUL ends one."""
+    """Whether it can be an argument of a program: a NUL would end it."""
     return isinstance(value, str) and "\0" not in value
 
 
@@ -240,14 +233,14 @@ def _words(value: Any, refuse: Refuse, *path: str) -> tuple[str, ...]:
 
 
 def _commands(value: Any, refuse: Refuse, *path: str) -> tuple[tuple[str, ...], ...]:
-    """One command as a list of words, or several as a list of those."""
+    """One command as a list of words, or several as a list of such lists."""
     if isinstance(value, list) and all(isinstance(item, list) for item in value):
         return tuple(_words(item, refuse, *path) for item in value)
     return (_words(value, refuse, *path),)
 
 
 def check_parameters(experiment: Experiment, refuse: Refuse) -> None:
-    """Every name in braces has a value in every trial, and every parameter is used. Raises RequestError."""
+    """Refuse a name in braces without a value in some trial, and a parameter that no command uses."""
     for cell in experiment.cells:
         assert cell.command is not None
         wanted = gaps(every_word(cell.command))
@@ -274,7 +267,7 @@ def check_parameters(experiment: Experiment, refuse: Refuse) -> None:
 
 
 def check_fits(data: Mapping[str, Any], experiment: Experiment, refuse: Refuse) -> None:
-    """Raises RequestError for what only fio's trials can have."""
+    """Refuse what only trials of fio support."""
     why = "the workload is a command, and this is of fio's trials"
     machines = data.get("machine", [])
     for key in ("clock", "anatomy", "prepare", "instrument"):
@@ -287,24 +280,18 @@ def check_fits(data: Mapping[str, Any], experiment: Experiment, refuse: Refuse) 
             "machine",
             remedy="measure on a host",
         )
-    booted = [name for name in experiment.knob_names() if of_boot(name)]
-    if booted:
-        what = f"{booted[0]} takes a boot for every variant, and a command is measured within one boot"
-        refuse(
-            what,
-            "workload",
-            "command",
-            remedy=f"remove {booted[0]}, or measure with fio",
-        )
+    for name in experiment.boot_knobs[:1]:
+        what = f"{name} takes a boot for every variant, and a command is measured within one boot"
+        remedy = f"remove {name}, or measure with fio"
+        refuse(what, "workload", "command", remedy=remedy)
 
 
 def parse_measures(
     data: Any, refuse: Refuse, *, by_command: bool
 ) -> tuple[Measure, ...]:
     """The ``[metric.NAME]`` tables. Raises RequestError."""
-    if not isinstance(data, dict):
-        refuse("metric must be tables: [metric.NAME]", "metric")
-    if not all(isinstance(table, dict) for table in data.values()):
+    are_tables = isinstance(data, dict) and all(map(_is_table, data.values()))
+    if not are_tables:
         refuse("metric must be tables: [metric.NAME]", "metric")
     if data and not by_command:
         refuse(
@@ -313,6 +300,10 @@ def parse_measures(
             remedy="fio's are [design] metrics",
         )
     return tuple(_measure(name, table, refuse) for name, table in data.items())
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _measure(name: str, table: Mapping[str, Any], refuse: Refuse) -> Measure:
@@ -351,10 +342,9 @@ def _fits(key: str, value: Any) -> bool:
 
 
 def _check_source(measure: Measure, refuse: Refuse, *place: str) -> None:
-    """Exactly one way to find the number in the output; last_line may say which match of a pattern or path counts."""
-    if measure.pattern and measure.json:
-        refuse("give one of pattern, json, last_line = true", *place)
-    if not (measure.pattern or measure.json or measure.last_line):
+    """Refuse unless there is exactly one way to find the number; last_line may choose among a pattern's matches."""
+    both = measure.pattern and measure.json
+    if both or not (measure.pattern or measure.json or measure.last_line):
         refuse("give one of pattern, json, last_line = true", *place)
     if measure.json and json_path(measure.json) is None:
         refuse(
@@ -368,7 +358,7 @@ def _check_source(measure: Measure, refuse: Refuse, *place: str) -> None:
 
 
 def _check_pattern(measure: Measure, refuse: Refuse, *place: str) -> None:
-    """A pattern has one group for the number, and may have one for the unit."""
+    """Refuse a pattern unless it has one group for the number, and at most one more, for the unit."""
     try:
         compiled = re.compile(measure.pattern)
     except (re.error, RecursionError, OverflowError) as error:

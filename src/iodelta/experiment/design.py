@@ -1,4 +1,4 @@
-"""``[design]``: how much is measured, and by which rules it is judged."""
+"""``[design]``: the amount of measurement, and the rules of judgement."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LIMITS = {
 
 def parse_design(source: Source, table: Mapping[str, Any]) -> Design:
     """The table ``[design]``. Refuses with the key."""
-    check_keys(source, table, ("design",), Design.__struct_encode_fields__)
+    check_keys(source.refuse, table, ("design",), Design.__struct_encode_fields__)
     values: dict[str, Any] = {}
     for key, value in table.items():
         convert = _CONVERSIONS.get(key)

@@ -1,4 +1,4 @@
-"""fio options that take a value each for reads, writes and trims: ``bs=4k,64k`` is no list of cells."""
+"""fio options with separate values for reads, writes and trims: ``bs=4k,64k`` is not a list of cells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ APART = frozenset(
     "bs ba bsrange bssplit rate rate_min rate_iops rate_iops_min cmdprio_percentage cmdprio_class cmdprio "
     "cmdprio_bssplit".split()
 )
-"""By fio 3.33's HOWTO, in fio's own names."""
+"""From the HOWTO of fio 3.33, by fio's first names."""
 
 NUMBER = 3
 """Reads, writes, trims; fio ignores what follows."""
@@ -30,8 +30,10 @@ DIRECTIONS = ("reads", "writes", "trims")
 
 
 def unused(cell: Cell, variant: Variant) -> Iterator[tuple[str, str, str]]:
-    """Options of a cell under a variant with values that its I/Os never take, as with ``bs=4k,64k`` in a workload that
-    only reads: name, value, and what fio makes of it."""
+    """Options of a cell under a variant with values that none of its I/Os uses, such as ``bs=4k,64k`` if it only reads.
+
+    Yields name, value, and how fio interprets it.
+    """
     options: dict[str, tuple[str, str]] = {}
     for name, value in (*cell.options, *variant.options):
         options[canonical(name)] = (name, value or "")
@@ -45,7 +47,7 @@ def unused(cell: Cell, variant: Variant) -> Iterator[tuple[str, str, str]]:
 
 
 def _why_unused(values: list[str], mode: str) -> str:
-    """What fio makes of the values of one option in a workload ``rw=mode``; empty if it uses all of them."""
+    """How fio interprets the values of one option in a workload ``rw=mode``; empty if it uses all of them."""
     if len(values) > NUMBER:
         return "fio takes one value for reads, one for writes, one for trims, and ignores what follows"
     # An empty value leaves a direction at its default.

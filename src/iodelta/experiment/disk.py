@@ -1,4 +1,4 @@
-"""The file, or the table in an experiment file, that asks for a disk to be prepared."""
+"""The question of ``iodelta prepare``: a file of its own, or a table in an experiment file."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ def parse_disk(
     base: Path = Path(),
     numbered: bool = True,
 ) -> DiskQuestion:
-    """The disk that a TOML text asks to be prepared: an experiment file, or one with no more than machine, target and
-    preparation. Raises RequestError."""
+    """The disk to prepare, from a TOML text: an experiment file, or one with machine, target and preparation only.
+
+    Raises RequestError.
+    """
     data = toml_data(text, name)
     source = Source(text, name, numbered=numbered)
     if "workload" in data:
         experiment = parse(text, name, base=base, numbered=numbered)
-        machines, target, prepare = (
-            experiment.machines,
-            experiment.target,
-            experiment.prepare or Prepare(),
-        )
+        machines, target = experiment.machines, experiment.target
+        prepare = experiment.prepare or Prepare()
         workload = workload_of(experiment)
     else:
-        check_keys(source, data, (), ("machine", "target", "prepare"))
+        check_keys(source.refuse, data, (), ("machine", "target", "prepare"))
         machines = parse_machines(source, data.get("machine", []))
         target = parse_target(source, data.get("target", {}))
         prepare = parse_prepare(data, source.refuse) or Prepare()

@@ -1,11 +1,10 @@
-"""Workloads, variants and conditions become one checked experiment with its cells."""
+"""Expand workloads, variants and conditions into one checked experiment with its cells."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NoReturn, Protocol
 
 import msgspec
 
@@ -25,24 +24,26 @@ from iodelta.experiment.model import (
     Variant,
 )
 from iodelta.experiment.order import place_of
+from iodelta.experiment.source import Refuse
 from iodelta.experiment.values import checked_size, only_path, seconds
 from iodelta.experiment.work import kind_and_size
 from iodelta.jobfile import canonical, owned
 
 
-class Refuse(Protocol):
-    """Raises RequestError with the place of a key: tables first, the key last."""
-
-    def __call__(self, what: str, *path: str, remedy: str = "") -> NoReturn: ...
-
-
 class Workload(msgspec.Struct, frozen=True):
+    """A table of workload options, before its lists become cells."""
+
     name: str
     options: tuple[tuple[str, tuple[str | None, ...]], ...]
     """Each option with the values it takes; several make several cells."""
     notes: tuple[str, ...] = ()
     command: Command | None = None
-    """What is run in place of fio; the options are then the values of its parameters."""
+    """The command that runs instead of fio; the options are then the values of its parameters."""
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The path of its table."""
+        return ("workload", self.name) if self.name else ("workload",)
 
 
 def _cells(
@@ -59,11 +60,8 @@ def _cells(
             for key, value in options.items()
             if len(values_of[key]) > 1
         ]
-        name = (
-            " ".join(prefix + varying)
-            or workload.name
-            or _describe(workload, options, variants)
-        )
+        name = " ".join(prefix + varying) or workload.name
+        name = name or _describe(workload, options, variants)
         cells.append((name, tuple(options.items())))
     return cells
 
@@ -84,7 +82,7 @@ _LIFTED = {
     "runtime": "trial",
     "ramp_time": "ramp",
 }
-"""fio options that belong to [target] and [design]: taken out of a pasted command line or job file."""
+"""fio options that belong to [target] and [design]: moved there from a pasted command line or job file."""
 
 _ONE_PATH = r"name one file, device or directory; write \: for a colon in its name"
 _READ = {
@@ -92,7 +90,7 @@ _READ = {
     "filename": (only_path, _ONE_PATH),
     "directory": (only_path, _ONE_PATH),
 }
-"""How fio reads the values of some of them, and what to do about one that cannot be used."""
+"""How fio reads the values of some of these options, and the remedy for a value that cannot be used."""
 
 
 def assemble(
@@ -108,6 +106,7 @@ def assemble(
     refuse: Refuse,
     measures: tuple[Measure, ...] = (),
 ) -> Experiment:
+    """The experiment of these parts, its cells in order. Refuses parts that do not fit together."""
     variants = _with_placebo(variants, baseline, design, refuse)
     tool = ""
     if workloads[0].command is None:
@@ -154,11 +153,10 @@ def assemble(
 def _check_directions(
     cells: Sequence[Cell], variants: Sequence[Variant], refuse: Refuse
 ) -> None:
-    """Refuse a list of values that fio reads as one for each direction, where all but one would be ignored."""
+    """Refuse a list that fio reads as one value for each direction if it would ignore some of them."""
     for cell, variant in itertools.product(cells, variants):
-        own = {name for name, _ in variant.options}
         for name, value, why in unused(cell, variant):
-            if name in own:
+            if name in dict(variant.options):
                 refuse(
                     f"{name}={value}: {why}",
                     "variant",
@@ -243,17 +241,17 @@ def _is_dropped(option: str) -> bool:
 def _tool(
     workloads: tuple[Workload, ...], refuse: Refuse
 ) -> tuple[str, tuple[Workload, ...]]:
-    """What makes the load when it is not fio itself, and the workloads without saying so."""
-    given = {
+    """The tool that makes the load (empty for fio), and the workloads without that option."""
+    tools = {
         dict(workload.options).get(io_uring.TOOL, ("fio",)) for workload in workloads
     }
-    (tool, *more), *others = given
+    (tool, *more), *others = tools
     if more or others:
         refuse(
             "one experiment is measured with one tool",
             "workload",
             io_uring.TOOL,
-            remedy="make two of it",
+            remedy="make two experiments",
         )
     if tool in (None, "fio"):
         tool = ""
@@ -272,8 +270,8 @@ def _without_tool(workload: Workload) -> Workload:
 
 
 def _for_io_uring(workload: Workload, tool: str, refuse: Refuse) -> Workload:
-    """The options of a workload by the names in which cells have them, with the tool's own defaults said openly."""
-    place = ("workload", workload.name) if workload.name else ("workload",)
+    """The options of a workload by fio's names, with the tool's own defaults made explicit."""
+    place = workload.place
     named: dict[str, tuple[str | None, ...]] = {}
     for key, values in workload.options:
         name = _io_uring_name(key, values, refuse, *place, key)
@@ -289,16 +287,11 @@ def _for_io_uring(workload: Workload, tool: str, refuse: Refuse) -> Workload:
 
 
 def _variant_for_io_uring(variant: Variant, refuse: Refuse) -> Variant:
-    options = tuple(
-        (
-            _io_uring_name(
-                key, (value,), refuse, "variant", variant.name, f"fio.{key}"
-            ),
-            value,
-        )
-        for key, value in variant.options
-    )
-    return msgspec.structs.replace(variant, options=options)
+    options = []
+    for key, value in variant.options:
+        place = ("variant", variant.name, f"fio.{key}")
+        options.append((_io_uring_name(key, (value,), refuse, *place), value))
+    return msgspec.structs.replace(variant, options=tuple(options))
 
 
 def _io_uring_name(
@@ -327,19 +320,15 @@ def _lift(
     *,
     fio: bool = True,
 ) -> tuple[tuple[Workload, ...], Target, Design]:
-    """Take what belongs to target and design out of fio options; drop what iodelta does anyway, refuse the rest.
-
-    Options of another tool than ``fio`` are left as they are.
-    """
+    """Move fio options that belong to target and design there. Drop those that iodelta sets itself to the same effect,
+    and refuse those that it sets otherwise. Options of a tool other than ``fio`` are left as they are."""
     lifted: dict[str, str] = {}
     kept: list[Workload] = []
     for workload in workloads:
         options: list[tuple[str, tuple[str | None, ...]]] = []
         dropped: list[str] = []
         for key, values in workload.options:
-            place = (
-                ("workload", workload.name, key) if workload.name else ("workload", key)
-            )
+            place = (*workload.place, key)
             if _belongs_elsewhere(key, values):
                 _lift_option(lifted, key, values, refuse, *place)
             elif not fio or owned(key) is None:
@@ -347,21 +336,11 @@ def _lift(
             else:
                 _drop(key, refuse, *place)
                 dropped.append(key)
-        kept.append(
-            Workload(
-                workload.name,
-                tuple(options),
-                (*workload.notes, *without_effect(dropped)),
-            )
-        )
-    path = _one(
-        "path",
-        target.path,
-        [lifted.get("filename", ""), lifted.get("directory", "")],
-        refuse,
-        "target",
-    )
-    size = _one("size", target.size, [lifted.get("size", "")], refuse, "target")
+        notes = (*workload.notes, *without_effect(dropped))
+        kept.append(Workload(workload.name, tuple(options), notes))
+    paths = (target.path, lifted.get("filename", ""), lifted.get("directory", ""))
+    path = _one("path", paths, refuse)
+    size = _one("size", (target.size, lifted.get("size", "")), refuse)
     replace = msgspec.structs.replace
     return (
         tuple(kept),
@@ -371,9 +350,10 @@ def _lift(
 
 
 def _belongs_elsewhere(key: str, values: tuple[str | None, ...]) -> bool:
-    """Whether an option is of target or design. Several sizes make several cells, so they stay."""
+    """Whether an option belongs to target or design. Several sizes make several cells, so they stay."""
     name = canonical(key)
-    return name in _LIFTED and not (name == "size" and len(values) > 1)
+    several_sizes = name == "size" and len(values) > 1
+    return name in _LIFTED and not several_sizes
 
 
 def _lift_option(
@@ -396,7 +376,7 @@ def _lift_option(
 
 
 def _drop(key: str, refuse: Refuse, *place: str) -> None:
-    """Raises RequestError for an option that iodelta neither passes on nor sets to the same effect itself."""
+    """Refuse an option that iodelta sets itself to another effect."""
     ours = owned(key)
     if ours is not None and not ours.harmless:
         refuse(f"fio option {key}: {ours.why}", *place, remedy=f"remove {key}")
@@ -405,7 +385,7 @@ def _drop(key: str, refuse: Refuse, *place: str) -> None:
 def _times(
     lifted: Mapping[str, str], design: Design, refuse: Refuse
 ) -> dict[str, float]:
-    """The times of a design that fio options gave."""
+    """The times of [design] that fio options set."""
     times: dict[str, float] = {}
     for option, key in (("runtime", "trial"), ("ramp_time", "ramp")):
         text = lifted.get(option)
@@ -426,7 +406,7 @@ def _times(
 
 
 def without_effect(names: Iterable[str]) -> tuple[str, ...]:
-    """What to say of fio options that iodelta leaves out: it sets them itself, or does their work."""
+    """Notes about fio options that iodelta leaves out because it sets them itself or does their work."""
     reasons: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         ours = owned(name)
@@ -437,15 +417,10 @@ def without_effect(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def _one(key: str, given: str, lifted: list[str], refuse: Refuse, table: str) -> str:
-    values = {value for value in (given, *lifted) if value}
-    if len(values) > 1:
-        refuse(
-            f"{key} is given twice: {' and '.join(sorted(values))}",
-            table,
-            key,
-            remedy="name one",
-        )
-    if values:
-        return values.pop()
-    return ""
+def _one(key: str, values: Iterable[str], refuse: Refuse) -> str:
+    """The value of a key of [target] that may be set in several places; empty if it is not set."""
+    distinct = sorted(set(filter(None, values)))
+    if len(distinct) > 1:
+        what = f"{key} is given twice: {' and '.join(distinct)}"
+        refuse(what, "target", key, remedy="name one")
+    return "".join(distinct)

@@ -1,4 +1,4 @@
-"""The experiment file (TOML): every refusal names the key, its line and what is allowed."""
+"""The experiment file (TOML). Every error names the key, its line and what is allowed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from iodelta.experiment.model import (
     Option,
     Target,
     Variant,
-    of_boot,
 )
 from iodelta.experiment.model import (
     variant as variant_of,
@@ -38,6 +37,7 @@ from iodelta.experiment.prepare import parse_prepare
 from iodelta.experiment.source import (
     Source,
     check_keys,
+    is_filled,
     number_value,
     text_of,
     text_value,
@@ -60,13 +60,13 @@ def parse(
     base: Path = Path(),
     numbered: bool = True,
 ) -> Experiment:
-    """The experiment in a TOML text; ``base`` is where a relative ``job_file`` is looked up. Raises RequestError.
+    """The experiment in a TOML text; a relative ``job_file`` is relative to ``base``. Raises RequestError.
 
-    ``numbered`` false leaves line numbers out of messages: the text was made from a command line.
+    ``numbered`` is false for a text that was generated from a command line: messages then have no line numbers.
     """
     data = toml_data(text, name)
     source = Source(text, name, numbered=numbered)
-    check_keys(source, data, (), _TOP)
+    check_keys(source.refuse, data, (), _TOP)
     design = parse_design(source, data.get("design", {}))
     target = parse_target(source, data.get("target", {}))
     workloads = parse_workloads(source, data.get("workload"), base)
@@ -171,7 +171,7 @@ def _check_prepare(
 ) -> None:
     if "prepare" not in data:
         return
-    if clock == "instructions" or any(map(of_boot, experiment.knob_names())):
+    if clock == "instructions" or experiment.boot_knobs:
         what = "a disk cannot be prepared where variants differ in what is booted, or instructions are counted"
         source.refuse(
             what,
@@ -187,20 +187,15 @@ def _check_prepare(
 
 
 def parse_machines(source: Source, value: Any) -> tuple[str, ...]:
-    """One name or a list of them; none for this machine."""
+    """The machines of a name or a list of names; empty for this machine."""
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or not all(map(_is_filled, names)):
+    if not isinstance(names, list) or not all(map(is_filled, names)):
         source.refuse('machine must be a name, as in machine = "ssh:HOST"', "machine")
     if len(set(names)) < len(names):
         source.refuse("a machine is named twice", "machine")
     if names == ["local"]:
         return ()
     return tuple(names)
-
-
-def _is_filled(value: Any) -> bool:
-    """Whether it is a text with something in it."""
-    return isinstance(value, str) and bool(value.strip())
 
 
 _TOP = (
@@ -249,15 +244,15 @@ def _instruments(source: Source, table: Any) -> tuple[str, ...]:
             "instrument is a table of true or false, as in [instrument] perf = true",
             "instrument",
         )
-    check_keys(source, table, ("instrument",), INSTRUMENTS)
+    check_keys(source.refuse, table, ("instrument",), INSTRUMENTS)
     return tuple(name for name in INSTRUMENTS if table.get(name))
 
 
 def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
     """The table ``[target]``. Refuses with the key."""
-    check_keys(source, table, ("target",), Target.__struct_fields__)
+    check_keys(source.refuse, table, ("target",), Target.__struct_fields__)
     for key, value in table.items():
-        if not _is_filled(value) or "\0" in value:
+        if not is_filled(value):
             source.refuse(
                 f'{key} must be a non-empty text, as in path = "/dev/sdb", size = "10g"',
                 "target",
@@ -271,7 +266,7 @@ def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
         what = 'not a class of targets; write it as path = "class:nvme"'
         source.refuse(what, "target", "path")
     files = table.get("files", "x")
-    # A name that leaves the directory would make files anywhere.
+    # A name that leaves the directory could create files anywhere.
     if not _FILES.fullmatch(files) or ".." in files:
         source.refuse(
             'files are names inside the directory, as in files = "$jobnum/$filenum"',
@@ -343,7 +338,6 @@ def _condition(source: Source, name: str, table: Mapping[str, Any]) -> Condition
 
 
 def _are_texts(value: Any) -> bool:
-    """Whether it is a list of texts, with one at least."""
-    if not isinstance(value, list) or not value:
-        return False
-    return all(isinstance(word, str) for word in value)
+    """Whether it is a list of texts that is not empty."""
+    is_list = isinstance(value, list) and bool(value)
+    return is_list and all(isinstance(word, str) for word in value)

@@ -1,7 +1,7 @@
 """The options of fio's ``t/io_uring``, by fio's own names where fio has the same option.
 
-``t/io_uring.c`` at its tags up to fio 3.42. It only reads, and takes one-letter switches; here they have the names that
-say the same to fio, so that a depth is a depth in every table and chart. Its letters are understood too.
+Source: ``t/io_uring.c`` up to fio 3.42. The program only reads, and has one-letter switches. Here they have fio's
+names, so that a depth is called the same in every table and chart; the letters are accepted too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from iodelta.experiment.values import size_bytes
 from iodelta.jobfile import canonical
 
 TOOL = "tool"
-"""The option of a workload that says what makes the load; fio without it."""
+"""The option of a workload that names the tool; fio without it."""
 IO_URING = "t/io_uring"
 
 SWITCHES = {
@@ -37,24 +37,20 @@ DEFAULTS = {
     "direct": "1",
     "ioengine": "io_uring",
 }
-"""What it does unless told otherwise, stated so that every reader of a cell knows it."""
+"""Its default options, made explicit in every cell."""
 
 ENGINES = {"io_uring": (), "libaio": ("-a1",), "pvsync2": ("-S1",)}
 _NAMES = {letter: name for name, letter in SWITCHES.items()}
 
 
 def name_of(key: str) -> str | None:
-    """The name under which an option is kept; None for one that ``t/io_uring`` does not have."""
-    first_name = _NAMES.get(key, canonical(key))
-    if first_name in SWITCHES or first_name in DEFAULTS:
-        return first_name
-    if len(key) == 1 and key in LETTERS:
-        return first_name
-    return None
+    """The name of an option in cells; None if ``t/io_uring`` does not have it."""
+    name = _NAMES.get(key, canonical(key))
+    return name if name in SWITCHES | DEFAULTS or key in set(LETTERS) else None
 
 
 def switches(name: str, value: str | None) -> tuple[str, ...]:
-    """One option as words for ``t/io_uring``. Raises ValueError for a value that it cannot be given."""
+    """One option as words for ``t/io_uring``. Raises ValueError for a value that it does not accept."""
     text = "1" if value is None else value.strip()
     if name == "rw":
         if text not in ("read", "randread"):
@@ -69,7 +65,5 @@ def switches(name: str, value: str | None) -> tuple[str, ...]:
 
 
 def allowed() -> str:
-    """What a workload of ``t/io_uring`` may hold, for a message."""
-    return ", ".join(
-        [*DEFAULTS, *(name for name in SWITCHES if name not in DEFAULTS), *LETTERS]
-    )
+    """The options of a workload of ``t/io_uring``, for a message."""
+    return ", ".join(dict.fromkeys((*DEFAULTS, *SWITCHES, *LETTERS)))

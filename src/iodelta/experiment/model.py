@@ -1,10 +1,11 @@
-"""What an experiment is: frozen data, no parsing."""
+"""The experiment as frozen data; the other modules of this room parse it."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Mapping
+from itertools import starmap
 from typing import Literal
 
 import msgspec
@@ -12,16 +13,20 @@ import msgspec
 Option = tuple[str, str | None]
 """A fio option as fio spells it; None for a flag given without a value."""
 
+
+def option_word(name: str, value: str | None) -> str:
+    """A fio option as a word of a command line."""
+    return f"--{name}" if value is None else f"--{name}={value}"
+
+
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,47}")
 FIO_PREFIX = "fio."
 """A variant's ``fio.ioengine`` sets the fio option ``ioengine`` for that variant; everything else is a knob."""
 WORKLOAD_PREFIX = "workload."
-"""Where the workload is a command, a variant's ``workload.cache`` sets the parameter ``cache`` of it."""
-
+"""If the workload is a command, a variant's ``workload.cache`` sets its parameter ``cache``."""
 
 TARGET_CLASS = "class:"
-"""Before the name of a class of targets, which every host of a fleet has under a path of its own."""
-
+"""Prefix of a class of targets; each host of a fleet has its own path for the class."""
 
 INSTRUMENTS = {
     "perf": "perf stat of the load, perf record of the whole machine: two more runs of every variant of every cell",
@@ -112,14 +117,9 @@ class Condition(msgspec.Struct, frozen=True):
     @property
     def load(self) -> str:
         """The background load as one line of words; empty without one."""
-        if self.background:
+        if not self.background_fio:
             return shlex.join(self.background)
-        words: list[str] = []
-        for name, value in self.background_fio:
-            words.append(f"--{name}" if value is None else f"--{name}={value}")
-        if not words:
-            return ""
-        return shlex.join(["fio", *words])
+        return shlex.join(["fio", *starmap(option_word, self.background_fio)])
 
 
 class Design(msgspec.Struct, frozen=True):
@@ -187,9 +187,12 @@ class Cell(msgspec.Struct, frozen=True):
 
     def option(self, name: str) -> str | None:
         """The value of a fio option in this cell, or None when it is absent (or a flag)."""
-        return next(
-            (value for key, value in reversed(self.options) if key == name), None
-        )
+        # Of several the last one counts, as for fio.
+        return dict(self.options).get(name)
+
+    def options_under(self, variant: Variant) -> dict[str, str | None]:
+        """fio's options of this cell under a variant, whose own options take precedence."""
+        return dict((*self.options, *variant.options))
 
 
 ANATOMIES = ("path", "sharing")
@@ -241,33 +244,37 @@ class Experiment(msgspec.Struct, frozen=True):
         return self.cells[0].command is not None
 
     def variant(self, name: str) -> Variant:
-        """The variant ``name``; KeyError when there is none."""
-        return next(v for v in self.variants if v.name == name)
+        """The variant ``name``. Raises StopIteration if there is none."""
+        return next(variant for variant in self.variants if variant.name == name)
 
     def condition(self, name: str) -> Condition:
-        """The condition ``name``; StopIteration when there is none."""
-        return next(c for c in self.conditions if c.name == name)
+        """The condition ``name``. Raises StopIteration if there is none."""
+        return next(each for each in self.conditions if each.name == name)
 
     def knob_names(self) -> tuple[str, ...]:
         """Every knob that some variant or condition sets, sorted."""
-        names: set[str] = set()
-        for variant in self.variants:
-            names.update(variant.knobs)
-        for condition in self.conditions:
-            names.update(condition.knobs)
-        return tuple(sorted(names))
+        return tuple(sorted(set().union(*self._settings())))
+
+    def _settings(self) -> list[dict[str, str]]:
+        """The knobs of each variant and condition."""
+        of_variants = [variant.knobs for variant in self.variants]
+        return of_variants + [condition.knobs for condition in self.conditions]
+
+    @property
+    def boot_knobs(self) -> tuple[str, ...]:
+        """The knobs among them that apply to a whole boot."""
+        return tuple(filter(of_boot, self.knob_names()))
 
     @property
     def boots(self) -> bool:
-        """Whether variants differ in what is booted: then no cell has two trials in one boot."""
-        return self.clock == "wall" and any(map(of_boot, self.knob_names()))
+        """Whether variants differ in what they boot: then each trial of a cell has its own boot."""
+        return self.clock == "wall" and bool(self.boot_knobs)
 
     @property
     def reboots(self) -> bool:
-        """Whether those boots are of hosts: dear, so that one serves every cell of its variant once."""
-        return self.boots and not all(
-            name.partition(":")[0] == "vm" for name in self.machines
-        )
+        """Whether those boots are of hosts. They are slow, so one serves every cell of its variant once."""
+        of_guests = (name.partition(":")[0] == "vm" for name in self.machines)
+        return self.boots and not all(of_guests)
 
     def looks_closer(self) -> tuple[str, ...]:
         """What instruments run when all trials were made, as shown before anything starts."""
@@ -276,16 +283,14 @@ class Experiment(msgspec.Struct, frozen=True):
         )
 
     def runs_commands(self) -> tuple[str, ...]:
-        """Every command beside the trials that this experiment would run, as shown before anything starts."""
-        commands = [condition.load for condition in self.conditions if condition.load]
-        settings = [variant.knobs for variant in self.variants]
-        settings += [condition.knobs for condition in self.conditions]
-        commands += [knobs["command"] for knobs in settings if "command" in knobs]
-        return tuple(commands)
+        """Every command that this experiment would run besides its trials, as shown before anything starts."""
+        loads = [condition.load for condition in self.conditions]
+        of_knobs = [knobs.get("command", "") for knobs in self._settings()]
+        return tuple(filter(None, (*loads, *of_knobs)))
 
 
 def of_boot(setting: str) -> bool:
-    """Whether a setting is one of a whole boot: the kernel, its command line, the guest it runs in."""
+    """Whether a setting applies to a whole boot: the kernel, its command line, the guest that it runs in."""
     return setting in ("kernel", "kernel.cmdline") or setting.startswith("vm.")
 
 

@@ -1,4 +1,4 @@
-"""The one order of cells, in every list, table and chart: as they were written, numbers by their size."""
+"""The order of cells in every list, table and chart: as they were written, but numbers by their size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NUMBER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([kmgt]?)(?:i?b)?(?!\w)", re.IGNO
 
 
 def place_of(names: Iterable[str]) -> Callable[[str], tuple[int, tuple[float, ...]]]:
-    """A key to sort by: names that differ in numbers alone stand together, smaller numbers first; others as in
+    """A sort key: names that differ only in numbers are adjacent, smaller numbers first; others in the order of
     ``names``."""
     forms: dict[str, int] = {}
     for name in names:

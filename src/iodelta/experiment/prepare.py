@@ -1,7 +1,7 @@
-"""``[prepare]``: how a disk is brought to a known state before it is measured.
+"""``[prepare]``: how to bring a disk to a known state before it is measured.
 
-The steps are those of SNIA's Solid State Storage Performance Test Specification 2.0.2: purge, precondition without
-regard to the workload, then with it until the disk is steady. The names of the keys are iodelta's own.
+The steps are those of SNIA's Solid State Storage Performance Test Specification 2.0.2: purge, workload independent
+preconditioning, then workload dependent preconditioning until the disk is steady. The names of keys are iodelta's own.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from iodelta.experiment.expand import Refuse
 from iodelta.experiment.io_uring import TOOL
 from iodelta.experiment.model import Experiment, Option, Prepare, Target
+from iodelta.experiment.source import Refuse, check_keys
 from iodelta.experiment.values import fraction, seconds
 from iodelta.jobfile import canonical, owned, runs_command
 
@@ -29,7 +29,6 @@ LIMITS: dict[str, tuple[float, float]] = {
 WRITES = ("write", "randwrite", "rw", "readwrite", "randrw")
 """Values of ``rw`` that write: rounds without writes leave a disk as it is."""
 
-
 DEFAULT: tuple[Option, ...] = (
     ("rw", "randwrite"),
     ("bs", "4k"),
@@ -37,7 +36,7 @@ DEFAULT: tuple[Option, ...] = (
     ("iodepth", "32"),
     ("direct", "1"),
 )
-"""fio options of the rounds where neither the preparation nor a cell says any."""
+"""fio options of the rounds if neither the preparation nor a cell has any."""
 
 
 class DiskQuestion(msgspec.Struct, frozen=True):
@@ -58,15 +57,7 @@ def parse_prepare(data: Mapping[str, Any], refuse: Refuse) -> Prepare | None:
     table = data["prepare"]
     if not isinstance(table, dict):
         refuse('prepare is a table: [prepare] purge = "discard"', "prepare")
-    known = Prepare.__struct_fields__
-    for key in table:
-        if key not in known:
-            refuse(
-                f"[prepare] has no key {key!r}",
-                "prepare",
-                key,
-                remedy=f"allowed: {', '.join(known)}",
-            )
+    check_keys(refuse, table, ("prepare",), Prepare.__struct_fields__)
     purge = _purge(table.get("purge", "none"), refuse)
     values = {key: _amount(key, table, refuse) for key in LIMITS}
     limit = int(values["limit"])
@@ -118,7 +109,7 @@ def _workload(table: Any, refuse: Refuse) -> tuple[Option, ...]:
         )
     for name, value in table.items():
         _check_option(name, value, refuse)
-    # Options that iodelta sets itself, and that do no harm, are left out.
+    # Options that iodelta sets itself to the same effect are left out.
     options = tuple(
         (name, str(value)) for name, value in table.items() if owned(name) is None
     )
@@ -146,7 +137,7 @@ def _check_option(name: str, value: Any, refuse: Refuse) -> None:
 
 def round_writes(options: tuple[Option, ...]) -> bool:
     """Whether fio with these options writes."""
-    # fio reads unless it is given a mode; of several the last holds.
+    # fio reads unless a mode is given; of several the last one counts.
     mode = "read"
     for name, value in options:
         if canonical(name) == "rw":
@@ -161,9 +152,9 @@ def workload_of(experiment: Experiment) -> tuple[Option, ...]:
         return prepare.workload
     baseline = dict(experiment.variant(experiment.baseline).options)
     for cell in experiment.cells:
-        # An option of the variant holds over the cell's.
-        options = [pair for pair in cell.options if pair[0] not in baseline]
-        options += baseline.items()
-        if round_writes(tuple(options)) and not cell.option(TOOL):
-            return tuple(options)
+        # The variant's options take precedence over the cell's, and come last.
+        of_cell = [option for option in cell.options if option[0] not in baseline]
+        options = (*of_cell, *baseline.items())
+        if round_writes(options) and not cell.option(TOOL):
+            return options
     return DEFAULT

@@ -1,4 +1,4 @@
-"""The command-line shorthand: words become the text of an experiment file, so there is one way to read both."""
+"""The command-line shorthand: words become the text of an experiment file, so one parser reads both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TAKES_COMMAS = frozenset(
     "rate_iops rate_iops_min numa_cpu_nodes numa_mem_policy random_distribution cmdprio_percentage cmdprio_class "
     "cmdprio cmdprio_bssplit".split()
 )
-"""Options in which fio gives a comma a meaning of its own (read,write,trim; CPU lists): never split here.
+"""Options in which a comma has a meaning for fio (read,write,trim; CPU lists): they are not split here.
 
 fio 3.33 HOWTO. ``--bs=4k,8k`` means 4k reads and 8k writes; two cells are ``--bs=4k --bs=8k``.
 """
@@ -56,7 +56,7 @@ def shorthand(
         "design": _given(design),
         "subject": _given(subject),
     }
-    return _toml(data)
+    return toml_text(data)
 
 
 def disk_text(
@@ -69,7 +69,7 @@ def disk_text(
         "target": _given(target),
         "prepare": {**_given(prepare), **workload},
     }
-    return _toml(data)
+    return toml_text(data)
 
 
 def overridden(
@@ -80,7 +80,7 @@ def overridden(
     design: Table = _NONE,
     subject: Table = _NONE,
 ) -> str | None:
-    """An experiment file's text with values of the command line put in their place; None when there are none.
+    """An experiment file's text with the values of the command line; None if the command line has none.
 
     Comments are lost. Raises RequestError for a text that is not TOML.
     """
@@ -95,7 +95,7 @@ def overridden(
     data.update(_given(top))
     for name, table in (("target", target), ("design", design), ("subject", subject)):
         data[name] = {**data.get(name, {}), **_given(table)}
-    return _toml(data)
+    return toml_text(data)
 
 
 def _given(table: Table) -> dict[str, object]:
@@ -139,7 +139,7 @@ def _variants(texts: Sequence[str]) -> dict[str, dict[str, str]]:
 
 
 def _check_new(name: str, known: Container[str], option: str) -> None:
-    """Two of one name would become one, with the settings of both or of the last."""
+    """Refuse a second one of the same name: it would replace or change the first."""
     if name in known:
         raise RequestError(
             f"{name!r} is given twice",
@@ -177,7 +177,7 @@ def _is_knob(key: str) -> bool:
 
 
 def _is_setting(text: str) -> bool:
-    """Whether what stands behind a condition's name sets a knob: no command is called so."""
+    """Whether the text after a condition's name sets a knob: no command has such a name."""
     key, equals, _ = text.partition("=")
     if not equals:
         return False
@@ -206,13 +206,8 @@ def _name(name: str, text: str, form: str) -> str:
     return name
 
 
-def toml_text(data: Mapping[str, object]) -> str:
-    """Plain data as the text of an experiment file; no None in it."""
-    return _toml(data)
-
-
-def _toml(data: Mapping[str, object], path: str = "") -> str:
-    """The text of a table ``path``, or of the whole file: its own values first, as TOML wants it, then its tables."""
+def toml_text(data: Mapping[str, object], path: str = "") -> str:
+    """Plain data without None as the TOML text of the table ``path``, or of a whole file: values first, then tables."""
     lines: list[str] = []
     tables: list[str] = []
     for key, value in data.items():
@@ -222,7 +217,7 @@ def _toml(data: Mapping[str, object], path: str = "") -> str:
         inner = f"{path}.{_key(key)}" if path else _key(key)
         # An empty table means something within another ([variant.plain]), and nothing by itself.
         if value or path:
-            tables.append(_toml(value, inner))
+            tables.append(toml_text(value, inner))
     # A table that has only tables needs no heading of its own.
     has_heading = path and (lines or not tables)
     if has_heading:
@@ -239,5 +234,5 @@ def _key(name: str) -> str:
 
 
 def _value(value: object) -> str:
-    """JSON is TOML for texts, numbers, booleans and lists, but for the one control character it leaves alone."""
+    """JSON is valid TOML for texts, numbers, booleans and lists, except for DEL, which TOML requires to be escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

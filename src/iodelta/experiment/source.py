@@ -1,4 +1,4 @@
-"""The TOML text of an experiment or of a plan for a disk: on which line a key stands, and which keys are allowed."""
+"""The TOML text of an experiment or of a disk's preparation: the line of each key, and the keys that are allowed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import msgspec
 
@@ -28,8 +28,14 @@ def text_of(path: Path, what: str = "the experiment file", *, remedy: str = "") 
         ) from error
 
 
+class Refuse(Protocol):
+    """Raises RequestError with the place of a key: tables first, the key last."""
+
+    def __call__(self, what: str, *path: str, remedy: str = "") -> NoReturn: ...
+
+
 class Source:
-    """A TOML text that can say on which line a key stands: the place for error messages."""
+    """A TOML text that knows the line of each key, for error messages."""
 
     def __init__(self, text: str, name: str, *, numbered: bool = True) -> None:
         self.name = name
@@ -74,6 +80,7 @@ def _dotted(text: str) -> tuple[str, ...]:
 def toml_data(
     text: str, name: str, *, page: str = "docs/experiment-file.md"
 ) -> dict[str, Any]:
+    """The tables of a TOML text. Raises RequestError with the line, and the ``page`` that describes the file."""
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -85,23 +92,29 @@ def toml_data(
 
 
 def check_keys(
-    source: Source,
+    refuse: Refuse,
     table: Mapping[str, Any],
     path: tuple[str, ...],
     allowed: Iterable[str],
 ) -> None:
+    """Refuse a key of the table at ``path`` that is not ``allowed``, with the key that it may be meant for."""
     names = list(allowed)
     for key in table:
         if key not in names:
             near = difflib.get_close_matches(key, names, 1)
             hint = f"did you mean {near[0]}? " if near else ""
             where = f"[{'.'.join(path)}]" if path else "the experiment file"
-            source.refuse(
+            refuse(
                 f"{where} has no key {key!r}",
                 *path,
                 key,
                 remedy=f"{hint}allowed: {', '.join(names)}",
             )
+
+
+def is_filled(value: Any) -> bool:
+    """Whether it is a text that is not blank, without a NUL, which would end an argument or a path."""
+    return isinstance(value, str) and bool(value.strip()) and "\0" not in value
 
 
 def text_value(source: Source, value: Any, *path: str) -> str:

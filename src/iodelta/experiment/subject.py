@@ -6,23 +6,16 @@ import re
 from typing import Any, Literal
 
 from iodelta.decoding import converted
-from iodelta.experiment.expand import Refuse
 from iodelta.experiment.model import Subject
+from iodelta.experiment.source import Refuse, check_keys
 
 
 def parse_subject(table: Any, refuse: Refuse) -> Subject:
     """The table of an experiment file as a Subject. Refuses with the key."""
     if not isinstance(table, dict):
         refuse('subject is a table: [subject] commit = "4f2a1c9"', "subject")
-    known = Subject.__struct_fields__
+    check_keys(refuse, table, ("subject",), Subject.__struct_fields__)
     for key, value in table.items():
-        if key not in known:
-            refuse(
-                f"[subject] has no key {key!r}",
-                "subject",
-                key,
-                remedy=f"allowed: {', '.join(known)}",
-            )
         if key not in ("dirty", "labels") and not _line(value):
             refuse(f"{key} is one line of text", "subject", key)
     if not isinstance(table.get("dirty", False), bool):

@@ -19,19 +19,20 @@ def seconds(value: str | float) -> float:
         raise ValueError(
             f"{value!r} is not a valid duration: write it as in 500ms, 5s, 30m, 2h"
         )
-    return (
-        float(match[1])
-        * {
-            None: 1,
-            "s": 1,
-            "sec": 1,
-            "ms": 1e-3,
-            "m": 60,
-            "min": 60,
-            "h": 3600,
-            "d": 86400,
-        }[match[2]]
-    )
+    return float(match[1]) * SECONDS[match[2]]
+
+
+SECONDS = {
+    None: 1,
+    "s": 1,
+    "sec": 1,
+    "ms": 1e-3,
+    "m": 60,
+    "min": 60,
+    "h": 3600,
+    "d": 86400,
+}
+"""Unit of a duration -> its seconds."""
 
 
 def size_bytes(value: str) -> int:

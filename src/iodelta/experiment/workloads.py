@@ -22,13 +22,8 @@ def parse_workloads(source: Source, table: Any, base: Path) -> tuple[Workload, .
             "workload",
             remedy='add one, as in [workload] rw = "randread" bs = "4k"',
         )
-    common: dict[str, Any] = {}
-    named: dict[str, dict[str, Any]] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            named[key] = value
-        else:
-            common[key] = value
+    named = {key: value for key, value in table.items() if isinstance(value, dict)}
+    common = {key: value for key, value in table.items() if key not in named}
     if is_command(common, named):
         return _of_commands(source, common, named)
     job_file = common.pop("job_file", None)
@@ -38,10 +33,10 @@ def parse_workloads(source: Source, table: Any, base: Path) -> tuple[Workload, .
     if not named:
         return (Workload("", tuple(_options(source, common, "workload").items())),)
     workloads: list[Workload] = []
-    for name, table_of_it in named.items():
+    for name, own_options in named.items():
         _check_workload_name(source, name)
         options = _options(source, common, "workload")
-        options |= _options(source, table_of_it, "workload", name)
+        options |= _options(source, own_options, "workload", name)
         workloads.append(Workload(name, tuple(options.items())))
     return tuple(workloads)
 
@@ -49,7 +44,7 @@ def parse_workloads(source: Source, table: Any, base: Path) -> tuple[Workload, .
 def _job_file(
     source: Source, name: Any, base: Path, named: Mapping[str, object]
 ) -> Path:
-    """The path of the fio job file that is the workload. Refuses named workloads beside it."""
+    """The path of the fio job file that is the workload. Refuses named workloads in addition to it."""
     place = ("workload", "job_file")
     if not isinstance(name, str):
         source.refuse("job_file must be the path of a fio job file", *place)
@@ -68,15 +63,13 @@ def _of_commands(
 ) -> tuple[Workload, ...]:
     """A workload for each table; keys of ``[workload]`` itself apply to all of them."""
     workloads: list[Workload] = []
-    for name, own in (named or {"": {}}).items():
+    for name, table in (named or {"": {}}).items():
         path: tuple[str, ...] = ("workload",)
         if name:
             _check_workload_name(source, name)
             path = ("workload", name)
-        command, parameters = parse_command({**common, **own}, path, source.refuse)
-        options = {
-            key: _values(source, value, *path, key) for key, value in parameters.items()
-        }
+        command, parameters = parse_command({**common, **table}, path, source.refuse)
+        options = _options(source, parameters, *path)
         workloads.append(Workload(name, tuple(options.items()), command=command))
     return tuple(workloads)
 
@@ -86,9 +79,8 @@ def _of_job_file(path: Path, more: Mapping[str, Values]) -> tuple[Workload, ...]
     workloads: list[Workload] = []
     for section in read_job_file(path):
         options: dict[str, Values] = {key: (value,) for key, value in section.options}
-        workloads.append(
-            Workload(section.name, tuple({**options, **more}.items()), section.notes)
-        )
+        options |= more
+        workloads.append(Workload(section.name, tuple(options.items()), section.notes))
     return tuple(workloads)
 
 
@@ -100,7 +92,7 @@ def _options(source: Source, table: Mapping[str, Any], *path: str) -> dict[str, 
 
 
 def _values(source: Source, value: Any, *path: str) -> tuple[str | None, ...]:
-    """The values of a fio option, of which each makes a cell of its own. Refuses with the key."""
+    """The values of a fio option; each makes a cell. Refuses with the key."""
     values = value if isinstance(value, list) else [value]
     if not values:
         source.refuse("an empty list makes no cell", *path)

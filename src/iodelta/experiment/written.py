@@ -18,7 +18,8 @@ from iodelta.experiment.shorthand import toml_text
 
 
 def rendered(experiment: Experiment) -> str:
-    """The text of an experiment file for it, a workload of its own for each cell of the first condition."""
+    """The text of an experiment file for it, with a workload for each cell of the first condition."""
+    named = [condition for condition in experiment.conditions if condition.name]
     design = msgspec.to_builtins(experiment.design)
     return toml_text(
         {
@@ -29,11 +30,7 @@ def rendered(experiment: Experiment) -> str:
             "workload": _workloads(experiment),
             **_measures(experiment),
             "variant": _variants(experiment),
-            "condition": {
-                condition.name: _condition(condition)
-                for condition in experiment.conditions
-                if condition.name
-            },
+            "condition": {each.name: _condition(each) for each in named},
             "design": {
                 key: value for key, value in design.items() if value not in (None, "")
             },

@@ -21,7 +21,7 @@ def load(path: Path) -> tuple[FleetHost, ...]:
     text = text_of(path)
     data = toml_data(text, str(path), page="docs/fleet.md")
     source = Source(text, str(path))
-    check_keys(source, data, (), ("from", "host"))
+    check_keys(source.refuse, data, (), ("from", "host"))
     tables = data.get("host", {})
     if not isinstance(tables, dict):
         source.refuse("host must be tables: [host.NAME]", "host")
@@ -54,7 +54,7 @@ def _host(source: Source, name: str, table: Any, known: FleetHost | None) -> Fle
     place = ("host", name)
     if not isinstance(table, dict):
         source.refuse(f"host.{name} must be a table: [host.{name}]", *place)
-    check_keys(source, table, place, ("ssh", "tags", "targets", "window"))
+    check_keys(source.refuse, table, place, ("ssh", "tags", "targets", "window"))
     try:
         entry = checked(name, {"ssh": known.ssh if known else name, **table})
     except ValueError as error:

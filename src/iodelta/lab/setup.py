@@ -19,7 +19,7 @@ import msgspec
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment import Experiment, size_bytes
 from iodelta.experiment.io_uring import TOOL, switches
-from iodelta.experiment.model import TARGET_CLASS, of_boot
+from iodelta.experiment.model import TARGET_CLASS
 from iodelta.knob import Knob, Restored, Saved, check, knob
 from iodelta.knob.mirror import PERMITTED, members_of, mirrored, options_of
 from iodelta.knob.mirror import check_options as check_options_of_mirror
@@ -196,7 +196,7 @@ def knobs_of(
     machine: Machine, experiment: Experiment, target: Target
 ) -> dict[str, Knob]:
     """Every knob that some variant or condition sets. Raises RequestError for an unknown one, or one of a boot."""
-    booted = [name for name in experiment.knob_names() if of_boot(name)]
+    booted = experiment.boot_knobs
     if booted:
         raise RequestError(
             "applies to a whole boot: it needs a reboot, or a guest, for every variant",

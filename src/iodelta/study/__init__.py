@@ -1,1 +1,1 @@
-"""What is true about an experiment, comparison, search, attribution, reproduction or import; how it looks is above."""
+"""What is true about an experiment, comparison, search, attribution, reproduction or import, before any layout."""

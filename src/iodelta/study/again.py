@@ -1,16 +1,18 @@
-"""How to do an experiment again, as lines for a shell: with iodelta, and by hand with fio alone."""
+"""The commands that repeat an experiment: with iodelta, and by hand with fio alone."""
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Mapping, Sequence
-from itertools import chain, product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, product, starmap
 
 import msgspec
 
 from iodelta.errors import IodeltaError, pasted
 from iodelta.experiment import Cell, Experiment, Variant, parse, shorthand, size_bytes
-from iodelta.experiment.model import PLACEBO
+from iodelta.experiment.model import PLACEBO, option_word
+from iodelta.grouping import grouped
 from iodelta.lab.bench import Requests
 from iodelta.lab.plan import Plan
 from iodelta.lab.scratch import SCRATCH_SIZE
@@ -27,14 +29,17 @@ OURS = (
     "--log_avg_msec=",
     "--per_job_logs=",
 )
-"""Words that say where fio writes: they change nothing of what is measured."""
+"""Options that say where fio writes its results: they do not change what is measured."""
 
 SEED = "--randseed="
 
 
 class Again(msgspec.Struct, frozen=True):
-    """``run`` repeats everything. ``fio`` is what fio is given in every trial, ``parts`` what differs: by cell and,
-    where variants have fio options of their own, by variant. ``settings`` are what variants and conditions set."""
+    """Commands that repeat an experiment.
+
+    ``run`` repeats all of it. ``fio`` has the options that all trials share, ``parts`` those that differ: by cell, and
+    also by variant if variants have fio options of their own. ``settings`` are what variants and conditions set.
+    """
 
     run: str
     fio: str
@@ -42,35 +47,21 @@ class Again(msgspec.Struct, frozen=True):
     settings: tuple[tuple[str, str], ...]
     backgrounds: tuple[tuple[str, str], ...]
     tool: str = "fio"
-    """What makes the load: fio, `t/io_uring` by name or path, or a command."""
+    """The program that makes the load: fio, `t/io_uring` by name or path, or a command."""
 
 
 def again(plan: Plan, target: Target | None, version: tuple[int, int]) -> Again:
-    """``target`` is the one that was measured; without one what the question names stands in for it."""
+    """The commands of a plan. ``target`` is what was measured; without one, the target that the question names."""
     experiment = plan.experiment
     fio, parts = _fio(plan, target or _unseen(experiment), version)
-    arms = [(variant.name, variant.knobs) for variant in experiment.variants]
-    arms += [
-        (condition.name, condition.knobs)
-        for condition in experiment.conditions
-        if condition.knobs
-    ]
-    settings = tuple(
-        (name, _settings(knobs)) for name, knobs in arms if experiment.knob_names()
-    )
-    backgrounds = tuple(
-        (condition.name, condition.load)
-        for condition in experiment.conditions
-        if condition.load
-    )
-    tool = "command" if experiment.of_command else tool_of(experiment) or "fio"
+    loads = [(condition.name, condition.load) for condition in experiment.conditions]
     return Again(
         run=run_line(experiment, plan.seed),
         fio=fio,
         parts=parts,
-        settings=settings,
-        backgrounds=backgrounds,
-        tool=tool,
+        settings=tuple(_all_settings(experiment)),
+        backgrounds=tuple((name, load) for name, load in loads if load),
+        tool="command" if experiment.of_command else tool_of(experiment) or "fio",
     )
 
 
@@ -92,13 +83,12 @@ def words_of(
     *,
     seed: int = 1,
 ) -> list[str]:
-    """The words of fio's command line in one trial, without where it writes. Raises RequestError for a foreign plan
-    whose options iodelta would not pass on."""
-    size = size_of(plan.experiment, target)
+    """The words of fio's command line in one trial, without the options in ``OURS``. Raises RequestError for a foreign
+    plan with options that iodelta refuses to pass on."""
     request = Requests(
         experiment=plan.experiment,
         target=target,
-        size=size,
+        size=size_of(plan.experiment, target),
         version=version,
         workdir=".",
     ).of(cell, variant, seed=seed)
@@ -110,47 +100,62 @@ def words_of(
 def _fio(
     plan: Plan, target: Target, version: tuple[int, int]
 ) -> tuple[str, tuple[tuple[str, str], ...]]:
-    experiment = plan.experiment
-    # Then one without options has its line, too.
-    own = any(variant.options for variant in experiment.variants)
-    lines: dict[str, list[str]] = {}
+    """``fio`` and ``parts`` of ``Again``."""
     try:
-        for cell, variant in product(
-            experiment.cells, experiment.variants if own else experiment.variants[:1]
-        ):
-            name = f"{cell.name}, {variant.name}" if own else cell.name
-            lines[name] = [
-                word
-                for word in words_of(plan, cell, variant, target, version)
-                if SEED not in word
-            ]
+        lines = _command_lines(plan, target, version)
     except IodeltaError as error:
         return f"# no command line: {inert(error.what)}", ()
-    if experiment.of_command:  # its words have an order, and no part can be taken out
+    # The words of any other command have an order, so none can be taken out.
+    if plan.experiment.of_command:
         return _whole(lines)
-    shared = set.intersection(*map(set, lines.values())) if lines else set()
-    common = [word for word in next(iter(lines.values()), []) if word in shared]
-    parts = tuple((name, _without(words, shared)) for name, words in lines.items())
-    return shlex.join(common), parts if any(part for _, part in parts) else ()
+    first = next(iter(lines.values()), [])
+    shared = set(first).intersection(*lines.values())
+    common = [word for word in first if word in shared]
+    parts = {name: _without(words, shared) for name, words in lines.items()}
+    if not any(parts.values()):
+        return shlex.join(common), ()
+    return shlex.join(common), tuple(parts.items())
+
+
+def _command_lines(
+    plan: Plan, target: Target, version: tuple[int, int]
+) -> dict[str, list[str]]:
+    """The words of each cell without seeds; of each variant too if one has fio options. Raises RequestError."""
+    experiment = plan.experiment
+    by_variant = any(variant.options for variant in experiment.variants)
+    variants = experiment.variants if by_variant else experiment.variants[:1]
+    lines: dict[str, list[str]] = {}
+    for cell, variant in product(experiment.cells, variants):
+        name = f"{cell.name}, {variant.name}" if by_variant else cell.name
+        words = words_of(plan, cell, variant, target, version)
+        lines[name] = [word for word in words if SEED not in word]
+    return lines
 
 
 def _whole(
     lines: Mapping[str, Sequence[str]],
 ) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Command lines that are not options of one program: each in full, where they differ."""
+    """Command lines of programs other than fio: each in full if they differ."""
     texts = {name: shlex.join(words) for name, words in lines.items()}
     if len(set(texts.values())) == 1:
         return next(iter(texts.values())), ()
     return "", tuple(texts.items())
 
 
+def _all_settings(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """What each variant and condition sets; nothing if no knob is set at all."""
+    if not experiment.knob_names():
+        return
+    for variant in experiment.variants:
+        yield variant.name, _settings(variant.knobs)
+    for condition in experiment.conditions:
+        if condition.knobs:
+            yield condition.name, _settings(condition.knobs)
+
+
 def _settings(knobs: Mapping[str, str]) -> str:
-    return (
-        "; ".join(
-            f"{knob} = {setting(knob, value)}" for knob, value in sorted(knobs.items())
-        )
-        or "as it is"
-    )
+    texts = [f"{knob} = {setting(knob, knobs[knob])}" for knob in sorted(knobs)]
+    return "; ".join(texts) or "as it is"
 
 
 def _without(words: Sequence[str], common: set[str]) -> str:
@@ -158,6 +163,7 @@ def _without(words: Sequence[str], common: set[str]) -> str:
 
 
 def _unseen(experiment: Experiment) -> Target:
+    """The target that a question names, of which nothing else is known."""
     from iodelta.probe.identity import Identity
 
     path = experiment.target.path or "/TARGET"
@@ -178,32 +184,31 @@ def _unseen(experiment: Experiment) -> Target:
 
 
 def run_line(experiment: Experiment, seed: int) -> str:
-    """``iodelta run`` with everything on its command line, where that says exactly this experiment; else the file of
-    the folder."""
-    try:
+    """``iodelta run`` with everything on its command line, if that is exactly this experiment; else with its file."""
+    words = None
+    # An experiment that the command line cannot express needs its file.
+    with contextlib.suppress(IodeltaError):
         words = _shorthand(experiment, seed)
-        if words is not None:
-            return shlex.join(["iodelta", "run", *words])
-    except IodeltaError:
-        pass  # such an experiment needs its file
-    return f"{BY_FILE} --seed {seed}"
+    if words is None:
+        return f"{BY_FILE} --seed {seed}"
+    return shlex.join(["iodelta", "run", *words])
 
 
 BY_FILE = "iodelta run FOLDER/experiment.toml"
-"""What runs an experiment that needs its file, wherever its folder lies."""
+"""Runs an experiment that needs its file; ``placed`` replaces FOLDER."""
 
 
 def placed(line: str, folder: str) -> str:
-    """A command to do it again as the reader of this very folder can paste it."""
-    if not line.startswith(BY_FILE):
-        return line
+    """A command that repeats an experiment, with the path of its folder, ready to paste."""
     return line.replace(BY_FILE, f"iodelta run {pasted(f'{folder}/experiment.toml')}")
 
 
 def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
+    """The words after ``iodelta run`` for this experiment; None if they would mean another one. Raises RequestError."""
     if experiment.of_command:
         return None
-    design, default = experiment.design, type(experiment.design)()
+    design = experiment.design
+    # --placebo adds its variant itself.
     variants = [
         _setting(variant)
         for variant in experiment.variants
@@ -217,12 +222,12 @@ def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
     }
     target = {"path": experiment.target.path, "size": experiment.target.size}
     given: dict[str, str | int] = {
-        "trial": _time(design.trial),
-        "ramp": _time(design.ramp),
-        "budget": _time(design.budget),
+        "trial": f"{design.trial:g}s",
+        "ramp": f"{design.ramp:g}s",
+        "budget": f"{design.budget:g}s",
         "seed": seed,
     }
-    if design.blocks != default.blocks:
+    if design.blocks != type(design)().blocks:
         given["blocks"] = design.blocks
     placebo: dict[str, str | int] = {"placebo": True} if design.placebo else {}
     fio = fio_words(experiment)
@@ -234,79 +239,53 @@ def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
         target=target,
         design={**given, **placebo},
     )
-    same = parse(text, "command line", numbered=False)
-    if (
-        msgspec.structs.replace(
-            same, design=msgspec.structs.replace(same.design, seed=design.seed)
-        )
-        != experiment
-    ):
+    read_back = parse(text, "command line", numbered=False)
+    read_design = msgspec.structs.replace(read_back.design, seed=design.seed)
+    if msgspec.structs.replace(read_back, design=read_design) != experiment:
         return None
-    words = list(chain.from_iterable(("--variant", value) for value in variants))
-    words += condition_words(experiment)
-    tables: dict[str, str | int] = {
-        **top,
-        "target": target["path"],
-        "size": target["size"],
-        **given,
-    }
+    # The first variant is the baseline unless another is named.
     if experiment.baseline == experiment.variants[0].name:
-        tables["baseline"] = ""
-    words = (
-        list(
-            chain.from_iterable(
-                (f"--{name}", str(value))
-                for name, value in tables.items()
-                if value != ""
-            )
-        )
-        + words
-    )
-    return [*words, *(["--placebo"] if placebo else []), "--", *fio]
+        top["baseline"] = ""
+    options = {**top, "target": target["path"], "size": target["size"], **given}
+    words: list[str] = []
+    for name, value in options.items():
+        if value != "":
+            words += [f"--{name}", str(value)]
+    words += _repeated("--variant", variants) + condition_words(experiment)
+    return [*words, *(f"--{name}" for name in placebo), "--", *fio]
+
+
+def _repeated(option: str, values: Iterable[str]) -> list[str]:
+    """An option once for each value."""
+    return list(chain.from_iterable((option, value) for value in values))
 
 
 def condition_words(experiment: Experiment) -> list[str]:
     """``--condition`` for each condition."""
-    return list(
-        chain.from_iterable(("--condition", value) for value in _conditions(experiment))
-    )
+    return _repeated("--condition", _conditions(experiment))
 
 
 def _conditions(experiment: Experiment) -> list[str]:
-    return [
-        f"{condition.name}:{shlex.join(condition.background)}"
-        if condition.background
-        else condition.name
-        for condition in experiment.conditions
-        if condition.name
-    ]
+    """The named conditions as ``--condition`` takes them: ``idle``, ``busy:stress-ng --cpu 1``."""
+    named = [condition for condition in experiment.conditions if condition.name]
+    return [_condition(each.name, each.background) for each in named]
+
+
+def _condition(name: str, background: Sequence[str]) -> str:
+    return f"{name}:{shlex.join(background)}" if background else name
 
 
 def fio_words(experiment: Experiment) -> list[str]:
-    """Each option once for every value it takes over the cells, in the order of the cells."""
-    values: dict[str, dict[str | None, None]] = {}
-    for cell in experiment.cells:
-        for name, value in cell.options:
-            values.setdefault(name, {})[value] = None
-    words = []
-    for name, own in values.items():
-        words += [
-            f"--{name}" if value is None else f"--{name}={value}" for value in own
-        ]
-    return words
+    """Each option once for every value that it has in a cell, in the order of the cells."""
+    options = list(chain.from_iterable(cell.options for cell in experiment.cells))
+    values = grouped(dict.fromkeys(options), lambda option: option[0])
+    return list(starmap(option_word, chain.from_iterable(values.values())))
 
 
 def _setting(variant: Variant) -> str:
-    settings = [
-        *variant.knobs.items(),
-        *((f"fio.{name}", value or "1") for name, value in variant.options),
-    ]
-    if settings:
-        return (
-            f"{variant.name}:{','.join(f'{name}={value}' for name, value in settings)}"
-        )
-    return variant.name
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:g}s"
+    """A variant as ``--variant`` takes it: ``deep:block.nr_requests=256,fio.iodepth=32``."""
+    settings = [f"{name}={value}" for name, value in variant.knobs.items()]
+    settings += [f"fio.{name}={value or '1'}" for name, value in variant.options]
+    if not settings:
+        return variant.name
+    return f"{variant.name}:{','.join(settings)}"

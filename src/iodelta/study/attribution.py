@@ -1,4 +1,4 @@
-"""What an attribution amounts to: which patch costs what, alone and together, in a sentence, a table and as data."""
+"""The result of an attribution: what each patch costs, alone and with others, in a sentence, a table and as data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOO_FEW = Attribution(
     misfit=None,
     blocks=0,
 )
-"""Nothing is known yet."""
+"""The attribution before there are enough blocks."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -83,7 +83,7 @@ class Combination(msgspec.Struct, frozen=True):
 
 
 class AttributionAccount(msgspec.Struct, frozen=True):
-    """The whole of it."""
+    """Everything that ``iodelta attribute`` reports."""
 
     folder: str
     question: Question
@@ -122,7 +122,7 @@ class AttributionAccount(msgspec.Struct, frozen=True):
 
 
 def account(
-    folder: SearchFolder, question: Question, at: Attributed
+    folder: SearchFolder, question: Question, replay: Attributed
 ) -> AttributionAccount:
     """Judge a folder as it is now. Raises RequestError for another kind of question."""
     subject = question.subject
@@ -132,14 +132,14 @@ def account(
             place=str(folder.path),
             remedy="pass it to `iodelta bisect`",
         )
-    judged = at.outcome if at.ask is None else at.search.result()
+    judged = replay.outcome if replay.ask is None else replay.search.result()
     attribution = judged or TOO_FEW
     patches = len(subject.names)
-    stalls = at.search.stalls()
+    stalls = replay.search.stalls()
     return AttributionAccount(
         folder=str(folder.path),
         question=question,
-        state=state_of(folder.events(), over=at.ask is None),
+        state=state_of(folder.events(), over=replay.ask is None),
         exit_code=exit_code(attribution, question.rules.margin, stalls),
         answer="; ".join((answer(attribution, question), *stalls_of(stalls)))
         if judged
@@ -152,10 +152,12 @@ def account(
         parts=tuple(map(partial(_part, question), attribution.terms)),
         inestimable=tuple(inestimable(attribution)),
         model=model(attribution) if judged else "",
-        combinations=_combinations(at, folder),
+        combinations=_combinations(replay, folder),
         stalls=stalls,
-        blocks=len(at.search.blocks),
-        next=f"{at.kind.title(at.ask.item)}: {at.ask.why}" if at.ask else "",
+        blocks=len(replay.search.blocks),
+        next=f"{replay.kind.title(replay.ask.item)}: {replay.ask.why}"
+        if replay.ask
+        else "",
         system=system(folder.environment()),
     )
 
@@ -169,25 +171,23 @@ def exit_code(
         return 1
     if attribution.whole is None or attribution.whole.high >= margin:
         return 3
-    return 3 if any(patch.open for patch in stalls) else 0
+    may_stall = any(patch.open for patch in stalls)
+    return 3 if may_stall else 0
 
 
-def _combinations(at: Attributed, folder: SearchFolder) -> tuple[Combination, ...]:
+def _combinations(replay: Attributed, folder: SearchFolder) -> tuple[Combination, ...]:
     values = values_by_item(folder.answers())
     combinations = []
-    for item in at.search.items:
+    for item in replay.search.items:
         measured = values.get(item, [])
-        median = float(np.median(measured)) if measured else None
-        broken = at.search.store.broken.get(item, "")
-        combinations.append(
-            Combination(
-                item=item,
-                title=at.kind.title(item),
-                runs=len(measured),
-                value=median,
-                reason=broken,
-            )
+        combination = Combination(
+            item=item,
+            title=replay.kind.title(item),
+            runs=len(measured),
+            value=float(np.median(measured)) if measured else None,
+            reason=replay.search.store.broken.get(item, ""),
         )
+        combinations.append(combination)
     return tuple(combinations)
 
 
@@ -205,11 +205,9 @@ def _part(question: Question, term: Term) -> Part:
 def _switched(question: Question, step: Step | None, patches: int) -> Switched | None:
     if step is None:
         return None
-    name = (
-        place(step, patches)
-        if len(step.patches) == 1
-        else f"{bundle(step.patches)} {place(step, patches)}"
-    )
+    name = place(step, patches)
+    if len(step.patches) > 1:
+        name = f"{bundle(step.patches)} {name}"
     return Switched(
         patches=_numbers(step.patches),
         over=_numbers(step.over),
@@ -229,6 +227,6 @@ def _known(question: Question, estimate: Estimate) -> Changed:
 
 
 def _changed(question: Question, estimate: Estimate | None) -> Changed | None:
-    if not estimate:
+    if estimate is None:
         return None
-    return changed(question, estimate.value, estimate.low, estimate.high)
+    return _known(question, estimate)

@@ -1,4 +1,4 @@
-"""What an audit amounts to, as data: what the rules, the readers and the claims came to; and the rules themselves."""
+"""The result of an audit as data: findings of rules and readers, checked claims; and the rules themselves."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import msgspec
 from iodelta.audit import Audit, Repair, rules
 from iodelta.audit.claims import Checked
 from iodelta.audit.model import Hit, Rule
+from iodelta.grouping import grouped
 from iodelta.ingest import Refusal, Run
 from iodelta.trial import Finding, Severity
 
@@ -58,12 +59,9 @@ class Audited(msgspec.Struct, frozen=True):
     @property
     def bad(self) -> int:
         """How many runs fail a hard rule, or hard findings of iodelta's own trials."""
-        own = (
-            sum(finding.severity == "hard" for finding in self.findings)
-            if self.trials
-            else 0
-        )
-        return len(self.failed) or own
+        if self.failed or not self.trials:
+            return len(self.failed)
+        return sum(finding.severity == "hard" for finding in self.findings)
 
     def by_table(self) -> dict[str, tuple[int, int]]:
         """Title of each table -> its rows, and how many of them fail."""
@@ -77,23 +75,21 @@ class Audited(msgspec.Struct, frozen=True):
 
     def by_rule(self) -> list[list[Hit]]:
         """The hits of each rule and severity, hard ones first, else in the order of their first hit."""
-        groups: dict[tuple[int, int, str], list[Hit]] = {}
-        first: dict[str, int] = {}
-        for number, hit in enumerate(self.hits):
+        rules = list(dict.fromkeys(hit.finding.rule for hit in self.hits))
+
+        def place(hit: Hit) -> tuple[int, int]:
             finding = hit.finding
-            place = first.setdefault(finding.rule, number)
-            groups.setdefault(
-                (RANK.index(finding.severity), place, finding.rule), []
-            ).append(hit)
+            return RANK.index(finding.severity), rules.index(finding.rule)
+
+        groups = grouped(self.hits, place)
         return [groups[key] for key in sorted(groups)]
 
     @property
     def exit_code(self) -> int:
         """0, 1 for a hard finding or a false claim, 4 when there was nothing to judge."""
-        findings = [*(hit.finding for hit in self.hits), *self.findings]
-        findings += [
-            finding for claim in self.claims if (finding := claim.finding()) is not None
-        ]
+        of_claims = filter(None, (claim.finding() for claim in self.claims))
+        of_rules = (hit.finding for hit in self.hits)
+        findings = (*of_rules, *self.findings, *of_claims)
         if any(finding.severity == "hard" for finding in findings):
             return 1
         return 0 if self.runs or self.findings or self.trials else 4
@@ -108,7 +104,10 @@ def audited(
     systems: Mapping[str, tuple[tuple[str, str], ...]] = NONE,
     again: str = "",
 ) -> Audited:
-    """What the rules, the readers, the claims and the prose (or own trials) came to."""
+    """The result of the rules, the readers, the claims and the prose (or of iodelta's own trials)."""
+    system: tuple[tuple[str, str], ...] = ()
+    if len(systems) == 1 and not audit.runs:
+        [system] = systems.values()
     return Audited(
         schema="iodelta.audit/1",
         runs=audit.runs,
@@ -122,9 +121,7 @@ def audited(
         repairs=audit.repairs(),
         refusals=tuple(refusals),
         trials=trials,
-        system=next(iter(systems.values()))
-        if len(systems) == 1 and not audit.runs
-        else (),
+        system=system,
         again=again,
         systems=dict(systems),
     )
@@ -153,15 +150,14 @@ class RulesAnswer(msgspec.Struct, frozen=True):
 
 def rules_answer() -> RulesAnswer:
     """Every rule, as data."""
-    return RulesAnswer(
-        tuple(
-            AuditRule(
-                id=rule.id,
-                severity=rule.severity,
-                says=rule.says,
-                needs=rule.needs,
-                remedy=rule.remedy,
-            )
-            for rule in rules()
-        )
+    return RulesAnswer(tuple(map(_rule_answer, rules())))
+
+
+def _rule_answer(rule: Rule) -> AuditRule:
+    return AuditRule(
+        id=rule.id,
+        severity=rule.severity,
+        says=rule.says,
+        needs=rule.needs,
+        remedy=rule.remedy,
     )

@@ -1,4 +1,4 @@
-"""Which values of a cell may be marked as the best, or tied with it: never more than the trials show."""
+"""The values of a cell that may be marked as the best, or as tied with it: no more than the trials show."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from iodelta.experiment.model import PLACEBO
+from iodelta.grouping import grouped
 from iodelta.lab.plan import Plan
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Verdict
@@ -15,7 +16,7 @@ from iodelta.verdict.series import blocks_of, finished_of, series_from
 
 
 class Best(msgspec.Struct, frozen=True):
-    """The variants of a cell that are best by one metric, or tied with the best. None if indistinguishable."""
+    """The variants of a cell that are best by one metric, or tied with the best."""
 
     cell: str
     metric: str
@@ -25,27 +26,24 @@ class Best(msgspec.Struct, frozen=True):
 def best(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> tuple[Best, ...]:
     """The marks of every cell and metric that has some.
 
-    Of two variants the verdict's word decides. Of several, all that no other is shown to beat, once one is beaten, by
-    intervals that hold for all pairs, cells and metrics at once. An order trend or a hard finding leaves no mark.
+    Of two variants the verdict's word decides. Of several, every variant is marked that no other is shown to beat, if
+    at least one is beaten. The intervals hold for all pairs, cells and metrics at once. A cell with an order trend or a
+    hard finding has no mark.
     """
-    groups: dict[tuple[str, str], list[Verdict]] = {}
-    for verdict in judgement.verdicts:
-        if verdict.variant != PLACEBO:
-            groups.setdefault((verdict.cell, verdict.metric.name), []).append(verdict)
-    by_cell: dict[str, list[Trial]] = {}
-    for trial in trials:
-        by_cell.setdefault(trial.cell, []).append(trial)
+    verdicts = [verdict for verdict in judgement.verdicts if verdict.variant != PLACEBO]
+    groups = grouped(verdicts, lambda verdict: (verdict.cell, verdict.metric.name))
+    by_cell = grouped(trials, lambda trial: trial.cell)
     level = 1.0 - (1.0 - sequential_level(plan.rules)) / max(1, len(groups))
-    ranked = []
-    for (cell, metric), own in groups.items():
-        if any(map(_doubtful, own)):
+    marks = []
+    for (cell, metric), of_cell in groups.items():
+        if any(map(_doubtful, of_cell)):
             continue
-        names = (
-            _of_two(own[0]) if len(own) == 1 else _of_several(own, by_cell, plan, level)
-        )
-        if names:
-            ranked.append(Best(cell, metric, names))
-    return tuple(ranked)
+        if len(of_cell) == 1:
+            names = _of_two(of_cell[0])
+        else:
+            names = _of_several(of_cell, by_cell, plan, level)
+        marks.append(Best(cell, metric, names))
+    return tuple(mark for mark in marks if mark.variants)
 
 
 def _doubtful(verdict: Verdict) -> bool:
@@ -65,28 +63,29 @@ def _of_two(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _of_several(
-    own: Sequence[Verdict],
+    verdicts: Sequence[Verdict],
     trials: Mapping[str, Sequence[Trial]],
     plan: Plan,
     level: float,
 ) -> tuple[str, ...]:
-    head = own[0]
-    if all(verdict.word == "equivalent" for verdict in own):
-        return (head.baseline, *(verdict.variant for verdict in own))
-    if not any(verdict.word in ("regression", "improvement") for verdict in own):
+    first = verdicts[0]
+    words = {verdict.word for verdict in verdicts}
+    if words == {"equivalent"}:
+        return (first.baseline, *(verdict.variant for verdict in verdicts))
+    if words.isdisjoint(("regression", "improvement")):
         return ()
-    blocks = blocks_of(trials.get(head.cell, ()))
+    blocks = blocks_of(trials.get(first.cell, ()))
     finished = finished_of(blocks)
     series = [
         series_from(
             blocks,
-            head.metric,
-            head.baseline,
+            first.metric,
+            first.baseline,
             verdict.variant,
-            cell=head.cell,
+            cell=first.cell,
             finished=finished,
         )
-        for verdict in own
+        for verdict in verdicts
     ]
     ranking = rank(series, plan.rules, level=level)
     if len(ranking.best) < len(ranking.variants):

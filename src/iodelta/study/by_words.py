@@ -1,4 +1,4 @@
-"""What a search by a person's words amounts to: places and probabilities, no change of a number."""
+"""The result of a search by a person's answers (good, bad): places and probabilities, but no measured change."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from iodelta.study.search import Found, SearchAccount, Skipped, Spoken
 from iodelta.study.searched import state_of, totals
 
 
-def account(folder: SearchFolder, question: Question, at: Judged) -> SearchAccount:
+def account(folder: SearchFolder, question: Question, replay: Judged) -> SearchAccount:
     """Judge a folder as it is now."""
-    search, kind, events = at.search, at.kind, folder.events()
-    culprit = at.outcome.culprit if at.outcome else None
-    over = at.ask is None
+    search, kind, events = replay.search, replay.kind, folder.events()
+    culprit = replay.outcome.culprit if replay.outcome else None
+    over = replay.ask is None
     next_ = (
-        f"{kind.title(at.ask.item)}: {at.ask.why} About {search.left()} more."
-        if at.ask
+        f"{kind.title(replay.ask.item)}: {replay.ask.why} About {search.left()} more."
+        if replay.ask
         else ""
     )
     return SearchAccount(
@@ -32,10 +32,10 @@ def account(folder: SearchFolder, question: Question, at: Judged) -> SearchAccou
         items=len(search.line.items),
         good=kind.title(search.line.items[0]),
         bad=kind.title(search.line.items[-1]),
-        culprits=(_found(culprit, at),) if culprit else (),
+        culprits=(_found(culprit, replay),) if culprit else (),
         suspects=(),
         gaps=(),
-        refused=at.outcome.refused if at.outcome else "",
+        refused=replay.outcome.refused if replay.outcome else "",
         estimate="",
         posterior=(),
         levels=(),
@@ -50,13 +50,13 @@ def account(folder: SearchFolder, question: Question, at: Judged) -> SearchAccou
         blind="",
         scatter="",
         next=next_,
-        git_log=git_log(at, culprit) if isinstance(kind, CommitItems) else "",
-        answers=_answers(at),
+        git_log=git_log(replay, culprit) if isinstance(kind, CommitItems) else "",
+        answers=_answers(replay),
     )
 
 
-def _found(culprit: Named, at: Judged) -> Found:
-    kind = at.kind
+def _found(culprit: Named, replay: Judged) -> Found:
+    kind = replay.kind
     return Found(
         item=culprit.item,
         title=kind.title(culprit.item),
@@ -75,14 +75,14 @@ def _found(culprit: Named, at: Judged) -> Found:
     )
 
 
-def _answers(at: Judged) -> tuple[Spoken, ...]:
-    votes = Counter(at.search.store.words)
-    places = {item: place for place, item in enumerate(at.search.line.items)}
-    items = dict.fromkeys(item for item, _ in at.search.store.words)
+def _answers(replay: Judged) -> tuple[Spoken, ...]:
+    votes = Counter(replay.search.store.words)
+    places = {item: place for place, item in enumerate(replay.search.line.items)}
+    items = {item: None for item, _ in replay.search.store.words}
     spoken = [
         Spoken(
             item=item,
-            title=at.kind.title(item),
+            title=replay.kind.title(item),
             place=places.get(item, -1),
             good=votes[item, "good"],
             bad=votes[item, "bad"],
@@ -92,12 +92,12 @@ def _answers(at: Judged) -> tuple[Spoken, ...]:
     return tuple(sorted(spoken, key=lambda answer: answer.place))
 
 
-def git_log(at: Judged, culprit: Named | None) -> str:
-    """What `git bisect log` would say: git takes no word for a mistake, so those that the culprit contradicts stay
-    out, and without a culprit the line's ends alone are said."""
-    lines = begun(at.kind, _marks(at.search, culprit))
+def git_log(replay: Judged, culprit: Named | None) -> str:
+    """What `git bisect log` would print. git takes every answer for true, so answers that contradict the culprit are
+    left out; without a culprit the log has only the two ends of the line."""
+    lines = begun(replay.kind, _marks(replay.search, culprit))
     if culprit is not None and not culprit.skipped:
-        lines.append(f"# first bad commit: {named(at.kind, culprit.item)}")
+        lines.append(f"# first bad commit: {named(replay.kind, culprit.item)}")
     return "\n".join(lines) + "\n"
 
 
@@ -112,8 +112,6 @@ def _marks(search: Judging, culprit: Named | None) -> list[tuple[str, str]]:
     places = [place for place in range(1, len(items) - 1) if items[place] in answered]
     good = [place for place in places if place < first]
     bad = places[len(good) :][::-1]
-    return (
-        marks
-        + [("good", items[place]) for place in good]
-        + [("bad", items[place]) for place in bad]
-    )
+    marks += [("good", items[place]) for place in good]
+    marks += [("bad", items[place]) for place in bad]
+    return marks

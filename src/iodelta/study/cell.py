@@ -1,5 +1,5 @@
-"""What the runs of one cell allow to be said: a verdict from interleaved pairs, an interval from replicates, or from
-single runs a difference with its resolution."""
+"""What the runs of one cell show: interleaved pairs allow a verdict, replicates an interval, and single runs a
+difference with its resolution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodelta.ingest.layouts import Entry
 from iodelta.ingest.layouts.order import Ordered, ended
 from iodelta.plural import plural
 from iodelta.study.measured import value_of
-from iodelta.study.rows import Number
+from iodelta.study.rows import Number, relative_spread
 from iodelta.trial import Finding, Trial
 from iodelta.verdict import Metric, Rules, Verdict, series_of
 from iodelta.verdict.judge import judge_series
@@ -27,7 +27,7 @@ Word = Literal["regression", "improvement", "equivalent", "inconclusive", "no ve
 UNSOUND = "not credible: a hard finding"
 
 ROUNDED = 5e-4
-"""Changes nearer to each other than this read alike."""
+"""Changes that differ by less than this print as the same number."""
 
 NOT_RESOLVED = "not resolved: the percentiles of the source are too coarse"
 
@@ -81,7 +81,7 @@ class Cell(msgspec.Struct, frozen=True):
     """Cells times variants: the questions asked."""
 
     def compare(self, what: Metric) -> Compared | None:
-        """What the runs allow to be said about ``what``; None when a run has no usable value of it."""
+        """What the runs show about the metric ``what``; None if a run has no usable value of it."""
         old, new = _values(self.one, what), _values(self.other, what)
         if len(old) < len(self.one) or len(new) < len(self.other):
             return None
@@ -122,7 +122,7 @@ class Cell(msgspec.Struct, frozen=True):
             variant=self.variant,
             runs=(len(old), len(new)),
             values=(median(n.value for n in old), median(n.value for n in new)),
-            spread=(_spread(old), _spread(new)),
+            spread=(relative_spread(old), relative_spread(new)),
             change=None,
             basis=basis,
             word="no verdict",
@@ -147,11 +147,9 @@ class Cell(msgspec.Struct, frozen=True):
         trials = _trials(self.order, self.name)
         series = [series_of(trials, metric, "A", "B") for metric in self.metrics]
         judged = judge_series(series, rules).verdicts
-        verdict = next(
-            verdict_here for verdict_here in judged if verdict_here.metric == what
-        )
+        by_metric = {verdict.metric: verdict for verdict in judged}
         verdict = msgspec.structs.replace(
-            verdict, baseline=self.baseline, variant=self.variant
+            by_metric[what], baseline=self.baseline, variant=self.variant
         )
         interval = _interval(verdict)
         says = f"{verdict.phrase}; {count} interleaved pairs, assuming that their order was random"
@@ -191,7 +189,7 @@ class Cell(msgspec.Struct, frozen=True):
     def _replicates(
         self, what: Metric, old: Sequence[Number], new: Sequence[Number]
     ) -> Compared:
-        """An interval that takes the runs as independent draws, which their order does not warrant."""
+        """An interval that assumes independent runs, although their order does not guarantee that."""
         from iodelta.stats.unpaired import MOST, shift
 
         estimate = shift(
@@ -210,31 +208,29 @@ class Cell(msgspec.Struct, frozen=True):
                 compared.values[1] / compared.values[0] - 1, -math.inf, math.inf
             )
         resolved = _resolved(what, self, old, new)
-        says = self._told_apart(change) if resolved else NOT_RESOLVED
+        says = self._of_scatter(change) if resolved else NOT_RESOLVED
         says += _apart(compared.values, change) + self._drift(what, estimate.value)
         return msgspec.structs.replace(
             compared, change=change, says=says, resolved=resolved
         )
 
-    def _told_apart(self, change: Number) -> str:
+    def _of_scatter(self, change: Number) -> str:
         """What the interval of replicates says."""
-        within = -self.margin < change.low and change.high < self.margin
         if not math.isfinite(change.low):
             return "too few runs for an interval"
         if not change.low <= 0 <= change.high:
             return "differs beyond the runs' scatter"
-        if within:
+        if max(-change.low, change.high) < self.margin:
             return f"within {100 * self.margin:g} % by the runs' scatter"
         return "indistinguishable"
 
     def _drift(self, what: Metric, theta: float) -> str:
-        """How much of the change a drift over the session could explain, where the order is known."""
+        """Whether a drift over the session could explain the change, where the order of the runs is known."""
         if self.order.order == "unknown":
             return ""
         entries = [*self.one, *self.other]
-        ends = [
-            end for end in (ended(entry.run) for entry in entries) if end is not None
-        ]
+        ended_at = (ended(entry.run) for entry in entries)
+        ends = [end for end in ended_at if end is not None]
         values = [value.value for value in _values(entries, what)]
         if min(len(ends), len(values)) < len(entries):
             return ""
@@ -249,7 +245,7 @@ class Cell(msgspec.Struct, frozen=True):
         return "; a drift over the session could explain it"
 
     def _single(self, what: Metric, old: Number, new: Number) -> Compared:
-        """One run on each side: a difference, and how finely it is known. Scatter between runs is not."""
+        """One run on each side: a difference with its resolution. The scatter between runs is unknown."""
         change = Number(
             new.value / old.value - 1,
             new.low / old.high - 1,
@@ -269,13 +265,13 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 def _values(entries: Sequence[Entry], what: Metric) -> list[Number]:
-    """The values of those runs that have one."""
+    """The values of the runs that have one."""
     numbers = (value_of(entry.run, what.name) for entry in entries)
     return [value for value in numbers if value is not None]
 
 
 def _interval(verdict: Verdict) -> Number | None:
-    """The change of a verdict, its missing bounds infinite."""
+    """The change of a verdict; missing bounds become infinite."""
     change = verdict.change
     if change is None:
         return None
@@ -287,8 +283,8 @@ def _interval(verdict: Verdict) -> Number | None:
 def _resolved(
     what: Metric, cell: Cell, old: Sequence[Number], new: Sequence[Number]
 ) -> bool:
-    """Whether a percentile differs by more than the grid it was printed on: what may have been there neither meets nor
-    overlaps, which for bins of ns is two of them. Always, where the bins were kept."""
+    """Whether a percentile changed by more than the resolution of its source: the ranges that the printed values stand
+    for do not touch, so with fio's bins it moved by two of them or more. True if all runs kept their bins."""
     kind, _, latency = what.name.partition(".")
     family, _, point = latency.partition(".")
     if not point.startswith("p"):
@@ -307,7 +303,7 @@ def _has_bins(entry: Entry, kind: str, family: str) -> bool:
 
 
 def _apart(values: tuple[float, float], change: Number) -> str:
-    """What the change is, where it is not that of the two medians in the row."""
+    """A note where the change is not that of the two medians in the row."""
     medians = values[1] / values[0] - 1
     if abs(medians - change.value) < ROUNDED * max(1.0, abs(medians)):
         return ""
@@ -318,40 +314,30 @@ def _apart(values: tuple[float, float], change: Number) -> str:
 
 
 def _trials(order: Ordered, cell: str) -> list[Trial]:
-    """Adjacent pairs as the blocks that judging speaks of."""
+    """Adjacent pairs as trials in blocks, which the verdict rules expect."""
     trials = []
     for block, pair in enumerate(order.blocks):
         first = min((ended(entry.run) or 0.0) for entry in pair)
         for name, entry in zip(("A", "B"), pair, strict=True):
             position = int((ended(entry.run) or 0.0) != first)
-            trials.append(
-                Trial(
-                    number=2 * block + position,
-                    cell=cell,
-                    variant=name,
-                    block=block,
-                    position=position,
-                    seed=0,
-                    started=entry.run.started or 0.0,
-                    seconds=entry.run.elapsed or 0.0,
-                    directions=entry.run.directions,
-                    sync=entry.run.sync,
-                    measured={
-                        name: number.quantity
-                        for name, number in entry.run.measured.items()
-                    },
-                )
+            measured = {
+                metric: number.quantity for metric, number in entry.run.measured.items()
+            }
+            trial = Trial(
+                number=2 * block + position,
+                cell=cell,
+                variant=name,
+                block=block,
+                position=position,
+                seed=0,
+                started=entry.run.started or 0.0,
+                seconds=entry.run.elapsed or 0.0,
+                directions=entry.run.directions,
+                sync=entry.run.sync,
+                measured=measured,
             )
+            trials.append(trial)
     return trials
-
-
-def _spread(values: Sequence[Number]) -> float | None:
-    if len(values) < 2:
-        return None
-    mean = sum(n.value for n in values) / len(values)
-    return (
-        math.sqrt(sum((n.value - mean) ** 2 for n in values) / (len(values) - 1)) / mean
-    )
 
 
 def _ratio(above: float, below: float) -> float:

@@ -1,4 +1,4 @@
-"""A folder or bundle that is not what was measured: which findings say so, and the error of who will not read it."""
+"""A folder or bundle that was changed after the measurement: the findings that say so, and the error to raise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iodelta.trial import Finding
 
 
 def breaks(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings by which a folder is not what was measured."""
+    """The findings that say that a folder was changed."""
     return tuple(
         finding
         for finding in findings
@@ -18,7 +18,7 @@ def breaks(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def refuse_changed(findings: Iterable[Finding], place: str) -> None:
-    """Raises MeasureError when the folder or bundle at ``place`` is not what was measured."""
+    """Raise MeasureError if the folder or bundle at ``place`` was changed."""
     for finding in breaks(findings):
         where = f"{place}: {finding.place}"
         raise MeasureError(

@@ -1,5 +1,5 @@
-"""What two sets of runs allow to be said: verdicts from interleaved pairs, intervals from replicates, differences with
-their resolution from single runs."""
+"""What sets of runs show about each other: interleaved pairs allow verdicts, replicates intervals, and single runs
+differences with their resolution."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ def compare(
 ) -> Comparison:
     """Compare the variants of one layout, or several layouts with the first. Raises RequestError for one side only.
 
-    ``environments`` are the recorded ones of sides, by name: what differs between them is said too."""
+    ``environments`` are the recorded ones of sides, by name; their differences are reported too.
+    """
     base, *others = sides_of(layouts, paths, baseline)
     matches = [_match(base, other, environments) for other in others]
     results = list(map(_judged, _cells(base, matches, margin)))

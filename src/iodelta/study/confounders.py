@@ -1,4 +1,4 @@
-"""What differs between two environments, likely confounders first, each with why it matters."""
+"""Differences between two environments, likely confounders first, each with the reason why it matters."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 
 from iodelta.bundle.pseudonyms import is_nameless, nameless
+from iodelta.grouping import grouped
 from iodelta.study.words import inert
 
 
 class Confounder(msgspec.Struct, frozen=True):
-    """Names that belong together (``pattern`` matches a dotted path of the environment), and why they matter.
+    """A group of names (``pattern`` matches a dotted path of the environment), and why they matter.
 
-    ``likely``: by itself it changes what fio measures, so that a difference of results may be this and nothing else.
+    ``likely``: it changes by itself what fio measures, so it alone may explain a difference between results.
     """
 
     group: str
@@ -203,11 +204,11 @@ OPTIONS = (
         likely=False,
     ),
 )
-"""The same for what foreign results tell of themselves: fio's options."""
+"""The same for what foreign results say of themselves: fio's options."""
 
 
 class Differing(msgspec.Struct, frozen=True):
-    """One thing in which two sides differ; an empty text: that side does not have, or did not record it."""
+    """One difference between two sides; an empty text means that a side does not have it, or did not record it."""
 
     what: str
     baseline: str
@@ -220,29 +221,26 @@ class Differing(msgspec.Struct, frozen=True):
 def explained(
     pairs: Mapping[str, tuple[str | None, str | None]],
 ) -> tuple[Differing, ...]:
-    """Differences by dotted path, grouped and in the order of their importance."""
-    ranked = sorted(
-        (_rank(path), number, path, before or "", after or "")
-        for number, (path, (before, after)) in enumerate(pairs.items())
-    )
+    """Dotted path -> values of both sides, as differences; the most important groups first."""
     differing = []
-    for rank, _, path, before, after in ranked:
-        confounder = CONFOUNDERS[rank]
-        differing.append(
-            Differing(
-                what=path,
-                baseline=before,
-                variant=after,
-                group=confounder.group,
-                why=confounder.why,
-                likely=confounder.likely,
-            )
+    ranks = {path: _rank(path) for path in pairs}
+    for path in sorted(pairs, key=ranks.__getitem__):
+        before, after = pairs[path]
+        confounder = CONFOUNDERS[ranks[path]]
+        difference = Differing(
+            what=path,
+            baseline=before or "",
+            variant=after or "",
+            group=confounder.group,
+            why=confounder.why,
+            likely=confounder.likely,
         )
+        differing.append(difference)
     return tuple(differing)
 
 
 def option_of(what: str, *, grave: bool) -> tuple[str, str, bool]:
-    """Group, reason and whether it is a likely confounder, for an option or fact of a foreign result."""
+    """The group of an option or fact of a foreign result, its reason, and whether it is a likely confounder."""
     for confounder in (*OPTIONS, *CONFOUNDERS[:3]):
         if re.fullmatch(confounder.pattern, what):
             return confounder.group, confounder.why, confounder.likely or grave
@@ -250,6 +248,7 @@ def option_of(what: str, *, grave: bool) -> tuple[str, str, bool]:
 
 
 def _rank(path: str) -> int:
+    """The place in ``CONFOUNDERS`` of the first group that has this path; the last group has all."""
     return next(
         number
         for number, confounder in enumerate(CONFOUNDERS)
@@ -258,83 +257,76 @@ def _rank(path: str) -> int:
 
 
 def flat(environment: Mapping[str, Any]) -> dict[str, str]:
-    """A recorded environment by dotted path; what is true only at one moment is left out.
+    """A recorded environment by dotted path, without what holds for one moment only.
 
-    The recorded one is plain data: it may stem from another version, or from a stranger.
+    It is plain data of any shape: another version of iodelta, or a stranger, may have written it.
     """
     texts: dict[str, str] = {}
     for name, section in environment.items():
         if name in ("schema", "now", "absent"):
             continue
-        parts = (
-            {f"{name}.{n}": item for n, item in enumerate(section)}
-            if isinstance(section, list | tuple)
-            else {name: section}
-        )
-        for prefix, part in parts.items():
+        for prefix, part in _parts(name, section):
             if isinstance(part, dict):
                 texts |= {f"{prefix}.{key}": str(text) for key, text in part.items()}
     return texts
 
 
+def _parts(name: str, section: object) -> list[tuple[str, object]]:
+    """A section by its name; the members of a list by number: ``devices.0``."""
+    if not isinstance(section, list | tuple):
+        return [(name, section)]
+    return [(f"{name}.{number}", member) for number, member in enumerate(section)]
+
+
 def differences(
     first: Mapping[str, Any], other: Mapping[str, Any]
 ) -> tuple[Differing, ...]:
-    """What differs between two recorded environments; names do not where one side has had them removed."""
+    """What differs between two recorded environments; names do not count if one side has had them removed."""
     if is_nameless(first) or is_nameless(other):
         first, other = nameless(first), nameless(other)
-    a, b = (
-        _whole(flat(side), among) for side, among in ((first, other), (other, first))
-    )
-    paths = [*a, *(path for path in b if path not in a)]
-    return explained(
-        {
-            path: (a.get(path), b.get(path))
-            for path in paths
-            if a.get(path) != b.get(path)
-        }
-    )
+    before, after = _comparable(first, other), _comparable(other, first)
+    pairs = {path: (before.get(path), after.get(path)) for path in before | after}
+    return explained({path: pair for path, pair in pairs.items() if pair[0] != pair[1]})
 
 
-def _whole(texts: dict[str, str], other: Mapping[str, Any]) -> dict[str, str]:
-    """What can be compared: a device that the other side does not have is one difference, not one per attribute."""
+def _comparable(
+    environment: Mapping[str, Any], other: Mapping[str, Any]
+) -> dict[str, str]:
+    """The texts that can be compared: a device that the other side lacks is one difference, not one per attribute."""
     devices = other.get("devices")
     shared = len(devices) if isinstance(devices, list | tuple) else 0
-    kept = {}
-    for path, text in texts.items():
+    texts = {}
+    for path, text in flat(environment).items():
+        # An older version did not record every section.
         if path.partition(".")[0] not in other:
-            continue  # recorded by a version that did not look there yet
+            continue
         number = re.match(r"devices\.(\d+)\.", path)
         if number is None or int(number[1]) < shared:
-            kept[path] = text
+            texts[path] = text
         elif path.endswith(".name"):
-            kept[path.removesuffix(".name")] = text
-    return kept
+            texts[path.removesuffix(".name")] = text
+    return texts
 
 
 MOST = 4
-"""Differences of one group that are shown before the rest is counted."""
+"""Differences of one group that are shown; the rest is only counted."""
 
 LONG = 48
-"""Characters of a value that are shown; of a longer one the part around the first difference."""
+"""Characters of a value that are shown; of a longer value, the part around the first difference."""
 
 
 def said(
     facts: Iterable[Differing], *, whole: bool = False
 ) -> list[tuple[str, str, list[str]]]:
-    """Group, why it matters, and its lines ``what: before | after``; beyond ``MOST`` they are counted."""
-    groups: dict[str, list[Differing]] = {}
-    for fact in facts:
-        groups.setdefault(fact.group, []).append(fact)
+    """Each group, why it matters, and its lines ``what: before | after``; beyond ``MOST`` they are only counted."""
     sections = []
-    for group, own in groups.items():
-        shown = own if whole or len(own) <= MOST + 1 else own[:MOST]
-        lines = list(map(line_of, shown))
-        if len(shown) < len(own):
-            lines.append(
-                f"and {len(own) - len(shown)} more of them (--format json lists all)"
-            )
-        sections.append((group, own[0].why, lines))
+    for group, of_group in grouped(facts, lambda fact: fact.group).items():
+        lines = list(map(line_of, of_group))
+        # The line that counts the rest takes the place of one difference.
+        if not whole and len(lines) > MOST + 1:
+            rest = f"and {len(lines) - MOST} more of them (--format json lists all)"
+            lines[MOST:] = [rest]
+        sections.append((group, of_group[0].why, lines))
     return sections
 
 
@@ -345,17 +337,16 @@ def line_of(fact: Differing) -> str:
 
 
 def _parted(first: str, other: str) -> tuple[str, str]:
-    """Two values, each short enough to be read, with what tells them apart in sight."""
-    same = next(
-        (at for at, (a, b) in enumerate(zip(first, other, strict=False)) if a != b), 0
-    )
+    """Two values, each cut to ``LONG`` characters around the first difference."""
+    pairs = enumerate(zip(first, other, strict=False))
+    # If one value continues the other, the beginning of both is shown.
+    same = next((place for place, (a, b) in pairs if a != b), 0)
     return _window(first, same), _window(other, same)
 
 
-def _window(text: str, at: int) -> str:
+def _window(text: str, place: int) -> str:
     if not text:
         return "not recorded"
-    if len(text) <= LONG:
-        return text
-    start = max(0, min(at - LONG // 3, len(text) - LONG))
-    return f"{'..' if start else ''}{text[start : start + LONG]}{'..' if start + LONG < len(text) else ''}"
+    start = max(0, min(place - LONG // 3, len(text) - LONG))
+    end = start + LONG
+    return f"{'..' * bool(start)}{text[start:end]}{'..' * (end < len(text))}"

@@ -1,11 +1,13 @@
-"""What each device of a btrfs served, from its ``read_stats`` dumps: between the first and the last of a file."""
+"""The reads of each device of a btrfs, between the first and the last ``read_stats`` dump in a file."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
 
+from iodelta.grouping import grouped
 from iodelta.ingest import DeviceStats
 
 
@@ -27,14 +29,12 @@ class Served(msgspec.Struct, frozen=True):
 
 
 def served(stats: Sequence[DeviceStats]) -> tuple[Served, ...]:
-    """Each device of each file. A counter that fell was reset: what it shows last is all that is known."""
-    ends: dict[tuple[str, str], list[DeviceStats]] = {}
-    for dump in stats:
-        ends.setdefault((dump.place.file, dump.device), []).append(dump)
-    devices = [_between(dumps[0], dumps[-1]) for dumps in ends.values()]
-    totals: dict[str, float] = {}
+    """Each device of each file. A counter that fell was reset: then only its last value is known."""
+    dumps = grouped(stats, lambda dump: (dump.place.file, dump.device))
+    devices = [_between(of_device[0], of_device[-1]) for of_device in dumps.values()]
+    totals: defaultdict[str, float] = defaultdict(float)
     for device in devices:
-        totals[device.file] = totals.get(device.file, 0.0) + device.reads
+        totals[device.file] += device.reads
     return tuple(_with_share(device, totals[device.file]) for device in devices)
 
 
@@ -44,7 +44,7 @@ def _with_share(device: Served, total: float) -> Served:
 
 
 def _between(first: DeviceStats, last: DeviceStats) -> Served:
-    """What a device served from the first to the last dump of a file; both may be the same."""
+    """The reads of a device from the first to the last dump of a file; both may be the same dump."""
     since_mount = first is last or _was_reset(first, last)
     if since_mount:
         reads, wait, seconds = _counter(last, "ios"), _counter(last, "wait"), None
@@ -81,5 +81,5 @@ def _seconds(first: DeviceStats, last: DeviceStats) -> float | None:
 
 
 def _counter(stats: DeviceStats, name: str) -> float | None:
-    """The one that only grows, by its name of 6.12 or of 6.18."""
+    """The counter that only grows: ``cumulative_NAME`` or ``NAME``, depending on the kernel's version."""
     return stats.fields.get(f"cumulative_{name}", stats.fields.get(name))

@@ -1,12 +1,13 @@
-"""What the rounds of both ends say beyond their typical runs: who stalled, and the total change, by the rules of a run.
+"""What the rounds of both ends show beyond typical runs: stalls, and the total change, by the rules of ``iodelta run``.
 
-A search follows typical runs. An end that is bad only now and then looks like the good one to it, so this is asked
-before anything is said of ends that do not differ.
+A search compares typical runs, so an end that is bad only now and then looks good to it. Therefore these rounds are
+judged before a search reports that its ends do not differ.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 
 import msgspec
 
@@ -72,9 +73,8 @@ def _values(
     rounds: list[tuple[Run, Run]], sign: float = 1.0
 ) -> tuple[list[float], list[float]]:
     """What the runs of the good end measured, and those of the bad one; logarithms, times ``sign``."""
-    return [sign * run.value for run, _ in rounds], [
-        sign * run.value for _, run in rounds
-    ]
+    good, bad = zip(*rounds, strict=True)
+    return [sign * run.value for run in good], [sign * run.value for run in bad]
 
 
 def _series(rounds: list[tuple[Run, Run]], metric: Metric) -> Series:
@@ -82,7 +82,7 @@ def _series(rounds: list[tuple[Run, Run]], metric: Metric) -> Series:
     good, bad = (tuple(map(math.exp, values)) for values in _values(rounds, sign))
     good_at = tuple(run.time for run, _ in rounds)
     bad_at = tuple(run.time for _, run in rounds)
-    first = tuple(low < other for low, other in zip(good_at, bad_at, strict=True))
+    first = tuple(map(operator.lt, good_at, bad_at))
     blocks = tuple(range(len(rounds)))
     return Series(
         cell="ends",
@@ -99,7 +99,7 @@ def _series(rounds: list[tuple[Run, Run]], metric: Metric) -> Series:
 
 
 def beyond_typical(ends: Ends) -> str:
-    """What the rounds say beyond typical runs, and how to search for it, in sentences."""
+    """What the rounds show beyond typical runs, and how to search for it, in sentences."""
     sentences = []
     if ends.bad_stalled or ends.good_stalled:
         sentences.append(

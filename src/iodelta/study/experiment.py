@@ -1,4 +1,4 @@
-"""An experiment as every format needs it: the plan, what became of it, verdicts, findings; no layout here."""
+"""The account of an experiment, the same for every format: the plan, what was measured, verdicts and findings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iodelta.verdict import Judgement, Verdict
 
 
 class Account(msgspec.Struct, frozen=True):
-    """Everything a report says, ready to lay out."""
+    """Everything that a report says, before its layout."""
 
     folder: str
     plan: Plan
@@ -62,7 +62,7 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def broken(self) -> tuple[Finding, ...]:
-        """Why this folder is not what was measured; empty when nothing says so."""
+        """The findings that say that this folder was changed after the measurement."""
         return breaks(self.findings)
 
     @property
@@ -129,7 +129,7 @@ def headline(account: Account) -> str:
 
 
 def _answer(account: Account, variant: str) -> str:
-    """What is said of one variant: ``worse in 1 of 2 cells, inconclusive in 1 of 2 cells``."""
+    """The answer for one variant: ``worse in 1 of 2 cells, inconclusive in 1 of 2 cells``."""
     experiment, judgement = account.plan.experiment, account.judgement
     unmeasured = account.unmeasured
     verdicts = [
@@ -149,7 +149,7 @@ def _answer(account: Account, variant: str) -> str:
 def _answers(
     verdicts: Sequence[Verdict], planned: Set[str], margin: float, suspected: str
 ) -> Iterator[str]:
-    """What is said of one variant, and in which of the planned cells."""
+    """The parts of the answer for one variant, each with the cells in which it holds."""
     cells, total = {verdict.cell for verdict in verdicts}, len(planned)
     worse = _cells(verdicts, "regression")
     better = _cells(verdicts, "improvement")
@@ -194,8 +194,6 @@ def _where(cells: Set[str], total: int) -> str:
     """`` in 1 of 2 cells``; empty where there is one cell only."""
     if total == 1:
         return ""
-    if len(cells) == total:
-        if total == 2:
-            return " in both cells"
-        return f" in all {plural(total, 'cell')}"
-    return f" in {len(cells)} of {plural(total, 'cell')}"
+    if len(cells) < total:
+        return f" in {len(cells)} of {plural(total, 'cell')}"
+    return " in both cells" if total == 2 else f" in all {plural(total, 'cell')}"

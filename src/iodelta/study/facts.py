@@ -1,4 +1,4 @@
-"""What plan and environment of an experiment tell the audit of its trials."""
+"""What the audit of an experiment's trials learns from its plan and environment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def facts_of(plan: Plan, environment: Mapping[str, Any]) -> Facts:
     target = environment.get("target", {})
     device = str(target.get("device") or "")
     devices = _devices(environment)
-    # The devices of a btrfs, or of a mirror, stand side by side: which of them a read went to is its own choice.
+    # The devices of a btrfs or a mirror are peers: it chooses itself which of them serves a read.
     mirror = any(mirrored(variant.knobs) for variant in plan.experiment.variants)
     side_by_side = mirror or target.get("fstype") == "btrfs"
     stacked = device in devices and not side_by_side

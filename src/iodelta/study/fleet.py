@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Literal
 
 import msgspec
 import numpy as np
 
 from iodelta.experiment.model import PLACEBO
+from iodelta.grouping import grouped
 from iodelta.lab.folder import Folder
 from iodelta.plural import plural
 from iodelta.stats.agreement import FEWEST, Agreement, settling
@@ -21,6 +24,7 @@ from iodelta.study.fleet_host import (
     HostWord,
     Left,
     MeasuredHost,
+    key_of,
     notes_of,
     read_hosts,
     seconds_each,
@@ -247,18 +251,15 @@ def fleet_account(
             again=tuple(again),
         )
     rules = judged[0].account.judgement.rules
-    found: dict[tuple[str, str, str], dict[str, HostWord]] = {}
-    about: dict[tuple[str, str, str], Verdict] = {}
-    for host in hosts:
-        for key, word, verdict in words_of(host):
-            found.setdefault(key, {})[host.member.name] = word
-            about.setdefault(key, verdict)
-    statements = ESTIMANDS * len(found)
+    of_hosts = list(chain.from_iterable(map(words_of, hosts)))
+    comparisons = grouped(of_hosts, lambda of_host: key_of(of_host[1]))
+    statements = ESTIMANDS * len(comparisons)
     level = 1.0 - rules.alpha / max(1, statements)
     joining = _Joining(hosts, rules.margin, level)
-    rows = tuple(
-        joining.row(about[key], tuple(words.values())) for key, words in found.items()
-    )
+    rows = []
+    for comparison in comparisons.values():
+        words, verdicts = zip(*comparison, strict=True)
+        rows.append(joining.row(verdicts[0], words))
     return FleetAccount(
         schema=SCHEMA,
         question=judged[0].account.plan.experiment.question,
@@ -266,7 +267,7 @@ def fleet_account(
         level=level,
         statements=statements,
         hosts=tuple(host.member for host in hosts),
-        rows=rows,
+        rows=tuple(rows),
         notes=tuple(notes_of(hosts)),
         again=tuple(again),
         placebo=PLACEBO if judged[0].account.plan.experiment.design.placebo else "",
@@ -341,19 +342,21 @@ class _Joining:
     def _groups(
         self, changes: Sequence[HostChange], metric: Metric
     ) -> tuple[FleetGroup, ...]:
-        """The hosts by what tells them apart: CPU, disk, kernel; of one model alone nothing is said."""
+        """The hosts by CPU, disk and kernel, where these differ between hosts."""
         groups: list[FleetGroup] = []
         for by, field in KINDS:
-            hosts: dict[str, list[HostChange]] = {}
-            for change in changes:
-                value = getattr(self._members[change.host], field)
-                hosts.setdefault(value, []).append(change)
-            if len(hosts) > 1:
+            by_value = grouped(changes, partial(self._model, field))
+            if len(by_value) > 1:
                 groups += [
                     _group(by, value, of_value, metric)
-                    for value, of_value in hosts.items()
+                    for value, of_value in by_value.items()
                 ]
         return tuple(groups)
+
+    def _model(self, field: str, change: HostChange) -> str:
+        """The CPU, disk or kernel of the host of a change."""
+        model: str = getattr(self._members[change.host], field)
+        return model
 
     def _settles(
         self,

@@ -12,7 +12,7 @@ from scipy.special import stdtr
 
 from iodelta.bundle.pseudonyms import is_nameless
 from iodelta.errors import MeasureError, RequestError
-from iodelta.experiment.model import PLACEBO
+from iodelta.grouping import grouped
 from iodelta.lab.account import OVER
 from iodelta.lab.account import Account as Journal
 from iodelta.lab.folder import JOURNAL, Folder
@@ -25,6 +25,7 @@ from iodelta.stats.stalls import excluded
 from iodelta.stats.total import Arms
 from iodelta.study.judging import Judged, judged, target_of
 from iodelta.study.system import system
+from iodelta.study.views import changed_placebos
 from iodelta.verdict import Rules, Verdict
 from iodelta.verdict.agreement import HostChange, own_change, own_total
 from iodelta.verdict.model import Change
@@ -137,14 +138,8 @@ def read_hosts(
         _host(name, folder, failed.get(name, ""), seen, left.get(name))
         for name, folder in folders.items()
     ]
-    return (
-        *measured,
-        *(
-            _absent(name, reason)
-            for name, reason in left.items()
-            if name not in folders
-        ),
-    )
+    absent = [_absent(name, left[name]) for name in left if name not in folders]
+    return (*measured, *absent)
 
 
 def _asked(plan: Plan) -> dict[str, object]:
@@ -175,12 +170,10 @@ def _refuse_unlike(plans: Mapping[str, Plan]) -> None:
                 place=name,
                 remedy="give one folder for each host",
             )
-    first, *others = plans or [""]
-    for name in others:
-        known = _asked(plans[first])
-        unlike = [
-            what for what, value in _asked(plans[name]).items() if value != known[what]
-        ]
+    asked = {name: _asked(plan) for name, plan in plans.items()}
+    first = next(iter(asked), "")
+    for name, of_host in asked.items():
+        unlike = [what for what in of_host if of_host[what] != asked[first][what]]
         if unlike:
             raise RequestError(
                 f"not of one plan: {' and '.join(unlike)} are not those of {first}",
@@ -271,12 +264,8 @@ def _drained(result: Judged) -> str:
         if finding.rule == FALSE_ALARMS:
             return f"its calibration raised false alarms: {finding.explanation}"
     if account.plan.experiment.design.placebo:
-        for verdict in account.judgement.verdicts:
-            if verdict.variant == PLACEBO and verdict.word in (
-                "regression",
-                "improvement",
-            ):
-                return f"its placebo, the baseline against itself, was called {verdict.word} in {verdict.cell}"
+        for verdict in changed_placebos(account.judgement):
+            return f"its placebo, the baseline against itself, was called {verdict.word} in {verdict.cell}"
     return ""
 
 
@@ -327,34 +316,33 @@ def _disk(environment: Mapping[str, Any]) -> str:
     return " and ".join(filter(None, models)) or UNKNOWN
 
 
-def words_of(
-    host: MeasuredHost,
-) -> Iterator[tuple[tuple[str, str, str], HostWord, Verdict]]:
-    """What a host says of each comparison, by cell, variant and metric."""
+def words_of(host: MeasuredHost) -> Iterator[tuple[HostWord, Verdict]]:
+    """What a host says of each comparison, with the verdict of its own folder."""
     if host.judged is None:
         return
     for verdict in host.judged.account.judgement.verdicts:
-        yield (
-            (verdict.cell, verdict.variant, verdict.metric.name),
-            _word_of(host, host.judged, verdict),
-            verdict,
-        )
+        yield _word_of(host, host.judged, verdict), verdict
+
+
+def key_of(verdict: Verdict) -> tuple[str, str, str]:
+    """The comparison that a verdict is about: cell, variant and metric."""
+    return verdict.cell, verdict.variant, verdict.metric.name
 
 
 def _word_of(host: MeasuredHost, result: Judged, verdict: Verdict) -> HostWord:
     name = host.member.name
     typical, total, idle = _changes(name, result, verdict)
     rules = result.account.judgement.rules
-    short = verdict.blocks < FEWEST_BLOCKS
-    obstacle = (
-        "" if short or not host.counts else _obstacle(verdict, typical, idle=idle)
-    )
+    obstacle, phrase = "", verdict.phrase
+    if verdict.blocks < FEWEST_BLOCKS:
+        blocks = plural(verdict.blocks, "block")
+        phrase = f"{blocks} where {FEWEST_BLOCKS} are needed"
+    elif host.counts:
+        obstacle = _obstacle(verdict, typical, idle=idle)
     return HostWord(
         host=name,
         word=verdict.word if verdict.blocks else "",
-        phrase=verdict.phrase
-        if not short
-        else f"{plural(verdict.blocks, 'block')} where {FEWEST_BLOCKS} are needed",
+        phrase=phrase,
         blocks=verdict.blocks,
         change=verdict.change,
         typical=typical,
@@ -393,16 +381,9 @@ def _obstacle(verdict: Verdict, typical: HostChange | None, *, idle: bool) -> st
     """Why a host that has blocks enough forbids a joint word: leaving it out would be a choice by its values."""
     if idle:
         return "trials there did no I/O, so its change has no size"
-    hard = next(
-        (
-            finding
-            for finding in verdict.findings
-            if finding.severity == "hard" or finding.rule == UNSTABLE
-        ),
-        None,
-    )
-    if hard is not None:
-        return hard.explanation
+    for finding in verdict.findings:
+        if finding.severity == "hard" or finding.rule == UNSTABLE:
+            return finding.explanation
     if typical is None:
         return "most of its blocks have the same change, so the uncertainty of its change is unknown"
     if verdict.word == "inconclusive" and " is withheld: " in verdict.phrase:
@@ -468,17 +449,14 @@ def _unended(member: FleetMember) -> str:
 
 def _same_machine(hosts: Sequence[MeasuredHost]) -> Iterator[tuple[str, ...]]:
     """Names of hosts that are one machine with several disks."""
-    by_machine: dict[str, list[str]] = {}
-    for host in hosts:
-        identity = _identity(host.environment)
-        if identity != UNKNOWN:
-            by_machine.setdefault(identity, []).append(host.member.name)
-    yield from (tuple(names) for names in by_machine.values() if len(names) > 1)
+    by_machine = grouped(hosts, lambda host: _identity(host.environment))
+    by_machine.pop(UNKNOWN, None)
+    for of_machine in by_machine.values():
+        if len(of_machine) > 1:
+            yield tuple(host.member.name for host in of_machine)
 
 
 def seconds_each(hosts: Sequence[MeasuredHost]) -> float:
     """Seconds of a block of one cell, as measured: the mean over hosts."""
     known = [host.seconds_of_block for host in hosts if host.counts]
-    if not known:
-        return 0.0
-    return sum(known) / len(known)
+    return sum(known) / max(1, len(known))

@@ -1,4 +1,4 @@
-"""A search as ``git bisect log`` tells it: for readers, and for ``git bisect replay``."""
+"""A search as ``git bisect log`` prints it, for readers and for ``git bisect replay``."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from iodelta.bisect.model import Culprit
 from iodelta.study.words import inert
 
 
-def git_log(at: Searched) -> str:
-    """What ``git bisect log`` would say of the same search.
+def git_log(replay: Searched) -> str:
+    """What ``git bisect log`` would print for the same search.
 
-    Items below a parent are good, from a culprit on bad; what lies between stays out. With several culprits git
-    knows of the first alone.
+    Items up to the culprit's parent are good, those from the culprit on bad; items between them are left out. git knows
+    one culprit only, so of several the first counts.
     """
-    items = at.search.line.items
-    on_line = [culprit for culprit in at.search.culprits if not culprit.via]
-    culprit = min(on_line, key=lambda one: items.index(one.item), default=None)
-    lines = begun(at.kind, _marks(at, culprit))
+    items = replay.search.line.items
+    on_line = [culprit for culprit in replay.search.culprits if not culprit.via]
+    culprit = min(on_line, key=lambda culprit: items.index(culprit.item), default=None)
+    lines = begun(replay.kind, _marks(replay, culprit))
     if culprit is not None and not culprit.skipped:
-        lines.append(f"# first bad commit: {named(at.kind, culprit.item)}")
+        lines.append(f"# first bad commit: {named(replay.kind, culprit.item)}")
     elif culprit is not None:
         lines.append("# only skipped commits left to test")
         lines += [
-            f"# possible first bad commit: {named(at.kind, item)}"
+            f"# possible first bad commit: {named(replay.kind, item)}"
             for item in culprit.suspects
         ]
     return "\n".join(lines) + "\n"
 
 
 def begun(kind: object, marks: Iterable[tuple[str, str]]) -> list[str]:
-    """The first lines of a log: the start, then word and item of each mark."""
+    """The first lines of a log: the start, then each mark, which is a word and an item."""
     lines = ["git bisect start"]
     for word, item in marks:
         lines += [f"# {word}: {named(kind, item)}", f"git bisect {word} {item}"]
@@ -40,16 +40,16 @@ def begun(kind: object, marks: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def named(kind: object, item: str) -> str:
-    """An item as git names it in comments: ``[1a2b3c] Subject of the commit``; of no commit, its name twice."""
+    """An item as git names it in comments: ``[1a2b3c] Subject of the commit``; its name twice if it is not one."""
     subject = item
     if isinstance(kind, CommitItems):
         subject = inert(kind.repository.commit(item).subject)
     return f"[{item}] {subject}"
 
 
-def _marks(at: Searched, culprit: Culprit | None) -> Iterator[tuple[str, str]]:
+def _marks(replay: Searched, culprit: Culprit | None) -> Iterator[tuple[str, str]]:
     """Word and item: the ends, what was skipped, then what was measured on both sides of the culprit."""
-    items, store = at.search.line.items, at.search.store
+    items, store = replay.search.line.items, replay.search.store
     inner = items[1:-1]
     yield "good", items[0]
     yield "bad", items[-1]

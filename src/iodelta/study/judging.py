@@ -1,4 +1,4 @@
-"""From a folder to its account: read, judged again from raw data, with everything else that is true about it."""
+"""From a folder to its account: read it, judge it again from raw data, and add what else is known about it."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ def judged(folder: Folder) -> Judged:
     journal = Journal(folder.events())
     trials = usable_trials(folder, journal)
     judgement = judge_folder(plan, rules_of(plan, journal), journal, trials)
-    spoilt = sum(bool(done.problem) for done in journal.finished.values()) + len(
-        journal.failed
-    )
+    spoilt = sum(bool(done.problem) for done in journal.finished.values())
     counted = counted_trials(plan, journal, trials)
     judgement, ordered = in_cell_order(plan, judgement, counted)
     environment = _environment(folder, journal)
@@ -72,29 +70,27 @@ def judged(folder: Folder) -> Judged:
         *chain.from_iterable(trial.findings for trial in trials.values()),
         *audit_trials(ordered, facts_of(plan, environment)),
     )
+    prepare = plan.experiment.prepare
+    prepared = disk_accounts(folder, journal, prepare) if prepare else ()
+    earlier = () if prepare else prepared_earlier(journal)
     account = Account(
         folder=str(folder.path),
         plan=without_schedule(plan),
         judgement=judgement,
         state=journal.state,
         trials=len(trials),
-        repeated=spoilt,
+        repeated=spoilt + len(journal.failed),
         abandoned=journal.abandoned,
         spent=journal.spent,
         findings=findings,
         calibrations=calibrations,
         views=views(plan, judgement, ordered),
         best=best(plan, judgement, ordered),
-        system=(
-            *system(environment),
-            *(() if plan.experiment.prepare else prepared_earlier(journal)),
-        ),
+        system=(*system(environment), *earlier),
         changed=_changed(folder, journal, environment),
         again=_again(folder, plan, journal, environment),
         instruments=seen(folder),
-        prepared=disk_accounts(folder, journal, plan.experiment.prepare)
-        if plan.experiment.prepare
-        else (),
+        prepared=prepared,
         measured_by=journal.planned.version if journal.planned else "",
         seal=sealed(folder),
     )
@@ -110,14 +106,11 @@ def judged(folder: Folder) -> Judged:
 def in_cell_order(
     plan: Plan, judgement: Judgement, trials: Sequence[Trial]
 ) -> tuple[Judgement, list[Trial]]:
-    """Verdicts and trials by their cells: they were measured, and so were judged, in a random order of these."""
+    """Verdicts and trials in the order of the plan's cells: they were measured and judged in a random order."""
     place = place_of(cell.name for cell in plan.experiment.cells)
-    verdicts = tuple(
-        sorted(judgement.verdicts, key=lambda verdict: place(verdict.cell))
-    )
-    return msgspec.structs.replace(judgement, verdicts=verdicts), sorted(
-        trials, key=lambda trial: place(trial.cell)
-    )
+    verdicts = sorted(judgement.verdicts, key=lambda verdict: place(verdict.cell))
+    in_order = msgspec.structs.replace(judgement, verdicts=tuple(verdicts))
+    return in_order, sorted(trials, key=lambda trial: place(trial.cell))
 
 
 def _environment(folder: Folder, journal: Journal) -> dict[str, Any]:
@@ -148,7 +141,7 @@ def target_of(journal: Journal) -> Target | None:
 def _again(
     folder: Folder, plan: Plan, journal: Journal, environment: Mapping[str, Any]
 ) -> Again:
-    """A scenario's target is gone by now: the scenario itself makes it again."""
+    """The commands that repeat a folder; for a scenario its own, since it has removed its target."""
     commands = again(plan, target_of(journal), _version(environment))
     if not folder.has(ORIGIN):
         return commands
@@ -158,48 +151,36 @@ def _again(
 
 
 def _version(environment: Mapping[str, Any]) -> tuple[int, int]:
-    """fio's, as recorded; a recent one where nothing is."""
+    """fio's version as recorded; a recent one if none is."""
     fio = environment.get("fio")
-    match = (
-        re.search(r"(\d+)\.(\d+)", str(fio.get("version", "")))
-        if isinstance(fio, dict)
-        else None
-    )
+    version = fio.get("version") if isinstance(fio, dict) else None
+    match = re.search(r"(\d+)\.(\d+)", str(version))
     return (int(match[1]), int(match[2])) if match else (3, 33)
 
 
 def _changed(
     folder: Folder, journal: Journal, first: Mapping[str, Any]
 ) -> tuple[Differing, ...]:
-    # Not another host's.
-    same = [
-        session
-        for session in journal.sessions[1:]
-        if session.machine == journal.sessions[0].machine
-    ]
-    later = [
-        sound(folder.read_struct(session.environment, dict[str, Any]))
-        for session in same
-    ]
-    changes = list(
-        chain.from_iterable(differences(first, environment) for environment in later)
-    )
-    return tuple(dict.fromkeys(changes))
+    """What changed on the first session's machine between that session and later ones."""
+    changes: dict[Differing, None] = {}
+    for session in journal.sessions[1:]:
+        if session.machine == journal.sessions[0].machine:
+            later = sound(folder.read_struct(session.environment, dict[str, Any]))
+            changes |= dict.fromkeys(differences(first, later))
+    return tuple(changes)
 
 
 def _calibrations(folder: Folder) -> tuple[Calibration, ...]:
-    if not folder.has(CALIBRATION):  # the run was killed before its first session
+    # A run that was killed before its first session has none.
+    if not folder.has(CALIBRATION):
         return ()
     return folder.read_struct(CALIBRATION, tuple[Calibration, ...])
 
 
 def without_schedule(plan: Plan) -> Plan:
-    """The plan as reports carry it, its cells in the one order: the schedule stays in ``plan.json``."""
+    """The plan as reports hold it: cells in the order of reports, and no schedule, which stays in ``plan.json``."""
     place = place_of(cell.name for cell in plan.experiment.cells)
     cells = tuple(sorted(plan.experiment.cells, key=lambda cell: place(cell.name)))
-    plan = msgspec.structs.replace(
-        plan, experiment=msgspec.structs.replace(plan.experiment, cells=cells)
-    )
-    return msgspec.structs.replace(
-        plan, schedule=msgspec.structs.replace(plan.schedule, rounds=())
-    )
+    experiment = msgspec.structs.replace(plan.experiment, cells=cells)
+    schedule = msgspec.structs.replace(plan.schedule, rounds=())
+    return msgspec.structs.replace(plan, experiment=experiment, schedule=schedule)

@@ -17,7 +17,8 @@ POINTS = ("mean", "p99")
 
 
 def common_metrics(runs: Sequence[Run]) -> tuple[Metric, ...]:
-    """IOPS (bandwidth from 64 KiB on), mean and p99 latency of each direction that all runs have, and of syncs."""
+    """IOPS (bandwidth for blocks of 64 KiB or more), mean and p99 latency of each direction that all runs have; the
+    latencies of syncs; and the numbers of commands."""
     names: list[str] = []
     for kind in KINDS:
         names += _names_of(kind, runs)
@@ -27,21 +28,20 @@ def common_metrics(runs: Sequence[Run]) -> tuple[Metric, ...]:
 
 
 def _of_commands(runs: Sequence[Run]) -> list[Metric]:
-    """What all runs measured of a command, in the same unit and with the same way that is better."""
-    first = runs[0].measured if runs else {}
-    metrics = []
-    for name in first:
-        measured = [run.measured.get(name) for run in runs]
-        numbers = list(filter(None, measured))
-        meanings = {(number.better, number.quantity.unit) for number in numbers}
-        if len(numbers) == len(runs) and len(meanings) == 1:
-            better, unit = meanings.pop()
-            metrics.append(Metric(f"{COMMAND}.{name}", better, unit))
-    return metrics
+    """The numbers of a command that all runs have, in the same unit and with the same direction of better."""
+    first, *others = map(_metrics_of_command, runs)
+    return [metric for metric in first if all(metric in other for other in others)]
+
+
+def _metrics_of_command(run: Run) -> list[Metric]:
+    return [
+        Metric(f"{COMMAND}.{name}", number.better, number.quantity.unit)
+        for name, number in run.measured.items()
+    ]
 
 
 def _names_of(kind: Kind, runs: Sequence[Run]) -> list[str]:
-    """The metrics of one direction; none where a run lacks it, or has both directions as well as their sum."""
+    """The metrics of one direction; none if a run lacks it, or has both directions as well as their sum."""
     directions = list(filter(None, (run.direction(kind) for run in runs)))
     most = max((len(run.directions) for run in runs), default=0)
     also_parts = kind == "mixed" and most > 1
@@ -58,7 +58,7 @@ def _names_of(kind: Kind, runs: Sequence[Run]) -> list[str]:
 
 
 def _common_latency(kind: str, point: str, runs: Sequence[Run]) -> str:
-    """Total latency where all runs have it, else completion latency; empty where some have neither."""
+    """Total latency if all runs have it, else completion latency; empty if some have neither."""
     names = (f"{kind}.lat.{point}", f"{kind}.clat.{point}")
     return next((name for name in names if _all_have(runs, name)), "")
 
@@ -75,7 +75,7 @@ def _all_have(runs: Sequence[Run], name: str) -> bool:
 
 
 def _has(run: Run, name: str) -> bool:
-    """Whether a latency has its mean, or a percentile that enough I/Os bear."""
+    """Whether a run has this mean, or this percentile with enough I/Os beyond it."""
     kind, family, point = name.split(".", 2)
     latency = latency_of(run, kind, family)
     if latency is None:
@@ -98,7 +98,7 @@ def _latency_value(latency: Latency, point: str) -> Number | None:
 
 
 def _from_bins(histogram: Histogram, share: float) -> Number | None:
-    """A quantile from kept bins with its resolution; None where too few I/Os bear it."""
+    """A quantile from histogram bins with its resolution; None if too few I/Os lie beyond it."""
     from iodelta.stats import tails
 
     known = tails.percentile(histogram, share)
@@ -109,7 +109,7 @@ def _from_bins(histogram: Histogram, share: float) -> Number | None:
 
 
 def value_of(run: Run, name: str) -> Number | None:
-    """The run's value of a metric; None where it has none above zero."""
+    """The run's value of a metric; None if it has none above zero."""
     kind, what, *point = name.split(".", 2)
     if kind == COMMAND:
         value = _measured_by_command(run, what)
@@ -119,7 +119,7 @@ def value_of(run: Run, name: str) -> Number | None:
         value = _rate(run, kind, what)
     if value is None:
         return None
-    # A number of a command may have been printed so coarsely that its lower end is below zero.
+    # A command may print a number so coarsely that its lower end is below zero.
     sound = kind == COMMAND or value.low >= 0
     return value if sound and value.value > 0 else None
 

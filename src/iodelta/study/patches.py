@@ -1,4 +1,4 @@
-"""What an attribution found, in sentences: which patch costs what, alone, with others, and what is not known."""
+"""The result of an attribution in sentences: what each patch costs, alone and with others, and what is not known."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def stalls_of(patches: Sequence[PatchStalls]) -> Iterator[str]:
 
 
 def inestimable(attribution: Attribution) -> Iterator[str]:
-    """Effects that the combinations that could be run do not determine."""
+    """The effects that cannot be estimated from the combinations that could be run."""
     bundles: dict[Subset, None] = {}
     for number, step in enumerate(attribution.alone, 1):
         if step is None:
@@ -127,7 +127,7 @@ def listed(patches: Subset) -> str:
 
 
 def place(step: Step, patches: int) -> str:
-    """On top of what it was switched, of so many patches in all."""
+    """The patches that were on already when it was switched; ``patches`` is the number of all patches."""
     if not step.over:
         return "alone"
     switched = len(step.over) + len(step.patches)
@@ -139,7 +139,7 @@ def place(step: Step, patches: int) -> str:
 def _term(
     attribution: Attribution, question: Question, term: Term, before: list[Term]
 ) -> str:
-    """A named term; ``before``: those that the sentence has named already."""
+    """A named term in words; ``before`` are the terms that the sentence has named already."""
     another = "another " if before else ""
     if term.fresh and term.over is not None:
         return _on_top(attribution, question, term, another)
@@ -212,7 +212,7 @@ def _stands_alone(step: Step | None) -> bool:
 
 
 def _rest(attribution: Attribution, question: Question) -> Iterator[str]:
-    """What the named terms leave of the whole, where it matters."""
+    """What remains of the whole beyond the named terms, if it is as large as the margin."""
     rest = attribution.rest
     any_named = any(term.named for term in attribution.terms)
     if rest is None or not any_named:
@@ -227,7 +227,7 @@ def _rest(attribution: Attribution, question: Question) -> Iterator[str]:
 def _idle(
     attribution: Attribution, question: Question, named: list[Term]
 ) -> Iterator[str]:
-    """Patches in no named term: nothing that matters only where both their figures exclude it."""
+    """What is known of patches in no named term. A patch is harmless only if both its figures exclude the margin."""
     harmless: list[int] = []
     carried: list[int] = []
     open_: list[int] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -29,17 +29,18 @@ def read_all(
 ) -> tuple[Layout, Audit]:
     """Everything in ``paths`` as one layout, and its audit. Raises RequestError, MeasureError for a damaged folder."""
     layouts = [read_one(path, stdin=stdin, pattern=pattern) for path in paths]
-    whole = Layout(
-        kind="+".join(dict.fromkeys(layout.kind for layout in layouts)),
-        entries=tuple(chain.from_iterable(layout.entries for layout in layouts)),
-        device_stats=tuple(
-            chain.from_iterable(layout.device_stats for layout in layouts)
-        ),
-        refusals=tuple(chain.from_iterable(layout.refusals for layout in layouts)),
-        findings=tuple(chain.from_iterable(layout.findings for layout in layouts)),
-        logs=tuple(chain.from_iterable(layout.logs for layout in layouts)),
-    )
+    kinds = dict.fromkeys(layout.kind for layout in layouts)
+    parts = {name: _joined(layouts, name) for name in JOINED}
+    whole = Layout(kind="+".join(kinds), **parts)
     return whole, audit(entry.run for entry in whole.entries)
+
+
+JOINED = ("entries", "device_stats", "refusals", "findings", "logs")
+"""Fields of a layout that several layouts have one after another."""
+
+
+def _joined(layouts: Sequence[Layout], name: str) -> tuple[Any, ...]:
+    return tuple(chain.from_iterable(getattr(layout, name) for layout in layouts))
 
 
 def read_one(
@@ -72,15 +73,13 @@ def own_folder(path: Path) -> Layout:
     entries = []
     cells = [cell.name for cell in plan.experiment.cells]
     variants = [variant.name for variant in plan.experiment.variants]
-    # As the experiment file has them, not in the order that was drawn for the first block.
-    for trial in sorted(
-        trials.values(),
-        key=lambda one: (
-            cells.index(one.cell),
-            variants.index(one.variant),
-            one.number,
-        ),
-    ):
+
+    def place(trial: Trial) -> tuple[int, int, int]:
+        """The order of the experiment file, not the one that was drawn for the first block."""
+        cell, variant = cells.index(trial.cell), variants.index(trial.variant)
+        return cell, variant, trial.number
+
+    for trial in sorted(trials.values(), key=place):
         options = given.get((trial.cell, trial.variant), {})
         asked = workload(options)
         jobs = asked.numjobs or 1
@@ -106,16 +105,13 @@ def own_folder(path: Path) -> Layout:
 
 
 def _measured(trial: Trial, plan: Plan) -> dict[str, Measured]:
-    """What is judged of a command, by name."""
-    better = {
-        metric.name.removeprefix("command."): metric.better
-        for metric in plan.rules.metrics
-    }
-    return {
-        name: Measured(trial.measured[name], way)
-        for name, way in better.items()
-        if name in trial.measured
-    }
+    """The numbers of a command that are judged, by name."""
+    measured = {}
+    for metric in plan.rules.metrics:
+        name = metric.name.removeprefix("command.")
+        if name in trial.measured:
+            measured[name] = Measured(trial.measured[name], metric.better)
+    return measured
 
 
 class OwnAudit(msgspec.Struct, frozen=True):

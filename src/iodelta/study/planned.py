@@ -85,7 +85,9 @@ def plan_answer(
 
 def _of_disks(plan: Plan, surveys: Sequence[Survey]) -> Iterator[Finding]:
     """What is odd about the state of the disks that are written to as they are."""
-    for survey in () if plan.experiment.prepare is not None else surveys:
+    if plan.experiment.prepare is not None:
+        return
+    for survey in surveys:
         yield from findings(survey.disk, survey.target.path)
 
 
@@ -112,7 +114,7 @@ def at_most(plan: Plan) -> float:
 
 
 def longest(plan: Plan) -> str:
-    """The same in words: only the budget is a limit; what trials take is known when some were made."""
+    """The same in words. Only the budget is a limit; the time of trials is an estimate before the first one ran."""
     seconds = at_most(plan)
     about = "" if seconds == plan.experiment.design.budget else "about "
     return f"at most {about}{duration(seconds)}"

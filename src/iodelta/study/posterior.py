@@ -1,4 +1,4 @@
-"""Where on the line of a search the change probably lies."""
+"""The probability of each place on the line of a search to be that of the change."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import numpy as np
 
 from iodelta.bisect.driver import Searched
 from iodelta.bisect.model import Culprit
+from iodelta.stats.bisection import Evidence
 
 BUCKETS = 64
-"""Bars of one part of the line, at most."""
+"""Maximum number of bars of one part of the line."""
 
 
 class Bar(msgspec.Struct, frozen=True):
@@ -24,18 +25,16 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 def posteriors(
-    at: Searched, culprits: tuple[Culprit, ...]
+    replay: Searched, culprits: tuple[Culprit, ...]
 ) -> tuple[tuple[Bar, ...], ...]:
     """For every culprit, or for the search that goes on, the posterior over its part of the line."""
-    return tuple(_bars(at, first, last) for first, last in _ranges(at, culprits))
-
-
-def _bars(at: Searched, first: int, last: int) -> tuple[Bar, ...]:
-    search = at.search
-    least = search.rules.margin / 2
-    evidence = search.store.evidence(
-        search.line, first, last, least=least, floor=search.rules.exact
+    return tuple(
+        _bars(replay, first, last) for first, last in _ranges(replay, culprits)
     )
+
+
+def _bars(replay: Searched, first: int, last: int) -> tuple[Bar, ...]:
+    evidence = _evidence(replay, first, last)
     cuts = np.unique(
         np.linspace(0, last - first, min(BUCKETS, last - first) + 1)
         .round()
@@ -48,32 +47,32 @@ def _bars(at: Searched, first: int, last: int) -> tuple[Bar, ...]:
     )
 
 
-def drifts(at: Searched, culprits: tuple[Culprit, ...]) -> bool:
-    """Whether the level walks over time by itself, by the first part of the line that says something."""
-    ranges = _ranges(at, culprits)
+def drifts(replay: Searched, culprits: tuple[Culprit, ...]) -> bool:
+    """Whether the level drifts over time by itself, judged by the first part of the line; needs 20 runs there."""
+    ranges = _ranges(replay, culprits)
     if not ranges:
         return False
-    search = at.search
-    least = search.rules.margin / 2
-    evidence = search.store.evidence(
-        search.line, *ranges[0], least=least, floor=search.rules.exact
-    )
+    evidence = _evidence(replay, *ranges[0])
     return evidence.runs >= 20 and evidence.posterior().drifts
 
 
-def _ranges(at: Searched, culprits: tuple[Culprit, ...]) -> list[tuple[int, int]]:
-    """For every culprit the part of the line in which it is the only one; else the part that is searched now."""
-    search = at.search
-    places = [
-        search.line.items.index((*culprit.via, culprit.item)[0]) for culprit in culprits
-    ]
+def _evidence(replay: Searched, first: int, last: int) -> Evidence:
+    """The runs of one part of the line."""
+    search = replay.search
+    least, floor = search.rules.margin / 2, search.rules.exact
+    return search.store.evidence(search.line, first, last, least=least, floor=floor)
+
+
+def _ranges(replay: Searched, culprits: tuple[Culprit, ...]) -> list[tuple[int, int]]:
+    """For every culprit the part of the line in which it is the only one; else the part that is being searched."""
+    search = replay.search
+    items = search.line.items
+    places = [items.index((*culprit.via, culprit.item)[0]) for culprit in culprits]
     ranges = []
     for place in places:
-        before = max((p for p in places if p < place), default=0)
-        after = min(
-            (p - 1 for p in places if p > place), default=len(search.line.items) - 1
-        )
-        ranges.append((before, after))
-    if not ranges and at.outcome is None and search.where[0] is search.line:
+        before = max((other for other in places if other < place), default=0)
+        after = min((other for other in places if other > place), default=len(items))
+        ranges.append((before, after - 1))
+    if not ranges and replay.outcome is None and search.where[0] is search.line:
         ranges.append(search.where[1:])
     return ranges

@@ -1,4 +1,4 @@
-"""What is true about the preparation of a disk: its rounds, the window that decides, and whether it is steady."""
+"""The result of preparing a disk: its rounds, the window that decides, and whether the disk is steady."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 
 from iodelta.decoding import converted
 from iodelta.experiment import Experiment, Prepare
+from iodelta.grouping import grouped
 from iodelta.lab.account import Account
 from iodelta.lab.bench import problem_of
 from iodelta.lab.conditioning import (
@@ -138,13 +139,10 @@ def prepared(folder: Folder) -> PrepareAnswer:
     account = Account(folder.events())
     question = plan.question
     disks = disk_accounts(folder, account, question.prepare)
-    if disks:
-        disk = disks[0]
-    else:
-        disk = _nothing(question.target.path, question.prepare)
+    nothing = _nothing(question.target.path, question.prepare)
     return PrepareAnswer(
         folder=str(folder.path),
-        disk=disk,
+        disk=next(iter(disks), nothing),
         measured_by=account.planned.version if account.planned else "",
         system=system(recorded_environment(folder)),
     )
@@ -154,10 +152,11 @@ def disk_accounts(
     folder: Folder, account: Account, prepare: Prepare
 ) -> tuple[DiskAccount, ...]:
     """What became of each disk that the journal says was prepared. Raises MeasureError."""
-    first: dict[str, Preparing] = {}
-    for begun in account.preparing:
-        first.setdefault(begun.machine, begun)
-    return tuple(_account(folder, account, prepare, begun) for begun in first.values())
+    by_machine = grouped(account.preparing, lambda begun: begun.machine)
+    return tuple(
+        _account(folder, account, prepare, of_machine[0])
+        for of_machine in by_machine.values()
+    )
 
 
 def _account(
@@ -195,7 +194,7 @@ def _account(
 
 
 def _nothing(path: str, prepare: Prepare) -> DiskAccount:
-    """Of a preparation that was killed before its first step."""
+    """The account of a preparation that was killed before its first step."""
     return DiskAccount(
         path=path,
         machine="",
@@ -215,6 +214,7 @@ def _nothing(path: str, prepare: Prepare) -> DiskAccount:
 
 
 def _seen(rounds: Sequence[Round]) -> Iterator[RoundSeen]:
+    """Each round with the window that ends with it."""
     for number, measured in enumerate(rounds, 1):
         before = rounds[:number]
         rested = number > 1 and len(unbroken(before)) == 1
@@ -235,28 +235,31 @@ def disk_findings(
     trials: Sequence[Trial],
     metrics: Sequence[Metric],
 ) -> Iterator[Finding]:
-    """What a reader must know of the state of the disk that was written to: before the trials, and during them."""
-    seen: set[str] = set()
-    for session in account.sessions:
-        if session.disk is not None and session.machine not in seen:
+    """Findings about the state of disks that were written to: before the trials, and during them."""
+    for session in _first_sessions(account):
+        if session.disk is not None:
             path = converted(session.target, Target).path
             yield from findings(converted(session.disk, Known), path)
-        seen.add(session.machine)
-    if seen and any(session.disk is not None for session in account.sessions):
+    if any(session.disk is not None for session in account.sessions):
         yield from _departures(experiment, trials, metrics)
+
+
+def _first_sessions(account: Account) -> list[Session]:
+    """The first session on each machine."""
+    by_machine = grouped(account.sessions, lambda session: session.machine)
+    return [sessions[0] for sessions in by_machine.values()]
 
 
 def prepared_earlier(account: Account) -> tuple[tuple[str, str], ...]:
     """How the disk of each machine had been prepared when the first session began there: name and value."""
-    first: dict[str, Session] = {}
-    for session in account.sessions:
-        first.setdefault(session.machine, session)
-    texts = chain.from_iterable(map(_prepared_then, first.values()))
+    texts = chain.from_iterable(map(_prepared_then, _first_sessions(account)))
     return tuple(("disk prepared", text) for text in texts)
 
 
 def _prepared_then(session: Session) -> Iterator[str]:
-    disk = converted(session.disk, Known) if session.disk is not None else Known(None)
+    if session.disk is None:
+        return
+    disk = converted(session.disk, Known)
     if disk.prepared is None:
         return
     path = inert(converted(session.target, Target).path)
@@ -271,24 +274,23 @@ def _prepared_then(session: Session) -> Iterator[str]:
 def _departures(
     experiment: Experiment, trials: Sequence[Trial], metrics: Sequence[Metric]
 ) -> Iterator[Finding]:
-    """Arms whose trials show that the disk was not steady while they were made."""
+    """Arms whose trials show that the disk was not steady while they were measured."""
     rates = [
         metric for metric in metrics if metric.name.endswith((".iops", ".bandwidth"))
     ]
-    arms: dict[tuple[str, str], list[Trial]] = {}
-    for trial in sorted(trials, key=lambda trial: trial.number):
-        if not problem_of(trial):
-            arms.setdefault((trial.cell, trial.variant), []).append(trial)
+    sound = [trial for trial in trials if not problem_of(trial)]
+    in_time = sorted(sound, key=lambda trial: trial.number)
+    arms = grouped(in_time, lambda trial: (trial.cell, trial.variant))
     for cell, variant in product(experiment.cells, experiment.variants):
         # A disk that was not prepared wears only where it is written to.
         if experiment.prepare is None and "write" not in kinds_of(cell):
             continue
-        made = arms.get((cell.name, variant.name), [])
+        of_arm = arms.get((cell.name, variant.name), [])
         for metric in rates:
-            window = departure([reader(metric.name)(trial)[0] for trial in made])
+            window = departure([reader(metric.name)(trial)[0] for trial in of_arm])
             if window is not None:
                 place = f"{cell.name}, {variant.name}"
-                yield _departed(place, metric.name, window, len(made))
+                yield _departed(place, metric.name, window, len(of_arm))
 
 
 def _departed(place: str, metric: str, window: Window, trials: int) -> Finding:

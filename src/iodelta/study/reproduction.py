@@ -1,4 +1,4 @@
-"""Two sides of one question: what was seen there, what is seen here, and whether that is the same."""
+"""Two sides of one question: the changes measured there and here, and whether they are the same."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -32,9 +32,12 @@ from iodelta.verdict.reproduction import (
     reproduced,
 )
 
+if TYPE_CHECKING:
+    from iodelta.study.cell import Compared
+
 FILE = "reproduction.json"
 LEVEL = 0.95
-"""Of both intervals. Not the level of the look that ended the measurement: here is one question, asked once."""
+"""Of both intervals. The level of the look that ended the measurement does not apply: this question is asked once."""
 
 Basis = Literal["blocks", "replicates", "single runs"]
 
@@ -64,7 +67,7 @@ class Effect(msgspec.Struct, frozen=True):
         """Whether zero is excluded, in a typical trial or in all work."""
         if self.total is not None and self.total.excludes_zero:
             return True
-        # One-sided intervals show nothing.
+        # A one-sided interval does not exclude zero on both sides.
         if self.low is None or self.high is None:
             return False
         return self.low > 0.0 or self.high < 0.0
@@ -202,13 +205,10 @@ def side_of_account(
     several = len({verdict.cell for verdict in judgement.verdicts}) > 1
     verdicts = (*judgement.verdicts, *(judgement.overall if several else ()))
     experiment = account.plan.experiment
-    effects = tuple(
-        effect for verdict in verdicts if (effect := _effect(verdict)) is not None
-    )
     return Side(
         name=name,
         baseline=experiment.baseline,
-        effects=effects,
+        effects=tuple(filter(None, map(_effect, verdicts))),
         environment=environment,
         digest=digest,
         question=experiment.question,
@@ -216,6 +216,7 @@ def side_of_account(
 
 
 def _effect(verdict: Verdict) -> Effect | None:
+    """The change of a verdict at ``LEVEL``; None without blocks, or if a trial did no I/O."""
     logs = [
         math.log1p(change)
         for change in verdict.changes
@@ -234,6 +235,9 @@ def _effect(verdict: Verdict) -> Effect | None:
             estimate.n,
         )
     bounded = math.isfinite(estimate.low)
+    total, stalls = verdict.total, verdict.stalls
+    if total is not None and total.value <= -1.0:
+        total = None
     return Effect(
         cell=verdict.cell,
         variant=verdict.variant,
@@ -243,11 +247,9 @@ def _effect(verdict: Verdict) -> Effect | None:
         high=math.expm1(estimate.high) if bounded else None,
         n=estimate.n,
         basis="blocks",
-        total=verdict.total
-        if verdict.total is not None and verdict.total.value > -1.0
-        else None,
-        trials=verdict.stalls.trials if verdict.stalls is not None else verdict.blocks,
-        stalled=verdict.stalls.stalled if verdict.stalls is not None else 0,
+        total=total,
+        trials=verdict.blocks if stalls is None else stalls.trials,
+        stalled=0 if stalls is None else stalls.stalled,
         withheld=verdict.phrase if verdict.is_withheld else "",
     )
 
@@ -273,7 +275,7 @@ def own_side(folder: Folder, account: Account | None = None) -> Side:
 
 
 def foreign_side(path: str) -> Side:
-    """Results that were not measured by iodelta, as far as they can be one side: what ``compare`` makes of them."""
+    """Results that iodelta did not measure, as one side: the changes that ``compare`` finds in them."""
     from iodelta.study.comparison import compare
     from iodelta.study.paths import read_one
 
@@ -284,38 +286,40 @@ def foreign_side(path: str) -> Side:
             remedy="name a bundle, a folder or results",
         )
     comparison = compare([read_one(path)], [path])
-    effects = []
-    for row in comparison.compared:
-        if row.change is None or row.change.value <= -1.0:
-            continue
-        bounds = (row.change.low, row.change.high)
-        low, high = (
-            bound if math.isfinite(bound) and bound > -1.0 else None for bound in bounds
-        )
-        count = min(row.runs)
-        total = row.verdict.total if row.verdict is not None else None
-        effects.append(
-            Effect(
-                cell=row.cell,
-                variant=row.variant,
-                metric=row.metric,
-                value=row.change.value,
-                low=low,
-                high=high,
-                n=count,
-                basis=row.basis,
-                total=total,
-            )
-        )
+    effects = filter(None, map(_foreign_effect, comparison.compared))
     return Side(Path(path).name, comparison.baseline, tuple(effects))
+
+
+def _foreign_effect(row: Compared) -> Effect | None:
+    """The change of a row; None if it has none, or a side did no I/O."""
+    if row.change is None or row.change.value <= -1.0:
+        return None
+    return Effect(
+        cell=row.cell,
+        variant=row.variant,
+        metric=row.metric,
+        value=row.change.value,
+        low=_bound(row.change.low),
+        high=_bound(row.change.high),
+        n=min(row.runs),
+        basis=row.basis,
+        total=row.verdict.total if row.verdict is not None else None,
+    )
+
+
+def _bound(change: float) -> float | None:
+    """The end of an interval; None if it has no logarithm."""
+    if math.isfinite(change) and change > -1.0:
+        return change
+    return None
 
 
 def origin_of(path: str) -> Origin | None:
     """What the folder or bundle at a path is a reproduction of, if it is one. Raises MeasureError."""
-    folder = opened(path) if is_own(path) else None
-    if folder is not None and folder.has(FILE):
-        return folder.read_struct(FILE, Origin)
-    return None
+    if not is_own(path):
+        return None
+    folder = opened(path)
+    return folder.read_struct(FILE, Origin) if folder.has(FILE) else None
 
 
 def side_by_side(
@@ -325,12 +329,14 @@ def side_by_side(
     notes: Sequence[str] = (),
     again: Sequence[str] = (),
 ) -> Reproduced:
-    """Match the changes of both sides and say of each whether it is the same.
+    """Match the changes of both sides by cell, variant and metric, and judge whether each is the same.
 
-    By cell, variant and metric. Where each side has one cell, or one variant, its name does not matter: kernels and
-    tables call the same thing by many names.
+    If each side has one cell, or one variant, its name does not matter: kernels and tables name one thing in many ways.
     """
     ours, theirs = _keyed(here, there), _keyed(there, here)
+    differing: tuple[Differing, ...] = ()
+    if there.environment and here.environment:
+        differing = differences(there.environment, here.environment)
     matched = tuple(
         Matched(effect, ours[key], _unless_withheld(effect, ours[key], margin))
         for key, effect in theirs.items()
@@ -349,15 +355,13 @@ def side_by_side(
             _named(effect) for key, effect in ours.items() if key not in theirs
         ),
         notes=tuple(notes),
-        differing=differences(there.environment, here.environment)
-        if there.environment and here.environment
-        else (),
+        differing=differing,
         again=tuple(again),
     )
 
 
 def _unless_withheld(there: Effect, here: Effect, margin: float) -> Reproduction:
-    """The word; none of the same change where carry-over could have made it on a side: it would make it on both."""
+    """The word; inconclusive if carry-over could have caused the change on a side, since it would do so on both."""
     reproduction = reproduced(there.measured, here.measured, margin)
     why = there.withheld or here.withheld
     if not why or reproduction.held is not True:
@@ -369,12 +373,12 @@ def _unless_withheld(there: Effect, here: Effect, margin: float) -> Reproduction
 
 
 def planned_blocks(there: Side, margin: float) -> int:
-    """Blocks of a cell that will probably measure the size of every change shown there, as far as that is known."""
+    """Blocks per cell that will probably measure the size of every change shown there, as far as that is known."""
     effects = [effect for effect in there.effects if effect.cell != "*"]
     cells = {effect.cell for effect in effects}
     blocks = [blocks_needed(effect.of("typical"), margin) for effect in effects]
     known = [count for count in blocks if count is not None]
-    # That rare stalls are excluded takes trials, and those of all cells count.
+    # To exclude rare stalls takes trials, and those of all cells count.
     trials = [
         trials_needed(STALLS, stalled=effect.stalled)
         for effect in effects
@@ -385,7 +389,7 @@ def planned_blocks(there: Side, margin: float) -> int:
 
 
 def _keyed(side: Side, other: Side) -> dict[tuple[str, str, str], Effect]:
-    """The effects by what must be the same on both sides; a name that each side has but once is not compared."""
+    """The effects by what must be the same on both sides; a name that is the only one on each side is not compared."""
     one_cell = _count(side, "cell") == _count(other, "cell") == 1
     one_variant = _count(side, "variant") == _count(other, "variant") == 1
     keyed = {}

@@ -1,8 +1,9 @@
-"""One direction of a run as a row of numbers, each with the interval that its source allows."""
+"""One direction of a run as a row of numbers, each with the interval that the source's precision allows."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 
@@ -145,15 +146,23 @@ class Shown(msgspec.Struct, frozen=True):
 
 def number(quantity: Quantity | None) -> Number | None:
     """A quantity as a Number; None when it is not known."""
-    if quantity is None or not known(quantity):
-        return None
-    if not math.isfinite(quantity.low):
+    if quantity is None or not (known(quantity) and math.isfinite(quantity.low)):
         return None
     return Number(quantity.value, quantity.low, quantity.high)
 
 
+def relative_spread(numbers: Sequence[Number]) -> float | None:
+    """Sample standard deviation as a share of the mean; None for fewer than two numbers, or a mean of 0."""
+    values = [number.value for number in numbers]
+    mean = sum(values) / max(1, len(values))
+    if len(values) < 2 or not mean:
+        return None
+    squares = sum((value - mean) ** 2 for value in values)
+    return math.sqrt(squares / (len(values) - 1)) / mean
+
+
 def percentiles_of(direction: Direction) -> Latency | None:
-    """The latency that has percentiles: fio gives those of clat unless asked otherwise."""
+    """The latency that has percentiles: fio prints those of clat unless ``lat_percentiles`` is set."""
     for latency in (direction.lat, direction.clat):
         if latency is not None and _has_percentiles(latency):
             return latency
@@ -166,10 +175,9 @@ def _has_percentiles(latency: Latency) -> bool:
 
 def points(latency: Latency | None) -> tuple[Point, ...]:
     """The usual percentiles of a latency: interpolated where bins were kept, else as printed."""
-    if not latency:
+    if latency is None:
         return ()
-    usual = [point_of(latency, percent) for percent in POINTS]
-    return tuple(point for point in usual if point is not None)
+    return tuple(filter(None, (point_of(latency, percent) for percent in POINTS)))
 
 
 def point_of(latency: Latency, percent: float) -> Point | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, takewhile
 from types import MappingProxyType
@@ -14,6 +13,7 @@ from iodelta.audit import Audit
 from iodelta.audit.numbers import latency
 from iodelta.audit.tables import cell, variant
 from iodelta.experiment.order import place_of
+from iodelta.grouping import grouped
 from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry, Layout
 from iodelta.ingest.layouts.content import run_name
@@ -30,6 +30,7 @@ from iodelta.study.rows import (
     number,
     percentiles_of,
     points,
+    relative_spread,
 )
 from iodelta.trial import Direction, Latency, Quantity
 
@@ -37,7 +38,7 @@ MANY = 40
 """More rows than this are shown as one per variant of a cell."""
 
 MANY_NAMES = 2000
-"""From so many runs on every name has its job."""
+"""From this number of runs on, every name includes its job."""
 
 Rules = dict[int, tuple[tuple[str, str], ...]]
 """Number of a run -> its findings: rule and severity."""
@@ -51,8 +52,8 @@ def shown(
     paths: Sequence[str] = (),
     systems: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType({}),
 ) -> Shown:
-    """The rows of ``layout``; ``audit`` is that of its runs, in order. More than 40 rows are shown as medians of each
-    cell and variant unless ``each``."""
+    """The rows of ``layout``; ``audit`` is that of its runs, in the same order. More than 40 rows are shown as medians of
+    each cell and variant unless ``each``."""
     rules = _rules(audit)
     runs = [entry.run for entry in layout.entries]
     if not each and _collapses(layout, runs):
@@ -97,20 +98,20 @@ def _each(entries: Sequence[Entry], rules: Rules) -> list[Row]:
 
 
 def _rules(audit: Audit) -> Rules:
-    """The findings of each run: (rule, severity). One about very many runs at once is not pinned on each."""
-    rules: dict[int, list[tuple[str, str]]] = {}
+    """The findings of each run, each once: of the rules first, then of the reader."""
+    rules: defaultdict[int, dict[tuple[str, str], None]] = defaultdict(dict)
     for hit in audit.hits:
         for index in hit.runs:
-            rules.setdefault(index, []).append((hit.finding.rule, hit.finding.severity))
+            rules[index][hit.finding.rule, hit.finding.severity] = None
     for index, run in enumerate(audit.runs):
         for finding in run.findings:
-            rules.setdefault(index, []).append((finding.rule, finding.severity))
-    return {index: tuple(dict.fromkeys(of_run)) for index, of_run in rules.items()}
+            rules[index][finding.rule, finding.severity] = None
+    return {index: tuple(of_run) for index, of_run in rules.items()}
 
 
 def _names(entries: Sequence[Entry]) -> list[str]:
-    """What tells the runs apart: the file below the folder all share, the job where a file holds several, the variant
-    of a table's row."""
+    """A name for each run: its file below the folder that all share, its job if the file holds several runs, or the
+    variant of a table's row."""
     files = [entry.run.place.file for entry in entries]
     common = shared_folder(files)
     one_file = len(set(files)) == 1
@@ -158,7 +159,7 @@ def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:
     base = _base(run, name, rules)
     if run.measured:
         numbers = {
-            what: _of_command(one.quantity) for what, one in run.measured.items()
+            what: _of_command(value.quantity) for what, value in run.measured.items()
         }
         return [msgspec.structs.replace(base, measured=numbers)]
     rows = [_row(base, direction) for direction in run.directions]
@@ -219,7 +220,7 @@ def _row(base: Row, direction: Direction) -> Row:
 
 
 def group_of(run: Run) -> str:
-    """What rows have in common that stand together: workload, engine, version; or the table and its cell."""
+    """What the rows of one group share: workload, engine and version; or the table and its cell."""
     if run.format == "table":
         return ": ".join(filter(None, (run.table, ", ".join(cell(run))))) or "table"
     work = run.workload
@@ -281,12 +282,11 @@ def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
     first = msgspec.structs.replace(rows[0], group=group, name=name or rows[0].name)
     if len(rows) == 1:
         return first
-    rates = [row.iops.value for row in rows if row.iops]
     rules = chain.from_iterable(row.rules for row in rows)
     return msgspec.structs.replace(
         first,
         runs=len(rows),
-        spread=_spread(rates),
+        spread=relative_spread([row.iops for row in rows if row.iops]),
         iops=_middle([row.iops for row in rows]),
         bandwidth=_middle([row.bandwidth for row in rows]),
         mean=_middle([row.mean for row in rows]),
@@ -300,45 +300,32 @@ def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
     )
 
 
-def _spread(rates: Sequence[float]) -> float | None:
-    """The standard deviation of the rates over their mean; None where that says nothing."""
-    if len(rates) < 2:
-        return None
-    mean = sum(rates) / len(rates)
-    if not mean:
-        return None
-    squares = sum((rate - mean) ** 2 for rate in rates)
-    return math.sqrt(squares / (len(rates) - 1)) / mean
-
-
 def _middle_points(rows: Sequence[Row]) -> Iterator[Point]:
     """The median of each percentile that a row has."""
-    points: dict[float, list[Point]] = {}
-    for point in chain.from_iterable(row.points for row in rows):
-        points.setdefault(point.percent, []).append(point)
-    return map(_middle_point, points.values())
+    points = chain.from_iterable(row.points for row in rows)
+    by_percent = grouped(points, lambda point: point.percent)
+    return map(_middle_point, by_percent.values())
 
 
 def _middle_measured(rows: Sequence[Row]) -> dict[str, OfCommand]:
     """The median of each number of a command, over the runs that have it."""
-    values: dict[str, list[OfCommand]] = {}
-    for row in rows:
-        for name, value in row.measured.items():
-            values.setdefault(name, []).append(value)
-    return {
-        name: OfCommand(*_ends(of_runs), of_runs[0].unit)
-        for name, of_runs in values.items()
-    }
+    names = dict.fromkeys(chain.from_iterable(row.measured for row in rows))
+    medians = {}
+    for name in names:
+        of_runs = list(filter(None, (row.measured.get(name) for row in rows)))
+        medians[name] = OfCommand(*_ends(of_runs), of_runs[0].unit)
+    return medians
 
 
 def _median_of(values: Iterable[float]) -> float:
-    from statistics import median  # with the fractions and random numbers that it needs
+    # Slow to import: it needs fractions and random numbers.
+    from statistics import median
 
     return median(values)
 
 
 def _middle(numbers: Iterable[Number | None]) -> Number | None:
-    known = [number for number in numbers if number is not None]
+    known = list(filter(None, numbers))
     if not known:
         return None
     return Number(*_ends(known))

@@ -1,4 +1,4 @@
-"""What a search amounts to, as data: for every format the same, and documented as JSON."""
+"""The result of a search as data: the same for every format, and documented as JSON."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class SearchPlanAnswer(msgspec.Struct, frozen=True):
 
 
 class SearchAccount(msgspec.Struct, frozen=True):
-    """The whole of it. ``state``: complete, interrupted, running (or killed), failed: ..."""
+    """Everything that ``iodelta bisect`` reports. ``state``: complete, interrupted, running (or killed), failed: ..."""
 
     folder: str
     question: Question
@@ -231,9 +231,13 @@ def changed(
     question: Question, size: float, low: float | None = None, high: float | None = None
 ) -> Changed:
     """A step (logarithm, positive is worse) as a change of the metric."""
-    sign = -1.0 if question.better == "higher" else 1.0
-    ends = [
-        None if end is None or math.isinf(end) else math.expm1(sign * end)
-        for end in (low, high)
-    ]
-    return Changed(math.expm1(sign * size), *(ends if sign > 0 else reversed(ends)))
+    if question.better == "higher":
+        return Changed(math.expm1(-size), _end(high, -1.0), _end(low, -1.0))
+    return Changed(math.expm1(size), _end(low, 1.0), _end(high, 1.0))
+
+
+def _end(step: float | None, sign: float) -> float | None:
+    """An end of an interval as a change of the metric; None without one."""
+    if step is None or math.isinf(step):
+        return None
+    return math.expm1(sign * step)

@@ -1,4 +1,4 @@
-"""The folder of a search as it is now: its culprits, levels, proofs and what they leave."""
+"""The folder of a search as it is now: its culprits, their proofs, levels, and what the culprits do not explain."""
 
 from __future__ import annotations
 
@@ -35,56 +35,55 @@ from iodelta.study.search import (
 from iodelta.study.system import system
 
 
-def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAccount:
+def account(
+    folder: SearchFolder, question: Question, replay: Searched
+) -> SearchAccount:
     """Judge a folder as it is now."""
     events, answers = folder.events(), folder.answers()
-    search, kind, outcome = at.search, at.kind, at.outcome
+    search, kind, outcome = replay.search, replay.kind, replay.outcome
     places = {item: place for place, item in enumerate(search.line.items)}
     unordered = outcome.culprits if outcome else search.culprits
     culprits = tuple(
         sorted(unordered, key=lambda culprit: places[(*culprit.via, culprit.item)[0]])
     )
-    ends = (
-        ends_of(search, question)
-        if outcome is not None and outcome.refused and not culprits
-        else None
-    )
+    ends = None
+    if outcome is not None and outcome.refused and not culprits:
+        ends = ends_of(search, question)
+    sessions = [event for event in events if isinstance(event, Session)]
+    scatter = ""
+    if search.scatter:
+        scatter = scattered(search.scatter, kind.title(search.scatter.item))
     return SearchAccount(
         folder=str(folder.path),
         question=question,
-        state=state_of(events, over=at.ask is None),
-        exit_code=_exit_code(culprits, at, ends),
+        state=state_of(events, over=replay.ask is None),
+        exit_code=_exit_code(culprits, replay, ends),
         items=len(search.line.items),
         good=kind.title(search.line.items[0]),
         bad=kind.title(search.line.items[-1]),
-        culprits=tuple(_found(culprit, at, question) for culprit in culprits),
+        culprits=tuple(_found(culprit, replay, question) for culprit in culprits),
         suspects=tuple(map(_suspect, outcome.suspects if outcome else search.suspects)),
         gaps=tuple(
             _gap(gap, question) for gap in (outcome.gaps if outcome else search.gaps)
         ),
         refused=outcome.refused if outcome else "",
         estimate=_estimate(search.estimate, question),
-        posterior=posteriors(at, culprits),
-        levels=_levels(at, question, answers, places),
-        skipped=_skipped(at),
+        posterior=posteriors(replay, culprits),
+        levels=_levels(replay, question, answers, places),
+        skipped=_skipped(replay),
         totals=totals(events, answers),
-        drifts=drifts(at, culprits),
-        machine=next(
-            (event.machine for event in reversed(events) if isinstance(event, Session)),
-            "",
-        ),
+        drifts=drifts(replay, culprits),
+        machine=sessions[-1].machine if sessions else "",
         system=system(folder.environment()),
         blind=blind(question.metric),
-        scatter=scattered(search.scatter, kind.title(search.scatter.item))
-        if search.scatter
-        else "",
+        scatter=scatter,
         repeats=repeating(search.assumed) if search.assumed else "",
-        next=f"{kind.title(at.ask.item)}: {at.ask.stage}: {at.ask.why}"
-        if at.ask
+        next=f"{kind.title(replay.ask.item)}: {replay.ask.stage}: {replay.ask.why}"
+        if replay.ask
         else "",
-        git_log=git_log(at) if isinstance(kind, CommitItems) else "",
-        left=_left(at, question),
-        stalled=_stalled(at, places),
+        git_log=git_log(replay) if isinstance(kind, CommitItems) else "",
+        left=_left(replay, question),
+        stalled=_stalled(replay, places),
         ends=ends,
     )
 
@@ -115,24 +114,24 @@ def _estimate(estimate: Estimate | None, question: Question) -> str:
     )
 
 
-def _skipped(at: Searched) -> tuple[Skipped, ...]:
-    """Items that could not be tested; a culprit reverted on top of the bad end is not an item of the line."""
-    taken_out = _taken_out(at.search.culprits)
-    broken = at.search.store.broken
+def _skipped(replay: Searched) -> tuple[Skipped, ...]:
+    """Items that could not be tested, without bad ends from which a culprit was reverted: they are not on the line."""
+    taken_out = _taken_out(replay.search.culprits)
+    broken = replay.search.store.broken
     return tuple(
-        Skipped(item, at.kind.title(item), why)
+        Skipped(item, replay.kind.title(item), why)
         for item, why in broken.items()
         if item not in taken_out
     )
 
 
-def _stalled(at: Searched, places: Mapping[str, int]) -> tuple[Stalled, ...]:
-    store = at.search.store
+def _stalled(replay: Searched, places: Mapping[str, int]) -> tuple[Stalled, ...]:
+    store = replay.search.store
     stalls = sorted(store.stalled().items(), key=lambda entry: places.get(entry[0], -1))
     return tuple(
         Stalled(
             item=item,
-            title=at.kind.title(item),
+            title=replay.kind.title(item),
             runs=len(store.of(item)),
             stalled=times,
         )
@@ -140,29 +139,32 @@ def _stalled(at: Searched, places: Mapping[str, int]) -> tuple[Stalled, ...]:
     )
 
 
-def _left(at: Searched, question: Question) -> Left | None:
-    found = remainder(at.search)
-    if found is None:
+def _left(replay: Searched, question: Question) -> Left | None:
+    unexplained = remainder(replay.search)
+    if unexplained is None:
         return None
-    title, rules = at.kind.title, question.rules
-    between = tuple((title(first), title(last)) for first, last in found.rises)
-    rest = 4 * max((rules.rest, *rules.further)[-1], 1.0) if at.search.used_up else 0.0
-    whole, left = (
-        changed(question, part.size, part.low, part.high)
-        for part in (found.whole, found.left)
+    title, rules = replay.kind.title, question.rules
+    between = tuple((title(first), title(last)) for first, last in unexplained.rises)
+    rest = (
+        4 * max((rules.rest, *rules.further)[-1], 1.0) if replay.search.used_up else 0.0
     )
+    whole, left = unexplained.whole, unexplained.left
     return Left(
-        whole=whole, change=left, between=between, rest=rest, possible=found.possible
+        whole=changed(question, whole.size, whole.low, whole.high),
+        change=changed(question, left.size, left.low, left.high),
+        between=between,
+        rest=rest,
+        possible=unexplained.possible,
     )
 
 
 def state_of(events: Sequence[object], *, over: bool) -> str:
     """How the latest session ended; ``over``: nothing is left to ask."""
-    ended = [event for event in events if isinstance(event, Ended | Session)]
     if over:
         return "complete"
-    if ended and isinstance(ended[-1], Ended):
-        return ended[-1].reason
+    bounds = [event for event in events if isinstance(event, Ended | Session)]
+    if bounds and isinstance(bounds[-1], Ended):
+        return bounds[-1].reason
     return "running"
 
 
@@ -170,19 +172,21 @@ def _words(question: Question, size: float) -> str:
     return share(abs(changed(question, size).value))
 
 
-def _exit_code(culprits: tuple[Culprit, ...], at: Searched, ends: Ends | None) -> int:
+def _exit_code(
+    culprits: tuple[Culprit, ...], replay: Searched, ends: Ends | None
+) -> int:
     if culprits:
         return 1
     if ends is not None and ends.open:
         return 3
-    gap = next(iter(at.search.gaps), None)
-    excluded = gap is not None and gap.largest < at.search.rules.margin
-    return 0 if at.ask is None and excluded and not at.search.suspects else 3
+    gap = next(iter(replay.search.gaps), None)
+    excluded = gap is not None and gap.largest < replay.search.rules.margin
+    return 0 if replay.ask is None and excluded and not replay.search.suspects else 3
 
 
-def _found(culprit: Culprit, at: Searched, question: Question) -> Found:
+def _found(culprit: Culprit, replay: Searched, question: Question) -> Found:
     effect = culprit.effect
-    kind = at.kind
+    kind = replay.kind
     return Found(
         item=culprit.item,
         title=kind.title(culprit.item),
@@ -197,18 +201,18 @@ def _found(culprit: Culprit, at: Searched, question: Question) -> Found:
         commit=kind.repository.commit(culprit.item)
         if isinstance(kind, CommitItems)
         else None,
-        revert=_proof(culprit, at, question),
+        revert=_proof(culprit, replay, question),
     )
 
 
-def _proof(culprit: Culprit, at: Searched, question: Question) -> Proof | None:
+def _proof(culprit: Culprit, replay: Searched, question: Question) -> Proof | None:
     revert = culprit.revert
     if revert is None:
         return None
     effect = revert.effect
     change = changed(question, effect.size, effect.low, effect.high) if effect else None
     return Proof(
-        title=at.kind.title(revert.item),
+        title=replay.kind.title(revert.item),
         change=change,
         pairs=revert.pairs,
         p=revert.p,
@@ -223,32 +227,32 @@ def _taken_out(culprits: Sequence[Culprit]) -> set[str]:
 
 
 def _levels(
-    at: Searched, question: Question, answers: list[Answered], places: dict[str, int]
+    replay: Searched,
+    question: Question,
+    answers: list[Answered],
+    places: dict[str, int],
 ) -> tuple[Level, ...]:
-    taken_out = _taken_out(at.search.culprits)
+    taken_out = _taken_out(replay.search.culprits)
     levels = []
     for item, values in values_by_item(answers).items():
         if item in taken_out:
             continue
-        change = _against_good(item, at, question)
-        median = float(np.median(values))
-        levels.append(
-            Level(
-                item=item,
-                title=at.kind.title(item),
-                place=places.get(item, -1),
-                runs=len(values),
-                value=median,
-                change=change,
-            )
+        level = Level(
+            item=item,
+            title=replay.kind.title(item),
+            place=places.get(item, -1),
+            runs=len(values),
+            value=float(np.median(values)),
+            change=_against_good(item, replay, question),
         )
+        levels.append(level)
     return tuple(sorted(levels, key=lambda level: level.place))
 
 
-def _against_good(item: str, at: Searched, question: Question) -> Changed | None:
+def _against_good(item: str, replay: Searched, question: Question) -> Changed | None:
     """The change of an item against the good end; None where too little of either was measured."""
-    good, exact = at.search.line.items[0], at.search.rules.exact
-    step = at.search.store.step([good], [item]) if item != good else None
+    good, exact = replay.search.line.items[0], replay.search.rules.exact
+    step = replay.search.store.step([good], [item]) if item != good else None
     if step is None:
         return None
     if not exact and step.freedom < 2:

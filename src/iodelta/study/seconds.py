@@ -1,23 +1,24 @@
-"""The seconds of an experiment's trials: where each stood in the run, and what a trial is like from its start on."""
+"""The per-second rates of an experiment's trials: each trial in the course of the run, and the course of a trial."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, zip_longest
+from itertools import chain, groupby, zip_longest
 from statistics import fmean, median
 from typing import NamedTuple
 
+from iodelta.grouping import grouped
 from iodelta.trial import Kind, Trial
 
 KINDS: tuple[Kind, ...] = ("read", "write", "trim")
 
 LONG = 5
-"""Seconds from which on a trial has a course of its own."""
+"""Minimum length of a trial, in seconds, for its course to be shown."""
 
 
 class Stay(NamedTuple):
-    """A trial in the run: when (seconds since the first), and its seconds against the level of its cell and variant."""
+    """A trial in the run: its time (seconds since the first), and its rates relative to the level of its arm."""
 
     name: str
     """Its number."""
@@ -59,22 +60,21 @@ def kinds(trials: Iterable[Trial]) -> tuple[Kind, ...]:
 
 def stays(trials: Sequence[Trial], kind: Kind) -> list[Stay]:
     """Every trial with seconds of ``kind``, in the order of their starts."""
-    own = sorted(
-        (trial for trial in trials if _seconds(trial, kind)),
-        key=lambda trial: trial.started,
-    )
-    means: dict[tuple[str, str], list[float]] = {}
-    for trial in own:
-        means.setdefault((trial.cell, trial.variant), []).append(
-            fmean(_seconds(trial, kind))
-        )
-    levels = {arm: median(trial_means) for arm, trial_means in means.items()}
+    with_seconds = [trial for trial in trials if _seconds(trial, kind)]
+    with_seconds.sort(key=lambda trial: trial.started)
+    levels: dict[tuple[str, str], float] = {}
+    for arm, of_arm in grouped(with_seconds, _arm).items():
+        levels[arm] = median(fmean(_seconds(trial, kind)) for trial in of_arm)
     first = min((trial.started for trial in trials), default=0.0)
     return [
-        _stay(trial, _seconds(trial, kind), levels[trial.cell, trial.variant], first)
-        for trial in own
-        if levels[trial.cell, trial.variant] > 0
+        _stay(trial, _seconds(trial, kind), levels[_arm(trial)], first)
+        for trial in with_seconds
+        if levels[_arm(trial)] > 0
     ]
+
+
+def _arm(trial: Trial) -> tuple[str, str]:
+    return trial.cell, trial.variant
 
 
 def _stay(trial: Trial, seconds: Sequence[float], level: float, first: float) -> Stay:
@@ -99,37 +99,37 @@ def _stay(trial: Trial, seconds: Sequence[float], level: float, first: float) ->
 
 
 def loads(trials: Sequence[Trial]) -> list[Span]:
-    """When background loads ran during trials; trials that follow each other under one load are one span."""
-    own = sorted(trials, key=lambda trial: trial.started)
-    first = own[0].started if own else 0.0
+    """When background loads ran during trials; consecutive trials under one load are one span."""
+    in_time = sorted(trials, key=lambda trial: trial.started)
     spans: list[Span] = []
-    before = None
-    for trial in own:
-        what = (
-            " ".join(trial.background.command)
-            if trial.background and trial.background.alive > 0
-            else None
-        )
-        if what is not None:
-            end = trial.started + trial.seconds - first
-            joined = what == before
-            spans[len(spans) - joined :] = [
-                Span(spans[-1].start if joined else trial.started - first, end, what)
-            ]
-        before = what
+    for load, consecutive in groupby(in_time, key=_load):
+        under_load = list(consecutive)
+        start = under_load[0].started - in_time[0].started
+        last = under_load[-1]
+        end = last.started + last.seconds - in_time[0].started
+        if load is not None:
+            spans.append(Span(start, end, load))
     return spans
 
 
+def _load(trial: Trial) -> str | None:
+    """The background load that ran during a trial."""
+    background = trial.background
+    if background is None or background.alive <= 0:
+        return None
+    return " ".join(background.command)
+
+
 def course(trials: Iterable[Trial], kind: Kind) -> Iterator[Second]:
-    """Second by second what trials did, as far as half of them lasted; nothing for short ones."""
-    own = [seconds for trial in trials if (seconds := _seconds(trial, kind))]
-    if not own or median(map(len, own)) < LONG:
+    """The rates of trials second by second, as long as half of them ran; nothing if trials are short."""
+    courses = list(filter(None, (_seconds(trial, kind) for trial in trials)))
+    if not courses or median(map(len, courses)) < LONG:
         return
-    for at, values in enumerate(zip_longest(*own)):
+    for number, values in enumerate(zip_longest(*courses)):
         known = [value for value in values if value is not None]
-        if 2 * len(known) >= len(own):
+        if 2 * len(known) >= len(courses):
             yield Second(
-                at=at,
+                at=number,
                 mean=fmean(known),
                 low=min(known),
                 high=max(known),

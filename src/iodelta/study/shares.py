@@ -1,13 +1,15 @@
-"""fio's coarse histogram, which every JSON has: which share of I/Os took how long, cell by cell."""
+"""fio's coarse latency histogram, which every JSON output has: the share of I/Os in each range of latency, by cell."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable
 from itertools import chain, product
 
 import msgspec
 
+from iodelta.grouping import grouped
 from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry
 
@@ -33,22 +35,20 @@ class Shares(msgspec.Struct, frozen=True):
 
 
 def of_entries(entries: Iterable[tuple[str, str, Entry]]) -> tuple[Shares, ...]:
-    """One for each cell and variant whose runs have the coarse histogram alone: a fine one says more."""
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for cell, variant, entry in entries:
-        groups.setdefault((cell, variant), []).append(entry.run)
-    return tuple(
-        _together(*key, runs) for key, runs in groups.items() if all(map(_coarse, runs))
-    )
+    """One for each cell and variant whose runs have only the coarse histogram; where they have fine bins, use these."""
+    shares = []
+    for arm, of_arm in grouped(entries, lambda entry: entry[:2]).items():
+        runs = [entry.run for _, _, entry in of_arm]
+        if all(map(_coarse, runs)):
+            shares.append(_together(*arm, runs))
+    return tuple(shares)
 
 
 def _coarse(run: Run) -> bool:
-    latencies = chain.from_iterable(
-        (direction.lat, direction.clat) for direction in run.directions
-    )
-    fine = any(
-        latency is not None and latency.histogram is not None for latency in latencies
-    )
+    """Whether a run has the coarse histogram and no fine one."""
+    directions = run.directions
+    latencies = chain.from_iterable((each.lat, each.clat) for each in directions)
+    fine = any(latency.histogram for latency in filter(None, latencies))
     return bool(run.shares) and _ios(run) > 0 and not fine
 
 
@@ -58,12 +58,12 @@ def _ios(run: Run) -> int:
 
 def _together(cell: str, variant: str, runs: list[Run]) -> Shares:
     ios = sum(map(_ios, runs))
-    percents: dict[float, float] = {}
+    percents: defaultdict[float, float] = defaultdict(float)
     for run in runs:
         for bound, share in run.shares:
-            percents[bound] = percents.get(bound, 0.0) + share * _ios(run) / ios
+            percents[bound] += share * _ios(run) / ios
     first, last = min(percents), max(percents)
     whole = tuple(
-        (bound, percents.get(bound, 0.0)) for bound in BOUNDS if first <= bound <= last
+        (bound, percents[bound]) for bound in BOUNDS if first <= bound <= last
     )
     return Shares(cell=cell, variant=variant, runs=len(runs), ios=ios, percents=whole)

@@ -1,4 +1,4 @@
-"""Two sides of a comparison: whose runs they are, which cells they share, and in what else they differ."""
+"""The sides of a comparison: their runs, the cells that they share, and what else differs between them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from itertools import chain, islice
 import msgspec
 
 from iodelta.errors import RequestError
+from iodelta.grouping import grouped
 from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry, Layout
 from iodelta.ingest.layouts.content import NO_VARIANT, apart, cell_names, is_number
@@ -36,10 +37,10 @@ GRAVE = (
 BEFORE = frozenset(
     "a base baseline before control good old orig original reference stock unpatched vanilla".split()
 )
-"""Names that people give to the baseline, where it is not the first path."""
+"""Names that people give to a baseline."""
 
 APART = 3600.0
-"""Seconds between the last run of one side and the first of the other that are worth saying."""
+"""Minimum time between the sides, in seconds, that is reported."""
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -51,24 +52,20 @@ class Side(msgspec.Struct, frozen=True):
     def cells(self) -> dict[str, list[Entry]]:
         """The runs of each cell; where a side holds several variants, they are cells of their own."""
         several = len({entry.variant for entry in self.entries}) > 1
-        cells: dict[str, list[Entry]] = {}
-        for entry in self.entries:
-            parts = [entry.cell, entry.condition]
-            if several:
-                parts.append(entry.variant)
-            name = ", ".join(filter(None, parts))
-            cells.setdefault(name, []).append(entry)
-        return cells
+
+        def name(entry: Entry) -> str:
+            variant = entry.variant if several else ""
+            return ", ".join(filter(None, (entry.cell, entry.condition, variant)))
+
+        return grouped(self.entries, name)
 
 
 def sides_of(
     layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None
 ) -> tuple[Side, ...]:
     """The sides, the baseline first: the variants of one path, or one side for each path. Raises RequestError."""
-    if len(layouts) == 1:
-        sides = _variants_of(layouts[0], paths[0])
-    else:
-        sides = _one_each(layouts, paths)
+    several = len(layouts) > 1
+    sides = _one_each(layouts, paths) if several else _variants_of(layouts[0], paths[0])
     if baseline is None:
         return tuple(sides)
     names = [side.name for side in sides]
@@ -91,10 +88,7 @@ def _variants_of(layout: Layout, path: str) -> list[Side]:
             place=path,
             remedy="give a second path, or --name-pattern '{variant}/...' where the variants are in the names",
         )
-    entries: dict[str, list[Entry]] = {name: [] for name in names}
-    for entry in layout.entries:
-        if entry.variant in entries:
-            entries[entry.variant].append(entry)
+    entries = grouped(layout.entries, lambda entry: entry.variant)
     in_order = sorted(names, key=lambda name: name.casefold() not in BEFORE)
     return [Side(name, tuple(entries[name])) for name in in_order]
 
@@ -105,8 +99,8 @@ def _one_each(layouts: Sequence[Layout], paths: Sequence[str]) -> list[Side]:
 
 
 def _named_together(layouts: Sequence[Layout]) -> list[list[Entry]]:
-    """The entries of each side. Those of no known naming get their cells' names from all sides together, so that they
-    match. Variants inside the sides are compared separately where all sides hold the same ones."""
+    """The entries of each side. If no names identify cells, all sides together give the cells their names, so that they
+    match. Variants inside the sides are compared separately if all sides hold the same ones."""
     sides = [list(layout.entries) for layout in layouts]
     if any(layout.kind != "content" for layout in layouts):
         return sides
@@ -127,7 +121,7 @@ def _named_together(layouts: Sequence[Layout]) -> list[list[Entry]]:
 def _split(
     entries: Iterable[Entry], sides: Sequence[Sequence[Entry]]
 ) -> list[list[Entry]]:
-    """One row of entries, cut into sides as long as these."""
+    """The entries of all sides in a row, split into sides as long as these."""
     left = iter(entries)
     return [list(islice(left, len(side))) for side in sides]
 
@@ -161,7 +155,7 @@ def _variants(entries: Iterable[Entry]) -> dict[str, set[str]]:
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
-    """Paths as short as they can be and still differ: their last parts, without what all have in common before."""
+    """The shortest ends of paths that still differ from each other."""
     parts = [os.path.normpath(path).split(os.sep) for path in paths]
     longest = max(map(len, parts))
     for length in range(1, longest + 1):
@@ -175,8 +169,10 @@ def short_names(paths: Sequence[str]) -> list[str]:
 def shared_cells(
     baseline: Side, variant: Side
 ) -> tuple[dict[str, tuple[list[Entry], list[Entry]]], tuple[str, ...]]:
-    """The cells of both sides, and the names of those of one side only. Where each side has one cell and they are not
-    called the same, they are compared all the same: the differences say what is wrong with that."""
+    """The cells of both sides, and the names of cells that only one side has.
+
+    A single cell on each side is compared even if the names differ: the differences then say what is wrong with that.
+    """
     old, other = baseline.cells(), variant.cells()
     shared = {name: (old[name], other[name]) for name in old if name in other}
     if not shared and len(old) == len(other) == 1:
@@ -209,10 +205,9 @@ def differences(
 
 
 def _ends(side: Sequence[Entry]) -> list[float]:
-    """When its runs ended, in Unix seconds, of those that say so in a known time zone."""
+    """When its runs ended, in Unix seconds; without runs whose time or time zone is unknown."""
     in_known_zone = [entry.run for entry in side if not entry.run.local_time]
-    ends = [run.ended for run in in_known_zone]
-    return [end for end in ends if end is not None]
+    return [run.ended for run in in_known_zone if run.ended is not None]
 
 
 def _differing(what: str, old: str, other: str) -> Differing:
@@ -228,7 +223,7 @@ def _values(facts: Sequence[Mapping[str, str]], what: str) -> tuple[str, ...]:
 
 
 def _facts(run: Run) -> dict[str, str]:
-    """What a run was asked for and where it ran, by name; options that name a variant left out."""
+    """The options of a run and where it ran, by name; without options that name a variant."""
     work = run.workload
     disks = [disk.name for disk in run.disks if not disk.member]
     asked = {

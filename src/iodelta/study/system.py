@@ -1,4 +1,4 @@
-"""The system in the few lines that a reader of a mail needs; no host name, serial number or address is among them."""
+"""The system in the few lines that a reader of a mail needs, without host names, serial numbers and addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodelta.study.words import inert, size
 Environment = Mapping[str, Any]
 
 CLOCK = ("governor", "driver", "epp", "boost", "idle_governor")
-"""What decides on the clock of the CPUs."""
+"""The settings that determine the clock of the CPUs."""
 
 
 def recorded_environment(folder: Folder) -> dict[str, Any]:
@@ -85,10 +85,11 @@ def _mitigations(kernel: Mapping[str, str], states: Mapping[str, str]) -> str:
 
 
 def _fio(fio: Mapping[str, str]) -> str:
-    if not fio.get("version"):
+    version, build = fio.get("version", ""), fio.get("build", "")
+    if not version:
         return ""
-    build = f" ({fio['build']})" if fio.get("build") else ""
-    return f"{fio['version'].removeprefix('fio-')}{build}"
+    in_brackets = f" ({build})" if build else ""
+    return f"{version.removeprefix('fio-')}{in_brackets}"
 
 
 def _count(number: str, names: str) -> str:

@@ -1,4 +1,4 @@
-"""fio's logs over time, those that belong in one chart together: several runs, or the sides of a comparison."""
+"""fio's logs over time, grouped into charts: several runs, or the sides of a comparison."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
+from iodelta.grouping import grouped
 from iodelta.ingest import Run
 from iodelta.ingest.log_names import number_of, without_kind
 from iodelta.ingest.model import Line, Logged
@@ -80,15 +81,12 @@ class Track(NamedTuple):
         level = self.level(WHOLE)
         weight = float(level.weight.sum())
         mean = float(level.area.sum()) / weight if weight else math.nan
+        seconds = len(level.weight) * level.width / 1000
         known = np.isfinite(level.low)
-        low, high = (
-            (level.low[known].min(), level.high[known].max())
-            if known.any()
-            else (math.nan, math.nan)
-        )
-        return Point(
-            len(level.weight) * level.width / 1000, mean, float(low), float(high)
-        )
+        if not known.any():
+            return Point(seconds, mean, math.nan, math.nan)
+        low, high = level.low[known].min(), level.high[known].max()
+        return Point(seconds, mean, float(low), float(high))
 
     def weighs_time(self) -> bool:
         """Whether its means are over time, as of windows that do not say how many I/Os they hold; else over rows."""
@@ -127,8 +125,11 @@ class _Log(NamedTuple):
 
 
 def timelines(sides: Mapping[str, Iterable[Run]]) -> tuple[Timeline, ...]:
-    """The charts of fio's logs. Of one side, logs of one job are drawn over each other; where each job has one log
-    only, all of them. Of several sides, those with the same name are: where no name is the same, all of them."""
+    """The charts of fio's logs.
+
+    Of one side, logs of one job share a chart; if each job has only one log, all logs do. Of several sides, logs with
+    the same name share a chart; if no name is the same, all logs do.
+    """
     logs = list(chain.from_iterable(_named(side, runs) for side, runs in sides.items()))
     several = len(sides) > 1
     by_job = _shared(logs) if several else _clones(logs)
@@ -249,10 +250,7 @@ def _shared(logs: Sequence[_Log]) -> bool:
 
 def _grouped(logs: Iterable[_Log], *, by_job: bool) -> Iterator[tuple[str, list[_Log]]]:
     """The logs of each job in first-seen order, or all of them under an empty name."""
-    groups: dict[str, list[_Log]] = {}
-    for log in logs:
-        groups.setdefault(log.job if by_job else "", []).append(log)
-    yield from groups.items()
+    yield from grouped(logs, lambda log: log.job if by_job else "").items()
 
 
 def job_and_number(name: str) -> tuple[str, str]:
@@ -263,7 +261,7 @@ def job_and_number(name: str) -> tuple[str, str]:
 
 
 def _tracks(lines: Sequence[tuple[_Log, Line]], several: bool) -> list[Track]:
-    """Lines of one side stand as the clock says where all logs have one and overlap; else each begins at 0."""
+    """The lines of one side are placed by the clock if all logs have one and overlap; else each begins at 0."""
     clock = not several and _overlap([line for _, line in lines])
     starts = [line.started or 0.0 for _, line in lines]
     first = min(starts, default=0.0)

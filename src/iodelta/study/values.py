@@ -1,4 +1,4 @@
-"""What was measured, cell by cell and variant by variant, on numeric axes: the numbers behind every chart of values."""
+"""The measured values by cell and variant, with numeric axes: the numbers behind every chart of values."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from iodelta.audit.numbers import known, latency
 from iodelta.experiment import Cell, Experiment
 from iodelta.experiment.values import size_bytes
 from iodelta.experiment.work import kind_and_size
+from iodelta.grouping import grouped
 from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry
 from iodelta.ingest.layouts.content import run_name, workload_name
@@ -79,9 +80,7 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
 
     def panels(self) -> dict[str, tuple[Place, ...]]:
         """The cells of each panel, in order."""
-        panels: dict[str, list[Place]] = {}
-        for place in self.places:
-            panels.setdefault(place.panel, []).append(place)
+        panels = grouped(self.places, lambda place: place.panel)
         return {panel: tuple(places) for panel, places in panels.items()}
 
     def of(self, kind: Kind, metric: str) -> dict[tuple[str, str], Value]:
@@ -147,7 +146,7 @@ def usable(quantity: Quantity) -> bool:
 
 
 def _borne(latency: Latency, percent: float) -> bool:
-    """Whether enough I/Os lie beyond a percentile; taken for granted where they were not counted."""
+    """Whether enough I/Os lie beyond a percentile; assumed if they were not counted."""
     if not latency.count:
         return True
     beyond = latency.count * (100 - percent) / 100
@@ -172,8 +171,10 @@ def _value(
 
 
 def spread(numbers: Sequence[float]) -> tuple[float | None, float | None]:
-    """The 95 % interval of the median by order statistics, which assumes nothing of the distribution; the range of the
-    numbers where they are too few for that; nothing for a single one."""
+    """The 95 % interval of the median by order statistics, which needs no assumption about the distribution.
+
+    The range of the numbers if they are too few for that; (None, None) for a single one.
+    """
     if len(numbers) < 2:
         return None, None
     in_order = sorted(numbers)
@@ -182,7 +183,7 @@ def spread(numbers: Sequence[float]) -> tuple[float | None, float | None]:
 
 
 def order_statistic(count: int) -> int:
-    """Which of ``count`` ordered numbers, from either end, bounds the median with 95 % confidence; 0 below 6 numbers.
+    """The rank from either end, among ``count`` numbers, that bounds the median with 95 % confidence; 0 for fewer than 6.
 
     The median lies outside (x[k], x[n+1-k]) with probability 2 P(Binomial(n, 1/2) < k).
     """
@@ -218,7 +219,7 @@ def entry_places(cells: Iterable[tuple[str, Entry]]) -> list[Place]:
             jobs=run.workload.numjobs or run.jobs,
         )
         places.append(place)
-    return _told_apart(places)
+    return _distinct(places)
 
 
 def cell_places(experiment: Experiment) -> list[Place]:
@@ -237,7 +238,7 @@ def cell_places(experiment: Experiment) -> list[Place]:
             jobs=_count(experiment, cell, "numjobs"),
         )
         places.append(place)
-    return _told_apart(places)
+    return _distinct(places)
 
 
 def _count(experiment: Experiment, cell: Cell, option: str) -> int | None:
@@ -253,15 +254,13 @@ def _count(experiment: Experiment, cell: Cell, option: str) -> int | None:
 
 def _bytes(text: str) -> int | None:
     try:
-        if not text:
-            return None
-        return size_bytes(text)
+        return size_bytes(text) if text else None
     except ValueError:
         return None
 
 
-def _told_apart(places: Sequence[Place]) -> list[Place]:
-    """With the rest of the cells' names in the panel where two cells of a panel lie in one place."""
+def _distinct(places: Sequence[Place]) -> list[Place]:
+    """The places; if two cells of a panel lie in one place, its panels also have the rest of the cells' names."""
     counts = Counter((place.panel, place.depth, place.jobs) for place in places)
     crowded = {panel for (panel, _, _), count in counts.items() if count > 1}
     apart = []
@@ -296,7 +295,7 @@ def ordered(places: Iterable[Place]) -> list[Place]:
 
 
 def _first_seen(names: Iterable[str]) -> dict[str, int]:
-    return {name: at for at, name in enumerate(dict.fromkeys(names))}
+    return {name: place for place, name in enumerate(dict.fromkeys(names))}
 
 
 def _shape(name: str) -> str:

@@ -1,7 +1,7 @@
-"""What the trials say beyond the primary verdicts: spread, recommendation, knee, cost per I/O, one effect or two.
+"""What the trials show beyond the primary verdicts: spread, recommendation, knee, cost per I/O, one effect or two.
 
-None of it is a primary metric, none of it changes a word or an exit code; all of it is computed from the trials that
-count, with the plan's seed, so that a folder always gives the same.
+None of it changes a verdict or an exit code. It is computed from the trials that count, with the plan's seed, so a
+folder always gives the same result.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ import msgspec
 
 from iodelta.experiment import Cell, Experiment
 from iodelta.experiment.model import PLACEBO
+from iodelta.grouping import grouped
 from iodelta.lab.plan import Plan
 from iodelta.stats.cost import is_resolved, switches_per_io, system_ns_per_io
 from iodelta.stats.little import Together
 from iodelta.stats.shift import ShiftFunction
 from iodelta.trial import Finding, Kind, Trial
-from iodelta.verdict import Judgement, Metric, Series, series_of
+from iodelta.verdict import Judgement, Metric, Series, Verdict, series_of
 from iodelta.verdict.derived import KneeMove, knee_move, latency_shift, one_effect
 from iodelta.verdict.modes import ModeChange, mode_change
 from iodelta.verdict.recommend import Recommendation, recommend
 from iodelta.verdict.spread import SpreadVerdict, judge_spread
 
 SHIFTS = 24
-"""Shift functions that are computed: each resamples blocks."""
+"""Maximum number of shift functions, because each resamples blocks."""
 
 SWEEP = 4
-"""Depths that make a sweep."""
+"""Minimum number of depths in a sweep."""
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -72,9 +73,7 @@ def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
     rates = [
         metric for metric in metrics if metric.name.endswith((".iops", ".bandwidth"))
     ]
-    by_cell: dict[str, list[Trial]] = {}
-    for trial in trials:
-        by_cell.setdefault(trial.cell, []).append(trial)
+    by_cell = grouped(trials, lambda trial: trial.cell)
     names = [variant.name for variant in experiment.variants]
     others = [name for name in names if name != baseline]
     series = {
@@ -179,45 +178,46 @@ def _recommendation(
 
 def _forbidden(judgement: Judgement) -> list[Finding]:
     """An order trend anywhere, or a placebo that was called a change: then no winner is named."""
-    every = chain.from_iterable(v.findings for v in judgement.verdicts)
+    every = chain.from_iterable(verdict.findings for verdict in judgement.verdicts)
     findings = [
         finding for finding in every if finding.rule.startswith("verdict.order-trend")
     ]
-    for verdict in judgement.verdicts:
-        if verdict.variant == PLACEBO and verdict.word in ("regression", "improvement"):
-            what = f"the placebo, the baseline under another name, was called {verdict.word} in {verdict.cell}"
-            findings.append(
-                Finding(
-                    "report.placebo",
-                    "hard",
-                    verdict.cell,
-                    what,
-                    "find what differs between equal trials",
-                )
-            )
+    remedy = "find what differs between equal trials"
+    for verdict in changed_placebos(judgement):
+        what = f"the placebo, the baseline under another name, was called {verdict.word} in {verdict.cell}"
+        findings.append(Finding("report.placebo", "hard", verdict.cell, what, remedy))
     return findings
+
+
+def changed_placebos(judgement: Judgement) -> list[Verdict]:
+    """The verdicts that call a placebo a change, although it is the baseline under another name."""
+    of_placebo = [each for each in judgement.verdicts if each.variant == PLACEBO]
+    return [verdict for verdict in of_placebo if is_change(verdict)]
+
+
+def is_change(verdict: Verdict) -> bool:
+    """Whether the word is that of a change."""
+    return verdict.word in ("regression", "improvement")
 
 
 def _together(
     plan: Plan, judgement: Judgement, series: Mapping[tuple[str, str, str], Series]
 ) -> tuple[tuple[str, str, Together], ...]:
+    """Whether a change of IOPS and one of mean latency are one effect, where both are shown."""
     judged = []
     changed = {
-        (v.cell, v.variant, v.metric.name)
-        for v in judgement.verdicts
-        if v.word in ("regression", "improvement")
+        (verdict.cell, verdict.metric.name, verdict.variant)
+        for verdict in filter(is_change, judgement.verdicts)
     }
-    for cell, variant in dict.fromkeys((v.cell, v.variant) for v in judgement.verdicts):
-        for kind in dict.fromkeys(metric.kind for metric in plan.rules.metrics):
-            rate, latency = f"{kind}.iops", f"{kind}.lat.mean"
-            if {(cell, variant, rate), (cell, variant, latency)} <= changed:
-                account = one_effect(
-                    series[cell, rate, variant],
-                    series[cell, latency, variant],
-                    plan.rules,
-                )
-                if isinstance(account, Together):
-                    judged.append((cell, variant, account))
+    arms = {(verdict.cell, verdict.variant): None for verdict in judgement.verdicts}
+    kinds = dict.fromkeys(metric.kind for metric in plan.rules.metrics)
+    for (cell, variant), kind in product(arms, kinds):
+        rate = (cell, f"{kind}.iops", variant)
+        latency = (cell, f"{kind}.lat.mean", variant)
+        if {rate, latency} <= changed:
+            account = one_effect(series[rate], series[latency], plan.rules)
+            if isinstance(account, Together):
+                judged.append((cell, variant, account))
     return tuple(judged)
 
 

@@ -19,15 +19,23 @@ if TYPE_CHECKING:  # quick commands need no statistics
     from iodelta.verdict import Metric
 
 BEYOND = 1e4
-"""No change of a storage device is this large: one side of it did no I/O."""
+"""A storage device never changes by this much: one side did no I/O."""
 
 MANIFOLD = 99.0
-"""A change from which on it is said as a factor."""
+"""A change from which on it is printed as a factor."""
 
 SCALED = ("ns", "B/s", "B", "%")
-"""Units that stand with every value."""
+"""Units that are printed with every value."""
 
 NAMES_OF_COMMANDS = {"wall": "wall time", "cpu": "CPU time", "memory": "peak memory"}
+
+SIZES = (
+    (1.0, "B"),
+    (2.0**10, "KiB"),
+    (2.0**20, "MiB"),
+    (2.0**30, "GiB"),
+    (2.0**40, "TiB"),
+)
 
 _LATENCY = {
     "lat": "latency",
@@ -42,10 +50,11 @@ def setting(knob: str, value: str) -> str:
         return value
     try:
         table = from_json(value, dict[str, list[str]])
-    except msgspec.MsgspecError:  # of a file from elsewhere
+    # A file from elsewhere may hold anything.
+    except msgspec.MsgspecError:
         return value
     return ", ".join(
-        f"{when}: {shlex.join(words)}" for when, words in table.items() if words
+        f"{step}: {shlex.join(words)}" for step, words in table.items() if words
     )
 
 
@@ -53,18 +62,17 @@ def inert(text: str) -> str:
     """Foreign text without control characters and terminal escapes: they are shown as \\xNN."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        char
-        if unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
-        else f"\\x{_byte(char):02x}"
-        for char in text
-    )
+    return "".join(map(_inert_character, text))
 
 
-def _byte(char: str) -> int:
-    """The number of a character, or the byte of a file name for which Python puts this surrogate (PEP 383)."""
-    number = ord(char)
-    return number - 0xDC00 if 0xDC80 <= number <= 0xDCFF else number
+def _inert_character(character: str) -> str:
+    if unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return character
+    number = ord(character)
+    # A surrogate by which Python represents a byte of a file name (PEP 383).
+    if 0xDC80 <= number <= 0xDCFF:
+        number -= 0xDC00
+    return f"\\x{number:02x}"
 
 
 def inert_message(text: str) -> str:
@@ -92,15 +100,10 @@ def wrap(text: str, width: int, indent: str = "", *, whole: bool = False) -> lis
     """
     tied = re.sub(r"`[^`]*`| %", lambda match: match[0].replace(" ", "\0"), text)
     room = width - len(indent)
-    kept = (
-        tied
-        if whole
-        else " ".join(
-            word if "`" in word else _cut(word, room) for word in tied.split(" ")
-        )
-    )
+    if not whole:
+        tied = " ".join(_cut(word, room) for word in tied.split(" "))
     lines = textwrap.wrap(
-        kept,
+        tied,
         width,
         subsequent_indent=indent,
         break_on_hyphens=False,
@@ -110,8 +113,10 @@ def wrap(text: str, width: int, indent: str = "", *, whole: bool = False) -> lis
 
 
 def _cut(word: str, room: int) -> str:
-    """A word in parts that fit a line."""
-    return " ".join(word[at : at + room] for at in range(0, len(word), room))
+    """A word in parts that fit a line; a command stays whole."""
+    if "`" in word:
+        return word
+    return " ".join(word[start : start + room] for start in range(0, len(word), room))
 
 
 def name_of_command(name: str, unit: str) -> str:
@@ -228,7 +233,7 @@ def _times(change: float) -> str:
 
 
 def _signed(value: float, places: int) -> str:
-    """Nothing has no sign: ``+0 %`` beside two values of which the second is smaller would contradict them."""
+    """A percentage with its sign. 0 has none: next to two values, the second of them smaller, ``+0 %`` would be wrong."""
     text = f"{100 * value:+.{places}f}"
     if float(text) != 0:
         return text
@@ -272,14 +277,4 @@ def expected(seconds: float) -> str:
 
 def size(count: float) -> str:
     """``4 KiB``, ``1.5 GiB``."""
-    return _scaled(
-        count,
-        (
-            (1.0, "B"),
-            (2.0**10, "KiB"),
-            (2.0**20, "MiB"),
-            (2.0**30, "GiB"),
-            (2.0**40, "TiB"),
-        ),
-        4,
-    )
+    return _scaled(count, SIZES, 4)

@@ -8,7 +8,6 @@ from iodelta.api.planning import looked
 from iodelta.bundle.dangers import dangers, dangers_of_loads
 from iodelta.errors import RefusedError, RequestError
 from iodelta.experiment import Experiment, overridden, parse
-from iodelta.experiment.model import of_boot
 from iodelta.machine import LocalMachine
 from iodelta.study.planned import PlanAnswer
 
@@ -39,7 +38,7 @@ def plan_of(text: str, *, command: str = COMMAND_LINE) -> tuple[str, PlanAnswer]
 
 def check_harmless(experiment: Experiment, command: str) -> None:
     """Raises RequestError for what does more than I/O on the target: the rule by which a stranger's bundle is read."""
-    booted = [name for name in experiment.knob_names() if of_boot(name)]
+    booted = experiment.boot_knobs
     if booted or experiment.clock != "wall":
         what = "from a page nothing is booted"
         raise RequestError(what, place="".join(booted[:1]), remedy=command)

@@ -6,9 +6,11 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import starmap
 
 from iodelta.errors import MachineError, MeasureError, RequestError
 from iodelta.experiment import Option
+from iodelta.experiment.model import option_word
 from iodelta.experiment.values import size_bytes
 from iodelta.jobfile import canonical, owned, runs_command
 from iodelta.machine import Machine, Process
@@ -104,9 +106,7 @@ def option_words(options: Sequence[Option]) -> tuple[str, ...]:
     There (unlike in a job file) kb_base and the engine must come before the options they change.
     """
     ordered = sorted(options, key=lambda option: option[0] not in _EARLY)
-    return tuple(
-        f"--{name}" if value is None else f"--{name}={value}" for name, value in ordered
-    )
+    return tuple(starmap(option_word, ordered))
 
 
 def reads_only(options: Sequence[Option]) -> bool:

@@ -12,12 +12,13 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 
 import msgspec
 
 from iodelta.errors import MachineError, MeasureError, RequestError
+from iodelta.experiment.model import option_word
 from iodelta.jobfile import canonical
 from iodelta.machine import Machine, literal
 from iodelta.probe.made import made_file, record
@@ -177,10 +178,7 @@ def prepare_directory(
     before = _files(machine, path)
     begun = time.monotonic()
     _put(machine, mark, "")
-    words = [
-        f"--{name}" if value is None else f"--{name}={value}"
-        for name, value in file_options
-    ]
+    words = starmap(option_word, file_options)
     command = [
         fio,
         *_common(workdir),

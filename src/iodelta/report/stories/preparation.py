@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import starmap
 
 from iodelta.errors import pasted
+from iodelta.experiment.model import option_word
 from iodelta.plural import plural
 from iodelta.report.stories.sources import system
 from iodelta.report.stories.story import (
@@ -229,7 +231,4 @@ def _moment(at: float) -> str:
 
 def options_line(options: Sequence[tuple[str, str | None]]) -> str:
     """Options as they stand on fio's command line."""
-    words = (
-        f"--{name}" if value is None else f"--{name}={value}" for name, value in options
-    )
-    return inert(" ".join(words))
+    return inert(" ".join(starmap(option_word, options)))
