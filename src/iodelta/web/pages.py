@@ -44,21 +44,23 @@ def overview(request: Request) -> Response:
     """The newest results, and what needs somebody."""
     site: Site = request.app.state.site
     places = site.folders.all()
-    own, number, pages = paged(request, places, EACH)
+    shown_places, number, pages = paged(request, places, EACH)
     board = site.history.known if site.history is not None else None
     waiting = None if board is None else len(board.asking)
     if prefers_json(request):
-        summaries = (site.results.summary(place) for place in own)
+        summaries = (site.results.summary(place) for place in shown_places)
         results = tuple(summary for summary in summaries if summary is not None)
         return document(Overview(results, len(places), number, pages, waiting))
     context: dict[str, Any] = {
-        "pairs": [place for place in own if place.kind in KINDS],
+        "pairs": [place for place in shown_places if place.kind in KINDS],
         "total": len(places),
         "number": number,
         "pages": pages,
         "waiting": waiting,
     }
-    return shown(request, "overview.html", rows=_rows(own, site.results), **context)
+    return shown(
+        request, "overview.html", rows=_rows(shown_places, site.results), **context
+    )
 
 
 def _rows(

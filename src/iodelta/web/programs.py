@@ -39,13 +39,15 @@ def lines(request: Request) -> Response:
         name: word for name in WORDS if (word := request.query_params.get(name, ""))
     }
     every = history_of(request).store.lines()
-    return document(HistoryLines(tuple(one.line for one in chosen(every, wanted))))
+    return document(
+        HistoryLines(tuple(series.line for series in chosen(every, wanted)))
+    )
 
 
 def candidates(request: Request) -> Response:
     """Steps that stand out."""
-    found = scan(history_of(request).store.lines())
-    return document(HistoryScanAnswer(tuple(found), ()))
+    steps = scan(history_of(request).store.lines())
+    return document(HistoryScanAnswer(tuple(steps), ()))
 
 
 def access(request: Request) -> Response:

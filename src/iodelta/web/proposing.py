@@ -21,19 +21,19 @@ def plan_of(text: str, *, command: str = COMMAND_LINE) -> tuple[str, PlanAnswer]
     """
     experiment = parse(text, "this experiment", numbered=False)
     check_harmless(experiment, command)
-    found = looked([LocalMachine()], experiment, leave_out=False)
-    survey = found.seen[0]
-    if found.refused is not None:
-        raise found.refused
+    plan = looked([LocalMachine()], experiment, leave_out=False)
+    survey = plan.seen[0]
+    if plan.refused is not None:
+        raise plan.refused
     if survey.writes and not survey.scratch:
         raise RefusedError(
             "a page never overwrites anything but scratch files of iodelta's own",
             place=survey.target.path,
             remedy=command,
         )
-    fixed = overridden(text, design={"seed": found.plan.seed})
+    fixed = overridden(text, design={"seed": plan.plan.seed})
     assert fixed is not None
-    return fixed, found.answer
+    return fixed, plan.answer
 
 
 def check_harmless(experiment: Experiment, command: str) -> None:
@@ -47,10 +47,10 @@ def check_harmless(experiment: Experiment, command: str) -> None:
             f"a page starts experiments on this machine alone, not on {experiment.machines[0]}",
             remedy=command,
         )
-    found = (*dangers(_without_jobs(experiment)), *dangers_of_loads(experiment))
-    if experiment.prepare is not None or found:
-        said = f"{found[0].what}: {found[0].why}" if found else "it prepares a disk"
-        place = found[0].place if found else "[prepare]"
+    listed = (*dangers(_without_jobs(experiment)), *dangers_of_loads(experiment))
+    if experiment.prepare is not None or listed:
+        said = f"{listed[0].what}: {listed[0].why}" if listed else "it prepares a disk"
+        place = listed[0].place if listed else "[prepare]"
         raise RequestError(
             f"from a page this is not started: {said}", place=place, remedy=command
         )

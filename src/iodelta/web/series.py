@@ -85,10 +85,10 @@ def history_of(request: Request) -> Histories:
 
 def alert_of(request: Request) -> Alert:
     """The alert that the address names."""
-    found = history_of(request).alert(request.path_params["id"])
-    if found is None:
+    alert = history_of(request).alert(request.path_params["id"])
+    if alert is None:
         raise HTTPException(404)
-    return found
+    return alert
 
 
 def matrix(request: Request) -> Response:
@@ -130,10 +130,10 @@ def _rows(lines: Iterable[SeriesLine]) -> tuple[list[str], list[Row]]:
     ordered = sorted(lines, key=lambda line: (line.machine, line.cell, line.newest))
     columns = sorted({_column(line) for line in ordered})
     rows = []
-    for (machine, cell), own in groupby(
+    for (machine, cell), alike in groupby(
         ordered, key=lambda line: (line.machine, line.cell)
     ):
-        rows.append(Row(machine, cell, {_column(line): line for line in own}))
+        rows.append(Row(machine, cell, {_column(line): line for line in alike}))
     return columns, rows
 
 
@@ -174,13 +174,16 @@ def series(request: Request) -> Response:
         name: row["folder"] for name, row in history_of(request).experiments().items()
     }
     points = course.line.points[::-1]
-    own = points if request.query_params.get("nights") == "all" else points[:NEWEST]
+    shown_points = (
+        points if request.query_params.get("nights") == "all" else points[:NEWEST]
+    )
     table = dict(
         zip([point.experiment for point in points], _table(figures)[::-1], strict=True)
     )
     site: Site = request.app.state.site
     places = {
-        point.experiment: site.folders.at(folders[point.experiment]) for point in own
+        point.experiment: site.folders.at(folders[point.experiment])
+        for point in shown_points
     }
     story = of_courses([course], len(points))
     return shown(
@@ -190,8 +193,8 @@ def series(request: Request) -> Response:
         figures=figures,
         data=safe_json([_drawn(figure, course) for figure in figures]),
         story=story,
-        points=own,
-        more=len(points) - len(own),
+        points=shown_points,
+        more=len(points) - len(shown_points),
         table=table,
         heads=figures[-1].head[1:],
         places=places,
@@ -230,7 +233,7 @@ def _drawn(figure: Figure, course: Course) -> dict[str, Any]:
 def answer(course: Course) -> SeriesAnswer:
     """The series as a document."""
     line = course.line
-    own = HistorySeries(
+    history_series = HistorySeries(
         line.key.machine,
         line.cell,
         line.variant,
@@ -242,7 +245,13 @@ def answer(course: Course) -> SeriesAnswer:
     epochs = tuple(Epoch(epoch.t, epoch.differs) for epoch in course.epochs)
     states = tuple(standing.said for standing in course.standings)
     return SeriesAnswer(
-        str(line.key.number), own, course.by, course.steps, states, epochs, course.notes
+        str(line.key.number),
+        history_series,
+        course.by,
+        course.steps,
+        states,
+        epochs,
+        course.notes,
     )
 
 

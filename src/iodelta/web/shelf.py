@@ -167,10 +167,10 @@ def _all_stored(
             str(directory / Path(path).relative_to(earlier.directory))
             for path in earlier.paths
         ]
-    for own in items.values():
+    for files in items.values():
         place = directory / str(len(paths))
         place.mkdir()
-        paths.append(str(_stored(own, place)))
+        paths.append(str(_stored(files, place)))
     return tuple(paths)
 
 
@@ -201,11 +201,11 @@ def _stored(files: Sequence[Sent], place: Path) -> Path:
             shutil.copyfileobj(files[0].file, written)
         return path
     top = name.partition("/")[0]
-    own = _own_folder(files)
-    if own:
+    of_folder = _own_folder(files)
+    if of_folder:
         folder = place / _slug(top)
         (folder / "raw").mkdir(parents=True)
-        for below, sent in own.items():
+        for below, sent in of_folder.items():
             with open(folder / below, "xb") as written:
                 shutil.copyfileobj(sent.file, written)
         return folder

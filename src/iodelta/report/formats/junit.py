@@ -21,17 +21,17 @@ ELEMENTS = {
 def junit(question: str, checks: Iterable[Check]) -> str:
     """A suite for each cell, a case for each statement. No time is given: it would be that of the whole experiment."""
     suites = [
-        (group, tuple(own))
-        for group, own in groupby(checks, key=lambda check: check.group)
+        (group, tuple(cases))
+        for group, cases in groupby(checks, key=lambda check: check.group)
     ]
-    every = list(chain.from_iterable(own for _, own in suites))
+    every = list(chain.from_iterable(cases for _, cases in suites))
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f"<testsuites{_counts(question or 'iodelta', every)}>",
     ]
-    for group, own in suites:
-        lines.append(f"  <testsuite{_counts(group, own)}>")
-        lines += chain.from_iterable(map(_case, own))
+    for group, cases in suites:
+        lines.append(f"  <testsuite{_counts(group, cases)}>")
+        lines += chain.from_iterable(map(_case, cases))
         lines.append("  </testsuite>")
     return "\n".join([*lines, "</testsuites>"]) + "\n"
 

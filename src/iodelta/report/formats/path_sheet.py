@@ -69,9 +69,11 @@ def _counted(account: PathAccount) -> Iterator[tuple[object, ...]]:
 def _tallied(account: PathAccount) -> Iterator[tuple[object, ...]]:
     """A row for each metric of each kernel of a row, against the one before."""
     pairs = list(pairwise([side.variant for side in account.sides]))
-    tallies = {(one.cell, one.metric, one.variant): one for one in account.tallies}
+    tallies = {
+        (tally.cell, tally.metric, tally.variant): tally for tally in account.tallies
+    }
     for cell, metric in dict.fromkeys(
-        (one.cell, one.metric) for one in account.tallies
+        (tally.cell, tally.metric) for tally in account.tallies
     ):
         for pair in pairs:
             before, after = (tallies.get((cell, metric, name)) for name in pair)
@@ -83,14 +85,14 @@ def _tallied(account: PathAccount) -> Iterator[tuple[object, ...]]:
             yield (cell, "", unit, *pair, change(before, after), *values, *rest)
 
 
-def _charged(one: Bill, account: PathAccount) -> Iterator[tuple[object, ...]]:
+def _charged(bill: Bill, account: PathAccount) -> Iterator[tuple[object, ...]]:
     """A row for each class of instructions."""
-    for charge in one.charges:
+    for charge in bill.charges:
         values = (charge.word, charge.baseline, charge.value, charge.change)
         functions = (f"{each.name} {each.change:+.2f}" for each in charge.functions)
         unit = f"{charge.kind} per I/O, kernel"
         rest = (None, None, charge.bar, "", account.blind, "; ".join(functions))
-        yield (one.cell, "", unit, account.baseline, one.variant, *values, *rest)
+        yield (bill.cell, "", unit, account.baseline, bill.variant, *values, *rest)
 
 
 def _branches(
@@ -107,13 +109,19 @@ def _branches(
 
 
 def _touched(
-    one: Footprint, account: PathAccount, *, has_bill: bool
+    footprint: Footprint, account: PathAccount, *, has_bill: bool
 ) -> Iterator[tuple[object, ...]]:
     """A row for each measure that is not in a bill; an anatomy has no directions and no intervals."""
-    for each in one.measures:
-        if has_bill and each.scope == "kernel" and each.name in CLASSES:
+    for measured in footprint.measures:
+        if has_bill and measured.scope == "kernel" and measured.name in CLASSES:
             continue
-        sides = (account.baseline, one.variant, each.word, each.baseline, each.value)
-        unit = f"{each.name} per I/O, {each.scope}"
-        rest = (each.change, None, None, each.bar, "", account.blind, "")
-        yield (one.cell, "", unit, *sides, *rest)
+        sides = (
+            account.baseline,
+            footprint.variant,
+            measured.word,
+            measured.baseline,
+            measured.value,
+        )
+        unit = f"{measured.name} per I/O, {measured.scope}"
+        rest = (measured.change, None, None, measured.bar, "", account.blind, "")
+        yield (footprint.cell, "", unit, *sides, *rest)

@@ -19,7 +19,9 @@ HEADS = tuple(
 def rows(account: PathAccount) -> Iterator[tuple[object, ...]]:
     """Cell after cell, the lines after the row of all."""
     # Of a row's last kernel the step comes first, and then how far it is from the first kernel.
-    shifts = {(one.cell, one.variant): one for one in account.sharing.shifts[::-1]}
+    shifts = {
+        (shift.cell, shift.variant): shift for shift in account.sharing.shifts[::-1]
+    }
     for cell in account.sharing.cells:
         yield _of_cell(cell, shifts.pop((cell.cell, cell.variant), None), account)
         yield from _of_lines(cell)

@@ -116,7 +116,9 @@ def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
     if detail.functions:
         tables += [_costs(table, account) for table in account.functions]
     if detail.footprint:
-        tables += [footprint_table(one, account) for one in account.footprints]
+        tables += [
+            footprint_table(footprint, account) for footprint in account.footprints
+        ]
     if detail.paths:
         for tree in account.trees:
             tables += tree_tables(tree, account)

@@ -68,11 +68,11 @@ def _block_seconds(plan: Plan, judgement: Judgement, spent: float) -> float:
     return spent / done if done else plan.trial_seconds * plan.per_block
 
 
-def state(own: Sequence[Verdict]) -> str:
+def state(verdicts: Sequence[Verdict]) -> str:
     """Where one cell's comparison with one variant stands, by its verdicts: the words once all are settled."""
-    step = next_step(own)
+    step = next_step(verdicts)
     if step in SETTLED:
-        return " ".join(dict.fromkeys(verdict.word for verdict in own))
+        return " ".join(dict.fromkeys(verdict.word for verdict in verdicts))
     return "waiting for others" if step == "waiting" else "deciding"
 
 

@@ -29,12 +29,14 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 def specifications() -> dict[str, dict[str, Any]]:
     """Name -> specification, validated by altair against Vega-Lite's schema, without looks."""
-    own = [
+    with_one_chart = [
         family
         for family in FAMILIES.values()
         if family not in (bars, curves, heat, shares)
     ]
-    made = {family.__name__.rpartition(".")[2]: family.chart() for family in own}
+    made = {
+        family.__name__.rpartition(".")[2]: family.chart() for family in with_one_chart
+    }
     made["values"], made["values-log"] = bars.chart(), bars.chart(log=True)
     made["grid"] = heat.chart()
     made["sweep-log"], made["timeline-log"] = (

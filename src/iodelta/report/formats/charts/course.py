@@ -176,9 +176,9 @@ def _beyond(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     cut = _cut(rows)
     pairs = zip(rows, cut, strict=True)
     return [
-        {"t": own["t"], "value": own["value"]}
-        for row, own in pairs
-        if row["value"] != own["value"]
+        {"t": drawn["t"], "value": drawn["value"]}
+        for row, drawn in pairs
+        if row["value"] != drawn["value"]
     ]
 
 

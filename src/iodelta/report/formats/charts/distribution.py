@@ -53,9 +53,9 @@ def chart() -> alt.LayerChart:
 def figures(source: Source) -> Iterator[Figure]:
     """One for each telling cell and direction whose bins were kept."""
     cells = source.by_cell()
-    own = [cell for cell, trials in cells.items() if _kinds(trials)]
-    shown = source.telling(among=own)
-    note = some("cells", len(shown), len(own), compared=bool(source.effects))
+    known = [cell for cell, trials in cells.items() if _kinds(trials)]
+    shown = source.telling(among=known)
+    note = some("cells", len(shown), len(known), compared=bool(source.effects))
     for cell in shown:
         for kind in _kinds(cells[cell]):
             yield _figure(source, cell, kind, cells[cell], note)
@@ -79,9 +79,9 @@ def histogram(trials: Sequence[Trial], kind: Kind, variant: str) -> Histogram | 
     for trial in trials:
         direction = trial.direction(kind) if trial.variant == variant else None
         if direction is not None:
-            own = bins_of(direction)
-            if own is not None:
-                parts.append(own)
+            bins = bins_of(direction)
+            if bins is not None:
+                parts.append(bins)
     if not parts:
         return None
     # A merge one by one takes a third of a report's time.
@@ -105,10 +105,10 @@ def _figure(
     source: Source, cell: str, kind: Kind, trials: Sequence[Trial], note: str
 ) -> Figure:
     held = {variant: histogram(trials, kind, variant) for variant in source.variants}
-    known = {variant: own for variant, own in held.items() if own is not None}
+    known = {variant: bins for variant, bins in held.items() if bins is not None}
     points = []
-    for variant, own in known.items():
-        points += [(variant, at, share) for at, share in _steps(own)]
+    for variant, bins in known.items():
+        points += [(variant, at, share) for at, share in _steps(bins)]
     ends = [at for _, at, _ in points]
     size, unit = axis_unit("ns", max(ends), min(ends))
     directions = chain.from_iterable(trial.directions for trial in trials)
@@ -122,8 +122,8 @@ def _figure(
         for variant, at, share in points
     ]
     medians = [
-        f"{label(name)} {quantity(own.quantile(0.5), 'ns')}"
-        for name, own in known.items()
+        f"{label(name)} {quantity(bins.quantile(0.5), 'ns')}"
+        for name, bins in known.items()
     ]
     return Figure(
         name=f"distribution-{kind}-{place(source, cell)}",
@@ -139,19 +139,19 @@ def _figure(
         },
         head=("variant", "I/Os", *(f"p{100 * p:g}" for p in POINTS)),
         table=[
-            (label(variant), f"{own.total:,}", *_points(own))
-            for variant, own in known.items()
+            (label(variant), f"{bins.total:,}", *_points(bins))
+            for variant, bins in known.items()
         ],
         note=note,
     )
 
 
-def _points(own: Histogram) -> Iterator[str]:
+def _points(bins: Histogram) -> Iterator[str]:
     """The percentiles with at least 100 I/Os beyond them."""
     for p in POINTS:
         yield (
-            quantity(own.quantile(p), "ns")
-            if own.total * (1 - p) >= 100
+            quantity(bins.quantile(p), "ns")
+            if bins.total * (1 - p) >= 100
             else "too few I/Os"
         )
 
@@ -163,15 +163,15 @@ def place(source: Source, cell: str) -> str:
     return f"{source.cells.index(cell) + 1:03d}"
 
 
-def _steps(own: Histogram) -> Iterator[tuple[float, float]]:
+def _steps(bins: Histogram) -> Iterator[tuple[float, float]]:
     """(latency in ns where a step begins, share of I/Os in it); the last ends the line."""
     step_of = _step_of_bins()
     counts: dict[int, float] = {}
-    for index, count in zip(own.indexes, own.counts, strict=True):
+    for index, count in zip(bins.indexes, bins.counts, strict=True):
         counts[step_of[index]] = counts.get(step_of[index], 0.0) + count
     first, last = min(counts), max(counts)
     for step in range(first, last + 1):
-        share = counts.get(step, 0.0) / own.total
+        share = counts.get(step, 0.0) / bins.total
         yield 2 ** (step / PER_OCTAVE), max(share, LEAST)
     yield 2 ** ((last + 1) / PER_OCTAVE), LEAST
 

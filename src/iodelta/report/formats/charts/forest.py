@@ -80,35 +80,39 @@ def figures(source: Source) -> Iterator[Figure]:
     """One for each metric."""
     places = {cell: place for place, cell in enumerate(source.cells)}
     for metric in dict.fromkeys(effect.metric for effect in source.effects):
-        own = [e for e in source.effects if e.metric == metric and e.change is not None]
-        own.sort(key=lambda e: (places.get(e.cell, 0), source.others.index(e.variant)))
-        if own:
-            yield _figure(source, own)
-
-
-def _figure(source: Source, own: list[Effect]) -> Figure:
-    shown = own
-    if len(own) > MOST:
-        strongest = sorted(own, key=lambda e: -abs(e.change or 0.0) / (e.half or 1e9))[
-            :MOST
+        effects = [
+            e for e in source.effects if e.metric == metric and e.change is not None
         ]
+        effects.sort(
+            key=lambda e: (places.get(e.cell, 0), source.others.index(e.variant))
+        )
+        if effects:
+            yield _figure(source, effects)
+
+
+def _figure(source: Source, effects: list[Effect]) -> Figure:
+    shown = effects
+    if len(effects) > MOST:
+        strongest = sorted(
+            effects, key=lambda e: -abs(e.change or 0.0) / (e.half or 1e9)
+        )[:MOST]
         kept = set(map(id, strongest))
-        shown = [effect for effect in own if id(effect) in kept]
+        shown = [effect for effect in effects if id(effect) in kept]
     several = len(source.others) > 1
     rows = labels([f"{e.cell}, {e.variant}" if several else e.cell for e in shown])
     words = list(dict.fromkeys(effect.word for effect in shown))
-    better = "more" if own[0].metric.better == "higher" else "less"
-    name = own[0].name
-    left = some("comparisons", len(shown), len(own))
-    counted = Counter(effect.word for effect in own)
+    better = "more" if effects[0].metric.better == "higher" else "less"
+    name = effects[0].name
+    left = some("comparisons", len(shown), len(effects))
+    counted = Counter(effect.word for effect in effects)
     counts = ", ".join(f"{count} {word}" for word, count in counted.items())
     ends = framed(source, shown)
     marks = [_mark(row, effect) for row, effect in zip(rows, shown, strict=True)]
     return Figure(
-        name=f"change-{own[0].metric.name}",
+        name=f"change-{effects[0].metric.name}",
         spec="forest",
         title=f"Change of {name}",
-        alt=f"{plural(len(own), 'comparison')}: {counts}; {better} is better. {left}".strip(),
+        alt=f"{plural(len(effects), 'comparison')}: {counts}; {better} is better. {left}".strip(),
         about=_about(source, any(effect.low is not None for effect in source.effects)),
         rows=marks,
         extra=run_off(marks, ends),

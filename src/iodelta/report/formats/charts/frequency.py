@@ -60,13 +60,13 @@ def figures(source: Source) -> Iterator[Figure]:
         return
     means = {}
     for variant in source.variants:
-        own = [
+        clocks_of_variant = [
             trial.counters["cpu.mhz_mean"]
             for _, trial in seen
             if trial.variant == variant
         ]
-        if own:
-            means[variant] = median(own)
+        if clocks_of_variant:
+            means[variant] = median(clocks_of_variant)
     text = ", ".join(
         f"{label(variant)} {value:.0f}" for variant, value in means.items()
     )

@@ -103,11 +103,14 @@ def figures(source: Source) -> Iterator[Figure]:
     """One for each direction of each histogram log; those of one direction have the same axis."""
     drawn = [heat_map for heat_map in source.latency_maps if any(heat_map.columns(1))]
     shown = drawn[:MAPS]
-    for place, found in enumerate(shown, 1):
-        alike = [heat_map for heat_map in shown if heat_map.kind == found.kind]
+    for place, heat_map in enumerate(shown, 1):
+        alike = [other for other in shown if other.kind == heat_map.kind]
         last = place == len(shown) < len(drawn)
         yield _figure(
-            found, place, alike, f"Shown: {MAPS} of {len(drawn)} histogram logs." * last
+            heat_map,
+            place,
+            alike,
+            f"Shown: {MAPS} of {len(drawn)} histogram logs." * last,
         )
 
 
@@ -115,7 +118,7 @@ def _figure(
     heat_map: LatencyMap, place: int, alike: Sequence[LatencyMap], note: str
 ) -> Figure:
     tiles = list(heat_map.tiles())
-    every = list(chain.from_iterable(one.tiles() for one in alike))
+    every = list(chain.from_iterable(other.tiles() for other in alike))
     low, high = (
         min(max(tile.low, 1.0) for tile in every),
         max(tile.high for tile in every),

@@ -152,7 +152,7 @@ def _thirds(
         part = changes[start : start + third]
         cells = []
         for variant in source.variants:
-            own = [value for _, trial, value in part if trial.variant == variant]
-            cells.append(percent(median(own), 0.01) if own else "-")
+            values = [value for _, trial, value in part if trial.variant == variant]
+            cells.append(percent(median(values), 0.01) if values else "-")
         rows.append((f"{part[0][0]} to {part[-1][0]}", *cells))
     return rows

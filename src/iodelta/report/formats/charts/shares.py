@@ -36,10 +36,10 @@ def _figure(source: Source, held: Sequence[Shares], note: str) -> Figure:
     known = [dict(shares.percents) for shares in held]
     held_by_any = set(chain.from_iterable(known))
     bounds = [bound for bound in BOUNDS if bound in held_by_any]
-    most = max(max(own.values()) for own in known)
+    most = max(max(percents_by_bound.values()) for percents_by_bound in known)
     rows, table = [], []
     for bound in bounds:
-        percents = [own.get(bound, 0.0) for own in known]
+        percents = [percents_by_bound.get(bound, 0.0) for percents_by_bound in known]
         for shares, name, percent in zip(held, names, percents, strict=True):
             rows.append(_row(shares, name, bound, percent))
         table.append((_bucket(bound), *(f"{percent:.4g} %" for percent in percents)))

@@ -129,13 +129,13 @@ def _properties(colors: dict[str, Any]) -> str:
 
 
 def _colors(colors: dict[str, Any]) -> list[tuple[str, str]]:
-    found = []
+    properties = []
     for name, value in colors.items():
         if isinstance(value, list):
-            found += [(f"{name}-{at}", color) for at, color in enumerate(value)]
+            properties += [(f"{name}-{at}", color) for at, color in enumerate(value)]
         else:
-            found.append((name, value))
-    return found
+            properties.append((name, value))
+    return properties
 
 
 def _named(rows: Iterable[Sequence[str]], heads: Sequence[str]) -> set[int]:
