@@ -51,7 +51,7 @@ FIELDS = {
     "device": "Kernel name of the block device.",
     "differing": "What differs between the environments, likely confounders first.",
     "deployed": "In superblocks that have not reached their state: the range of the change for somebody who deploys the variant.",
-    "direct": "Whether the page cache was passed by.",
+    "direct": "Whether fio bypassed the page cache.",
     "disk": "Kernel name of the disk.",
     "distinct": "Whether the simultaneous interval excludes 0.",
     "drift": "Noise that comes from drift over the session.",

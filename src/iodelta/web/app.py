@@ -1,4 +1,4 @@
-"""The application: which address is answered by what."""
+"""The application: which function answers which address."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from iodelta.web.streams import Streams
 
 
 class Application(NamedTuple):
-    """What answers, and what is to be called when no more is asked."""
+    """The application, and the function to call when the server ends."""
 
     app: ASGIApp
     end: Callable[[], None]
@@ -134,7 +134,7 @@ def static(request: Request) -> Response:
 
 
 def icon(request: Request) -> Response:
-    """What a browser asks for where no page names one."""
+    """The icon that browsers request by themselves."""
     response = static_file("icon.svg", is_dated=False)
     assert response is not None
     return response
@@ -154,7 +154,7 @@ async def login(request: Request) -> Response:
     if user is None:
         return shown(request, "login.html", status=401, wrong=True)
     response = RedirectResponse(home, 303)
-    # Behind several proxies the first word is what the browser speaks. It decides about this answer's cookie alone.
+    # Behind several proxies the first word is the browser's protocol. Only the cookie of this response depends on it.
     spoken = request.headers.get("x-forwarded-proto", request.url.scheme)
     is_secure = spoken.partition(",")[0].strip().lower() == "https"
     response.set_cookie(
@@ -176,7 +176,7 @@ def _problem(request: Request, problem: Problem) -> Response:
 
 
 def _failed(request: Request, error: Exception) -> Response:
-    """What cannot be read is the folder's state, and no failure of the server."""
+    """A folder that cannot be read is not a failure of the server."""
     assert isinstance(error, IodeltaError)
     status = 404 if isinstance(error, RequestError) else 422
     return _problem(request, Problem(status, error.what, error.remedy))
@@ -186,7 +186,7 @@ def _not_answered(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     titles = {
         404: "There is nothing at this address",
-        405: "This address is not asked in that way",
+        405: "This address does not support that method",
     }
     title = titles.get(error.status_code, HTTPStatus(error.status_code).phrase)
     return _problem(request, Problem(error.status_code, title))
@@ -211,8 +211,8 @@ def _denied(request: Request, denied: Exception) -> Response:
 
 
 def _to_login(request: Request) -> Response:
-    """A link in a mail arrives without the cookie, which is for requests of this site alone: the page asks once more
-    by itself, and then has it."""
+    """A link in a mail arrives without the cookie, which browsers send only from pages of this site: such a page loads
+    itself again, and then has it."""
     if request.headers.get("sec-fetch-site") == "cross-site":
         return shown(request, "again.html")
     return RedirectResponse(f"{request.app.state.site.rules.prefix}/login", 303)

@@ -1,4 +1,4 @@
-"""The form of an experiment: fields as they were sent, to the text of an experiment file, or to messages at fields."""
+"""The form of an experiment: its fields become the text of an experiment file, or messages at the fields."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ VALUES: tuple[tuple[str, Callable[[str], object]], ...] = (
 """Fields with a parser of their own."""
 
 LISTS = ("bs", "iodepth", "numjobs")
-"""Options of the workload of which several values make several cells."""
+"""Options of the workload whose values make a cell each."""
 
 WORKLOAD_KEYS = ("rw", *LISTS, "ioengine", "direct", "size", "offset")
 """Options that have a field, or that iodelta sets."""

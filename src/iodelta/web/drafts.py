@@ -1,4 +1,4 @@
-"""Plans that wait for somebody to start them: nothing on the machine was changed for one."""
+"""Plans that wait to be started. Planning changes nothing on the machine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Drafts:
     def __init__(self) -> None:
         self._drafts: OrderedDict[str, Draft] = OrderedDict()
         self.lock = threading.Lock()
-        """Held while one is started: a second click must not start it twice."""
+        """Held while a plan is started, so that a second click does not start it twice."""
 
     def add(
         self,
@@ -78,14 +78,14 @@ class Drafts:
         return made
 
     def get(self, identifier: str, owner: str) -> Draft | None:
-        """The plan of that name; none where it is gone, or another's."""
+        """The plan with that identifier; None if it is gone or belongs to another user."""
         draft = self._drafts.get(identifier)
         if draft is None or draft.owner != owner or time.monotonic() - draft.at > KEPT:
             return None
         return draft
 
     def started(self, draft: Draft, folder: str) -> Draft:
-        """It was started."""
+        """Record that it was started; a plan is started once."""
         made = msgspec.structs.replace(draft, folder=folder)
         self._drafts[draft.id] = made
         return made

@@ -1,4 +1,4 @@
-"""What lies below the directories that are served: experiments, bundles, searches and fleets, by identifier."""
+"""The results below the directories that are served: experiments, bundles, searches and fleets, by identifier."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from iodelta.lab.folder import EXPERIMENT, JOURNAL
 Kind = Literal["experiment", "bundle", "search", "fleet"]
 
 DEEPEST = 6
-"""Levels of directories below a root that are looked into."""
+"""Levels of directories below a root that are searched."""
 
 MOST = 20_000
-"""Directories that are looked into: a wrong root, such as ``/``, ends soon."""
+"""Directories that are searched at most, so that the search of a wrong root, such as ``/``, ends soon."""
 
 LINES = {"experiment": JOURNAL, "fleet": JOURNAL, "search": LOG}
 """The file of each kind that grows with it; a bundle is a file itself."""
@@ -76,11 +76,11 @@ class Folders:
         return sorted(places, key=lambda place: (-place.changed, place.name))
 
     def get(self, identifier: str) -> Place | None:
-        """The result with that identifier; none where there is none (any more)."""
+        """The result with that identifier; None without one."""
         return next((place for place in self.all() if place.id == identifier), None)
 
     def at(self, path: str) -> Place | None:
-        """The result in that directory or file; none where it is not served."""
+        """The result in that directory or file; None if it is not served."""
         identifier = _identifier(Path(path).absolute())
         return self.get(identifier)
 

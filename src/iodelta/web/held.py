@@ -1,4 +1,4 @@
-"""The conditions of the form: names, a load of fio in the background, settings that are held; or messages at fields."""
+"""The conditions of the form: a name, a background load of fio, settings that stay the same; or messages at fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine has to compose an experiment of: places to measure, engines of its fio, and knobs."""
+"""What this machine offers for an experiment: places to measure, engines of its fio, and knobs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from iodelta.study.words import size
 from iodelta.workload.engines import ENGINES, engines
 
 SECTOR = 512
-"""Bytes of the unit in which the kernel gives sizes, whatever the disk's own is."""
+"""Bytes of the unit of sizes in sysfs, whatever the disk's own sector size is."""
 
 NO_DISKS = ("ram", "zram", "sr", "fd", "nbd")
-"""Names of block devices on which nobody measures."""
+"""Beginnings of the names of block devices that are not offered: RAM disks, optical and floppy drives, network disks."""
 
 IN_MEMORY = frozenset(
     "tmpfs ramfs squashfs iso9660 overlay autofs nsfs rpc_pipefs".split()
 )
-"""Filesystems without a disk of their own; what is served may lie on one all the same."""
+"""Filesystems without a disk of their own. The directory that is served is offered even on one of these."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ def _filesystems(machine: Machine, own: Path) -> Iterator[Place]:
 
 
 def _is_storage(mount: Mount) -> bool:
-    """Whether a scratch file there lies on something that people measure. A single file may be mounted too."""
+    """Whether a scratch file there lies on a disk. The mount point may be a single file, too."""
     without_disk = KERNEL_FILESYSTEMS | IN_MEMORY
     writable = "ro" not in mount.options
     return writable and mount.fstype not in without_disk and Path(mount.point).is_dir()

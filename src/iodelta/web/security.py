@@ -27,7 +27,7 @@ from iodelta.errors import RequestError
 
 Role = Literal["read", "triage", "run"]
 ROLES: tuple[Role, ...] = ("read", "triage", "run")
-"""Each may do what those before it may."""
+"""Each role includes those before it."""
 
 POLICY = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
@@ -48,7 +48,7 @@ SESSION = 30 * 86400
 """Seconds that a login holds."""
 
 SHORTEST = 20
-"""Characters of a token: 20 of base64 are 120 bits."""
+"""Characters of a token at least: 20 of base64 are 120 bits."""
 
 SMALL, LARGE = 64 << 10, 64 << 20
 """Bytes of a form, and of an upload."""
@@ -84,13 +84,13 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class User(msgspec.Struct, frozen=True):
-    """Who asks. ``key`` signs what only this user's pages may send back."""
+    """The user who sends a request. ``key`` signs the forms of this user's pages."""
 
     name: str
     role: Role
     key: bytes
     logged_in: bool = False
-    """By a cookie: a browser sends it by itself, so that what changes anything needs a second sign."""
+    """Whether by a cookie: browsers send it by themselves, so a change needs the CSRF token, too."""
 
     def may(self, role: Role) -> bool:
         return ROLES.index(self.role) >= ROLES.index(role)
@@ -117,7 +117,7 @@ class Rules(msgspec.Struct, frozen=True):
     """Addresses of the proxies that are believed."""
     proxy_role: Role = "read"
     write: bool = False
-    """Whether anything can be changed at all."""
+    """Whether requests may change anything."""
     prefix: str = ""
 
 

@@ -20,17 +20,17 @@ from starlette.types import ASGIApp
 from iodelta.errors import RequestError
 
 CONNECTIONS = 256
-"""At once; more are told to come back."""
+"""Connections at once; further ones get the status 503."""
 
 IDLE = 20
-"""Seconds after which a connection that asks nothing is closed."""
+"""Seconds after which an idle connection is closed."""
 
 THREADS = 16
-"""Requests that are answered at once; more wait their turn. Each takes the memory of its page, and all of them share
-the interpreter: more at once would not be answered sooner."""
+"""Requests that are answered at once; further ones wait. Each takes the memory of its page, and all share one
+interpreter, so more at once would not be faster."""
 
 FAREWELL = 2
-"""Seconds that open answers have at the end."""
+"""Seconds for open responses when the server ends."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 """Parameters of ``mallopt``, from glibc's malloc.h."""
@@ -39,16 +39,16 @@ CYCLES = (700, 10, 10)
 """Python's own thresholds of ``gc``."""
 
 LARGE = 128 << 10
-"""Bytes from which on an allocation is given back to the kernel as soon as it is freed."""
+"""An allocation of at least so many bytes goes back to the kernel as soon as it is freed."""
 
 
 def share_heap() -> None:
     """Let all threads allocate from one heap that shrinks again; to be called before there are threads.
 
-    Of its own accord glibc gives a heap to each of the threads that answer, up to eight for a processor, and every heap
-    keeps the room of the largest page that was ever made in it. Threads of Python wait for each other anyway. glibc
-    also keeps the room of the largest array that was ever freed, and the arrays of a judgement grow with the run: fixed
-    limits prevent that. Other C libraries have nothing to set.
+    By default glibc gives each thread a heap, up to eight for a processor, and every heap keeps the memory of the
+    largest page that was ever made in it. Threads of Python wait for each other anyway. glibc also raises its
+    threshold to the largest array that was ever freed, and the arrays of a judgement grow with the run; fixed limits
+    prevent that. Other C libraries have no such parameters.
     """
     with contextlib.suppress(AttributeError, OSError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -58,10 +58,10 @@ def share_heap() -> None:
 
 
 def collect_often() -> None:
-    """Let Python look for cycles as often as it does of its own accord, but not among what is there already.
+    """Restore Python's own thresholds of garbage collection, and exempt the objects that exist already.
 
-    A command raises the threshold, as it ends soon. Every request leaves a few cycles: a server that did not look for
-    them grew by a KiB a request.
+    A command raises the thresholds, because it ends soon. Every request leaves a few cycles: a server that did not
+    collect them grew by a KiB per request.
     """
     gc.collect()
     gc.freeze()
@@ -77,9 +77,8 @@ def bound(host: str, port: int) -> socket.socket:
         made = socket.socket(family, kind, protocol)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
-        made.listen(
-            CONNECTIONS
-        )  # who connects before the first request is answered waits
+        # Connections wait here until the server answers its first request.
+        made.listen(CONNECTIONS)
     except socket.gaierror as error:
         raise RequestError(
             f"not an address of this machine: {host!r}", place="--host"
@@ -101,7 +100,7 @@ def url_of(listening: socket.socket, prefix: str) -> str:
 
 
 class _Server(uvicorn.Server):
-    """Answers that have no end of their own are ended with it."""
+    """A server that also ends responses without an end of their own, such as streams."""
 
     def __init__(self, config: uvicorn.Config, end: Callable[[], None]) -> None:
         super().__init__(config)
@@ -128,10 +127,10 @@ def serve(
     end: Callable[[], None],
     ready: Callable[[], None],
 ) -> None:
-    """Answer until a signal ends it; ``end`` is called then.
+    """Answer requests until a signal arrives; then call ``end``.
 
-    Signals are listened to before ``ready`` says that it can be asked. A KeyboardInterrupt would be lost where Python
-    is in a callback of a weak reference just then, and the server would go on.
+    The handlers of signals are installed before ``ready`` is called. Without them Python could drop a KeyboardInterrupt
+    in a callback of a weak reference, and the server would go on.
     """
     config = uvicorn.Config(
         app,

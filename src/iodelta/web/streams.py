@@ -14,13 +14,13 @@ from iodelta.web.live import Following
 from iodelta.web.security import PATIENCE
 
 MOST = 64
-"""Streams at once; a page that gets none asks now and then."""
+"""Streams at once; a page without one polls."""
 
 EVERY = 0.4
 """Seconds between two looks for new lines."""
 
 HEARTBEAT = 15.0
-"""Seconds without a line after which a comment says that the connection holds."""
+"""Seconds without a line after which a comment keeps the connection alive."""
 
 PART = 500
 """Lines that are sent at once."""
@@ -40,7 +40,7 @@ class Streams:
 class Stream(Response):
     """The journal's lines after one, each with its number; then how the run ended.
 
-    A client that does not read for a while, or is gone, is let go of.
+    A client that is gone, or does not read for a while, is dropped.
     """
 
     def __init__(self, streams: Streams, following: Following, after: int) -> None:
@@ -76,7 +76,7 @@ class Stream(Response):
                 await asyncio.wait_for(send(body), PATIENCE)
             await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
-            pass  # it does not read; the server closes a connection whose answer has no end
+            pass  # the client does not read; uvicorn closes a connection whose response did not end
         finally:
             self._streams.open -= 1
             gone.cancel()

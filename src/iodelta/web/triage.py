@@ -1,4 +1,4 @@
-"""Alerts: what waits for somebody, one alert in full, decisions and notes."""
+"""Alerts: those that wait for a decision, one in full, decisions and notes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WORDS = (
 
 
 def triage(request: Request) -> Response:
-    """Alerts that wait, then all others."""
+    """Alerts that wait for a decision, then all others."""
     board = history_of(request).board()
     if prefers_json(request):
         return document(HistoryScanAnswer((), board.alerts))

@@ -38,7 +38,7 @@ SCREEN = 24
 """Lines of one screen."""
 
 ADVICE = 6
-"""Lines of it that pictures leave to what to do next."""
+"""Lines of a screen that pictures leave to the advice."""
 
 UNSEALED = "folder.unsealed"
 
@@ -132,7 +132,7 @@ def _measured(account: Account) -> str:
     )
     of_a_cell = " of a cell" if len(account.plan.experiment.cells) > 1 else ""
     rules = account.plan.rules
-    # A note only, and yet always here: nobody can see whether the numbers were changed afterwards.
+    # This note is always shown: without a seal it is not known whether the numbers were changed afterwards.
     sealing = (
         "; not sealed [folder.unsealed]"
         if UNSEALED in {each.rule for each in account.findings}
@@ -148,20 +148,15 @@ def _details(account: Account, width: int) -> Iterator[Text]:
     """Everything else that is known, in sentences."""
     for sentence in not_measured(account):
         yield from _wrapped(width, sentence)
-    sentence = recommendation(account)
-    if sentence:
-        yield from _wrapped(width, sentence, style="bold")
+    yield from _wrapped(width, recommendation(account), style="bold")
     for sentence in (
         *beyond(account),
         *open_questions(account),
         " ".join(method(account, inert(pasted(account.folder)))),
+        *looked(account.instruments, account.plan.experiment),
+        *machine_changed(account),
+        *findings(all_findings(account)),
     ):
-        yield from _wrapped(width, sentence)
-    for sentence in looked(account.instruments, account.plan.experiment):
-        yield from _wrapped(width, sentence)
-    for sentence in machine_changed(account):
-        yield from _wrapped(width, sentence)
-    for sentence in findings(all_findings(account)):
         yield from _wrapped(width, sentence)
 
 

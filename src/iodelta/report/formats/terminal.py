@@ -57,7 +57,7 @@ GRADED = {"hard": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def show(console: Console, story: Story, *, whole: bool = False) -> None:
-    """Print it; ``whole`` with everything that is left to other formats else."""
+    """Print it; ``whole`` includes what otherwise only other formats have."""
     for line in lines(story, width_of(console), whole=whole):
         console.print(line, soft_wrap=True, highlight=False)
 
@@ -197,7 +197,7 @@ def _rows(rows: Iterable[tuple[Row, str, bool]], width: int) -> Iterator[Text]:
 
 
 def _alone(rows: Sequence[Sequence[str]], width: int) -> list[bool]:
-    """Of each row, whether its name is too long to stand before the numbers: names are not cut."""
+    """Whether each row's name is too long to stand before the numbers, because names are not cut."""
     numbers = [
         max(map(cell_len, column)) for column in list(zip(*rows, strict=True))[1:]
     ]

@@ -39,7 +39,7 @@ NUMBERED = "datum.label !== ''"
 """Whether a line of an axis has a number at its end."""
 
 ONCE = alt.InlineData(values=[{}])
-"""For marks that stand for no data."""
+"""One empty row, for marks that show no data."""
 
 
 def data(name: str = "rows") -> alt.NamedData:
@@ -102,7 +102,7 @@ def y(
 
 
 def logarithmic(log: bool) -> Encoding:
-    """Of a logarithmic axis: lines without a number are faint, and labels go one by one where they would meet."""
+    """Settings of a logarithmic axis: lines without a number are faint, and labels that would overlap are left out."""
     if not log:
         return {}
     faint = {"condition": {"test": NUMBERED, "value": 1}, "value": 0.3}
@@ -134,7 +134,7 @@ def names(field: str, domain: str = "") -> alt.Y:
 def by_variant(
     *, line: bool = False, shape: bool = True, names: str = "@variants", gap: int = 12
 ) -> Encoding:
-    """Colour and shape of a variant, or the dash of its line: told apart in greyscale, and by those who see no colours.
+    """Colour and shape of a variant, or the dash of its line, so that variants differ in greyscale too.
 
     ``gap`` are the pixels between legend and plot; a title of the y axis stands in it.
     """

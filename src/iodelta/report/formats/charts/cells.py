@@ -1,4 +1,4 @@
-"""What charts of values have in common: which cells stand in one chart, what they are called, and their numbers."""
+"""What charts of values share: which cells are in one chart, how their rows are named, and their numbers."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ MOST = 40
 """Rows of one chart; more cells get more charts."""
 
 FEW = 4
-"""A panel with fewer cells shares its chart with others: dozens of charts of one bar each say less than a table."""
+"""A panel with fewer cells shares its chart with others: a table says more than dozens of charts with one bar each."""
 
 COLORS = 7
-"""Variants that colours tell apart; more are told apart by the names of their rows."""
+"""Variants with a colour each; more of them are distinguished by the names of their rows."""
 
 ELSEWHERE = "one variant a row"
 
 DECADES = 300.0
-"""Values that differ by a larger factor stand on a logarithmic axis: on a linear one the small ones are not seen."""
+"""Values that differ by a larger factor get a logarithmic axis: a linear one would not show the small ones."""
 
 NAMES = {"iops": "IOPS", "bandwidth": "bandwidth", "mean": "mean latency"}
 
@@ -38,7 +38,7 @@ NO_ZEROS = "A logarithmic axis cannot show zeros: they are in the table."
 
 
 class Variants(msgspec.Struct, frozen=True):
-    """How a chart tells its variants apart: by colour, or by the names of its rows where there are too many."""
+    """How a chart distinguishes its variants: by colour, or by the names of its rows if there are too many."""
 
     names: Mapping[str, str]
     """Each by another name, as a legend shows it."""
@@ -206,7 +206,7 @@ def spans(value: Value) -> str:
 
 
 def datum(value: Value, size: float, **more: Any) -> dict[str, Any]:
-    """What a mark is drawn from, and what a pointer shows."""
+    """The data of a mark and of its tooltip."""
     low, high = ends(value)
     return {
         "cell": label(value.cell),
@@ -267,7 +267,7 @@ def axis_title(name: str, unit: str) -> str:
 
 
 def tick_format(unit: str, *, log: bool) -> str:
-    """How ticks are written: 200k for IOPS, plain digits for what has a unit of a fitting size."""
+    """The format of ticks: 200k for IOPS, plain digits for values whose unit has a fitting size."""
     if unit == "IOPS":
         return "~s"
     return ",~g" if log else ",~f"
@@ -288,11 +288,11 @@ def rate_of(values: Values, kind: Kind) -> str:
 
 
 def colored(names: Sequence[str]) -> list[str]:
-    """The domain of colours: the first is the text's own, too heavy for bars of a single variant."""
+    """The domain of colours. The first colour is that of text, which is too heavy for the bars of a single variant."""
     return list(names) if len(names) > 1 else ["", *names]
 
 
 def variant_names(values: Values) -> dict[str, str]:
-    """Variants as a legend names them: each by another name, and none without one."""
+    """The name of each variant in a legend. Names differ, and none is empty."""
     names = labels([inert(name) or "runs" for name in values.variants])
     return dict(zip(values.variants, names, strict=True))

@@ -24,7 +24,8 @@ LINES = 20
 
 LIMITS = (0.0001, 0.001, 0.01, 0.1, 0.3)
 LEVELS = ("to 0.01 %", "to 0.1 %", "to 1 %", "to 10 %", "to 30 %", "more")
-"""Shares of a column's I/Os: a rare slow one is seen, and six colours are told apart by how dark they are."""
+"""Bounds of the shares of a column's I/Os, and names of the six colours between them: a rare slow I/O is visible, and
+the colours differ in how dark they are."""
 
 
 def chart() -> alt.LayerChart:

@@ -1,4 +1,4 @@
-"""What charts are drawn from, whichever its source, and what a chart is: data, words, and which specification."""
+"""The source of charts, of whatever kind of result, and a chart: its data, its words, and its specification."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from iodelta.verdict import Change, Metric
 from iodelta.verdict.derived import KneeMove
 
 Scale = Literal["auto", "log", "linear"]
-"""The axis of values: ``auto`` is logarithmic only where a linear one would hide values."""
+"""The axis of values: ``auto`` is logarithmic only if a linear one would hide values."""
 
 ALIKE = 1.5
-"""Values within this factor stand on an axis from zero: a logarithmic one would make much of little."""
+"""Values within this factor get an axis from zero: a logarithmic one would exaggerate their differences."""
 
 SHOWN = 6
 """Cells that get a chart of their own; those with the largest changes, where there are more."""
@@ -83,11 +83,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[str, ...] = ()
     """The target's member devices, by kernel name."""
     backgrounds: Mapping[str, str] = {}
-    """Cell -> the background load beside which it was measured, where there was one."""
+    """Cell -> the background load that ran while it was measured; without the cells that had none."""
     values: Values | None = None
     """What was measured, cell by cell."""
     shares: tuple[Shares, ...] = ()
-    """fio's coarse histograms, of runs that have no finer one."""
+    """fio's coarse histograms, of runs without a finer one."""
     timelines: tuple[Timeline, ...] = ()
     """fio's logs, chart by chart."""
     sessions: tuple[float, ...] = ()

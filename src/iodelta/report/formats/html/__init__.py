@@ -1,4 +1,4 @@
-"""The HTML report: one file that holds everything, opens offline, and asks nobody for anything."""
+"""The HTML report: one file that holds everything, opens offline, and loads nothing from the network."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Line(msgspec.Struct, frozen=True):
 
 class Matrix(msgspec.Struct, frozen=True):
     """Cells by variants. A column is a metric of a variant; or, where that would be too many (``dense``), a variant:
-    then its first metric has its change, the others their marks beside it. ``counts``: how often each word was said."""
+    then its first metric has its change, the others their marks next to it. ``counts``: how often each word occurs."""
 
     baseline: str
     variants: tuple[str, ...]
@@ -72,7 +72,7 @@ class Chapter(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
     """How its charts are read, and what they leave out."""
     more: tuple[Figure, ...] = ()
-    """Charts that are folded away: all but a few of very many."""
+    """Charts that are closed at first: all but a few of very many."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -91,7 +91,7 @@ class Page(msgspec.Struct, frozen=True):
     marks: bool
     """Whether any value of the tables is marked as the best."""
     lead: tuple[Section, ...] = ()
-    """What is said before the tables."""
+    """Sections before the tables."""
     flames: tuple[Flame, ...] = ()
     """Trees of calls as pictures."""
 
@@ -108,7 +108,7 @@ def page(
     recommendation: str = "",
     facts: Sequence[tuple[str, str]] = (),
 ) -> Page:
-    """The page of ``story`` with the verdicts of ``source``; ``answers`` when they are told apart from the advice."""
+    """The page of ``story`` with the verdicts of ``source``; ``answers`` are the answer without the recommendation."""
     said = tuple(answers) or (story.answer,)
     return Page(
         title=story.question or story.answer,
@@ -236,8 +236,8 @@ def _chapters(charts: Charts, source: Source | None) -> Iterator[Chapter]:
 
 
 def open_ones(figures: Sequence[Figure], source: Source | None) -> set[str]:
-    """The names of the charts that stand open: all of a few; of many one of each kind in turn, those first that have
-    the cells with the clearest changes."""
+    """The names of the charts that are open at first: all of a few; of many one of each kind in turn, beginning with
+    the cells that changed most clearly."""
     if len(figures) <= MANY and sum(map(_lines, figures)) <= 2 * LINES:
         return {figure.name for figure in figures}
     clearness = source.clearness() if source is not None else {}

@@ -1,4 +1,4 @@
-"""Write the page: template, styles, scripts and data into one file whose content policy allows nothing else."""
+"""Write the page: template, styles, scripts and data in one file, whose content security policy allows no others."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def safe_json(value: Any) -> Any:
 
 
 def _safe(text: str) -> Any:
-    """Text of our own, or JSON made harmless above, that goes into the page as it is."""
+    """Our own text, or JSON that ``safe_json`` made harmless, which the template must not escape."""
     from markupsafe import Markup
 
     return Markup(text)
