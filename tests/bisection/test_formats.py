@@ -13,6 +13,7 @@ import pytest
 
 from iodelta.cli.delivery import FORMATS
 from iodelta.cli.report import command as report_command
+from iodelta.report.stories.search import probability
 
 from .toy import READ, Toy, attribute, bisect, run
 
@@ -51,6 +52,11 @@ def test_every_format_names_the_commit_the_system_and_the_commands(
             assert "sh bench.sh" in done.out, format_
             assert ("System: kernel " if format_ == "console" else "kernel: ") in done.out, format_
         assert " FOLDER" not in done.out, f"{format_}: a command that names no folder cannot be pasted"
+
+
+def test_what_is_not_certain_is_not_called_100_percent() -> None:
+    """A posterior of 0.99985 was "100.0 %"."""
+    assert [probability(value) for value in (0.973, 0.9994, 0.99985)] == ["97.3 %", "99.9 %", "over 99.9 %"]
 
 
 @pytest.mark.parametrize("ask", [searched, attributed])

@@ -131,14 +131,14 @@ def test_two_patches_of_five_that_cost_only_together_are_not_said_to_cost_anythi
     found, _ = replayed(5, lambda on: 0.08 * ({2, 4} <= on), noise=0.005)
     assert re.match(r"patch 2 together with 4 costs [78]\.\d %", said(found))
     assert "by itself" not in said(found)
-    assert "patch 1, 3 and 5 nothing that matters, alone or on top of others" in said(found)
+    assert "patches 1, 3 and 5 cost nothing that matters, alone or on top of others" in said(found)
 
 
 def test_a_guilty_patch_that_does_not_apply_without_another_is_not_called_harmless() -> None:
     """As in a report in which the table said 1003 -> 917 and the sentence "patch 2, 3 nothing that matters"."""
     found, _ = replayed(3, lambda on: 0.08 * ({2, 3} <= on), noise=0.005, runs=lambda on: 3 not in on or 2 in on)
     assert re.search(r"patch 3 costs [78]\.\d % on top of 2, without which it was not run", said(found))
-    assert "3 nothing that matters" not in said(found)
+    assert "3 costs nothing that matters" not in said(found)
     assert list(inestimable(found)) == ["patch 3 without 2"]
 
 
@@ -149,12 +149,12 @@ def test_a_patch_that_never_ran_alone_is_not_said_to_do_anything_or_nothing_alon
     sentence = said(found)
     if cost:
         assert re.search(r"patch 1 costs [78]\.\d %", sentence)
-        assert "patch 2 nothing that matters, alone or on top of others" in sentence
-        assert "patch 3 nothing that matters on top of others, and was never run alone" in sentence
+        assert "patch 2 costs nothing that matters, alone or on top of others" in sentence
+        assert "patch 3 costs nothing that matters on top of others, and was never run alone" in sentence
     else:
         assert "no effect of any patch or group of them that was run is both beyond doubt" in sentence
-        assert "patch 1 and 2 nothing that matters, alone or on top of others" in sentence
-        assert "patch 3 nothing that matters on top of others" in sentence
+        assert "patches 1 and 2 cost nothing that matters, alone or on top of others" in sentence
+        assert "patch 3 costs nothing that matters on top of others" in sentence
 
 
 @pytest.mark.parametrize("patches", [3, 4, 5, 6])

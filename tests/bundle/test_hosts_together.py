@@ -330,7 +330,21 @@ def test_every_format_has_every_host_the_word_and_how_to_do_it_again(measured: P
 def test_the_forest_has_a_row_for_each_host_their_mean_and_the_next_host(measured: Path) -> None:
     ((_, (figure,)),) = charts_of_fleet(of(measured, *ALIKE))
     assert [row["row"] for row in figure.rows] == [*ALIKE, "mean of hosts", "next host"]
-    assert "regression everywhere" in figure.alt
+    assert f"regression everywhere; {len(ALIKE)} hosts: {len(ALIKE)} regression; more is better." in figure.alt
+    assert "The last two rows" in figure.about
+
+
+def test_the_forest_gives_a_host_that_is_not_averaged_the_word_that_the_table_gives_it(tmp_path: Path) -> None:
+    """It had none there, and two rows that are not of hosts were counted among the comparisons."""
+    for seed, name in enumerate(("a", "b"), 1):
+        carried(tmp_path / name, LOSS, text=asked(), seed=seed, environment=machine(name))
+    alarmed(carried(tmp_path / "c", LOSS, text=asked(), seed=3, environment=machine("c")).path)
+    found = of(tmp_path, "a", "b", "c")
+    assert [host.averaged for host in found.rows[0].hosts] == [True, True, False]
+    ((_, (figure,)),) = charts_of_fleet(found)
+    assert [row["word"] for row in figure.rows] == [host.word for host in found.rows[0].hosts]
+    assert "no joint verdict; 3 hosts: 3 regression; more is better." in figure.alt
+    assert "The last two rows" not in figure.about
 
 
 @pytest.mark.parametrize(

@@ -245,13 +245,19 @@ def _idle(
         else:
             harmless.append(patch)
     if harmless:
-        yield f"patch {listed(tuple(harmless))} nothing that matters, alone or on top of others"
+        yield f"{_costs(harmless)} nothing that matters, alone or on top of others"
     if carried:
         were = "were" if len(carried) > 1 else "was"
-        yield f"patch {listed(tuple(carried))} nothing that matters on top of others, and {were} never run alone"
+        yield f"{_costs(carried)} nothing that matters on top of others, and {were} never run alone"
     # Without a named term the answer says already that nothing is certain.
     if named:
         yield from _not_settled(question, open_, bundled, undecided)
+
+
+def _costs(patches: list[int]) -> str:
+    """``patch 3 costs``, ``patches 1 and 2 cost``."""
+    several = len(patches) > 1
+    return f"patch{'es' * several} {listed(tuple(patches))} cost{'s' * (not several)}"
 
 
 def _not_settled(

@@ -94,7 +94,7 @@ def _suspect(suspect: Suspect) -> Range:
 
 
 def _gap(gap: Gap, question: Question) -> Range:
-    text = "the level does not rise"
+    text = "does not get worse"
     if gap.improves:
         text = (
             f"improves by {_words(question, -gap.step)}: it hides part of what is worse"

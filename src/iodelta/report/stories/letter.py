@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from iodelta.plural import plural
-from iodelta.report.stories.search import by_words, proof, steps
+from iodelta.report.stories.search import by_words, probability, proof, steps
 from iodelta.study.search import Found, SearchAccount
 from iodelta.study.words import inert, interval, measured, percent, quantity
 
@@ -64,7 +64,7 @@ def _lines(account: SearchAccount, culprit: Found) -> Iterator[str]:
     yield from _wrapped(
         f"{plural(totals.visits, 'visit')} of {plural(totals.builds, 'commit')}; margin "
         f"{100 * math.expm1(question.rules.margin):.3g} %; "
-        f"posterior {100 * culprit.probability:.1f} % before the test against the parent."
+        f"posterior {probability(culprit.probability)} before the test against the parent."
     )
     yield from _trailer(account, culprit)
 

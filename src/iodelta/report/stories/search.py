@@ -130,10 +130,15 @@ def _culprit(culprit: Found) -> Iterator[str]:
     yield (
         f"{change_of(culprit.change)} against {inert(culprit.parent)}, in "
         f"{plural(culprit.pairs, 'fresh pair')} of runs ({p}); "
-        f"posterior {100 * culprit.probability:.1f} % before that test; after {plural(culprit.runs, 'visit')}."
+        f"posterior {probability(culprit.probability)} before that test; after {plural(culprit.runs, 'visit')}."
     )
     if culprit.revert:
         yield proof(culprit.revert)
+
+
+def probability(value: float) -> str:
+    """``97.3 %``; what is not certain is never 100 %."""
+    return "over 99.9 %" if 0.9995 <= value < 1.0 else f"{100 * value:.1f} %"
 
 
 def _parts(account: SearchAccount) -> Iterator[Table]:
@@ -186,7 +191,7 @@ def by_words(culprit: Found) -> str:
         against = f"{wrong} of {culprit.runs} answers contradict{'s' * (wrong == 1)}"
     return (
         f"Good up to {inert(culprit.parent)}, by {culprit.runs} answers given by hand; {against} it. "
-        f"Probability of this place {100 * culprit.probability:.1f} %. No number was measured."
+        f"Probability of this place {probability(culprit.probability)}. No number was measured."
     )
 
 

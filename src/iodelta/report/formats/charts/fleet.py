@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -60,10 +61,26 @@ def _figures(account: FleetAccount) -> Iterator[Figure]:
                 figure,
                 name=f"hosts-{number}-{row.metric.name}",
                 title=f"{figure.title}, {place}",
-                alt=f"{place}: {row.word or 'no joint verdict'}; {plural(len(row.hosts), 'host')}. {figure.alt}",
-                about=f"{figure.about} The last two rows are all hosts: their mean, and the interval in which the "
-                f"next host like them will lie.{_left_out(row)}",
+                alt=f"{place}: {row.word or 'no joint verdict'}; {_counted(row)}.",
+                about=f"{figure.about}{_last_rows(row)}{_left_out(row)}",
             )
+
+
+def _counted(row: FleetRow) -> str:
+    """How many hosts have a change, by their own words: as many as the table of the report."""
+    words = Counter(host.word for host in row.hosts if host.change is not None)
+    counts = ", ".join(f"{count} {word}" for word, count in words.items())
+    better = "more" if row.metric.better == "higher" else "less"
+    return f"{plural(words.total(), 'host')}: {counts}; {better} is better"
+
+
+def _last_rows(row: FleetRow) -> str:
+    if row.together is None:
+        return ""
+    return (
+        " The last two rows are all hosts: their mean, and the interval in which the next host like them will "
+        "lie."
+    )
 
 
 def _left_out(row: FleetRow) -> str:
@@ -74,12 +91,11 @@ def _left_out(row: FleetRow) -> str:
 
 def _effects(row: FleetRow) -> Iterator[Effect]:
     for host in row.hosts[:MOST]:
-        word = host.word if host.averaged else "no verdict"
         yield _effect(
             row,
             host.host,
             host.change,
-            word or "no verdict",
+            host.word or "no verdict",
             plural(host.blocks, "block"),
         )
     if row.together is not None and row.word is not None:
