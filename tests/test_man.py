@@ -29,6 +29,19 @@ def test_every_command_has_a_page_with_all_its_options_and_no_stray_request(tmp_
         assert {line.split()[0] for line in text.splitlines() if line.startswith(".")} <= requests
 
 
+def test_the_name_of_a_command_is_followed_by_one_sentence() -> None:
+    """`man -k` shows it on a line: that of `history export` was a paragraph."""
+    commands = runpy.run_path(str(ROOT / "scripts/man"))["commands"]
+    from iodelta.cli.main import cli
+
+    long = {
+        words: said
+        for words, context in commands(cli, ("iodelta",))
+        if len(said := context.command.get_short_help_str(300)) > 150
+    }
+    assert long == {}
+
+
 def test_a_page_lists_options_alone_and_leads_to_its_neighbours_with_a_sentence_each(tmp_path: Path) -> None:
     # In a process of its own: a command keeps the names of --help that it was first asked with.
     subprocess.run([sys.executable, ROOT / "scripts/man", tmp_path], check=True)

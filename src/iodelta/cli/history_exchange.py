@@ -142,9 +142,11 @@ def export(
     machine: str,
     force: bool,
 ) -> None:
-    """Export all points as CSV, JSON or Parquet, the newest values for Bencher (bmf), KernelCI (kcidb), LNT, Perfherder
-    or Prometheus (openmetrics), or everything to a Delta lake (a directory or s3://BUCKET/PATH; AWS_* variables say how
-    to reach it).
+    """Export the history for other tools and services.
+
+    As CSV, JSON or Parquet all points are exported, for Bencher (bmf), KernelCI (kcidb), LNT, Perfherder or Prometheus
+    (openmetrics) the newest values, and everything to a Delta lake (a directory or s3://BUCKET/PATH; AWS_* variables
+    say how to reach it).
 
     An export to a lake appends the missing experiments, at most 1000 per commit, and compacts the table, which is
     partitioned by month and machine.
