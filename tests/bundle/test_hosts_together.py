@@ -116,6 +116,21 @@ def test_a_host_of_another_model_without_the_loss_makes_it_depend_on_the_machine
     assert row.surely_worse == ALIKE
 
 
+@pytest.mark.parametrize("names", [ALIKE, (*ALIKE, "odd")])
+def test_a_report_of_hosts_fits_one_screen_and_names_the_command_that_shows_the_rest(
+    measured: Path, names: tuple[str, ...]
+) -> None:
+    story = of_fleet(of(measured, *names))
+    screen = [line.plain for line in lines(story)]
+    assert len(screen) <= 24, "\n".join(screen)
+    assert "All details: `iodelta fleet report" in "\n".join(screen)
+    assert "--verbose`" in "\n".join(screen)
+    assert any(line.startswith("System") for line in screen)
+    whole = [line.plain for line in lines(story, whole=True)]
+    assert "Each host" in whole
+    assert "Each host" not in screen
+
+
 @pytest.mark.parametrize(("names", "code"), [(("stor1", "odd"), 1), (("odd",), 3)])
 def test_fewer_than_three_hosts_speak_each_for_itself(measured: Path, names: tuple[str, ...], code: int) -> None:
     found = of(measured, *names)

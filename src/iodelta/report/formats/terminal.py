@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -72,6 +73,8 @@ def width_of(console: Console) -> int:
 def lines(story: Story, width: int = WIDTH, *, whole: bool = False) -> Iterator[Text]:
     """The story line by line, none wider than ``width`` but commands, which are to be pasted."""
     prose = min(width, WIDTH)
+    if not whole:
+        story = one_screen(story)
     for text in filter(None, (story.question, story.answer)):
         yield from _wrapped(text, prose, style="bold")
     for section in story.lead:
@@ -81,6 +84,19 @@ def lines(story: Story, width: int = WIDTH, *, whole: bool = False) -> Iterator[
         yield Text()
         yield from _wrapped(f"* {BEST}", prose)
     yield from sections_lines(story.sections, prose, whole=whole)
+
+
+def one_screen(story: Story) -> Story:
+    """The story without what one screen leaves out, and with the command that shows it; whole where there is none."""
+    tables = tuple(table for table in story.tables if not table.rest)
+    sections = [part for part in story.sections if not part.rest]
+    left_out = len(tables) + len(sections) < len(story.tables) + len(story.sections)
+    if not (left_out and story.details):
+        return story
+    titles = [part.title for part in sections]
+    place = titles.index("System") if "System" in titles else len(titles)
+    sections.insert(place, Section("All details", (Item(f"`{story.details}`"),)))
+    return replace(story, tables=tables, sections=tuple(sections))
 
 
 def sections_lines(

@@ -61,14 +61,15 @@ def of_fleet(account: FleetAccount, detail: Detail = PLAIN) -> Story:
         tables=tuple(_tables(account)),
         sections=(
             *section("What would settle it", _settling(account)),
-            *section("Groups", _groups(account)),
+            *section("Groups", _groups(account), rest=True),
             *_differences(account),
-            *section("Hosts", map(_member, account.hosts)),
+            *section("Hosts", map(_member, account.hosts), rest=True),
             *section("Notes", map(inert, account.notes)),
-            *section("Method", _method(account)),
+            *section("Method", _method(account), rest=True),
             *system_of_sides(_systems(account)),
             *section("To do it again", map(inert, account.again), commands=True),
         ),
+        details=" ".join((*map(inert, account.again[-1:]), "--verbose")),
     )
 
 
@@ -142,6 +143,7 @@ def _tables(account: FleetAccount) -> Iterator[Table]:
             first="host",
             heads=("blocks", "change", "interval", "verdict"),
             rows=each,
+            rest=bool(joint),
         )
 
 
@@ -281,7 +283,8 @@ def _differences(account: FleetAccount) -> tuple[Section, ...]:
             items.append(
                 Item("no likely confounder is known to differ between these two")
             )
-    return section("What differs between hosts that disagree, the likely first", items)
+    title = "What differs between hosts that disagree, the likely first"
+    return section(title, items, rest=True)
 
 
 def _member(member: FleetMember) -> str:

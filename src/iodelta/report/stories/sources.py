@@ -104,12 +104,19 @@ def _brief_of_sides(
     sides: Mapping[str, Sequence[tuple[str, str]]],
 ) -> Iterator[str]:
     """As much of each system as its part of the line holds, behind the name of its side."""
-    longest = max((len(side) + 2 for side in sides), default=0)
+    names = list(map(_short_side, sides))
+    longest = max((len(name) + 2 for name in names), default=0)
     room = LINE // max(len(sides), 1) - longest
-    for side, facts in sides.items():
+    for name, facts in zip(names, sides.values(), strict=True):
         line = brief(facts, room)
         if line:
-            yield f"{inert(side)}: {line}"
+            yield f"{inert(name)}: {line}"
+
+
+def _short_side(side: str) -> str:
+    """``a and 4 more`` of a list of names."""
+    first, *others = side.split(", ")
+    return f"{first} and {len(others)} more" if len(others) > 1 else side
 
 
 def _facts(system: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -47,6 +47,8 @@ class Table(msgspec.Struct, frozen=True):
     rows: tuple[Row, ...]
     words: bool = True
     """Whether the last column holds words."""
+    rest: bool = False
+    """Whether one screen leaves it out."""
 
 
 GLYPHS = {
@@ -87,6 +89,8 @@ class Section(msgspec.Struct, frozen=True):
     drawing: bool = False
     brief: str = ""
     """What one screen shows of it, on one line; empty: all of it."""
+    rest: bool = False
+    """Whether one screen leaves it out."""
 
 
 class Box(msgspec.Struct, frozen=True):
@@ -122,6 +126,8 @@ class Story(msgspec.Struct, frozen=True):
     """What a reader must know before the tables."""
     flames: tuple[Flame, ...] = ()
     """Trees of calls as pictures, where a layout has pictures; their figures are in the tables too."""
+    details: str = ""
+    """The command that shows all of it, where one screen leaves something out."""
 
     @property
     def marks(self) -> bool:
@@ -165,6 +171,7 @@ def section(
     commands: bool = False,
     drawing: bool = False,
     brief: str = "",
+    rest: bool = False,
 ) -> tuple[Section, ...]:
     """The section, or nothing when it has no items."""
     entries = tuple(
@@ -174,7 +181,12 @@ def section(
         return ()
     return (
         Section(
-            title=title, items=entries, commands=commands, drawing=drawing, brief=brief
+            title=title,
+            items=entries,
+            commands=commands,
+            drawing=drawing,
+            brief=brief,
+            rest=rest,
         ),
     )
 
