@@ -140,3 +140,12 @@ def test_the_example_in_the_documentation_is_what_was_measured() -> None:
     begin = printed.index(drawn.items[0].text.strip())
     assert printed[begin : begin + len(drawn.items)] == [item.text.strip() for item in drawn.items]
     assert answer(measured.disk) in " ".join(page.split())
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_the_layers_of_the_chart_share_one_axis(log: bool) -> None:
+    """Vega-Lite warned in the console of the page: "Conflicting axis property "grid" (true and false)"."""
+    layers = filled(figure(disk(), log=log))["layer"]
+    axes = [layer["encoding"]["x"]["axis"] for layer in layers if "x" in layer.get("encoding", {})]
+    assert len(axes) > 2
+    assert all(axis == axes[0] for axis in axes)

@@ -22,13 +22,14 @@ def chart(*, log: bool = False) -> alt.LayerChart:
     from iodelta.report.formats.charts import build
 
     at = build.x("round", "round", grid=False, tickMinStep=1, format="d")
+    first = build.x("first", "round", grid=False, tickMinStep=1, format="d")
     value = build.y("iops", "IOPS", zero=not log, log=log)
     window = alt.Chart(build.data("window"))
     shade = window.mark_rect(style="margin", opacity=0.16).encode(
-        x=build.x("first", "round"), x2=alt.X2("last")
+        x=first, x2=alt.X2("last")
     )
     level = window.mark_rule(style="trend", strokeWidth=2, strokeDash=[6, 3]).encode(
-        x=build.x("first", "round"),
+        x=first,
         x2=alt.X2("last"),
         y=build.y("average", "IOPS", zero=not log, log=log),
     )
