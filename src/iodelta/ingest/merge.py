@@ -8,7 +8,7 @@ from itertools import chain, starmap, takewhile
 
 import msgspec
 
-from iodelta.ingest.model import Refusal, Run
+from iodelta.ingest.model import Run, RunOrRefusal
 from iodelta.ingest.options import known
 from iodelta.trial import Direction, Finding, Latency, Quantity
 
@@ -37,10 +37,10 @@ _RAMP = 0.01
 _CLONES = 64
 """Most preceding reports of another format that are compared as clones of one report."""
 
-Report = list[Run | Refusal]
+Report = list[RunOrRefusal]
 
 
-def once(reports: Sequence[Report]) -> list[Run | Refusal]:
+def once(reports: Sequence[Report]) -> list[RunOrRefusal]:
     """The entries of ``reports`` (one per document, invocation or block of records, in order), each run once."""
     return list(chain.from_iterable(_one_format(_last(reports))))
 

@@ -233,6 +233,12 @@ class Refusal(msgspec.Struct, frozen=True):
     reason: str
 
 
+RunOrRefusal = Run | Refusal
+
+Item = Run | DeviceStats | Refusal
+"""One thing in a file."""
+
+
 class Imported(msgspec.Struct, frozen=True):
     """Everything found in the given paths, in the order of the paths and of the places inside them."""
 

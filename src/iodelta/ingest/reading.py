@@ -12,7 +12,7 @@ from iodelta import plugins
 from iodelta.errors import IodeltaError
 from iodelta.ingest import json_report, own_reports
 from iodelta.ingest.cleaning import looks_binary
-from iodelta.ingest.model import DeviceStats, Imported, Refusal, Run
+from iodelta.ingest.model import DeviceStats, Imported, Item, Refusal, Run
 from iodelta.ingest.numbers import version_of
 from iodelta.ingest.sources import Source, UnreadableError, sources, sources_of
 from iodelta.ingest.tar import at_most
@@ -26,8 +26,6 @@ LARGEST = 64 << 20
 
 _ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 """The first bytes of zlib: fio's logs with log_store_compressed."""
-
-Found = Run | DeviceStats | Refusal
 
 
 def read(
@@ -54,7 +52,7 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _sorted(items: Iterable[Found]) -> Imported:
+def _sorted(items: Iterable[Item]) -> Imported:
     runs: list[Run] = []
     device_stats: list[DeviceStats] = []
     refusals: list[Refusal] = []
@@ -77,7 +75,7 @@ def read_bytes(data: bytes, name: str) -> Imported:
 
 def scan(
     paths: Iterable[str | os.PathLike[str]], *, stdin: BinaryIO | None = None
-) -> Iterator[Found]:
+) -> Iterator[Item]:
     """``read`` as an iterator, with at most one file in memory.
 
     fio's logs come last, because only the reports next to them show the unit of their latencies.
@@ -85,7 +83,7 @@ def scan(
     return _scan(sources(paths, stdin))
 
 
-def _scan(opened: Iterable[Source | Refusal]) -> Iterator[Found]:
+def _scan(opened: Iterable[Source | Refusal]) -> Iterator[Item]:
     logs: list[Summary] = []
     versions: dict[str, set[str]] = {}
     for source in opened:
@@ -93,7 +91,7 @@ def _scan(opened: Iterable[Source | Refusal]) -> Iterator[Found]:
             yield source
             continue
         for item in _read_one(source):
-            if not isinstance(item, Run | DeviceStats | Refusal):
+            if not isinstance(item, Item):
                 logs.append(item)
                 continue
             if isinstance(item, Run) and item.fio_version:
@@ -122,7 +120,7 @@ def _folder(place: Place) -> str:
     return place.file.rpartition("/")[0]
 
 
-def _read_one(source: Source) -> Iterator[Found | Summary]:
+def _read_one(source: Source) -> Iterator[Item | Summary]:
     place = Place(source.name)
     reason = _why_unreadable(source.head)
     if reason:
@@ -159,7 +157,7 @@ def _why_unreadable(head: bytes) -> str:
     return ""
 
 
-def _report(data: bytes, name: str) -> Iterable[Found]:
+def _report(data: bytes, name: str) -> Iterable[Item]:
     """The contents of a file that is not a log: usually one document of fio, else anything."""
     is_object = data[:256].lstrip()[:1] == b"{"
     document = json_report.whole_document(data, name) if is_object else None
@@ -180,7 +178,7 @@ def _report(data: bytes, name: str) -> Iterable[Found]:
     return items
 
 
-def _has_runs(items: Iterable[Found]) -> bool:
+def _has_runs(items: Iterable[Item]) -> bool:
     return any(isinstance(item, Run) for item in items)
 
 
@@ -189,22 +187,18 @@ def unusable(name: str, made: object) -> str:
     return "" if callable(made) else "it is not a function of bytes and a name"
 
 
-def _by_plugins(data: bytes, name: str) -> list[Found]:
+def _by_plugins(data: bytes, name: str) -> list[Item]:
     """The result of the first plugin's reader that knows this file, or a refusal for each reader that fails."""
-    refused: list[Found] = []
+    refused: list[Item] = []
     for plugin in plugins.sound("reader", unusable):
         try:
-            items: list[Found] = plugins.guarded(
+            items: list[Item] = plugins.guarded(
                 plugin.title, lambda reader: [*reader(data, name)]
             )(plugin.made)
         except IodeltaError as error:
             refused.append(Refusal(Place(name), error.what))
             continue
-        wrong = [
-            type(item).__name__
-            for item in items
-            if not isinstance(item, Run | DeviceStats | Refusal)
-        ]
+        wrong = [type(item).__name__ for item in items if not isinstance(item, Item)]
         if wrong:
             refused.append(
                 Refusal(Place(name), f"{plugin.title} returned a {wrong[0]}, not a Run")

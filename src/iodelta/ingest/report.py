@@ -23,15 +23,13 @@ from iodelta.ingest import (
 )
 from iodelta.ingest.cleaning import Line, lines
 from iodelta.ingest.merge import Report, once
-from iodelta.ingest.model import DeviceStats, Refusal, Run
+from iodelta.ingest.model import Item, Refusal, Run
 from iodelta.ingest.wording import clean
 from iodelta.plural import plural
 from iodelta.trial import Place
 
 MOST_LINES = 1_000_000
 """Most lines of a text, enough for thirty thousand reports."""
-
-Found = Run | DeviceStats | Refusal
 
 _JOB_FILE = re.compile(r"\[global\w*\]|(?:rw|readwrite|ioengine|filename)\s?=\s?\S+")
 _COMPLAINT = re.compile(r"fio: |fio version .{0,40}required|failed to (?:open|set)")
@@ -43,7 +41,7 @@ _UNENDED = re.compile(rb"[\w.,;%+-][ \t\0]*\Z")
 _BEGUN = re.compile(r": \(g=\d{1,9}\): rw=|^Starting \d{1,6} (?:process|thread)")
 
 
-def read_text(data: bytes, file: str) -> list[Found]:
+def read_text(data: bytes, file: str) -> list[Item]:
     """Everything in ``data``, the contents of ``file``, in order; one Refusal with the reason if there is nothing."""
     ended = not _UNENDED.search(data[-8:])
     reports, data = json_found.in_bytes(data, file)
@@ -62,16 +60,16 @@ def read_text(data: bytes, file: str) -> list[Found]:
     stats = read_stats.dumps(cleaned, used, file) if has_stats else []
     if tables.hinted(whole) and not refused:
         reports += map(list, tables.tables(cleaned, used, file, ended=ended))
-    items: list[Found] = [*once(sorted(reports, key=_line)), *stats, *refused]
+    items: list[Item] = [*once(sorted(reports, key=_line)), *stats, *refused]
     if items and not refused:
         items += tables.lost(cleaned, used, file)
     return items or _without_results(cleaned, whole, file)
 
 
-def _without_results(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:
+def _without_results(cleaned: Sequence[Line], whole: str, file: str) -> list[Item]:
     """The contents of a text without a report or table: excerpts of reports, numbers in sentences, or the reason why
     there is nothing."""
-    parts: list[Found] = []
+    parts: list[Item] = []
     if excerpts.hinted(whole):
         parts += excerpts.runs(cleaned, file)
     return parts or _in_sentences(cleaned, whole, file) or [_nothing(cleaned, file)]
@@ -98,10 +96,10 @@ def _reports_of_tools(
     return reports + other_tools.results(cleaned, used, file)
 
 
-def _in_sentences(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:
+def _in_sentences(cleaned: Sequence[Line], whole: str, file: str) -> list[Item]:
     """The numbers in the sentences of a text, and a refusal for those that were not understood."""
     runs = prose.rows(whole, file)
-    items: list[Found] = [
+    items: list[Item] = [
         msgspec.structs.replace(
             run, place=Place(file, cleaned[run.place.line - 1].number)
         )

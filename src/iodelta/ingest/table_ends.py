@@ -7,10 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from iodelta.ingest.cleaning import Line
-from iodelta.ingest.model import Refusal, Run
+from iodelta.ingest.model import Refusal, Run, RunOrRefusal
 from iodelta.trial import Finding, Place
-
-Found = Run | Refusal
 
 _NAME_WORDS = 4
 """Most words of a row's name."""
@@ -24,8 +22,8 @@ def last_with_text(lines: Sequence[Line]) -> int | None:
 
 
 def torn(
-    items: list[Found], lines: Sequence[Line], last: int, end: int, file: str
-) -> tuple[list[Found], int]:
+    items: list[RunOrRefusal], lines: Sequence[Line], last: int, end: int, file: str
+) -> tuple[list[RunOrRefusal], int]:
     """The items of a table, with a note or refusal if its last line may be cut; and the index of its last line.
 
     ``last`` is the index of the table's last line, ``end`` that of the line within which the file ends.
@@ -45,7 +43,7 @@ def _may_begin_row(text: str) -> bool:
     )
 
 
-def _with_note(items: list[Found], last: Line) -> list[Found]:
+def _with_note(items: list[RunOrRefusal], last: Line) -> list[RunOrRefusal]:
     """The items of a table, with a note that its ``last`` line may be cut."""
     runs = [at for at, each in enumerate(items) if isinstance(each, Run)]
     cut = any(

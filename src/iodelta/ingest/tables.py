@@ -14,7 +14,7 @@ from iodelta.ingest import (
     table_summaries,
 )
 from iodelta.ingest.cleaning import Line
-from iodelta.ingest.model import Refusal, Run
+from iodelta.ingest.model import Refusal, Run, RunOrRefusal
 from iodelta.ingest.table_directions import unknown
 from iodelta.ingest.table_grids import LONGEST, RULE, SOME, Grid
 from iodelta.ingest.table_headings import COMPARES
@@ -43,8 +43,6 @@ _RANK = re.compile(r"\d{1,3}(?:[.,]\d{1,6})?\s?%")
 _LEAST_LOST = 3
 """Fewest lines with final numbers for an unread table in a paragraph; next to a line that was read, one is enough."""
 
-Found = Run | Refusal
-
 
 def hinted(text: str) -> bool:
     """Whether a measure may be named in ``text``."""
@@ -54,12 +52,12 @@ def hinted(text: str) -> bool:
 
 def tables(
     lines: Sequence[Line], used: bytearray, file: str, *, ended: bool = True
-) -> list[list[Found]]:
+) -> list[list[RunOrRefusal]]:
     """The rows of every result table among ``lines``, table by table; the indexes are marked in ``used``.
 
     ``ended``: the last line has an end, so it was not cut.
     """
-    groups: list[list[Found]] = []
+    groups: list[list[RunOrRefusal]] = []
     lines = list(map(_unless_taken, lines, used))
     hints = [hinted(line.text[:LONGEST]) for line in lines]
     digits = [_DIGIT.search(line.text) is not None for line in lines]
@@ -166,7 +164,7 @@ class _Table:
         """Index of the file's last line if it has no end."""
         self._meaning = Meaning(lines, used, index, file)
 
-    def read(self) -> tuple[list[Found], int]:
+    def read(self) -> tuple[list[RunOrRefusal], int]:
         """The items of the table and the index of its last line; no items and its first line if it is not a table."""
         for split in (table_grids.barred, table_grids.separated):
             grid = self._whole(split)
@@ -183,8 +181,8 @@ class _Table:
             return None
         return split(self._lines, self._index, len(self._lines))
 
-    def _with_misfits(self, grid: Grid) -> tuple[list[Found], int]:
-        items: list[Found] = [*self._meaning.runs(grid), *self._unread(grid)]
+    def _with_misfits(self, grid: Grid) -> tuple[list[RunOrRefusal], int]:
+        items: list[RunOrRefusal] = [*self._meaning.runs(grid), *self._unread(grid)]
         for at in grid.misfits:
             words = f"a row of a table with more or fewer cells than its {len(grid.titles)} titles: not read"
             if at == self._torn:
@@ -201,7 +199,7 @@ class _Table:
         remedy = "remove what stands between, or repeat the titles"
         return [Refusal(self._meaning.place(rows[0]), f"{words}; {remedy}")]
 
-    def _spaced(self) -> tuple[list[Found], int]:
+    def _spaced(self) -> tuple[list[RunOrRefusal], int]:
         """A table with spaces between columns, if all ways to split it that fit agree."""
         begun = table_spaces.splits(self._lines, self._index, SOME)
         if not any(map(self._sound, begun)):
@@ -220,7 +218,7 @@ class _Table:
         words = "it does not fit the columns of the table above it: not read"
         unfit = [Refusal(self._meaning.place(at), words) for at in misfits]
         strays = table_spaces.strays(grid, self._lines, end - 1)
-        items: list[Found] = [
+        items: list[RunOrRefusal] = [
             *self._meaning.runs(grid),
             *self._unread(grid),
             *unfit,
@@ -286,7 +284,7 @@ class _Table:
         runs = self._meaning.runs(grid)
         return bool(runs) and not any(has_finding(run, "read.cell") for run in runs)
 
-    def _unsplit(self) -> tuple[list[Found], int]:
+    def _unsplit(self) -> tuple[list[RunOrRefusal], int]:
         """A refusal for a table in doubt, or with an ambiguous heading of several measures; else no items."""
         if self._meaning.doubted:
             return self._refused_title()
@@ -304,7 +302,7 @@ class _Table:
             last += 1
         return [Refusal(self._meaning.place(self._index), words)], last
 
-    def _refused_title(self) -> tuple[list[Found], int]:
+    def _refused_title(self) -> tuple[list[RunOrRefusal], int]:
         """A refusal for a table in doubt, up to the next blank line."""
         last = self._index
         while last + 1 < len(self._lines) and self._lines[last + 1].text.strip():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from iodelta.audit.columns import measured
 from iodelta.audit.model import Evidence, Mark, Repair, rule
@@ -84,6 +84,16 @@ def _of_directions(run: Run) -> list[Quantity]:
     return depths
 
 
+def _depths(
+    runs: Iterable[tuple[int, Run]],
+) -> Iterator[tuple[int, Run, Quantity, float]]:
+    """Index, run, mean I/Os in flight and the most possible; only runs where both numbers are known."""
+    for index, run in runs:
+        depth, most = in_flight(run), slots(run)
+        if depth is not None and most is not None:
+            yield index, run, depth, most
+
+
 def held_back(run: Run) -> bool:
     """Whether options keep the run from filling its depth, or it waits for its own fsync."""
     return run.sync is not None or any(map(_HOLDS_BACK.match, run.options))
@@ -148,11 +158,8 @@ def _is_one_at_a_time(run: Run) -> bool:
     remedy="take the mean from fio's 'lat' line or its lat_ns; the first line of its text is often submission latency",
 )
 def mismatch(evidence: Evidence) -> Iterator[Mark]:
-    for index, run in evidence.rows():
-        depth, most = in_flight(run), slots(run)
-        if depth is None or most is None or depth.high >= most * (1 - LOST):
-            continue
-        if _runs_empty(run):
+    for index, run, depth, most in _depths(evidence.rows()):
+        if _runs_empty(run) or depth.high >= most * (1 - LOST):
             continue
         share = depth.value / most
         why = "half of the run or more was a stall, or one number is wrong"
@@ -206,11 +213,8 @@ def _mended(index: int, run: Run, most: float) -> tuple[Repair, ...]:
     remedy="compare total latency (lat), not completion latency (clat), with other tools and engines",
 )
 def gap(evidence: Evidence) -> Iterator[Mark]:
-    for index, run in evidence.rows():
-        depth, most = in_flight(run), slots(run)
-        if depth is None or most is None or depth.high < most * (1 - LOST):
-            continue
-        if _runs_empty(run):
+    for index, run, depth, most in _depths(evidence.rows()):
+        if _runs_empty(run) or depth.high < most * (1 - LOST):
             continue
         is_fine = depth.high - depth.low <= GAP * most
         if is_fine and depth.value < most * (1 - GAP):
@@ -229,14 +233,11 @@ def gap(evidence: Evidence) -> Iterator[Mark]:
     remedy="use direct I/O and an asynchronous engine; look at submission latency, CPU use and limits",
 )
 def not_reached(evidence: Evidence) -> Iterator[Mark]:
-    for index, run in evidence.measured():
-        depth, most = in_flight(run), slots(run)
+    for index, run, depth, most in _depths(evidence.measured()):
         is_synchronous = run.workload.ioengine in SYNCHRONOUS
         if is_synchronous or held_back(run):
             continue
-        if depth is None or most is None or most < 2:
-            continue
-        if depth.high < most * (1 - LOST):
+        if most >= 2 and depth.high < most * (1 - LOST):
             text = (
                 f"on average {count(depth.value)} of {count(most)} I/Os were in flight"
             )

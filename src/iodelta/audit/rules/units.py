@@ -37,11 +37,13 @@ KNOWN_FACTORS = (
 )
 def mismatch(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.rows():
+        size = run.workload.bs
+        # A cell with its own unit is a finding of ``suffix``.
+        if not size or any(starmap(_suffixed, run.labels.items())):
+            continue
         for direction in parts(run):
-            size, iops, bandwidth = run.workload.bs, direction.iops, direction.bandwidth
-            if not size or not all_known(iops, bandwidth) or not iops.value > 0:
-                continue
-            if any(starmap(_suffixed, run.labels.items())):
+            iops, bandwidth = direction.iops, direction.bandwidth
+            if not all_known(iops, bandwidth) or not iops.value > 0:
                 continue
             is_below = bandwidth.high < iops.low * size * (1 - OFF)
             is_above = bandwidth.low > iops.high * size * (1 + OFF)
