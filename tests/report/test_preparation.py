@@ -16,8 +16,9 @@ from iodelta.lab.events import StepBegun, StepDone
 from iodelta.report.formats.charts.rounds import figure
 from iodelta.report.formats.charts.specs import filled
 from iodelta.report.formats.console import lines
+from iodelta.report.formats.terminal import lines as of_story
 from iodelta.report.stories.preparation import DRAWN, answer, of_preparation, pictures
-from iodelta.report.stories.story import Section
+from iodelta.report.stories.story import Detail, Section
 from iodelta.study.preparation import DiskAccount, PrepareAnswer
 
 ROOT = Path(__file__).parents[2]
@@ -149,3 +150,12 @@ def test_the_layers_of_the_chart_share_one_axis(log: bool) -> None:
     axes = [layer["encoding"]["x"]["axis"] for layer in layers if "x" in layer.get("encoding", {})]
     assert len(axes) > 2
     assert all(axis == axes[0] for axis in axes)
+
+
+def test_one_screen_holds_the_rounds_and_names_the_command_for_the_method() -> None:
+    story = of_preparation(PrepareAnswer("prep", disk(), "1"), Detail(folder="prep"))
+    screen, whole = ([line.plain for line in of_story(story, whole=each)] for each in (False, True))
+    assert "All details: `iodelta report prep --verbose`" in screen
+    assert not any("SNIA" in line for line in screen)
+    assert any("SNIA" in line for line in whole)
+    assert len(screen) < len(whole)

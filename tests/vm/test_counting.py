@@ -153,6 +153,16 @@ def test_every_format_says_how_to_count_it_again(tmp_path: Path) -> None:
         assert one.again[0][:40] in texts[2]
 
 
+def test_one_screen_holds_the_table_and_names_the_command_for_what_it_relies_on(tmp_path: Path) -> None:
+    """With --verbose it printed the same as without."""
+    story = of_path(account(tmp_path / "two", shifted(400)))
+    screen, whole = ([line.plain for line in lines(story, whole=each)] for each in (False, True))
+    assert len(screen) <= 24
+    assert f"iodelta report {tmp_path / 'two'} --verbose`" in " ".join(screen)
+    assert "What this relies on" in whole
+    assert "What this relies on" not in screen
+
+
 def test_a_folder_of_counts_is_no_folder_of_times(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="instruction counts, not times"):
         read_plan(folder(tmp_path / "counts", shifted(0)))

@@ -242,6 +242,7 @@ def _report_counted_path(request: Request) -> int:
             lines=page or request.lines,
             paths=deep or request.paths,
             footprint=deep or request.footprint,
+            whole=request.verbose,
         ),
     )
     return _code(request, account)

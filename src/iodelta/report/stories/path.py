@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from iodelta.errors import pasted
 from iodelta.path.bill import Bill, Charge
 from iodelta.path.judge import PathAccount, Shift
 from iodelta.path.tables import FunctionTable
@@ -126,7 +127,7 @@ def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
         *section("Steps", steps(account) if account.row else (), drawing=True),
         *section("What moves", sharing.sentences(account)),
         *section("What this cannot see", [account.blind]),
-        *section("What this relies on", _relies(account)),
+        *section("What this relies on", _relies(account), rest=True),
         *system_lines(_system(account)),
         *section("Reads served by each member", _reads(account)),
         *section("Could not be measured", map(inert, account.problems)),
@@ -148,6 +149,7 @@ def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
         tables=tuple(tables),
         sections=sections,
         flames=drawn,
+        details=f"iodelta report {inert(pasted(account.folder))} --verbose",
     )
 
 

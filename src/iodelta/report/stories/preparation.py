@@ -47,10 +47,11 @@ def of_preparation(account: PrepareAnswer, detail: Detail = PLAIN) -> Story:
         tables=tuple(tables(disk)),
         sections=(
             *pictures(disk),
-            *section("Method", (*steps(disk), *limits(disk))),
+            *section("Method", (*steps(disk), *limits(disk)), rest=True),
             *system(account.system),
             *_commands(account, detail.folder),
         ),
+        details=f"iodelta report {detail.folder} --verbose",
     )
 
 
