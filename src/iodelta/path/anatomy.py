@@ -1,4 +1,4 @@
-"""From the boots of an anatomy to the trees of calls and the footprints of its cells."""
+"""From the boots of an anatomy to the call trees and footprints of its cells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodelta.path.footprint import Footprint
 from iodelta.path.functions import Symbols
 from iodelta.path.output import Output
 from iodelta.path.plan import BootPlan, PathPlan
-from iodelta.path.tallies import Tally, of_epochs
+from iodelta.path.tallies import Tally, layouts_of, of_epochs
 
 Read = TypeVar("Read")
 
@@ -26,27 +26,27 @@ class Anatomy(msgspec.Struct, frozen=True):
     trees: tuple[CallTree, ...] = ()
     footprints: tuple[Footprint, ...] = ()
     tallies: tuple[Tally, ...] = ()
-    """Of each variant for itself."""
+    """Counts of each variant, not compared."""
 
 
 def anatomy(folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]) -> Anatomy:
-    """The anatomies of a folder, as far as its boots were made. Raises MeasureError for damaged ones."""
+    """The anatomies of a folder, as far as it has their boots. Raises MeasureError for damaged files."""
     boots = [
-        one for one in plan.boots if one.purpose == "anatomy" and one.number in outputs
+        boot
+        for boot in plan.boots
+        if boot.purpose == "anatomy" and boot.number in outputs
     ]
-    if not boots:
-        return Anatomy()
     epochs = {
-        (one.variant, one.seed): _epochs(folder, one, outputs[one.number])
-        for one in boots
+        (boot.variant, boot.seed): _epochs(folder, boot, outputs[boot.number])
+        for boot in boots
     }
     tallies = tuple(of_epochs(plan, epochs))
     if plan.row:
         return Anatomy(tallies=tallies)
     trees = {
-        one.variant: _tree(folder, one, outputs[one.number])
-        for one in boots
-        if not one.seed
+        boot.variant: _tree(folder, boot, outputs[boot.number])
+        for boot in boots
+        if not boot.seed
     }
     return Anatomy(
         tuple(_trees(plan, trees)), tuple(_footprints(plan, epochs)), tallies
@@ -54,7 +54,7 @@ def anatomy(folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]) -> An
 
 
 def ios_of(output: Output, place: str) -> dict[int, int]:
-    """N of each cell: the I/Os by which its two runs differ. Raises MeasureError."""
+    """Cell -> N, the number of I/Os by which its two runs differ. Raises MeasureError."""
     return {
         number: cell.ios(place) // 2
         for number, cell in output.cells.items()
@@ -65,56 +65,41 @@ def ios_of(output: Output, place: str) -> dict[int, int]:
 def _trees(
     plan: PathPlan, trees: Mapping[str, Mapping[int, calls.Calls]]
 ) -> Iterator[CallTree]:
-    for number, name, pair in _pairs(plan):
-        before, after = (trees.get(variant, {}).get(number) for variant in pair)
-        if before and after:
-            yield call_tree(name, pair[1], (before, after))
+    for number, variant, before, after in plan.against_baseline(trees):
+        name = plan.experiment.cells[number].name
+        yield call_tree(name, variant, (before, after))
 
 
 def _footprints(
     plan: PathPlan,
     epochs: Mapping[tuple[str, int], Mapping[int, footprint.Epochs]],
 ) -> Iterator[Footprint]:
-    for number, name, pair in _pairs(plan):
-        before, after = (epochs.get((variant, 0), {}).get(number) for variant in pair)
-        if before is None or after is None:
-            continue
-        layouts = [
-            [
-                by_cell[number]
-                for (variant, seed), by_cell in epochs.items()
-                if variant == side and seed and number in by_cell
-            ]
-            for side in pair
-        ]
-        yield footprint.footprint(
-            name, pair[1], (before, after), (layouts[0], layouts[1])
-        )
+    exact = {variant: epochs[variant, seed] for variant, seed in epochs if not seed}
+    for number, variant, before, after in plan.against_baseline(exact):
+        name = plan.experiment.cells[number].name
+        baseline = layouts_of(epochs, plan.experiment.baseline, number)
+        layouts = (baseline, layouts_of(epochs, variant, number))
+        yield footprint.footprint(name, variant, (before, after), layouts)
 
 
-def _pairs(plan: PathPlan) -> Iterator[tuple[int, str, tuple[str, str]]]:
-    for number, cell in enumerate(plan.experiment.cells):
-        for variant in plan.others:
-            yield number, cell.name, (plan.experiment.baseline, variant)
-
-
-def _tree(folder: Folder, one: BootPlan, output: Output) -> dict[int, calls.Calls]:
-    place = f"{folder.path}, boot {one.number}"
-    files = [folder.read_raw(one.number, kind) for kind in ("tree", "counts")]
+def _tree(folder: Folder, boot: BootPlan, output: Output) -> dict[int, calls.Calls]:
+    place = boot.place(folder)
+    tree = folder.read_raw(boot.number, "tree")
+    counts = folder.read_raw(boot.number, "counts")
     symbols, ios = Symbols(output.symbols), ios_of(output, place)
-    return _sound(lambda: calls.per_io(files[0], files[1], symbols, ios), place)
+    return _sound(lambda: calls.per_io(tree, counts, symbols, ios), place)
 
 
 def _epochs(
-    folder: Folder, one: BootPlan, output: Output
+    folder: Folder, boot: BootPlan, output: Output
 ) -> dict[int, footprint.Epochs]:
-    place = f"{folder.path}, boot {one.number}"
-    data, ios = folder.read_raw(one.number, "epochs"), ios_of(output, place)
+    place = boot.place(folder)
+    data, ios = folder.read_raw(boot.number, "epochs"), ios_of(output, place)
     return _sound(lambda: footprint.read(data, ios), place)
 
 
 def _sound(read: Callable[[], Read], place: str) -> Read:
-    """What it reads. Raises MeasureError for what the plugin did not write."""
+    """What ``read`` returns. Raises MeasureError for a file that the plugin did not write."""
     try:
         return read()
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""The difference of two trees of calls: each path once, with what both sides execute on it.
+"""The difference of two call trees: each path once, with the instructions of both sides.
 
-Siblings of one name are the same branch. A function that was renamed, or inlined into its caller, would stand there
-twice, once for each side. So two siblings that each have one side only are one branch when they share most of what they
-call, and a function whose callees are mostly called by its caller on the other side is part of that caller.
+Siblings of one name are the same branch. A function that was renamed, or inlined into its caller, would appear twice,
+once for each side. So two siblings that each appear on one side only become one branch if they share most of what they
+call; and if the caller itself calls most of a function's callees on the other side, the function becomes part of it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import msgspec
 from iodelta.path.calls import INTERRUPTS, KERNEL, Calls, Path
 
 SHARED = 0.5
-"""Share of two siblings' instructions that functions of both execute, from which on the two are one branch."""
+"""Least share of two siblings' instructions in functions that both call, for the two to be one branch."""
 
 LEAST = 1.0
-"""Instructions per I/O of both sides below which a branch is summed up with its small siblings."""
+"""Instructions per I/O of both sides below which a branch is added to its small siblings."""
 
 SMALL = "(small ones)"
 """The name of that sum."""
@@ -77,14 +77,14 @@ def call_tree(cell: str, variant: str, sides: tuple[Calls, Calls]) -> CallTree:
             )
     pair = (_plant(sides[0].paths), _plant(sides[1].paths))
     roots = [
-        _merged(root, *(one.children.get(root, _Node()) for one in pair))
+        _merged(root, *(tree.children.get(root, _Node()) for tree in pair))
         for root in (KERNEL, INTERRUPTS)
     ]
     return CallTree(cell=cell, variant=variant, roots=tuple(roots), orphans=orphans)
 
 
 class _Node:
-    """A function of one side's tree, with its own instructions and those of its functions by name."""
+    """A function in the tree of one side, with its own instructions and those of all functions below it by name."""
 
     def __init__(self) -> None:
         self.own = 0.0
@@ -108,7 +108,7 @@ def _plant(paths: Mapping[Path, float]) -> _Node:
 
 
 def _merged(name: str, before: _Node, after: _Node) -> Branch:
-    """One branch of both trees; those of its children that are too small to be shown are one."""
+    """One branch of both trees; its children that are too small to be shown are added up."""
     for part in (*_inlined(before, after), *_inlined(after, before)):
         name = f"{name} + {part}"
     branches = [_merged(label, *pair) for label, pair in _pairs(before, after)]
@@ -142,7 +142,7 @@ def _summed(small: list[Branch]) -> Branch:
 
 
 def _pairs(before: _Node, after: _Node) -> Iterator[tuple[str, tuple[_Node, _Node]]]:
-    """Children of both, by name or by what they share; then those of one side alone."""
+    """The children of both, matched by name or by what they share; then those of one side only."""
     old, new = before.children, after.children
     for name in old.keys() & new.keys():
         yield name, (old[name], new[name])
@@ -157,7 +157,8 @@ def _pairs(before: _Node, after: _Node) -> Iterator[tuple[str, tuple[_Node, _Nod
 
 
 def _inlined(whole: _Node, other: _Node) -> Iterator[str]:
-    """Names of functions that ``other`` has not, but calls most of what they call: they become part of ``whole``."""
+    """Names of functions that ``other`` lacks although it calls most of their callees: they become part of
+    ``whole``."""
     for name in sorted(whole.children.keys() - other.children.keys()):
         node = whole.children[name]
         lifted = node.children.keys() & (other.children.keys() - whole.children.keys())
@@ -174,7 +175,7 @@ def _inlined(whole: _Node, other: _Node) -> Iterator[str]:
 
 
 def _join(node: _Node, other: _Node) -> None:
-    """All of ``other`` into ``node``."""
+    """Add everything of ``other`` to ``node``."""
     node.own += other.own
     node.by_name.update(other.by_name)
     for name, child in other.children.items():
@@ -184,7 +185,7 @@ def _join(node: _Node, other: _Node) -> None:
 def _alike(
     left: Mapping[str, _Node], right: Mapping[str, _Node]
 ) -> list[tuple[str, str]]:
-    """Pairs of names that are taken for one function, the most alike first; each name once."""
+    """Pairs of names that count as one function, most similar first; each name once."""
     pairs = product(sorted(left), sorted(right))
     scores = [
         (_likeness((old, left[old]), (new, right[new])), old, new) for old, new in pairs
@@ -200,12 +201,12 @@ def _alike(
 
 
 def _likeness(a: tuple[str, _Node], b: tuple[str, _Node]) -> float:
-    """How much two functions share; from ``SHARED`` on they are taken for one that was renamed."""
+    """The share of two functions that is common; from ``SHARED`` on they count as one that was renamed."""
     (old, left), (new, right) = a, b
     calls = [_calls(name, node) for name, node in (a, b)]
     share = _common(calls[0], calls[1])
     if share >= SHARED:
-        # What the two execute themselves stands under two names, and is as good as shared.
+        # The instructions of the functions themselves have two names, so they are counted as shared.
         share = _common({**calls[0], "": left.own}, {**calls[1], "": right.own})
     smaller, larger = sorted((left.whole, right.whole))
     if share < SHARED and _extends(old, new) and smaller >= SHARED * larger:
@@ -227,7 +228,7 @@ def _extends(old: str, new: str) -> bool:
 
 
 def _common(a: Mapping[str, float], b: Mapping[str, float]) -> float:
-    """Which part of the larger one's instructions, function by function, both execute."""
+    """The share of instructions that both execute, function by function, in those of the larger one."""
     names = a.keys() | b.keys()
     both = sum(min(a.get(name, 0.0), b.get(name, 0.0)) for name in names)
     either = sum(max(a.get(name, 0.0), b.get(name, 0.0)) for name in names)

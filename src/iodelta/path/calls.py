@@ -1,4 +1,4 @@
-"""The tree of calls of an I/O: what the kernel executes for it, and through which calls (tree.c).
+"""The call tree of an I/O: what the kernel executes for it, and through which calls (tree.c).
 
 A path is a tuple of names, a root first: `kernel` below system calls and kernel threads, `interrupts`, `user space`.
 """
@@ -17,10 +17,10 @@ ROOTS = {1: (USER,), 2: (KERNEL,), 3: (INTERRUPTS,)}
 """Nodes that the plugin begins with (enum root in tree.c)."""
 
 ORPHANS = 0.005
-"""Share of all returns that may return to no call that was seen; with more there is no tree. Measured: 0.2 %."""
+"""Largest share of returns that match no call; with more there is no tree. Measured: 0.2 %."""
 
 EXACT = 1e-9
-"""Share by which a function's instructions over all paths may differ from those that were counted without paths."""
+"""Largest relative difference between a function's instructions on all paths and those counted without paths."""
 
 Path = tuple[str, ...]
 
@@ -54,7 +54,7 @@ def per_io(
 def _slope(
     cell: int, ios: int, phases: _Phases, flat: Mapping[int, Mapping[str, int]]
 ) -> Calls:
-    """What one I/O adds: a cell's second phase, of twice as many I/Os, less its first."""
+    """What one I/O adds: the difference between a cell's second phase, with twice as many I/Os, and its first."""
     numbers = (2 * cell + 1, 2 * cell + 2)
     first, second = (phases.paths[number] for number in numbers)
     added = {
@@ -68,7 +68,7 @@ def _slope(
         counted, of_no_call = phases.returns.get(number, (0, 0))
         returns += counted
         orphans += of_no_call
-    # Without a return nothing shows that paths were followed.
+    # Without returns it is unknown whether the plugin followed calls.
     share = orphans / returns if returns else 1.0
     if share > ORPHANS:
         wrong.append(f"{100 * share:.2f} % of all returns belong to no call")
@@ -77,7 +77,7 @@ def _slope(
 
 
 def _differences(paths: Mapping[Path, int], flat: Mapping[str, int]) -> Iterator[str]:
-    """Functions whose instructions over all paths are not those counted without paths."""
+    """Functions whose instructions on all paths differ from those counted without paths, in sentences."""
     summed: defaultdict[str, int] = defaultdict(int)
     for path, number in paths.items():
         summed[path[-1]] += number
@@ -122,8 +122,8 @@ class _Reader:
 
 
 def _within(path: Path, name: str) -> Path:
-    """Where code of a function runs that was called as the last of ``path``: a function that is jumped to, not called,
-    stands below the one that jumped."""
+    """The path of code of a function in a call at ``path``: a function that is reached by a jump, not by a call, is
+    below the one that jumped."""
     return path if path[-1] == name else (*path, name)
 
 

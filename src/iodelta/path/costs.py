@@ -1,4 +1,4 @@
-"""What an I/O costs by the plugin's counts: tables of functions and bills, each of a variant against the baseline."""
+"""The cost of an I/O by the plugin's counts: tables of functions and bills of each variant against the baseline."""
 
 from __future__ import annotations
 
@@ -35,24 +35,19 @@ def costed(
         counted = boot.purpose in ("functions", "anatomy") and not boot.seed
         if counted and boot.number in outputs:
             costs[boot.variant] = _costs(folder, boot, outputs[boot.number])
-    baseline = costs.get(plan.experiment.baseline, {})
-    for number, cell in enumerate(plan.experiment.cells):
-        for variant in plan.others:
-            before = baseline.get(number)
-            after = costs.get(variant, {}).get(number)
-            if before is not None and after is not None:
-                yield Costed(
-                    number=number,
-                    cell=cell.name,
-                    variant=variant,
-                    costs=(before, after),
-                )
+    for number, variant, before, after in plan.against_baseline(costs):
+        yield Costed(
+            number=number,
+            cell=plan.experiment.cells[number].name,
+            variant=variant,
+            costs=(before, after),
+        )
 
 
 def function_tables(
     plan: PathPlan, outputs: Mapping[int, Output], costed: Sequence[Costed]
 ) -> Iterator[FunctionTable]:
-    """The tables, each held against the medians of the boots that are judged."""
+    """The tables, each checked against the medians of the boots that are judged."""
     for pair in costed:
         before, after = pair.costs
         timed = _both_timed(
@@ -64,7 +59,7 @@ def function_tables(
 
 
 def bills(costed: Sequence[Costed], footprints: Sequence[Footprint]) -> Iterator[Bill]:
-    """Those of both sides, where the plugin knew the classes of both."""
+    """The bill of each pair whose boots both counted classes of instructions."""
     medians = {(pair.cell, pair.variant): pair for pair in footprints if pair.by_ios}
     for pair in costed:
         before, after = pair.costs
@@ -82,7 +77,7 @@ def _both_timed(
 
 def _costs(folder: Folder, boot: BootPlan, output: Output) -> Mapping[int, Cost]:
     """What an I/O of each cell of a boot costs. Raises MeasureError."""
-    place = f"{folder.path}, boot {boot.number}"
+    place = boot.place(folder)
     counts = folder.read_raw(boot.number, "counts")
     try:
         return per_io(counts, Symbols(output.symbols), ios_of(output, place))
@@ -95,17 +90,12 @@ def _costs(folder: Folder, boot: BootPlan, output: Output) -> Mapping[int, Cost]
 def _timed(
     plan: PathPlan, outputs: Mapping[int, Output], variant: str, number: int
 ) -> Timed | None:
-    """The median of a cell; None where its I/Os go in more than one direction, for a table is of all of them."""
-    own = cell_of(outputs, plan.exact(variant), number)
-    depth = in_flight(
-        dict(
-            (
-                *plan.experiment.cells[number].options,
-                *plan.experiment.variant(variant).options,
-            )
-        )
-    )
-    if own is None or len(own.latencies) != 1 or not depth:
+    """The median of a cell; None if its I/Os have several directions, since a table covers all of them."""
+    output = cell_of(outputs, plan.exact(variant), number)
+    experiment = plan.experiment
+    cell = experiment.cells[number]
+    depth = in_flight(cell.options_under(experiment.variant(variant)))
+    if output is None or len(output.latencies) != 1 or not depth:
         return None
-    (counts,) = own.latencies.values()
+    (counts,) = output.latencies.values()
     return Timed(counts.median, depth)

@@ -1,13 +1,15 @@
 """The footprint of an I/O: what its path executes and touches, as medians over I/Os (footprint.c).
 
-Medians of whole numbers, each of one I/O, from one call of submit_bio to the next: what a few I/Os do besides (ticks of
-the timer, refills) is not in them, and one locked instruction more is one more.
+Each I/O gives whole numbers, from one call of submit_bio to the next. Their medians do not include what a few I/Os do
+in addition (timer ticks, refills), and one more locked instruction per I/O is one more.
 """
 
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Literal
 
 import msgspec
@@ -27,10 +29,11 @@ MEASURES = (
 )
 """In the order of footprint.c: what is executed; accesses; distinct lines of 64 bytes and pages of 4 KiB."""
 
-SCOPES = ("kernel", "all")
+Scope = Literal["kernel", "all"]
+
+SCOPES: tuple[Scope, ...] = ("kernel", "all")
 """In the order of footprint.c: what the kernel's code does, and what all code does."""
 
-Scope = Literal["kernel", "all"]
 Word = Literal["more", "fewer", "same", ""]
 
 ALMOST = 0.02
@@ -88,10 +91,9 @@ class Footprint(msgspec.Struct, frozen=True):
     """Calls of submit_bio for each I/O; an epoch is from one to the next."""
 
     def of(self, name: str, scope: Scope = "kernel") -> Measured:
-        """The measure of a name. Raises StopIteration."""
-        return next(
-            one for one in self.measures if (one.name, one.scope) == (name, scope)
-        )
+        """The measure of a name. Raises KeyError."""
+        by_name = {(each.name, each.scope): each for each in self.measures}
+        return by_name[name, scope]
 
     @property
     def by_ios(self) -> bool:
@@ -102,23 +104,23 @@ class Footprint(msgspec.Struct, frozen=True):
 def read(epochs: bytes, ios: Mapping[int, int]) -> dict[int, Epochs]:
     """The epochs of each cell that has any, from what the plugin wrote; ``ios`` is N of each cell, which its second run
     does twice. Raises ValueError."""
-    rows: dict[int, list[list[int]]] = {}
+    rows: defaultdict[int, list[list[int]]] = defaultdict(list)
     for line in epochs.decode("ascii", "replace").splitlines():
         phase, *values = map(int, line.split())
         if len(values) != len(SCOPES) * len(MEASURES):
             raise ValueError(f"{len(values)} measures in an epoch")
+        # A cell has two phases, an odd one and an even one, which is its second run.
         if phase % 2 == 0:
-            rows.setdefault(phase // 2 - 1, []).append(values)
+            rows[phase // 2 - 1].append(values)
     return {cell: _epochs(rows[cell], ios[cell]) for cell in rows.keys() & ios.keys()}
 
 
 def _epochs(rows: Sequence[Sequence[int]], ios: int) -> Epochs:
     medians = [float(statistics.median(column)) for column in zip(*rows, strict=True)]
     each = (len(rows) + 1) / (2 * ios)
-    by_scope = {
-        scope: dict(zip(MEASURES, medians[number * len(MEASURES) :], strict=False))
-        for number, scope in enumerate(SCOPES)
-    }
+    by_scope: dict[str, dict[str, float]] = {scope: {} for scope in SCOPES}
+    for (scope, name), median in zip(product(SCOPES, MEASURES), medians, strict=True):
+        by_scope[scope][name] = median
     return Epochs(by_scope, each)
 
 
@@ -128,9 +130,11 @@ def footprint(
     sides: tuple[Epochs, Epochs],
     layouts: tuple[Sequence[Epochs], Sequence[Epochs]],
 ) -> Footprint:
-    """A cell's footprint under baseline and variant; ``layouts`` are those of their boots with other address layouts."""
+    """A cell's footprint under baseline and variant; ``layouts`` are those of their boots with other address
+    layouts."""
     measures = [
-        _measured(name, scope, sides, layouts) for scope in _SCOPES for name in MEASURES
+        _measured(name, scope, sides, layouts)
+        for scope, name in product(SCOPES, MEASURES)
     ]
     return Footprint(
         cell=cell,
@@ -138,9 +142,6 @@ def footprint(
         measures=tuple(measures),
         each=(sides[0].each, sides[1].each),
     )
-
-
-_SCOPES: tuple[Scope, ...] = ("kernel", "all")
 
 
 def _measured(
@@ -152,7 +153,7 @@ def _measured(
     values = [side.medians[scope][name] for side in sides]
     ranges = []
     for value, others in zip(values, layouts, strict=True):
-        medians = [value, *(one.medians[scope][name] for one in others)]
+        medians = [value, *(epochs.medians[scope][name] for epochs in others)]
         ranges.append(max(medians) - min(medians))
     bar = max(ranges) if all(layouts) else None
     return Measured(

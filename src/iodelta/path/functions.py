@@ -45,12 +45,10 @@ class Built(msgspec.Struct, frozen=True):
 
 
 def why_not() -> str:
-    """Why there can be no table of functions; empty when there can."""
-    return (
-        ""
-        if shutil.which("gcc")
-        else "gcc is not on this machine (Debian: apt-get install gcc)"
-    )
+    """Why no table of functions is possible; empty if it is."""
+    if shutil.which("gcc"):
+        return ""
+    return "gcc is not on this machine (Debian: apt-get install gcc)"
 
 
 @functools.cache
@@ -104,7 +102,7 @@ def compiled(made: Path, source: Path, *words: str) -> None:
             place=made.name,
             remedy="install gcc and its C library",
         )
-    # A build that is killed leaves no half of a file under the name.
+    # So a build that is killed does not leave half a file under this name.
     draft.replace(made)
 
 
@@ -129,7 +127,7 @@ def _accepted(plugin: Path) -> bool:
 
 
 class Symbols:
-    """Guest addresses by name."""
+    """The kernel's functions by their addresses in the guest."""
 
     def __init__(self, text: str) -> None:
         names: dict[int, str] = {}
@@ -147,12 +145,11 @@ class Symbols:
         """The function that contains an address."""
         if address < USER_END:
             return USER
-        at = bisect.bisect_right(self._addresses, address) - 1
-        return (
-            re.sub(r"\.(isra|constprop|part|cold)\.?\d*.*$", "", self._names[at])
-            if at >= 0
-            else "unknown"
-        )
+        place = bisect.bisect_right(self._addresses, address) - 1
+        if place < 0:
+            return "unknown"
+        # The compiler appends such words to parts and copies of a function.
+        return re.sub(r"\.(isra|constprop|part|cold)\.?\d*.*$", "", self._names[place])
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -169,21 +166,18 @@ class Cost(msgspec.Struct, frozen=True):
 def per_io(counts: bytes, symbols: Symbols, ios: Mapping[int, int]) -> dict[int, Cost]:
     """The cost of one I/O of each cell, from what the plugin wrote; ``ios`` is N of each cell. Raises ValueError."""
     totals = _totals(counts, symbols)
-    found = {}
+    costs = {}
     for cell, count in ios.items():
         once, twice = totals.get(2 * cell + 1, {}), totals.get(2 * cell + 2, {})
-        columns = {}
-        for column in ("", *CLASSES):
-            costs = _slope(once.get(column, {}), twice.get(column, {}), count)
-            least = STRAY_CLASS if column else STRAY
-            columns[column] = {
-                name: cost for name, cost in costs.items() if abs(cost) >= least
-            }
-        instructions = columns.pop("")
-        found[cell] = Cost(
-            instructions, columns if any(columns.values()) else {}, count
-        )
-    return found
+        classes = {
+            name: _slope(once.get(name, {}), twice.get(name, {}), count, STRAY_CLASS)
+            for name in CLASSES
+        }
+        instructions = _slope(once.get("", {}), twice.get("", {}), count, STRAY)
+        if not any(classes.values()):
+            classes = {}
+        costs[cell] = Cost(instructions, classes, count)
+    return costs
 
 
 Executed = dict[str, dict[str, int]]
@@ -191,7 +185,7 @@ Executed = dict[str, dict[str, int]]
 
 
 def in_kernel(costs: Mapping[str, float]) -> float:
-    """Of all kernel functions together."""
+    """The cost of all kernel functions together."""
     return sum(cost for name, cost in costs.items() if name != USER)
 
 
@@ -207,24 +201,26 @@ def _totals(counts: bytes, symbols: Symbols) -> dict[int, Executed]:
     names: dict[int, str] = {}
     for line in counts.decode("ascii", "replace").splitlines():
         phase, pc, *words = line.split()
-        instructions, executions, *held = map(int, words)
-        if len(held) not in (0, len(CLASSES)):
+        instructions, executions, *of_classes = map(int, words)
+        if len(of_classes) not in (0, len(CLASSES)):
             raise ValueError(f"{2 + len(words)} columns in {line!r}")
         address = int(pc, 16)
         name = names.get(address) or names.setdefault(address, symbols.name(address))
-        own = totals.setdefault(int(phase), {})
-        for column, number in zip(("", *CLASSES), (instructions, *held), strict=False):
+        columns = totals.setdefault(int(phase), {})
+        numbers = zip(("", *CLASSES), (instructions, *of_classes), strict=False)
+        for column, number in numbers:
             if number:
-                by_function = own.setdefault(column, {})
+                by_function = columns.setdefault(column, {})
                 by_function[name] = by_function.get(name, 0) + number * executions
     return totals
 
 
 def _slope(
-    once: Mapping[str, int], twice: Mapping[str, int], count: int
+    once: Mapping[str, int], twice: Mapping[str, int], count: int, least: float
 ) -> dict[str, float]:
-    """By function: what ``count`` I/Os more executed, for each of them."""
-    return {
+    """Function -> what each of ``count`` more I/Os executes, without functions below ``least``."""
+    costs = {
         name: (twice.get(name, 0) - once.get(name, 0)) / count
         for name in once.keys() | twice.keys()
     }
+    return {name: cost for name, cost in costs.items() if abs(cost) >= least}

@@ -1,5 +1,5 @@
-"""From the boots of a path experiment to what they say. Nothing is estimated: the counts are exact, and what remains is
-how much a kernel's address layout moves them."""
+"""From the boots of a path experiment to its account. Nothing is estimated: counts are exact, and the only uncertainty
+is how much a kernel's address layout changes them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BLIND = (
     "Copies and zeroing count an instruction per iteration, so large blocks weigh too much; the emulated device is "
     "part of the kernel under test."
 )
-"""What this kind of measurement cannot see: in every report."""
+"""What this kind of measurement cannot see; every report contains it."""
 
 Word = Literal["longer", "shorter", "same", "no verdict"]
 
@@ -90,11 +90,9 @@ class Shift(msgspec.Struct, frozen=True):
     @property
     def share(self) -> float | None:
         """The change as a share of the baseline."""
-        return (
-            None
-            if self.change is None or not self.baseline
-            else self.change / self.baseline
-        )
+        if self.change is None or not self.baseline:
+            return None
+        return self.change / self.baseline
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -271,15 +269,14 @@ def _duration(boots: Sequence[Booted]) -> float:
     """Seconds from the start of the first boot to the end of the last."""
     if not boots:
         return 0.0
-    return max(boot.at for boot in boots) - min(
-        boot.at - boot.seconds for boot in boots
-    )
+    began = min(boot.at - boot.seconds for boot in boots)
+    return max(boot.at for boot in boots) - began
 
 
 def _options_of_cells(experiment: Experiment) -> Iterator[dict[str, str | None]]:
     """fio's options of every cell under every variant."""
     for cell, variant in product(experiment.cells, experiment.variants):
-        yield {**dict(cell.options), **dict(variant.options)}
+        yield cell.options_under(variant)
 
 
 def _is_deep(options: Mapping[str, str | None]) -> bool:
@@ -288,62 +285,54 @@ def _is_deep(options: Mapping[str, str | None]) -> bool:
 
 
 def _output(folder: Folder, boot: BootPlan) -> Output:
-    return read(
-        folder.read_raw(boot.number, "out"), f"{folder.path}, boot {boot.number}"
-    )
+    return read(folder.read_raw(boot.number, "out"), boot.place(folder))
 
 
 def _problems(
     plan: PathPlan, done: Mapping[int, Booted], outputs: Mapping[int, Output]
 ) -> list[str]:
+    """Why boots failed and cells could not be measured, each once."""
     problems: dict[str, None] = {}
     for boot in plan.boots:
-        if boot.number in done and done[boot.number].problem:
-            last = (
-                "; last lines: " + " / ".join(done[boot.number].console[-3:])
-                if done[boot.number].console
-                else ""
-            )
-            problems[f"{boot.variant}: {done[boot.number].problem}{last}"] = None
-        for number, cell in (
-            outputs[boot.number].cells.items() if boot.number in outputs else ()
-        ):
+        ended = done.get(boot.number)
+        if ended is not None and ended.problem:
+            lines = " / ".join(ended.console[-3:])
+            last = f"; last lines: {lines}" if ended.console else ""
+            problems[f"{boot.variant}: {ended.problem}{last}"] = None
+        cells = outputs[boot.number].cells if boot.number in outputs else {}
+        for number, cell in cells.items():
             if cell.reason:
-                problems[
-                    f"{boot.variant}, {plan.experiment.cells[number].name}: {cell.reason}"
-                ] = None
+                name = plan.experiment.cells[number].name
+                problems[f"{boot.variant}, {name}: {cell.reason}"] = None
     return list(problems)
 
 
 def _counts(plan: PathPlan, outputs: Mapping[int, Output]) -> list[Count]:
-    found: list[Count] = []
-    for number, cell in enumerate(plan.experiment.cells):
-        for arm in plan.arms:
-            exact = cell_of(outputs, plan.exact(arm.variant), number)
-            if exact is None:
-                continue
-            reads = exact.reads if len(exact.reads) > 1 else {}
-            for kind, counts in exact.latencies.items():
-                medians = _layout_medians(plan, outputs, arm.variant, number, kind)
-                found.append(
-                    Count(
-                        cell=cell.name,
-                        variant=arm.variant,
-                        kind=kind,
-                        median=counts.median,
-                        mean=counts.mean,
-                        modes=counts.modes(),
-                        layouts=medians,
-                        reads=reads,
-                    )
-                )
-    return found
+    """The counts of every cell under every variant, by direction."""
+    all_counts: list[Count] = []
+    for (number, cell), arm in product(enumerate(plan.experiment.cells), plan.arms):
+        exact = cell_of(outputs, plan.exact(arm.variant), number)
+        if exact is None:
+            continue
+        for kind, counts in exact.latencies.items():
+            count = Count(
+                cell=cell.name,
+                variant=arm.variant,
+                kind=kind,
+                median=counts.median,
+                mean=counts.mean,
+                modes=counts.modes(),
+                layouts=_layout_medians(plan, outputs, arm.variant, number, kind),
+                reads=exact.reads if len(exact.reads) > 1 else {},
+            )
+            all_counts.append(count)
+    return all_counts
 
 
 def _layout_medians(
     plan: PathPlan, outputs: Mapping[int, Output], variant: str, number: int, kind: Kind
 ) -> tuple[float, ...]:
-    """The median of a cell in every boot with another layout of memory."""
+    """The median of a cell in every boot with another address layout."""
     boots = [
         boot.number
         for boot in plan.boots
@@ -356,14 +345,14 @@ def _layout_medians(
 def _latencies(
     outputs: Mapping[int, Output], boot: int, number: int, kind: Kind
 ) -> Counts | None:
-    own = cell_of(outputs, boot, number)
-    return own.latencies.get(kind) if own else None
+    output = cell_of(outputs, boot, number)
+    return output.latencies.get(kind) if output else None
 
 
 def _shifts(
     plan: PathPlan, counts: Sequence[Count], outputs: Mapping[int, Output]
 ) -> list[Shift]:
-    """Of all pairs of the plan."""
+    """The shifts of all pairs of the plan."""
     count_of = {(count.cell, count.variant, count.kind): count for count in counts}
     shifts: list[Shift] = []
     for number, cell in enumerate(plan.experiment.cells):
@@ -372,26 +361,20 @@ def _shifts(
         )
         for kind, pair in product(kinds, plan.pairs):
             before, after = (count_of.get((cell.name, name, kind)) for name in pair)
-            shifts.append(
-                _shift(
-                    cell.name,
-                    pair,
-                    kind,
-                    before,
-                    after,
-                    _missing(plan, outputs, number, pair),
-                )
-            )
+            missing = _missing(plan, outputs, number, pair)
+            shifts.append(_shift(cell.name, pair, kind, before, after, missing))
     return shifts
 
 
 def _missing(
     plan: PathPlan, outputs: Mapping[int, Output], number: int, pair: tuple[str, str]
 ) -> str:
+    """Why a cell of a pair has no count; empty if both sides have one."""
     for name in pair:
-        own = cell_of(outputs, plan.exact(name), number)
-        if own is None or own.reason:
-            return f"{name}: {own.reason if own else 'did not boot to its end'}"
+        output = cell_of(outputs, plan.exact(name), number)
+        reason = output.reason if output else "did not boot to its end"
+        if reason:
+            return f"{name}: {reason}"
     return ""
 
 
@@ -411,7 +394,7 @@ def _shift(
             cell, *pair, kind, *values, change, None, None, None, "no verdict", reason
         )
     change = b.median - a.median
-    # What another layout of memory changes is not the path's own length.
+    # A change that another address layout also makes is not one of the path's length.
     bar = max(CERTAIN, a.high - a.low, b.high - b.low)
     return Shift(
         cell,

@@ -1,4 +1,4 @@
-"""What is counted of an I/O, by name: what searches, sweeps of kernels and histories follow."""
+"""The metrics of an I/O's path by name, for searches, sweeps of kernels and histories."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ _ALL = (
     ),
 )
 
-METRICS: Mapping[str, PathMetric] = {one.name: one for one in _ALL}
+METRICS: Mapping[str, PathMetric] = {metric.name: metric for metric in _ALL}
 """By name."""
 
 SHORT: Mapping[str, str] = {

@@ -1,14 +1,15 @@
-"""What the plugin moved.c wrote, read back, and the names of the lines that moved.
+"""Read the output of the plugin moved.c, and name the lines that moved.
 
-A line is named by the kernel's symbol that lies there, by the CPU that has it in its own area, or by the function that
-allocated it; where none is known by the functions that touch it.
+A line is named by the kernel's symbol at its address, by the CPU whose per-CPU area has it, or by the function that
+allocated it; if none of these is known, by the functions that touch it.
 """
 
 from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -189,7 +190,7 @@ def _toucher(words: Sequence[str]) -> Toucher:
 
 
 def _check_cpu(words: Sequence[str]) -> None:
-    """CPU and number are the same, or the plugin was shown the wrong one."""
+    """Raise ValueError if qemu gave the plugin the wrong number of a CPU."""
     if words[0] != words[1]:
         raise ValueError(f"CPU {words[0]} is shown as {words[1]}")
 
@@ -206,24 +207,32 @@ class Birth(msgspec.Struct, frozen=True):
     """Whether it was whole pages that were asked for."""
 
 
-def births(lines: Iterable[str]) -> list[Birth]:
+def births(lines: Sequence[str]) -> list[Birth]:
     """Allocations from the guest's script, by address; lines of another form are left out."""
-    made = []
-    for line in lines:
-        if match := re.fullmatch(r"([0-9a-f]{16}) (\d+) ([\w.]+)", line):
-            made.append(Birth(int(match[1], 16), int(match[2]), _function(match[3])))
-        elif match := re.fullmatch(
-            r"page (?:0x)?([0-9a-f]{1,10}) (\d{1,2}) ([\w.]+)", line
-        ):
-            address = MAPPED + PAGE_BYTES * int(match[1], 16)
-            size = PAGE_BYTES << int(match[2])
-            if _function(match[3]) not in SLABS:
-                made.append(Birth(address, size, _function(match[3]), pages=True))
-    return sorted(made, key=lambda birth: birth.address)
+    allocations = [*map(_object, lines), *map(_pages, lines)]
+    return sorted(filter(None, allocations), key=lambda birth: birth.address)
+
+
+def _object(line: str) -> Birth | None:
+    """The object that a line of the guest's script is about."""
+    match = re.fullmatch(r"([0-9a-f]{16}) (\d+) ([\w.]+)", line)
+    if not match:
+        return None
+    return Birth(int(match[1], 16), int(match[2]), _function(match[3]))
+
+
+def _pages(line: str) -> Birth | None:
+    """The pages that a line of the guest's script is about, unless they are for a slab."""
+    match = re.fullmatch(r"page (?:0x)?([0-9a-f]{1,10}) (\d{1,2}) ([\w.]+)", line)
+    if not match or _function(match[3]) in SLABS:
+        return None
+    address = MAPPED + PAGE_BYTES * int(match[1], 16)
+    size = PAGE_BYTES << int(match[2])
+    return Birth(address, size, _function(match[3]), pages=True)
 
 
 def _function(symbol: str) -> str:
-    """Without what the compiler made of it, as in `.part.0`."""
+    """The function of a symbol, without the compiler's suffixes such as `.part.0`."""
     return re.sub(r"\..*", "", symbol)
 
 
@@ -238,24 +247,25 @@ class Named(msgspec.Struct, frozen=True):
 
 
 class _Placed:
-    """Allocations by address; none lies in another."""
+    """Allocations by address; they do not overlap."""
 
-    def __init__(self, made: Sequence[Birth]) -> None:
-        self._made = made
-        self._begins = [birth.address for birth in made]
+    def __init__(self, allocations: Sequence[Birth]) -> None:
+        self._allocations = allocations
+        self._begins = [birth.address for birth in allocations]
 
     def of(self, address: int) -> Birth | None:
-        """The one that holds an address."""
+        """The allocation that contains an address."""
         index = bisect.bisect_right(self._begins, address) - 1
-        if index < 0 or address >= self._begins[index] + self._made[index].size:
+        if index < 0:
             return None
-        return self._made[index]
+        birth = self._allocations[index]
+        return birth if address < birth.address + birth.size else None
 
 
 class Names:
     """Names of a guest's data and code."""
 
-    def __init__(self, symbols: str, made: Sequence[Birth]) -> None:
+    def __init__(self, symbols: str, allocations: Sequence[Birth]) -> None:
         text: list[str] = []
         data: dict[int, str] = {}
         bounds = {PER_CPU[0]: 0, PER_CPU[1]: 0}
@@ -274,8 +284,8 @@ class Names:
         self._own = range(*bounds.values())
         self._addresses = sorted(data)
         self._names = [data[address] for address in self._addresses]
-        self._objects = _Placed([birth for birth in made if not birth.pages])
-        self._pages = _Placed([birth for birth in made if birth.pages])
+        self._objects = _Placed([birth for birth in allocations if not birth.pages])
+        self._pages = _Placed([birth for birth in allocations if birth.pages])
 
     def function(self, pc: int) -> str:
         """The function that holds an instruction."""
@@ -315,7 +325,7 @@ class Names:
         return Named(name, offset) if known else None
 
     def _at(self, address: int) -> tuple[str, int]:
-        """The symbol at or before an address, and how far behind it that is; no name where there is none."""
+        """The last symbol at or before an address, and the distance from it; an empty name if there is none."""
         index = bisect.bisect_right(self._addresses, address) - 1
         if index < 0:
             return "", 0
@@ -367,8 +377,8 @@ def shared_line(line: MovedLine, phase: Phase, names: Names) -> SharedLine:
 def _named_bytes(line: MovedLine, phase: Phase, names: Names) -> Iterator[Named]:
     """What lies at each byte that a CPU touched."""
     touched = 0
-    for own in line.touched.values():
-        touched |= own.read | own.written
+    for of_cpu in line.touched.values():
+        touched |= of_cpu.read | of_cpu.written
     for byte in range(LINE):
         if touched >> byte & 1:
             named = names.data(line.address + byte, phase.bases)
@@ -379,9 +389,9 @@ def _named_bytes(line: MovedLine, phase: Phase, names: Names) -> Iterator[Named]
 def _functions(
     touchers: Sequence[Toucher], names: Names, *, store: bool
 ) -> tuple[str, ...]:
-    counts: dict[str, int] = {}
+    """The functions that store to a line, or load from it, most frequent first."""
+    counts: Counter[str] = Counter()
     for toucher in touchers:
         if toucher.store == store:
-            name = names.function(toucher.pc)
-            counts[name] = counts.get(name, 0) + toucher.count
+            counts[names.function(toucher.pc)] += toucher.count
     return tuple(sorted(counts, key=lambda name: (-counts[name], name)))

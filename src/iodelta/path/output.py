@@ -1,12 +1,12 @@
-"""What a guest wrote to its second serial port, read back: per cell fio's JSON and a count of every latency."""
+"""Read what a guest wrote to its second serial port: fio's JSON and a count of every latency, by cell."""
 
 from __future__ import annotations
 
 import base64
 import re
 import zlib
-from collections.abc import Iterator, Mapping
-from itertools import dropwhile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, dropwhile
 
 import msgspec
 
@@ -34,30 +34,33 @@ class Counts(msgspec.Struct, frozen=True):
     @property
     def median(self) -> float:
         """Instructions of the middle I/O; the mean of the two middle ones of an even number."""
-        return (self._at((self.total - 1) // 2) + self._at(self.total // 2)) / 2
+        return median_of(self._pairs(), self.total)
 
     @property
     def mean(self) -> float:
         """Instructions, over all I/Os: timer ticks and refills are in it."""
-        return (
-            sum(v * n for v, n in zip(self.values, self.counts, strict=True))
-            / self.total
-        )
+        return sum(value * count for value, count in self._pairs()) / self.total
 
     def modes(self, limit: int = 3) -> tuple[tuple[int, float], ...]:
         """The commonest counts and their share of all I/Os."""
-        common = sorted(
-            zip(self.values, self.counts, strict=True),
-            key=lambda pair: (-pair[1], pair[0]),
-        )[:limit]
+        common = sorted(self._pairs(), key=lambda pair: (-pair[1], pair[0]))[:limit]
         return tuple((value, count / self.total) for value, count in common)
 
-    def _at(self, rank: int) -> int:
-        for value, count in zip(self.values, self.counts, strict=True):
-            rank -= count
-            if rank < 0:
-                return value
-        raise ValueError("no I/Os")
+    def _pairs(self) -> list[tuple[int, int]]:
+        return list(zip(self.values, self.counts, strict=True))
+
+
+def median_of(pairs: Sequence[tuple[int, int]], total: int) -> float:
+    """The median of ``total`` numbers, given as pairs of value and count, ascending. Raises ValueError for fewer."""
+    return (_at(pairs, (total - 1) // 2) + _at(pairs, total // 2)) / 2
+
+
+def _at(pairs: Iterable[tuple[int, int]], rank: int) -> int:
+    for value, count in pairs:
+        rank -= count
+        if rank < 0:
+            return value
+    raise ValueError("fewer I/Os than their number")
 
 
 class CellOutput(msgspec.Struct, frozen=True):
@@ -77,10 +80,8 @@ class CellOutput(msgspec.Struct, frozen=True):
             raise MeasureError(
                 f"fio's report is damaged: {error}", place=place
             ) from error
-        count = sum(
-            job.read.total_ios + job.write.total_ios + job.trim.total_ios
-            for job in jobs
-        )
+        sides = chain.from_iterable((job.read, job.write, job.trim) for job in jobs)
+        count = sum(side.total_ios for side in sides)
         if count < 2:
             raise MeasureError("fio counted no I/O", place=place)
         return count
@@ -136,7 +137,7 @@ def read(data: bytes, place: str) -> Output:
 
 
 def cell_of(outputs: Mapping[int, Output], boot: int, number: int) -> CellOutput | None:
-    """What a cell of a boot gave; None where the boot or the cell did not come to its end."""
+    """The output of a cell in a boot; None if the boot or the cell did not complete."""
     return outputs[boot].cells.get(number) if boot in outputs else None
 
 
@@ -146,21 +147,18 @@ def _with(
     if word == "reason":
         return CellOutput(reason=rest)
     if word == "json":
-        # fio writes notes before its report, as that a synchronous engine's depth is 1.
+        # fio writes notes before its report, for example that a synchronous engine has depth 1.
         report = dropwhile(lambda line: not line.startswith("{"), lines)
         return msgspec.structs.replace(cell, fio="\n".join(report).encode())
     if word == "latencies":
         latencies = _latencies(lines, place)
-        return (
-            msgspec.structs.replace(cell, latencies=latencies)
-            if latencies
-            else CellOutput(reason="fio logged no I/O")
-        )
+        if not latencies:
+            return CellOutput(reason="fio logged no I/O")
+        return msgspec.structs.replace(cell, latencies=latencies)
     if word == "members":
-        fields = [line.split() for line in lines]
-        return msgspec.structs.replace(
-            cell, reads={field[0]: int(field[1]) for field in fields if len(field) > 1}
-        )
+        rows = [line.split() for line in lines]
+        reads = {name: int(count[0]) for name, *count in rows if count}
+        return msgspec.structs.replace(cell, reads=reads)
     raise MeasureError(
         f"unexpected section {word!r} in the guest's output", place=place
     )

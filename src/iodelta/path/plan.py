@@ -1,18 +1,19 @@
-"""The plan of a path experiment: every kernel, guest and boot, fixed and hashed before the first one."""
+"""The plan of a path experiment: every kernel, guest and boot, fixed and hashed before the first boot."""
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import Cell, Experiment, Variant
+from iodelta.lab.folder import Folder
 from iodelta.lab.workdir import workdir
 from iodelta.machine import LocalMachine
 from iodelta.path.functions import build, why_not
@@ -26,19 +27,21 @@ from iodelta.workload import parsing
 from iodelta.workload.fio import option_words
 
 SEEDS: tuple[int, ...] = (1, 2, 3, 4, 5)
-"""Of the layout sweep: with RDRAND a guest's address layout and free lists follow the seed."""
+"""Seeds of the layout sweep: with RDRAND a guest's address layout and free lists depend on the seed."""
 
 MEMORY, LARGE = 224, 384
-"""MiB of a guest that keeps no data, and of one that does."""
+"""MiB of a guest whose target keeps no data, and of one whose target does."""
 
 SHARING_SEEDS = (1, 2)
-"""Of the layout sweep where moved lines are counted, each of whose boots takes twice as long."""
+"""Seeds of the layout sweep if moved lines are counted: each boot takes twice as long."""
 
 CERTAIN = 10.0
 """Instructions: irrelevant inputs move a median by up to 8 (measured), so less than this is never a change."""
 
 ANATOMY_SEEDS = (1, 2)
-"""Of the layout sweep of an anatomy, whose boots take some seven times the CPU time of an exact one."""
+"""Seeds of the layout sweep of an anatomy: its boots take about seven times the CPU time of an exact one."""
+
+Known = TypeVar("Known")
 
 Purpose = Literal["exact", "again", "layout", "functions", "anatomy"]
 
@@ -63,12 +66,16 @@ class BootPlan(msgspec.Struct, frozen=True):
     """From 0, in the order of the plan."""
     variant: str
     purpose: Purpose
-    """What it is made for: to count, to repeat, another address layout, a table of functions, or that with an anatomy."""
+    """What it is for: to count, to repeat, another address layout, a table of functions, or that with an anatomy."""
     seed: int = 0
+
+    def place(self, folder: Folder) -> str:
+        """Its name in messages about a folder."""
+        return f"{folder.path}, boot {self.number}"
 
 
 class PathPlan(msgspec.Struct, frozen=True):
-    """What will be booted. What two boots must share to be compared is all in here."""
+    """What will be booted. It contains everything that two boots must share to be comparable."""
 
     experiment: Experiment
     arms: tuple[Arm, ...]
@@ -88,6 +95,17 @@ class PathPlan(msgspec.Struct, frozen=True):
     clock: Literal["instructions"] = "instructions"
     """What is counted."""
     schema: Literal[1] = 1
+
+    def against_baseline(
+        self, known: Mapping[str, Mapping[int, Known]]
+    ) -> Iterator[tuple[int, str, Known, Known]]:
+        """Number of a cell, another variant, and what is ``known`` (variant -> cell -> value) of the cell under the
+        baseline and under that variant; only where both are known."""
+        baseline = known.get(self.experiment.baseline, {})
+        for number, variant in product(range(len(self.experiment.cells)), self.others):
+            of_variant = known.get(variant, {})
+            if number in baseline and number in of_variant:
+                yield number, variant, baseline[number], of_variant[number]
 
     def arm(self, variant: str) -> Arm:
         """The arm of a variant."""
@@ -115,8 +133,8 @@ class PathPlan(msgspec.Struct, frozen=True):
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """What is compared: every variant with the baseline; in a row of kernels with the one before, and its last with
-        its first: many small steps may be a long way."""
+        """The pairs that are compared: baseline and variant; in a row of kernels each with the one before, and the
+        first with the last, since many small steps can add up."""
         if not self.row:
             return tuple(product([self.experiment.baseline], self.others))
         names = [arm.variant for arm in self.arms]
@@ -133,8 +151,10 @@ class PathPlanAnswer(msgspec.Struct, frozen=True):
 
 
 def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
-    """Plan ``experiment``: kernels found, guests made; of a ``row`` of kernels no functions are counted. Raises
-    RequestError, and MeasureError for what is missing."""
+    """Plan ``experiment``: find its kernels and build its guests. For a ``row`` of kernels no functions are counted.
+
+    Raises RequestError, and MeasureError for what is missing.
+    """
     _refuse(experiment)
     sharing = experiment.anatomy == "sharing"
     if sharing:
@@ -172,25 +192,26 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
 def check_programs(
     measured: str, anatomy: str, kernels_named: Sequence[str] = ()
 ) -> None:
-    """Raises MeasureError that names all that guests with this target lack here. A compiler is asked for where an
-    ``anatomy`` is: without one, a table of functions is left out. Raises RequestError for another target."""
+    """Raise MeasureError with everything that this machine lacks for guests with this target. Only an ``anatomy`` needs
+    a compiler: a table of functions is left out without one. Raises RequestError for an unknown target."""
     compiler = ("gcc",) if anatomy else ()
     kind = targets.find(_target(measured).target)
     guest.check_present(("fio", *kind.programs, *compiler), kernels_named)
 
 
 def _refuse_without(why: str, experiment: Experiment) -> None:
-    """An anatomy that is asked for is not left out in silence, nor counted by a plugin that qemu misleads."""
-    if experiment.anatomy and why:
+    """Raise RequestError if a requested anatomy is impossible; test that qemu shows the plugin what a guest does."""
+    if not experiment.anatomy:
+        return
+    if why:
         raise RequestError(f"no anatomy: {why}", place="anatomy")
-    if experiment.anatomy:
-        check_anatomy()
+    check_anatomy()
 
 
 def _boots(
     experiment: Experiment, *, functions: bool, seeds: tuple[int, ...]
 ) -> tuple[BootPlan, ...]:
-    """The baseline twice, which must count the same; then the other variants, and all of them at other layouts."""
+    """The baseline twice, since both boots must give the same counts; the other variants; all at other layouts."""
     baseline = experiment.baseline
     variants = [variant.name for variant in experiment.variants]
     others = [variant for variant in variants if variant != baseline]
@@ -211,7 +232,7 @@ def _boots(
 
 
 def _refuse(experiment: Experiment) -> None:
-    """Raises RequestError for what the instruction clock cannot count."""
+    """Raise RequestError for what the instruction clock cannot count."""
     for condition in experiment.conditions:
         if condition.background or condition.background_fio:
             raise RequestError(
@@ -237,7 +258,7 @@ def _refuse(experiment: Experiment) -> None:
 
 
 def _refuse_waiting(experiment: Experiment) -> None:
-    """Raises RequestError for options of fio that wait: under this clock no time passes."""
+    """Raise RequestError for options of fio that wait: under this clock no time passes."""
     for cell, name in product(experiment.cells, ("rate_iops", "rate", "thinktime")):
         if cell.option(name):
             raise RequestError(
@@ -247,7 +268,7 @@ def _refuse_waiting(experiment: Experiment) -> None:
 
 
 def _check_options(experiment: Experiment) -> None:
-    """Raises RequestError for options that the guests' own fio does not accept, which is static and runs here too."""
+    """Raise RequestError for options that the guests' fio does not accept. It is static, so it runs on this machine."""
     jobs = []
     for cell, variant in product(experiment.cells, experiment.variants):
         words = ("--name=cell", *option_words(_options(cell, variant)))
@@ -258,8 +279,7 @@ def _check_options(experiment: Experiment) -> None:
 
 
 def target(experiment: Experiment) -> spec.Spec:
-    """What is measured in the guest, as in ``md-raid10:layout=f2``; default: null_blk. Raises
-    RequestError."""
+    """The target in the guest, as in ``md-raid10:layout=f2``; null_blk by default. Raises RequestError."""
     made = _target(experiment.target.path)
     targets.find(made.target)
     return made
@@ -271,30 +291,15 @@ def _target(measured: str) -> spec.Spec:
 
 def _arm(experiment: Experiment, variant: Variant) -> Arm:
     own = settings(variant.knobs, f"[variant.{variant.name}]")
-    if own.kernel:
-        kernel = kernels.find(own.kernel)
-    else:
-        known = kernels.here()
-        if not known:
-            raise MeasureError(
-                "there is no kernel to boot",
-                place=f"[variant.{variant.name}]",
-                remedy='`iodelta kernel fetch 6.12` gets one; or say kernel = "PATH of a bzImage"',
-            )
-        kernel = known[-1]
+    kernel = kernels.find(own.kernel) if own.kernel else _newest_kernel(variant)
+    words = [boot.QUIET]
     options = kernel.options()
-    builtin = options.get("BLK_DEV_NULL_BLK") == options.get("CONFIGFS_FS") == "y"
-    cmdline = " ".join(
-        filter(
-            None,
-            (
-                boot.QUIET,
-                "null_blk.nr_devices=0" if builtin else "",
-                BOOT_WORDS if experiment.anatomy == "sharing" else "",
-                own.cmdline,
-            ),
-        )
-    )
+    if options.get("BLK_DEV_NULL_BLK") == options.get("CONFIGFS_FS") == "y":
+        # A built-in null_blk would make a device before the guest's script does.
+        words.append("null_blk.nr_devices=0")
+    if experiment.anatomy == "sharing":
+        words.append(BOOT_WORDS)
+    cmdline = " ".join(filter(None, (*words, own.cmdline)))
     digest = hashlib.sha256(_initramfs(experiment, variant.name, kernel)).hexdigest()
     return Arm(
         variant=variant.name,
@@ -305,13 +310,22 @@ def _arm(experiment: Experiment, variant: Variant) -> Arm:
     )
 
 
+def _newest_kernel(variant: Variant) -> kernels.Kernel:
+    """The newest kernel on this machine, for a variant that names none. Raises MeasureError."""
+    known = kernels.here()
+    if not known:
+        raise MeasureError(
+            "there is no kernel to boot",
+            place=f"[variant.{variant.name}]",
+            remedy='`iodelta kernel fetch 6.12` gets one; or say kernel = "PATH of a bzImage"',
+        )
+    return known[-1]
+
+
 def _memory(kind: str) -> int:
-    """MiB: members of an array, and a filesystem's disk, keep what is written."""
-    return (
-        MEMORY
-        if targets.find(kind).modules in (("configfs", "null_blk"), ("ublk_drv",))
-        else LARGE
-    )
+    """MiB of the guest: members of an array, and a filesystem's disk, keep their data in memory."""
+    keeps_none = (("configfs", "null_blk"), ("ublk_drv",))
+    return MEMORY if targets.find(kind).modules in keeps_none else LARGE
 
 
 def _base(experiment: Experiment, kernel: kernels.Kernel) -> guest.Base:
@@ -331,23 +345,19 @@ def _base(experiment: Experiment, kernel: kernels.Kernel) -> guest.Base:
 
 
 def initrd(plan: PathPlan, arm: Arm, place: Path, *, functions: bool = False) -> None:
-    """Write the initramfs of an arm's boots to ``place``. Raises MeasureError when it is not what was planned."""
+    """Write the initramfs of an arm's boots to ``place``. Raises MeasureError if it is not the one of the plan."""
     data = _initramfs(plan.experiment, arm.variant, arm.kernel)
-    if (
-        hashlib.sha256(data).hexdigest() != arm.guest
-        or kernels.digest(arm.kernel.image) != arm.kernel.sha256
-    ):
+    same_guest = hashlib.sha256(data).hexdigest() == arm.guest
+    if not same_guest or kernels.digest(arm.kernel.image) != arm.kernel.sha256:
         raise MeasureError(
             "kernel, modules, programs or iodelta differ from those of the plan: earlier and later boots "
             "would not be comparable",
             place=f"variant {arm.variant}",
             remedy="undo the change, or begin a new experiment",
         )
-    place.write_bytes(
-        _initramfs(plan.experiment, arm.variant, arm.kernel, functions=True)
-        if functions
-        else data
-    )
+    if functions:
+        data = _initramfs(plan.experiment, arm.variant, arm.kernel, functions=True)
+    place.write_bytes(data)
 
 
 def _initramfs(
@@ -390,4 +400,4 @@ def _cell_jobs(
 
 
 def _options(cell: Cell, variant: Variant) -> tuple[tuple[str, str | None], ...]:
-    return tuple({**dict(cell.options), **dict(variant.options)}.items())
+    return tuple(cell.options_under(variant).items())

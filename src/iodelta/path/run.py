@@ -1,4 +1,4 @@
-"""The boots of a path experiment: two guests at a time at most, each on disk and journalled before the next begins."""
+"""Run the boots of a path experiment: at most two guests at a time, each on disk and in the journal when it ends."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from itertools import filterfalse
 from pathlib import Path
 from typing import Protocol
 
@@ -59,7 +60,7 @@ COMPLETE, INTERRUPTED, REFUSED = "complete", "interrupted", "refused"
 
 
 def mishap(plan: PathPlan, ended: boot.Ended, output: bytes) -> bool:
-    """Whether qemu's own mistake ended a boot, not the kernel that was booted."""
+    """Whether a fault of qemu ended a boot, not one of the booted kernel."""
     return plan.sharing and "panicked" in ended.problem and b"@boot" not in output
 
 
@@ -79,7 +80,7 @@ def booted(events: list[Event]) -> dict[int, Booted]:
 
 
 def alike(folder: Folder, plan: PathPlan, done: dict[int, Booted]) -> bool | None:
-    """Whether the boot that was made twice gave the same bytes twice; None before both are there."""
+    """Whether the boot that is repeated gave the same bytes twice; None before both have ended."""
     twice = [boot.number for boot in plan.boots if boot.purpose in ("exact", "again")]
     first, second = (done.get(number) for number in twice[:2])
     if first is None or second is None:
@@ -147,22 +148,23 @@ def prepared(
         devices=devices,
     )
     seconds = SECONDS + CELL_SECONDS * len(plan.experiment.cells)
-    if devices:  # every cell three times over, with the plugin at each block of code
+    # With the plugin every cell runs three times, and the plugin is called at each block of code.
+    if devices:
         seconds *= 3 * len(PLUGGED.get(boot_plan.purpose, FLAT))
     silent = SILENT if plan.sharing else 0.0
     return asked, boot.Limits(seconds=WALL * seconds, cpu=seconds, silent=silent)
 
 
-def _files(plan: PathPlan, one: BootPlan) -> tuple[tuple[str, str], ...]:
+def _files(plan: PathPlan, boot_plan: BootPlan) -> tuple[tuple[str, str], ...]:
     """The plugin's options for a boot, and the files that they fill. In a row of kernels only footprints are read."""
-    if one.purpose == "anatomy" and (one.seed or plan.row):
+    if boot_plan.purpose == "anatomy" and (boot_plan.seed or plan.row):
         return SWEPT
-    return PLUGGED[one.purpose]
+    return PLUGGED[boot_plan.purpose]
 
 
 @contextlib.contextmanager
 def _work(place: Path) -> Iterator[Path]:
-    """A place for guests at work; what a killed run left there is gone."""
+    """An empty directory for running guests, also after a run that was killed."""
     shutil.rmtree(place, ignore_errors=True)
     try:
         place.mkdir()
@@ -181,28 +183,20 @@ class _Session:
     def __init__(
         self, folder: Folder, plan: PathPlan, watcher: Watcher, work: Path
     ) -> None:
-        self._folder, self._plan, self._watcher, self._work = (
-            folder,
-            plan,
-            watcher,
-            work,
-        )
+        self._folder, self._plan = folder, plan
+        self._watcher, self._work = watcher, work
         self.done = booted(folder.events())
         self._running: list[tuple[BootPlan, boot.Guest]] = []
         self._panics: dict[int, list[bytes]] = {}
 
     def run(self, stop: Callable[[], bool]) -> str:
-        pending = [
-            boot_plan
-            for boot_plan in self._plan.boots
-            if boot_plan.number not in self.done
-        ]
+        """Make all boots that are left; return how that ended."""
+        done = self.done
+        pending = [each for each in self._plan.boots if each.number not in done]
         while pending or self._running:
             if alike(self._folder, self._plan, self.done) is False:
                 return REFUSED
-            pending = self._begin(
-                [boot_plan for boot_plan in pending if not self._lost(boot_plan)]
-            )
+            pending = self._begin(list(filterfalse(self._lost, pending)))
             if stop():
                 return INTERRUPTED
             time.sleep(0.05)
@@ -210,12 +204,11 @@ class _Session:
         return COMPLETE
 
     def _begin(self, pending: list[BootPlan]) -> list[BootPlan]:
-        """Start as many as may run at once; those that are left."""
-        room = min(TOGETHER, os.cpu_count() or 1) - len(self._running)
-        started, left = pending[: max(0, room)], pending[max(0, room) :]
-        for boot_plan in started:
+        """Start as many boots as may run at once; return the others."""
+        room = max(0, min(TOGETHER, os.cpu_count() or 1) - len(self._running))
+        for boot_plan in pending[:room]:
             self._running.append((boot_plan, self._start(boot_plan)))
-        return left
+        return pending[room:]
 
     def _keep_ended(self) -> None:
         for boot_plan, guest in list(self._running):
@@ -236,25 +229,18 @@ class _Session:
             guest.stop()
 
     def _lost(self, boot_plan: BootPlan) -> bool:
-        """A variant whose first boot failed is not booted again."""
-        first = next(
-            b.number
-            for b in self._plan.boots
-            if b.variant == boot_plan.variant and b.purpose == "exact"
-        )
-        return (
-            boot_plan.purpose != "again"
-            and first in self.done
-            and bool(self.done[first].problem)
-        )
+        """Whether the first boot of this variant failed: then it is not booted again."""
+        first = self.done.get(self._plan.exact(boot_plan.variant))
+        failed = first is not None and bool(first.problem)
+        return failed and boot_plan.purpose != "again"
 
     def _start(self, boot_plan: BootPlan) -> boot.Guest:
         place = self._work / str(boot_plan.number)
         place.mkdir(exist_ok=True)
         return started(self._plan, boot_plan, place)
 
-    def _clear(self, one: BootPlan) -> None:
-        for file in (self._work / str(one.number)).iterdir():
+    def _clear(self, boot_plan: BootPlan) -> None:
+        for file in (self._work / str(boot_plan.number)).iterdir():
             file.unlink()
 
     def _keep(self, boot_plan: BootPlan, guest: boot.Guest, ended: boot.Ended) -> None:

@@ -1,4 +1,5 @@
-"""What variants and conditions mean in path mode: a kernel and its boot, a guest, and files written before a cell."""
+"""The settings of variants and conditions in path mode: a kernel and its boot, a guest, and files written before a
+cell."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class Settings(msgspec.Struct, frozen=True):
     """Absolute paths in /sys and /proc/sys."""
 
     def under(self, other: Settings) -> Settings:
-        """These with ``other`` over them: a variant's over its cell's condition."""
+        """These settings, overridden by ``other``: a cell's condition, overridden by the variant."""
         return Settings(
             kernel=other.kernel or self.kernel,
             cmdline=" ".join(filter(None, (self.cmdline, other.cmdline))),
@@ -98,9 +99,9 @@ def settings(knobs: Mapping[str, str], place: str) -> Settings:
     )
 
 
-def modules_for(found: list[Settings]) -> list[str]:
-    """Modules of the schedulers that are asked for."""
-    wanted = {setting.queue.get("scheduler", "") for setting in found}
+def modules_for(all_settings: list[Settings]) -> list[str]:
+    """The modules of the schedulers in these settings."""
+    wanted = {each.queue.get("scheduler", "") for each in all_settings}
     return [module for scheduler, module in SCHEDULERS.items() if scheduler in wanted]
 
 

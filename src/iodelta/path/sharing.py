@@ -1,4 +1,4 @@
-"""Which cache lines move between two CPUs for an I/O: what the boots of a folder say, cell by cell."""
+"""The cache lines that move between two CPUs for an I/O, by cell, from the boots of a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from iodelta.errors import MeasureError
 from iodelta.lab.folder import Folder
 from iodelta.path.moved import Names, Phase, SharedLine, births, phases, shared_line
-from iodelta.path.output import sections, unpacked
+from iodelta.path.output import median_of, sections, unpacked
 from iodelta.path.plan import BootPlan, PathPlan
 
 BLIND = (
@@ -22,7 +22,7 @@ BLIND = (
     "walks, devices and idle CPUs are not seen. The code is the one that the kernel runs on CPU model qemu64; the "
     "emulated device is part of the kernel under test."
 )
-"""What this kind of measurement cannot see: in every report."""
+"""What this kind of measurement cannot see; every report contains it."""
 
 LEAST = 0.01
 """Moves or invalidations per I/O below which a line is left out: ticks, and what the kernel does in the background."""
@@ -190,7 +190,7 @@ def sharing(folder: Folder, plan: PathPlan, sound: Sequence[BootPlan]) -> Sharin
 
 
 def _boot(folder: Folder, boot: BootPlan) -> _Boot:
-    place = f"{folder.path}, boot {boot.number}"
+    place = boot.place(folder)
     output = read(folder.read_raw(boot.number, "out"), place)
     counted = phases(folder.read_raw(boot.number, "counts"), place)
     by_cell = {number - 1: phase for number, phase in counted.items() if phase.ios}
@@ -217,12 +217,11 @@ def _problems(plan: PathPlan, boots: Sequence[_Boot]) -> Iterator[str]:
 def _cells(plan: PathPlan, boots: Sequence[_Boot]) -> Iterator[SharedCell]:
     """Every cell of every variant that was counted, with the medians of its boots at other layouts."""
     exact = _exact(boots)
-    for number, cell in enumerate(plan.experiment.cells):
-        for arm in plan.arms:
-            boot = exact.get(arm.variant)
-            if boot is not None and number in boot.phases:
-                layouts = _medians(boots, arm.variant, number)
-                yield _cell(cell.name, arm.variant, number, boot, layouts)
+    for (number, cell), arm in product(enumerate(plan.experiment.cells), plan.arms):
+        boot = exact.get(arm.variant)
+        if boot is not None and number in boot.phases:
+            layouts = _medians(boots, arm.variant, number)
+            yield _cell(cell.name, arm.variant, number, boot, layouts)
 
 
 def _exact(boots: Sequence[_Boot]) -> dict[str, _Boot]:
@@ -271,17 +270,7 @@ def _cell(
 
 def median(phase: Phase) -> float:
     """Moves of the middle I/O; the mean of the two middle ones of an even number."""
-    ordered = sorted(phase.moves.items())
-    middle = ((phase.ios - 1) // 2, phase.ios // 2)
-    return sum(_at(ordered, rank) for rank in middle) / 2
-
-
-def _at(ordered: Sequence[tuple[int, int]], rank: int) -> int:
-    for moves, ios in ordered:
-        rank -= ios
-        if rank < 0:
-            return moves
-    raise ValueError("fewer I/Os than their number")
+    return median_of(sorted(phase.moves.items()), phase.ios)
 
 
 def _shifts(
@@ -326,13 +315,12 @@ def _missing(
 
 
 def _shift(before: SharedCell, after: SharedCell) -> SharingShift:
-    """How many more lines move; no verdict where chance decided on which line a counter lay."""
+    """How many more lines move; no verdict if chance decided in which line a counter is."""
     change = after.median - before.median
-    by_chance = [
-        f"{cell.variant}: {BY_CHANCE[cell.tags]}"
-        for cell in (before, after)
-        if cell.tags in BY_CHANCE
-    ]
+    word, reason = _word(change, before, after), ""
+    for cell in (after, before):
+        if cell.tags in BY_CHANCE:
+            word, reason = "no verdict", f"{cell.variant}: {BY_CHANCE[cell.tags]}"
     return SharingShift(
         cell=before.cell,
         against=before.variant,
@@ -342,13 +330,13 @@ def _shift(before: SharedCell, after: SharedCell) -> SharingShift:
         change=change,
         low=after.low - before.high,
         high=after.high - before.low,
-        word="no verdict" if by_chance else _word(change, before, after),
-        reason=by_chance[0] if by_chance else "",
+        word=word,
+        reason=reason,
     )
 
 
 def _word(change: float, before: SharedCell, after: SharedCell) -> Word:
-    """Half a line is a change, as medians are whole numbers; but not one that another layout makes too."""
+    """Medians are whole numbers, so half a line is a change, unless another layout changes as much."""
     sweep = max(before.high - before.low, after.high - after.low)
     if abs(change) < CERTAIN or abs(change) <= sweep:
         return "same"

@@ -1,5 +1,5 @@
-"""The plugin that follows cache lines, the guest's program that does I/O in turn on two CPUs, and the self-test of both
-with the qemu that is here."""
+"""The plugin that follows cache lines, the guest's program that does I/O on two CPUs in turn, and the self-test of both
+with the installed qemu."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIRMWARE = (
 )
 
 SECONDS = 120
-"""Wall time that a firmware may take: it takes less than one on an idle machine."""
+"""Maximum wall time of a firmware: it takes less than a second on an idle machine."""
 
 MARKS = "f8000"
 """Where the firmware of the self-test has its marks (selftest.S)."""
@@ -43,8 +43,8 @@ EXPECTED = {
     "ios 1 199": "not one line that moves in each round",
     "line 2080 2080 199 199 0 199 0": "not the line that both CPUs write to",
 }
-"""What the plugin must write of the self-test, and what it saw where it does not. The first write finds the line in no
-cache, so it does not move."""
+"""Lines that the plugin must write in the self-test -> what qemu showed it otherwise. At the first write no cache has
+the line, so it does not move."""
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ def build() -> Built:
 
 
 def broken(plugin: Path, firmware: Path) -> str:
-    """What is wrong with the plugin under this qemu; empty when it counts what the firmware does on two CPUs."""
+    """What is wrong with the plugin under this qemu; empty if it counts what the firmware does on two CPUs."""
     words = f"{plugin},out=counts,marks={MARKS}"
     (counts,), said = emulated(firmware, 2, words, ["counts"])
     if not counts:
@@ -99,7 +99,7 @@ def broken(plugin: Path, firmware: Path) -> str:
 def emulated(
     firmware: Path, cpus: int, plugin: str, names: Sequence[str]
 ) -> tuple[list[str], str]:
-    """The files of a plugin under which qemu ran a firmware, empty where there are none; and why there are none."""
+    """Run a firmware in qemu with a plugin. Returns the plugin's files, empty if they do not exist, and why."""
     with tempfile.TemporaryDirectory() as place:
         words = [QEMU, "-machine", "q35", "-cpu", "qemu64", "-m", "16"]
         words += ["-smp", str(cpus), *DETERMINISTIC, "-display", "none"]

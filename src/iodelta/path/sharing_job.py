@@ -1,9 +1,10 @@
-"""What a boot does that follows cache lines between two CPUs: each cell's target is made and set, its allocations are
-traced for the names of lines, and then both CPUs do I/O in turn (alternate.c)."""
+"""The script of a boot that follows cache lines between two CPUs. For each cell it creates the target, applies the
+settings, traces allocations for the names of lines, and then lets both CPUs do I/O in turn (alternate.c)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment
@@ -15,7 +16,7 @@ from iodelta.vm.guest import JOB, job
 from iodelta.vm.spec import Spec
 
 CPUS = 2
-"""Of a guest whose moved lines are counted: as many as alternate.c has processes."""
+"""CPUs of a guest whose moved lines are counted: as many as alternate.c has processes."""
 
 BOOT_WORDS = "no_hash_pointers ignore_loglevel"
 """Boot parameters: true addresses in traces, and a sign of progress before the guest's script begins."""
@@ -28,7 +29,7 @@ LARGEST_BLOCK = 1 << 20
 
 DIRECTIONS = ("read", "write", "randread", "randwrite")
 OPTIONS = frozenset({"rw", "bs", "direct", "number_ios", "ioengine", "iodepth"})
-"""fio's options that a cell may have: the guest runs a program of its own in place of fio."""
+"""fio's options that a cell may have: the guest runs another program instead of fio."""
 
 _RUN = r"""
 tracing=/sys/kernel/tracing
@@ -142,17 +143,17 @@ def sharing_job(target: Spec, cells: Sequence[CellJob], alternate: bytes) -> byt
         "bin/alternate": program(alternate),
         "job/settle": Entry(f"{SETTLE}\n".encode()),
     }
-    for number, one in enumerate(cells):
+    for number, cell in enumerate(cells):
         place = f"job/cells/{number:03d}"
-        options = {**dict(target.options), **one.settings.disk}
+        options = {**dict(target.options), **cell.settings.disk}
         script = targets.script(target.target, options)
         entries[f"{place}/target"] = Entry(script.encode())
-        if one.settings.devices == CPUS:
+        if cell.settings.devices == CPUS:
             entries[f"{place}/second"] = Entry(_second_disk(options).encode())
-        entries[f"{place}/load"] = Entry(f"{load(dict(one.options))}\n".encode())
-        entries[f"{place}/reason"] = Entry(one.reason.encode())
-        entries[f"{place}/queue"] = setting_lines(one.settings.queue)
-        entries[f"{place}/files"] = setting_lines(one.settings.files)
+        entries[f"{place}/load"] = Entry(f"{load(dict(cell.options))}\n".encode())
+        entries[f"{place}/reason"] = Entry(cell.reason.encode())
+        entries[f"{place}/queue"] = setting_lines(cell.settings.queue)
+        entries[f"{place}/files"] = setting_lines(cell.settings.files)
     return job(entries)
 
 
@@ -170,7 +171,7 @@ def load(options: Mapping[str, str | None]) -> str:
 
 
 def refuse(experiment: Experiment, target: Spec) -> None:
-    """Raises RequestError for what the guest's program cannot do."""
+    """Raise RequestError for what the guest's program cannot do."""
     if target.target.startswith(FILESYSTEMS):
         raise RequestError(
             f"moved lines are counted on a block device, not on {target.target}",
@@ -183,10 +184,9 @@ def refuse(experiment: Experiment, target: Spec) -> None:
             place="vm.devices",
             remedy="omit --target, or vm.devices",
         )
-    for cell in experiment.cells:
-        for variant in experiment.variants:
-            options = {**dict(cell.options), **dict(variant.options)}
-            _refuse_options(options, f"cell {cell.name}, variant {variant.name}")
+    for cell, variant in product(experiment.cells, experiment.variants):
+        place = f"cell {cell.name}, variant {variant.name}"
+        _refuse_options(cell.options_under(variant), place)
 
 
 def _refuse_options(options: Mapping[str, str | None], place: str) -> None:
@@ -230,7 +230,7 @@ def _check_numbers(options: Mapping[str, str | None], place: str) -> None:
 
 
 def _block(options: Mapping[str, str | None]) -> int:
-    """Bytes of a block; 0 for what is no size."""
+    """Bytes of a block; 0 for a text that is not a size."""
     try:
         return size_bytes(options.get("bs") or "4k")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Where a cell's change sits, function by function, and whether that agrees with what the cell's I/Os were counted."""
+"""A cell's change by kernel function, and whether the functions agree with the counts of the cell's I/Os."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ Costs = Mapping[str, float]
 """Function -> instructions per I/O."""
 
 TOTAL = 0.01
-"""Share of the kernel's instructions by which table and medians may differ: the kernel's work besides the I/O (its
-ticks, an interrupt's end, a system call's way back) is in the one and not in the other. Measured: up to 28 of 6,600."""
+"""Share of the kernel's instructions by which table and medians may differ: only the table includes the kernel's work
+besides the I/O (ticks, the end of an interrupt, the return from a system call). Measured: up to 28 of 6,600."""
 
 IDLE = 0.9
-"""Of a latency in which no instruction was executed the guest's CPU was idle; fio's log is not in the table's boots."""
-
+"""Share of a latency that instructions must explain: otherwise the guest's CPU was idle. Boots with the plugin do not
+log latencies, so a little is missing."""
 
 ASYNCHRONOUS = frozenset({"libaio", "io_uring", "posixaio"})
 """fio's engines that keep several I/Os in flight; the others keep one, regardless of ``iodepth``."""
-
 
 TRIMS = frozenset({"trim", "randtrim"})
 """Directions of which fio waits for each I/O, whatever its engine (measured with fio 3.33)."""
@@ -101,7 +100,7 @@ def table(
 
 
 def in_flight(options: Mapping[str, str | None]) -> int:
-    """I/Os that fio keeps in flight; 0 where jobs share the CPU, and a latency holds what others do."""
+    """I/Os that fio keeps in flight; 0 if several jobs share the CPU, since a latency then includes other jobs."""
     depth = options.get("iodepth") or "1"
     if options.get("numjobs") not in (None, "1") or not depth.isdigit():
         return 0
@@ -111,12 +110,9 @@ def in_flight(options: Mapping[str, str | None]) -> int:
 
 
 def _negative(rows: list[Function]) -> Iterator[str]:
-    """No path is shorter than nothing: such a row is work that fell into the run of fewer I/Os alone."""
-    least = {
-        row.name: min(row.baseline, row.value)
-        for row in rows
-        if min(row.baseline, row.value) <= -STRAY
-    }
+    """Doubts about counts below 0, which are work that only the run with fewer I/Os did."""
+    smaller = {row.name: min(row.baseline, row.value) for row in rows}
+    least = {name: count for name, count in smaller.items() if count <= -STRAY}
     worst = sorted(least, key=lambda name: (least[name], name))
     if worst:
         named = ", ".join(f"{name} {least[name]:,.1f}" for name in worst[:3])

@@ -1,4 +1,4 @@
-"""What an I/O of every variant takes by each metric besides its instructions: medians of an anatomy."""
+"""The counts of each variant per I/O by every metric besides instructions: medians of an anatomy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodelta.path.plan import PathPlan
 from iodelta.path.sharing import BY_CHANCE, Sharing
 
 WHOLE = 0.5
-"""By how much a median must change: it is a whole number, or between two."""
+"""Least change of a median: it is a whole number, or halfway between two."""
 
 Change = Literal["more", "fewer", "same"]
 
@@ -38,7 +38,7 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 def change(before: Tally, after: Tally) -> Change:
-    """Whether an I/O takes more: at least half a unit, and more than other address layouts alone make of either."""
+    """Whether an I/O takes more: by at least half a unit, and by more than other address layouts alone change."""
     difference = after.value - before.value
     if abs(difference) < WHOLE or abs(difference) <= max(before.spread, after.spread):
         return "same"
@@ -48,7 +48,7 @@ def change(before: Tally, after: Tally) -> Change:
 def of_epochs(
     plan: PathPlan, epochs: Mapping[tuple[str, int], Mapping[int, Epochs]]
 ) -> Iterator[Tally]:
-    """Those of the kernel's part, by variant and seed of the boot; none where an epoch is not an I/O."""
+    """Counts of the kernel's part, from epochs by variant and seed; none for a cell whose epochs are not I/Os."""
     metrics = [
         metric for metric in METRICS.values() if metric.source in ("bill", "footprint")
     ]
@@ -56,12 +56,12 @@ def of_epochs(
         for arm in plan.arms:
             measured = epochs.get((arm.variant, 0), {}).get(number)
             if measured is not None and measured.by_ios:
-                layouts = _layouts(epochs, arm.variant, number)
+                layouts = layouts_of(epochs, arm.variant, number)
                 for metric in metrics:
                     yield _tally(metric, cell.name, arm.variant, measured, layouts)
 
 
-def _layouts(
+def layouts_of(
     epochs: Mapping[tuple[str, int], Mapping[int, Epochs]], variant: str, number: int
 ) -> list[Epochs]:
     """The epochs of a cell in the boots with other address layouts: those with a seed."""
@@ -92,7 +92,7 @@ def _median(metric: PathMetric, epochs: Epochs) -> float:
 
 
 def of_sharing(sharing: Sharing) -> Iterator[Tally]:
-    """Lines that move, but where chance moves some of them."""
+    """Moved lines, without cells in which chance decides how many move."""
     for cell in sharing.cells:
         if cell.tags in BY_CHANCE:
             continue

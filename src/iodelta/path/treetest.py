@@ -1,8 +1,9 @@
-"""The self-test of the plugin that follows calls and memory, with the qemu that is here: a firmware of known content."""
+"""The self-test, with the installed qemu, of the plugin that follows calls and memory: a firmware of known content."""
 
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -35,7 +36,7 @@ WORK, INNER = "f2000", "f2040"
 
 @functools.cache
 def check_anatomy() -> None:
-    """Raises MeasureError where this qemu does not show the plugin what a guest calls and touches."""
+    """Raise MeasureError if this qemu does not show the plugin what a guest calls and touches."""
     built = build()
     place = Path(built.plugin).parent
     firmware = place / "treetest.bin"
@@ -61,12 +62,12 @@ def broken(plugin: Path, firmware: Path) -> str:
 def _wrong(tree: str, epochs: str) -> Iterator[str]:
     """Where the plugin's files are not what the firmware does."""
     yield from _wrong_calls(tree)
-    by_phase: dict[int, list[tuple[int, ...]]] = {}
+    by_phase: defaultdict[int, list[list[int]]] = defaultdict(list)
     for line in epochs.splitlines():
         phase, *numbers = map(int, line.split())
-        by_phase.setdefault(phase, []).append(tuple(numbers[: len(MEASURES)]))
+        by_phase[phase].append(numbers[: len(MEASURES)])
     for phase, rounds in ROUNDS.items():
-        kernel = by_phase.get(phase, [])
+        kernel = by_phase[phase]
         if len(kernel) != rounds - 1:
             yield f"{len(kernel) + 1} calls of a function where {rounds} are"
         for values in kernel:

@@ -349,4 +349,6 @@ def _window(text: str, place: int) -> str:
         return "not recorded"
     start = max(0, min(place - LONG // 3, len(text) - LONG))
     end = start + LONG
-    return f"{'..' * bool(start)}{text[start:end]}{'..' * (end < len(text))}"
+    before = ".." if start else ""
+    after = ".." if end < len(text) else ""
+    return f"{before}{text[start:end]}{after}"
