@@ -1,4 +1,4 @@
-"""Attribution as a course of asks: blocks over all combinations of patches, each block in an order of its own."""
+"""Attribution as a course of asks: blocks over all combinations of patches, each block in a random order."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ from iodelta.stats.attribution import (
 from iodelta.stats.stalls import excluded, stalled_trials, trials_needed
 
 FEWEST = 6
-"""Blocks before it is asked whether the intervals are narrow enough."""
-
+"""Blocks before the first check whether the intervals are narrow enough."""
 
 DEFAULT_BLOCKS = 12
-"""Blocks there may be where nothing else is said, if they exclude stalls."""
+"""Default maximum number of blocks, if they exclude stalls."""
 
 
 class PatchStalls(msgspec.Struct, frozen=True):
@@ -78,28 +77,29 @@ class Attributing:
         self._most = blocks
         self._random = random.Random(rules.seed)
         self.items = tuple(item_of(run, patches) for run in combinations(patches))
-        """The design; what takes the place of combinations that failed comes after it."""
+        """The design, followed by the replacements of combinations that failed."""
 
     def run(self) -> Course[Attribution | None]:
-        """Blocks until every figure is known to within the margin, or there were enough; None when nothing could be
-        estimated."""
+        """Ask for blocks until every figure is known to within the margin, or the maximum is reached. None if nothing
+        could be estimated."""
         while len(self.blocks) < self._most:
             block = yield from self._block()
             if len(block) < 2:
                 return None
             self.blocks.append(block)
-            attribution = self.result()
-            if (
-                attribution is not None
-                and len(self.blocks) >= FEWEST
-                and widest(attribution) <= self.rules.margin
-                and (is_worse(attribution) or not self.may_stall)
-            ):
+            if len(self.blocks) >= FEWEST and self._is_settled():
                 break
         return self.result()
 
+    def _is_settled(self) -> bool:
+        """Whether every figure is known to within the margin, and no undetected stall can change the answer."""
+        attribution = self.result()
+        if attribution is None or widest(attribution) > self.rules.margin:
+            return False
+        return is_worse(attribution) or not self.may_stall
+
     def result(self) -> Attribution | None:
-        """By the blocks so far; None below two."""
+        """The attribution by the blocks so far; None for fewer than two."""
         sound = [item for item in self.items if item not in self.store.broken]
         blocks = [block for block in self.blocks if block.keys() >= set(sound)]
         if len(blocks) < 2 or len(sound) < 2:
@@ -114,7 +114,7 @@ class Attributing:
 
     @property
     def may_stall(self) -> bool:
-        """Whether some patch may stall in a share of its runs that matters: no interval shows stalls to come."""
+        """Whether some patch may stall in a share of its runs that matters: intervals do not show rare stalls."""
         return any(patch.open for patch in self.stalls())
 
     def stalls(self) -> tuple[PatchStalls, ...]:
@@ -130,7 +130,7 @@ class Attributing:
         )
 
     def _block(self) -> Course[dict[str, float]]:
-        """Every combination once, in random order; then what takes the place of those that failed."""
+        """Every combination once, in random order; then the replacements of those that failed."""
         block: dict[str, float] = {}
         order = self._open(block)
         while order:
@@ -176,16 +176,14 @@ def _stalls_of(
 ) -> PatchStalls:
     on = [item for item in values if patch in subset_of(item)]
     off = [item for item in values if patch not in subset_of(item)]
-    runs, stalls = (
-        sum(len(values[item]) for item in on),
-        sum(stalled[item] for item in on),
-    )
+    runs = sum(len(values[item]) for item in on)
+    stalls = sum(stalled[item] for item in on)
     return PatchStalls(
-        runs,
-        stalls,
-        sum(len(values[item]) for item in off),
-        sum(stalled[item] for item in off),
-        0.0 if exact else excluded(stalls, runs),
+        runs=runs,
+        stalled=stalls,
+        others=sum(len(values[item]) for item in off),
+        others_stalled=sum(stalled[item] for item in off),
+        not_excluded=0.0 if exact else excluded(stalls, runs),
     )
 
 
@@ -195,18 +193,16 @@ def is_worse(attribution: Attribution) -> bool:
 
 
 def widest(attribution: Attribution) -> float:
-    """Half of the widest interval among the figures that are reported of single patches and of all."""
-    figures = [
-        step.effect
-        for step in (*attribution.alone, *attribution.last)
-        if step is not None
-    ]
-    figures += [attribution.whole] if attribution.whole else []
-    return max(((one.high - one.low) / 2 for one in figures), default=math.inf)
+    """Half the width of the widest interval among the figures of single patches and of all together."""
+    steps = filter(None, (*attribution.alone, *attribution.last))
+    figures = [step.effect for step in steps]
+    if attribution.whole:
+        figures.append(attribution.whole)
+    return max(((each.high - each.low) / 2 for each in figures), default=math.inf)
 
 
 class PatchItems:
-    """Combinations of patches as a tree can be brought to them."""
+    """Combinations of patches, and how to bring a worktree to one."""
 
     def __init__(self, repository: Repository, subject: Patches) -> None:
         self.repository = repository
@@ -218,19 +214,14 @@ class PatchItems:
         return f"{item} (patch {' + '.join(on)})" if on else f"{item} (none)"
 
     def prepare(self, tree: Worktree, item: str) -> None:
-        """Base, then what is on applied in order; where base has them, what is off reverted, the last one first.
-        Raises Unbuildable when that does not apply."""
+        """Check out the base and apply the patches that are on, in order; if the base contains them, revert those that
+        are off, the last one first. Raises Unbuildable if a patch does not apply."""
         tree.checkout(self._subject.base)
         on = set(subset_of(item))
-        numbered = list(enumerate(self._subject.texts))
-        if self._subject.revert:
-            for n, text in reversed(numbered):
-                if n not in on:
-                    tree.apply(text, reverse=True)
-        else:
-            for n, text in numbered:
-                if n in on:
-                    tree.apply(text)
+        revert = self._subject.revert
+        for number, text in sorted(enumerate(self._subject.texts), reverse=revert):
+            if (number in on) != revert:
+                tree.apply(text, reverse=revert)
 
 
 def item_of(run: Subset, patches: int) -> str:

@@ -1,8 +1,8 @@
-"""Answers that a person gives: in words, each wrong with a stated probability, or as numbers.
+"""Answers of a person: in words, each wrong with a given probability, or as numbers.
 
-A word is no number, so words have a search of their own: the posterior over the places of the change by the words
-alone, the next commit where a word is expected to tell most, a claim only when the commit and its parent were both
-answered for and one group of indistinguishable commits has the probability asked for.
+Words have a separate search. It computes the posterior over the places of the change from the words, and asks next
+about the commit whose answer is expected to tell most. It names a culprit only after answers about the commit and about
+its parent, and once one group of indistinguishable commits has the required probability.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from iodelta.errors import RequestError
 Reals = NDArray[np.float64]
 
 OUTSIDE = 0.05
-"""Probability beforehand that the good end is bad already; the same that the bad end is good still."""
+"""Prior probability that the good end is already bad; also that the bad end is still good."""
 
 PATIENCE = 4
-"""A search that takes so many times the answers it was expected to take, and ``SPARE`` more, is given up."""
+"""A search is given up after this multiple of the expected number of answers, plus ``SPARE``."""
 
 SPARE = 10
 SKIPPED = "skipped by hand"
@@ -68,22 +68,22 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """What the words say of a line: hypothesis k is that the items from place k on are bad."""
+    """What the words show about a line. Hypothesis k: the items from place k on are bad."""
 
     share: Reals
     """Probability of every hypothesis, 0 to the number of items."""
     wrong: NDArray[np.int64]
-    """Words that a hypothesis takes for mistakes."""
+    """Number of words that are mistakes under each hypothesis."""
     rate: Reals
     """Probability that the next word is wrong, under each hypothesis."""
     anchors: tuple[int, ...]
-    """Places that can be told apart: what can be tested, and both ends."""
+    """Places that can be distinguished: the testable ones, and both ends."""
     groups: tuple[tuple[int, int, float], ...]
-    """Hypotheses from the first to the last, both included, that no word tells apart, and their probability."""
+    """Ranges of hypotheses that no word can distinguish: first, last (inclusive) and probability."""
 
     @property
     def best(self) -> tuple[int, int, float]:
-        """The group that is likeliest."""
+        """The most probable group."""
         return max(self.groups, key=lambda group: group[2])
 
     def left(self) -> int:
@@ -108,13 +108,13 @@ class Judging:
         self.scatter: Scatter | None = None
         self.assumed = 0.0
         self.where = line
-        """The line that is being looked into."""
+        """The line that is being searched."""
         self._inside = inside
         self._mistaken: frozenset[int] = frozenset()
         """Answers, by number, that the culprits named so far take for mistakes."""
 
     def run(self) -> Course[Verdict]:
-        """The culprit of the line; of a merge, the one that it brought in when the words name it."""
+        """The culprit of the line; if that is a merge, the culprit that it brought in, if the words name one."""
         verdict = yield from self._place(self.line, ())
         while (culprit := verdict.culprit) is not None and not culprit.skipped:
             inner = yield from self._inner(culprit)
@@ -144,15 +144,11 @@ class Judging:
         log = np.log(prior) + betaln(1.0 + wrong, right_weight + len(words) - wrong)
         share = np.exp(log - log.max())
         share /= share.sum()
-        rate: Reals = (1.0 + wrong.astype(np.float64)) / (
-            1.0 + right_weight + len(words)
-        )
+        counted = 1.0 + right_weight + len(words)
+        rate: Reals = (1.0 + wrong.astype(np.float64)) / counted
         last = len(line.items) - 1
-        inner = (
-            place
-            for place in range(1, last)
-            if line.items[place] not in self.store.broken
-        )
+        broken = self.store.broken
+        inner = (place for place in range(1, last) if line.items[place] not in broken)
         anchors = (0, *inner, last)
         pairs = itertools.pairwise(anchors)
         between = [
@@ -167,25 +163,26 @@ class Judging:
         return self.state(self.where).left()
 
     def mistaken(self, line: Line, hypothesis: int) -> frozenset[int]:
-        """The answers, by number, that ``hypothesis`` takes for mistakes."""
+        """The numbers of the answers that are mistakes if ``hypothesis`` is true."""
         places = {item: place for place, item in enumerate(line.items)}
         words = [
-            (n, places[item], word)
-            for n, (item, word) in enumerate(self.store.words)
+            (number, places[item], word)
+            for number, (item, word) in enumerate(self.store.words)
             if item in places
         ]
         return frozenset(
-            n for n, place, word in words if (place >= hypothesis) != (word == "bad")
+            number
+            for number, place, word in words
+            if (place >= hypothesis) != (word == "bad")
         )
 
     def _inner(self, merge: Named) -> Course[Verdict | None]:
-        """What a merge brought in; None when it is no merge or the words name nothing inside."""
+        """The culprit that a merge brought in; None if the item is not a merge, or the words name nothing inside."""
         for line in self._inside(merge.item):
             inner = yield from self._place(line, (*merge.via, merge.item))
             if inner.culprit is not None:
-                share = (
-                    inner.culprit.share * merge.share
-                )  # that of the merge, and of the place inside
+                # The probability of the merge, times that of the place inside it.
+                share = inner.culprit.share * merge.share
                 return Verdict(msgspec.structs.replace(inner.culprit, share=share))
         return None
 
@@ -197,11 +194,11 @@ class Judging:
         while True:
             state = self.state(line)
             first, last, share = state.best
-            want = self._unanswered(line, first, last)
-            if share >= self.rules.stop and want is None:
-                return self._untested(line, first, last) or self._verdict(
-                    line, state, via
-                )
+            probable = share >= self.rules.stop
+            unanswered = self._unanswered(line, first, last)
+            if probable and unanswered is None:
+                untested = self._untested(line, first, last)
+                return untested or self._verdict(line, state, via)
             spent = len(self.store.words) + len(self.store.broken) - begun
             if spent >= most or len(self.store.words) >= self.rules.most_runs:
                 wrong = len(self.mistaken(line, last))
@@ -209,11 +206,7 @@ class Judging:
                     refused=f"{len(self.store.words)} answers do not single out an item: the likeliest has "
                     f"{100 * share:.0f} % of the probability, and {wrong} answers contradict it"
                 )
-            place = (
-                want
-                if want is not None and share >= self.rules.stop
-                else self._telling(line, state)
-            )
+            place = unanswered if probable else self._telling(line, state)
             if place is None:
                 return Verdict(refused="no item is left to test")
             item = line.items[place]
@@ -242,7 +235,8 @@ class Judging:
         )
 
     def _untested(self, line: Line, first: int, last: int) -> Verdict | None:
-        """No claim rests on an end that was skipped: nobody has seen how it is."""
+        """The verdict if the group is bounded by an end that was skipped: its state is unknown, so nothing is
+        claimed."""
         for place in (last, first - 1):
             if 0 <= place < len(line.items) and line.items[place] in self.store.broken:
                 which = "good" if place == 0 else "bad"
@@ -252,40 +246,27 @@ class Judging:
         return None
 
     def _unanswered(self, line: Line, first: int, last: int) -> int | None:
-        """The item of a group, or its parent, that no answer was given for, and one can be."""
+        """The place of the item of a group, or of its parent, that can be tested and has no answer yet."""
+        closed = {item for item, _ in self.store.words} | self.store.broken.keys()
         for place in (last, first - 1):
-            if (
-                not 0 <= place < len(line.items)
-                or line.items[place] in self.store.broken
-            ):
-                continue
-            if all(item != line.items[place] for item, _ in self.store.words):
+            if 0 <= place < len(line.items) and line.items[place] not in closed:
                 return place
         return None
 
     def _telling(self, line: Line, state: State) -> int | None:
-        """The place where a word is expected to tell most, away from what could not be tested."""
-        sound = [
-            place
-            for place in state.anchors
-            if line.items[place] not in self.store.broken
-        ]
+        """The testable place whose word is expected to tell most per second."""
+        broken = self.store.broken
+        sound = [place for place in state.anchors if line.items[place] not in broken]
         if not sound:
             return None
         hypotheses = np.arange(len(state.share))
-        bad = np.array(
-            [
-                state.share
-                @ np.where(hypotheses <= place, 1.0 - state.rate, state.rate)
-                for place in sound
-            ]
-        )
-        gain = _doubt(bad) - float(state.share @ _doubt(state.rate))
-        return sound[
-            int(
-                np.argmax(np.maximum(gain, 1e-12) / self.store.price(line.items, sound))
-            )
+        says_bad = [
+            state.share @ np.where(hypotheses <= place, 1.0 - state.rate, state.rate)
+            for place in sound
         ]
+        gain = _doubt(np.array(says_bad)) - float(state.share @ _doubt(state.rate))
+        price = self.store.price(line.items, sound)
+        return sound[int(np.argmax(np.maximum(gain, 1e-12) / price))]
 
 
 def entropy(shares: Reals) -> Reals:
@@ -305,12 +286,12 @@ class Person(Protocol):
         """The answer about an item; None when there is none now. ``proposal``: what to say before, if it is new."""
 
 
-class TakeBack(Exception):  # noqa: N818  # no error: the user asked for it
-    """The person wants the last answer back."""
+class TakeBack(Exception):  # noqa: N818  # control flow, not an error
+    """The person withdraws the last answer."""
 
 
 class ByHand:
-    """Asks a person, in the place of a site that builds and measures."""
+    """Asks a person instead of building and measuring."""
 
     def __init__(
         self,
@@ -320,17 +301,11 @@ class ByHand:
         say: Callable[[str], None],
         left: Callable[[], str],
     ) -> None:
-        self._question, self._kind, self._person, self._say, self._left = (
-            question,
-            kind,
-            person,
-            say,
-            left,
-        )
+        self._question, self._kind, self._person = question, kind, person
+        self._say, self._left = say, left
 
     def visit(self, ask: Ask, visit: int, *, known: bool) -> Visited:
-        """Propose an item and read its answer. Raises Stopped, TakeBack; RequestError when the item has to be
-        tested."""
+        """Propose an item and read its answer. Raises Stopped, TakeBack."""
         proposal = self._proposal(ask)
         while True:
             text = self._person.line(ask.item, proposal)
@@ -345,26 +320,21 @@ class ByHand:
                 proposal = ()
 
     def leave(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""
 
     def remove_tree(self) -> None:
-        """There is none."""
+        """There is no tree."""
 
     def _proposal(self, ask: Ask) -> tuple[str, ...]:
-        words = self._question.by_hand == "words"
-        how = (
-            f"git checkout {ask.item[:12]}"
-            if isinstance(self._kind, CommitItems) and "-" not in ask.item
-            else ""
-        )
-        answers = (
-            "good, bad, skip (cannot be tested) or undo"
-            if words
-            else "a number, skip or undo"
-        )
+        answers = "a number, skip or undo"
+        if self._question.by_hand == "words":
+            answers = "good, bad, skip (cannot be tested) or undo"
+        how = ""
+        if isinstance(self._kind, CommitItems) and "-" not in ask.item:
+            how = f" (git checkout {ask.item[:12]})"
         return (
             f"Next: {self._kind.title(ask.item)}: {ask.why}",
-            f"      Put it under test{f' ({how})' if how else ''} and answer: {answers}.{self._left()}",
+            f"      Put it under test{how} and answer: {answers}.{self._left()}",
         )
 
 

@@ -1,4 +1,4 @@
-"""The user's own commands: run with a time limit and a way to stop them, everything they say kept in a file."""
+"""Run the user's own commands with a time limit and a way to stop them; their output is kept in files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from iodelta.workload.leftovers import MARKER, end_leftovers
 TAIL = 20_000
 
 
-class Stopped(Exception):  # noqa: N818  # no error: the user asked for it
-    """The user wants to stop; nothing of the visit counts."""
+class Stopped(Exception):  # noqa: N818  # control flow, not an error
+    """The user wants to stop; the visit does not count."""
 
 
 def carry_out(
@@ -29,9 +29,9 @@ def carry_out(
     env: Mapping[str, str],
     stop: Callable[[], bool],
 ) -> tuple[str, float]:
-    """Run to the end; what it printed (standard output) and its seconds.
+    """Run a command to its end; return its standard output and its seconds.
 
-    Both streams go to files that begin with ``output``. Raises Unbuildable when it fails or hangs, MeasureError when it
+    Both streams go to files that begin with ``output``. Raises Unbuildable if it fails or hangs, MeasureError if it
     cannot be started or the disk is full, Stopped.
     """
     streams = [Path(f"{output}.{kind}") for kind in ("out", "err")]
@@ -47,10 +47,9 @@ def carry_out(
                 raise Stopped
             if time.monotonic() - begun > timeout:
                 process.stop()
+                # Also processes that have left the session of the command.
                 if MARKER in env:
-                    end_leftovers(
-                        machine, env[MARKER]
-                    )  # also what left the session that hangs
+                    end_leftovers(machine, env[MARKER])
                 raise Unbuildable(f"{what} hangs: stopped after {timeout:g} s")
     except BaseException:
         process.stop()
@@ -59,18 +58,16 @@ def carry_out(
     if code:
         check_room(output, complained + printed)
         how = f"ended with {code}" if code > 0 else f"was ended by signal {-code}"
-        raise Unbuildable(
-            f"{what} {how}: {_reason(complained.strip() or printed.strip()) or 'it said nothing'}"
-        )
+        reason = _reason(complained.strip() or printed.strip())
+        raise Unbuildable(f"{what} {how}: {reason}")
     return printed, time.monotonic() - begun
 
 
 def _reason(text: str) -> str:
-    """A compiler's first error, else the last line: make ends with that there was one."""
-    lines = text.splitlines()
-    return next(
-        (line for line in lines if " error: " in line), lines[-1] if lines else ""
-    )[:200]
+    """A compiler's first error, else the last line: the last line of make only says that there was an error."""
+    lines = text.splitlines() or ["it printed nothing"]
+    errors = [line for line in lines if " error: " in line]
+    return (errors or lines[-1:])[0][:200]
 
 
 def _tail(path: Path) -> str:

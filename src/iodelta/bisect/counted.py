@@ -1,6 +1,6 @@
-"""The value of a kernel: what an I/O of its cell takes, counted in one boot of a throw-away guest (path mode).
+"""The value of a kernel: what an I/O of the cell takes, counted in one boot of a throw-away guest (path mode).
 
-What does not boot, panics, hangs or cannot make the target is that kernel's own failure; a count repeats exactly.
+A kernel that does not boot, panics, hangs or cannot create the target cannot be tested. A count repeats exactly.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ANATOMIES: Mapping[Source, str] = {"footprint": "path", "sharing": "sharing"}
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What a boot left."""
+    """The output of a boot."""
 
     printed: bytes
     """By the guest."""
@@ -89,8 +89,8 @@ class Counted:
         """A guest does not outlive its visit."""
 
     def _boot(self, plan: PathPlan, visit: int, purpose: Purpose) -> Written:
-        """Boot the guest; return its output and the plugin's counts. Saves the console to the folder of command outputs.
-        Reports each boot that panicked under qemu, and repeats it."""
+        """Boot the guest; return its output and the plugin's counts. Saves the console to the folder of command
+        outputs. Reports each boot that panicked under qemu, and repeats it."""
         boot = next(boot for boot in plan.boots if boot.purpose == purpose)
         for attempt in range(1, ATTEMPTS + 1):
             ended, written = self._once(plan, boot, visit)
@@ -119,10 +119,7 @@ class Counted:
                 time.sleep(0.05)
             for name, data in (("console", running.console), ("guest", running.output)):
                 (self._path / OUTPUT / f"{visit:05d}.{name}").write_bytes(data)
-            files = [Path(work, name) for name in ("counts", "epochs")]
-            counts, epochs = (
-                file.read_bytes() if file.is_file() else b"" for file in files
-            )
+            counts, epochs = _read(Path(work, "counts")), _read(Path(work, "epochs"))
             return ended, Written(running.output, counts, epochs)
 
     def _record(self, plan: PathPlan) -> None:
@@ -136,8 +133,13 @@ class Counted:
         folder.write(ENVIRONMENT, environment(plan, version))
 
 
+def _read(file: Path) -> bytes:
+    """The bytes of a file; empty if it does not exist."""
+    return file.read_bytes() if file.is_file() else b""
+
+
 def value_of(metric: PathMetric, written: Written, place: str) -> float:
-    """What the boot of a metric says of its first cell. Raises MeasureError, Unbuildable."""
+    """The value of a metric in the first cell of its boot. Raises MeasureError, Unbuildable."""
     return _READERS[metric.source](metric.column, written, place)
 
 
@@ -146,7 +148,7 @@ def _median(kind: str, written: Written, place: str) -> float:
 
 
 def median(kind: Kind, output: Output) -> float:
-    """Instructions of the middle I/O of the first cell. Raises Unbuildable where none went that way."""
+    """Median instructions per I/O of the first cell. Raises Unbuildable if no I/O had this direction."""
     counts = output.cells[0].latencies.get(kind)
     if counts is None:
         raise Unbuildable(f"the workload did no {kind}")
@@ -199,7 +201,7 @@ def _moved(column: str, written: Written, place: str) -> float:
 
 
 def _output(written: Written, place: str) -> Output:
-    """What a guest said of a cell that it measured. Raises MeasureError, Unbuildable."""
+    """The output of a guest that measured its cell. Raises MeasureError, Unbuildable."""
     output = read(written.printed, place)
     if output.cells[0].reason:
         raise Unbuildable(output.cells[0].reason)
@@ -239,15 +241,12 @@ def environment(plan: PathPlan, fio: str) -> dict[str, dict[str, str]]:
 
 
 def metric_of(experiment: Experiment, name: str) -> PathMetric:
-    """The metric asked for, else that of the cell's direction. Raises RequestError for one that is not counted."""
-    rw = (
-        experiment.cells[0].option("rw")
-        or experiment.cells[0].option("readwrite")
-        or "read"
-    )
-    paths = [one for one in METRICS.values() if one.source == "latency"]
+    """The metric of this name, else that of the cell's direction. Raises RequestError for one that is not counted."""
+    cell = experiment.cells[0]
+    rw = cell.option("rw") or cell.option("readwrite") or "read"
     if not name:
-        return next(one for one in paths if one.column in rw or rw == "rw")
+        paths = [each for each in METRICS.values() if each.source == "latency"]
+        return next(path for path in paths if path.column in rw or rw == "rw")
     metric = path_metric(name)
     if metric is None:
         raise RequestError(
@@ -261,7 +260,7 @@ def metric_of(experiment: Experiment, name: str) -> PathMetric:
 
 
 def blind(metric: str) -> str:
-    """What counts of a metric do not see; empty for one that is not counted."""
+    """What counts of a metric cannot see; empty for a metric that is not counted."""
     if metric not in METRICS:
         return ""
     return sharing.BLIND if METRICS[metric].source == "sharing" else BLIND

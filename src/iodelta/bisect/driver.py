@@ -1,4 +1,4 @@
-"""A search on disk: replay the log, go on from there, one fsynced answer at a time."""
+"""A search on disk: replay its log and continue from there, with one fsync per answer."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ from iodelta.workload.leftovers import end_leftovers
 
 
 class SearchWatcher(Protocol):
-    """Told of each step of a search; must return quickly and must not raise."""
+    """Called at each step of a search. Methods must return quickly and must not raise."""
 
     def note(self, text: str) -> None:
-        """Something worth a line."""
+        """A message for the user."""
 
     def ask(self, ask: Ask, title: str, share: float | None) -> None:
-        """A visit begins; about ``share`` of the runs are done, as far as that is known."""
+        """A visit begins; about ``share`` of the expected runs are done, None if that is unknown."""
 
     def answered(self, answered: Answered, title: str, store: Store) -> None:
-        """Its answer is on disk."""
+        """The answer of the visit is on disk."""
 
     def tick(self, seconds: float) -> None:
-        """So many seconds into a trial."""
+        """``seconds`` of a trial have passed."""
 
 
 class Asking(Protocol):
-    """What decides on the next run: a ``Search``, or an ``Attributing``."""
+    """Decides on the next run: a ``Search``, a ``Judging`` or an ``Attributing``."""
 
     store: Store
     estimate: Estimate | None
@@ -76,7 +76,7 @@ R = TypeVar("R")
 
 
 class Replay(Generic[S, R]):
-    """A course after the answers that count: what is asked next, or what was found."""
+    """A course after the answers that count: the next ask, or else the outcome."""
 
     def __init__(
         self, search: S, course: Course[R], kind: Titled, answers: Iterable[Answered]
@@ -97,7 +97,7 @@ class Replay(Generic[S, R]):
             self.send(answered)
 
     def send(self, answered: Answered) -> None:
-        """One more answer."""
+        """Continue the course with one more answer."""
         try:
             self.ask = self._course.send(answered.answer)
         except StopIteration as end:
@@ -110,7 +110,8 @@ Attributed = Replay[Attributing, Attribution | None]
 
 
 def new(path: Path, question: Question, machine: Machine) -> SearchFolder:
-    """Make the folder of a question that can be asked. Raises RequestError, MeasureError; then nothing is left."""
+    """Create the folder of a question. Raises RequestError or MeasureError, and leaves nothing, if it cannot be
+    asked."""
     if not isinstance(question.subject, Patches):
         kind_of(machine, question.subject).line()
     return SearchFolder.make(
@@ -121,7 +122,7 @@ def new(path: Path, question: Question, machine: Machine) -> SearchFolder:
 def searched(
     machine: Machine, question: Question, answers: Iterable[Answered]
 ) -> Searched:
-    """A search as far as the answers go. Raises MeasureError, RequestError."""
+    """A search up to these answers. Raises MeasureError, RequestError."""
     if isinstance(question.subject, Patches):
         raise RequestError(
             "this is an attribution", remedy="pass it to `iodelta attribute`"
@@ -132,7 +133,7 @@ def searched(
 
 
 def judged(machine: Machine, question: Question, answers: Iterable[Answered]) -> Judged:
-    """A search by words as far as the answers go. Raises MeasureError, RequestError."""
+    """A search by words up to these answers. Raises MeasureError, RequestError."""
     assert not isinstance(question.subject, Patches)
     kind = kind_of(machine, question.subject)
     judging = Judging(kind.line(), question.rules, question.wrong, kind.inside)
@@ -142,7 +143,7 @@ def judged(machine: Machine, question: Question, answers: Iterable[Answered]) ->
 def attributed(
     machine: Machine, question: Question, answers: Iterable[Answered]
 ) -> Attributed:
-    """An attribution as far as the answers go. Raises MeasureError, RequestError."""
+    """An attribution up to these answers. Raises MeasureError, RequestError."""
     if not isinstance(question.subject, Patches):
         raise RequestError("this is a search", remedy="pass it to `iodelta bisect`")
     subject = question.subject
@@ -160,41 +161,39 @@ def go(
     stop: Callable[[], bool],
     person: Person | None = None,
 ) -> Replay[S, R]:
-    """Run what is left of a course, or ask the ``person``. Raises IodeltaError; what was answered is kept whatever
-    happens."""
+    """Run the rest of a course, or ask the ``person``. Raises IodeltaError; answers on disk are always kept."""
     question, identifier = folder.question(), folder.opened().identifier
     with folder.writing():
-        end_leftovers(machine, identifier)  # of a run that was killed
+        # A run that was killed may have left processes.
+        end_leftovers(machine, identifier)
         settle_pending(machine, Silent(watcher.note))
         answers = folder.answers()
-        at = replay(machine, question, answers)
-        if at.ask is None:
-            if isinstance(
-                at.kind, InTree
-            ):  # of a run that was killed after its last answer
-                Worktree(at.kind.repository, folder.path.absolute() / TREE).remove()
-            return at
-        here = "" if person else uname(machine)  # a person measures another machine
+        state = replay(machine, question, answers)
+        if state.ask is None:
+            # A run that was killed after its last answer has left its worktree.
+            if isinstance(state.kind, InTree):
+                Worktree(state.kind.repository, folder.path.absolute() / TREE).remove()
+            return state
+        # A person measures on a machine that is not known here.
+        here = "" if person else uname(machine)
         folder.append(Session(now(), boot_id(machine), os.getpid(), here))
-        if (
-            question.steps.measure
-        ):  # else the trials have a record of their own, with the target in it
+        # The trials of a cell have their own record, which includes the target.
+        if question.steps.measure:
             folder.write(ENVIRONMENT, environment(machine, None))
         site: Site | ByHand
         if person is not None:
             site = ByHand(
-                question, at.kind, person, watcher.note, lambda: left(at.search)
+                question, state.kind, person, watcher.note, lambda: left(state.search)
             )
         else:
             site = Site(
-                machine, question, at.kind, folder.path, identifier, stop=stop, say=watcher.note, tick=watcher.tick
+                machine, question, state.kind, folder.path, identifier, stop=stop, say=watcher.note, tick=watcher.tick
             )  # fmt: skip
         try:
-            reason = follow(folder, at, site, watcher, stop, len(answers))
+            reason = follow(folder, state, site, watcher, stop, len(answers))
         except IodeltaError as error:
-            with contextlib.suppress(
-                IodeltaError
-            ):  # a full disk cannot take this line either
+            # A full disk cannot take this line either.
+            with contextlib.suppress(IodeltaError):
                 folder.append(Ended(now(), f"failed: {error.what}"))
             raise
         finally:
@@ -202,52 +201,45 @@ def go(
         folder.append(Ended(now(), reason))
         if reason == "complete":
             site.remove_tree()
-    return at
+    return state
 
 
 def follow(
     folder: SearchFolder,
-    at: Replay[S, R],
+    state: Replay[S, R],
     site: Visitor,
     watcher: SearchWatcher,
     stop: Callable[[], bool],
     visits: int,
 ) -> str:
-    """Ask until the search is over, or the user stops it."""
-    while (ask := at.ask) is not None:
+    """Ask until the search is complete or the user stops it; return which."""
+    while (ask := state.ask) is not None:
         if stop():
             return "interrupted"
         visits += 1
-        title = at.kind.title(ask.item)
+        title = state.kind.title(ask.item)
         folder.append(Asked(now(), ask.item, ask.stage, ask.why))
-        watcher.ask(ask, title, share_done(at.search))
+        watcher.ask(ask, title, share_done(state.search))
         try:
-            visited = site.visit(ask, visits, known=at.search.store.tested(ask.item))
+            visited = site.visit(ask, visits, known=state.search.store.tested(ask.item))
         except Stopped:
             return "interrupted"
         answered = Answered(
             now(), ask.item, ask.stage, visited.answer, visited.values, visited.trials
         )
         folder.append(answered)
-        estimated, scatter, assumed = (
-            at.search.estimate,
-            at.search.scatter,
-            at.search.assumed,
-        )
-        at.send(answered)
-        if at.search.scatter is not scatter and at.search.scatter is not None:
-            watcher.note(
-                scattered(at.search.scatter, at.kind.title(at.search.scatter.item))
-            )
-        if at.search.assumed > assumed:
-            watcher.note(repeating(at.search.assumed))
-        if at.search.estimate is not estimated and at.search.estimate is not None:
-            watcher.note(
-                expectation(
-                    at.search.estimate, at.search.store, folder.question().better
-                )
-            )
-        watcher.answered(answered, title, at.search.store)
+        search = state.search
+        estimate, scatter, assumed = search.estimate, search.scatter, search.assumed
+        state.send(answered)
+        if search.scatter is not None and search.scatter is not scatter:
+            item = state.kind.title(search.scatter.item)
+            watcher.note(scattered(search.scatter, item))
+        if search.assumed > assumed:
+            watcher.note(repeating(search.assumed))
+        if search.estimate is not None and search.estimate is not estimate:
+            better = folder.question().better
+            watcher.note(expectation(search.estimate, search.store, better))
+        watcher.answered(answered, title, search.store)
     return "complete"
 
 
@@ -274,9 +266,8 @@ def left(search: Asking) -> str:
 def expectation(estimate: Estimate, store: Store, better: Better) -> str:
     """The sentence about the length of a search, from the gate: how far the ends differ, the expected number of runs,
     and minutes from the duration of the visits so far."""
-    apart = (
-        -math.expm1(-estimate.step) if better == "higher" else math.expm1(estimate.step)
-    )
+    sign = -1.0 if better == "higher" else 1.0
+    apart = sign * math.expm1(sign * estimate.step)
     each = store.seconds / max(1, len(store.runs))
     low, high = (
         max(1, round(runs * each / 60))
@@ -301,7 +292,7 @@ def scattered(scatter: Scatter, title: str) -> str:
 
 
 def repeating(assumed: float) -> str:
-    """The sentence that runs are taken to repeat exactly, as all so far did."""
+    """The sentence that runs are assumed to repeat exactly, because all runs so far did."""
     return (
         f"The first runs of both ends were equal to the last digit: the measure is taken to repeat exactly (as with "
         f"--exact {two_digits(100 * math.expm1(assumed))}%), until two runs of one item differ"

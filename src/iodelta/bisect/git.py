@@ -1,7 +1,7 @@
-"""A git repository, read by git itself: revisions, the line between two of them, what a merge brought in.
+"""A git repository, read by git itself: revisions, the line between two of them, the commits that a merge brought in.
 
-Nothing here writes to the repository's checkout, index or refs. Hooks are off, and so is everything that the caller's
-environment (``GIT_DIR`` and the like, as inside a hook) would redirect.
+Nothing here writes to the repository's checkout, index or refs. Hooks are disabled, and variables of the caller that
+redirect git (``GIT_DIR`` and the like, as inside a hook) are removed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from iodelta.machine import Completed, Machine
 from iodelta.stats.bisection import even_odds
 
 FAVOUR = 3.0
-"""Prior weight of a commit that touches the paths asked for."""
+"""Prior weight of a commit that touches the given paths."""
 
 _SCRUBBED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE",
              "GIT_PREFIX", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_EXTERNAL_DIFF")  # fmt: skip
@@ -28,7 +28,7 @@ _PATIENCE = 1800.0
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """What a reader wants to know of a commit."""
+    """A commit as reports show it."""
 
     sha: str
     """Full hash."""
@@ -45,7 +45,7 @@ class Commit(msgspec.Struct, frozen=True):
 
 
 class Repository:
-    """One repository, at the top of a checkout, bare, or a worktree of another."""
+    """A repository: the top of a checkout, a bare one, or a worktree of another."""
 
     def __init__(self, machine: Machine, path: str) -> None:
         self._machine = machine
@@ -54,7 +54,7 @@ class Repository:
 
     @classmethod
     def open(cls, machine: Machine, path: str) -> Repository:
-        """The repository that holds ``path``. Raises RequestError when there is none, or git refuses it."""
+        """The repository that contains ``path``. Raises RequestError if there is none, or git refuses it."""
         repository = cls(machine, os.path.abspath(path))
         done = repository.git("rev-parse", "--show-toplevel")
         if done.returncode:
@@ -99,11 +99,11 @@ class Repository:
             f"{revision}^{{commit}}",
         )
         if done.returncode:
-            shallow = (
-                " (the clone is shallow: `git fetch --unshallow` brings the rest)"
-                if self.is_shallow()
-                else ""
-            )
+            shallow = ""
+            if self.is_shallow():
+                shallow = (
+                    " (the clone is shallow: `git fetch --unshallow` brings the rest)"
+                )
             raise RequestError(
                 f"{revision!r} is not a commit of this repository{shallow}",
                 place=place,
@@ -120,12 +120,12 @@ class Repository:
         if good == bad:
             raise RequestError("good and bad are the same commit", place=self.path)
         done = self.git("merge-base", "--is-ancestor", good, bad)
-        if done.returncode not in (0, 1) or (
-            done.returncode and b"error: " in done.stderr
-        ):
+        # git exits with 1 both if it is not an ancestor and, with an error, if it cannot read the history.
+        unreadable = done.returncode == 1 and b"error: " in done.stderr
+        if unreadable or done.returncode not in (0, 1):
             raise self._broken(done)
         if done.returncode:
-            raise RequestError(*self._no_ancestor(good, bad))
+            raise RequestError(self._not_an_ancestor(good, bad))
         items = (good, *self._between(good, bad))
         return Line(items, self._prior(items, good, bad, paths))
 
@@ -135,11 +135,8 @@ class Repository:
         first, *others = self.commit(merge).parents
         for other in others:
             done = self.git("merge-base", first, other)
-            base = (
-                done.text.split()[0]
-                if not done.returncode and done.text.strip()
-                else ""
-            )
+            # It prints nothing for unrelated histories.
+            base = done.text.strip()
             if base and base != other:
                 items = (base, *self._between(base, other))
                 lines.append(Line(items, self._prior(items, base, other, paths), merge))
@@ -194,7 +191,7 @@ class Repository:
         return done.stdout
 
     def is_dirty(self) -> bool:
-        """Whether the user's checkout has changes that are no commit: they are not part of what is measured."""
+        """Whether the user's checkout has uncommitted changes: they are not part of what is measured."""
         done = self.git("status", "--porcelain", "--untracked-files=no")
         return not done.returncode and bool(done.text.strip())
 
@@ -220,22 +217,21 @@ class Repository:
             even_odds(len(items), [n for n, item in enumerate(items) if item in touching], FAVOUR).tolist()
         )  # fmt: skip
 
-    def _no_ancestor(self, good: str, bad: str) -> tuple[str]:
+    def _not_an_ancestor(self, good: str, bad: str) -> str:
+        """Why there is no line from good to bad, and what to do."""
         short_good, short_bad = good[:12], bad[:12]
         if self.is_shallow():
-            what = f"no way from {short_good} to {short_bad} is known here: the clone is shallow. "
-            what += "`git fetch --unshallow` brings the rest"
-        elif not self.git("merge-base", "--is-ancestor", bad, good).returncode:
-            what = f"bad ({short_bad}) is older than good ({short_good}): exchange --good and --bad"
-        else:
-            base = self.git("merge-base", good, bad).text.split()
-            what = f"good ({short_good}) is not an ancestor of bad ({short_bad})"
-            what += (
-                f": they parted at {base[0][:12]}; ask with that as --good"
-                if base
-                else ", and they have no common history"
+            return (
+                f"no way from {short_good} to {short_bad} is known here: the clone is shallow. "
+                "`git fetch --unshallow` brings the rest"
             )
-        return (what,)
+        if not self.git("merge-base", "--is-ancestor", bad, good).returncode:
+            return f"bad ({short_bad}) is older than good ({short_good}): exchange --good and --bad"
+        what = f"good ({short_good}) is not an ancestor of bad ({short_bad})"
+        base = self.git("merge-base", good, bad).text.strip()
+        if not base:
+            return f"{what}, and they have no common history"
+        return f"{what}: they parted at {base[:12]}; ask with that as --good"
 
     def _broken(self, done: Completed) -> MeasureError:
         return MeasureError(
@@ -246,9 +242,7 @@ class Repository:
 
 
 def said(done: Completed) -> str:
-    """What git complained of: its first error, else the last line of what it said."""
+    """The first error of git's output, else its last line; empty if it printed nothing."""
     lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-    return next(
-        (line for line in lines if line.startswith(("error:", "fatal:"))),
-        lines[-1] if lines else "",
-    )
+    errors = [line for line in lines if line.startswith(("error:", "fatal:"))]
+    return next(iter(errors or lines[-1:]), "")

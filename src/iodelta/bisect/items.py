@@ -1,4 +1,4 @@
-"""What the items of a search are: commits, things on a list, settings that differ; and how one is made ready."""
+"""The items of a search: commits, entries of a list, or differing settings; and how to prepare one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Kind(Titled, Protocol):
         """Lines that a merge brought in."""
 
     def reverted(self, culprit: Culprit) -> str:
-        """The item that is the bad end without a culprit; empty where there is none that was not measured already."""
+        """The item that is the bad end without a culprit; empty if there is none, or it was measured already."""
 
 
 @runtime_checkable
@@ -46,7 +46,7 @@ class InTree(Titled, Protocol):
         """Where they are."""
 
     def prepare(self, tree: Worktree, item: str) -> None:
-        """Raises Unbuildable when the tree cannot be brought there."""
+        """Bring the tree to an item. Raises Unbuildable if that fails."""
 
 
 class CommitItems:
@@ -76,11 +76,9 @@ class CommitItems:
 
     def title(self, item: str) -> str:
         end, *change = item.split("-")
-        return (
-            f"{end[:12]} without {change[1][:12]}"
-            if change
-            else self.repository.oneline(item)
-        )
+        if not change:
+            return self.repository.oneline(item)
+        return f"{end[:12]} without {change[1][:12]}"
 
 
 class ListedItems:
@@ -91,13 +89,11 @@ class ListedItems:
 
     def line(self) -> Line:
         items = self._subject.items
-        doubled = [item for item in dict.fromkeys(items) if items.count(item) > 1]
-        if len(items) < 2 or doubled:
-            what = (
-                f"{doubled[0]!r} is on the list twice"
-                if doubled
-                else "a list needs at least two items, the good one first"
-            )
+        for item in items:
+            if items.count(item) > 1:
+                raise RequestError(f"{item!r} is on the list twice", place="--item")
+        if len(items) < 2:
+            what = "a list needs at least two items, the good one first"
             raise RequestError(what, place="--item")
         return Line(items, (1.0,) * (len(items) - 1))
 
@@ -132,38 +128,33 @@ class SettingItems:
         return ()
 
     def reverted(self, culprit: Culprit) -> str:
-        return (
-            ""
-            if culprit.skipped or len(self.differing) == 1
-            else culprit.item + AS_IN_GOOD
-        )
+        if culprit.skipped or len(self.differing) == 1:
+            return ""
+        return culprit.item + AS_IN_GOOD
 
     def title(self, item: str) -> str:
         if item == NOTHING or item.endswith(AS_IN_GOOD):
             return item
-        before, after = (
-            side.get(item, "(absent)")
-            for side in (self._subject.good, self._subject.bad)
-        )
+        before = self._subject.good.get(item, "(absent)")
+        after = self._subject.bad.get(item, "(absent)")
         return f"{item}: {before} -> {after}"
 
     def state(self, item: str) -> dict[str, str]:
-        """All settings when those up to ``item`` are as in the bad environment."""
-        switched = set(self.differing)
-        if item.endswith(AS_IN_GOOD):
-            switched.discard(item.removesuffix(AS_IN_GOOD))
-        else:
-            switched = (
-                set(self.differing[: self.differing.index(item) + 1])
-                if item != NOTHING
-                else set()
-            )
+        """All settings, with those up to ``item`` as in the bad environment."""
         state = dict(self._subject.good)
-        for name in switched:
+        for name in self._switched(item):
             state.pop(name, None)
             if name in self._subject.bad:
                 state[name] = self._subject.bad[name]
         return state
+
+    def _switched(self, item: str) -> set[str]:
+        """The settings that are as in the bad environment."""
+        if item == NOTHING:
+            return set()
+        if item.endswith(AS_IN_GOOD):
+            return set(self.differing) - {item.removesuffix(AS_IN_GOOD)}
+        return set(self.differing[: self.differing.index(item) + 1])
 
     def text(self, item: str) -> str:
         """The same in the form in which the settings were given."""
@@ -178,9 +169,9 @@ def kind_of(machine: Machine, subject: Commits | Listed | Settings) -> Kind:
     """The items of a question. Raises RequestError."""
     if isinstance(subject, Commits):
         return CommitItems(Repository.open(machine, subject.repo), subject)
-    return (
-        ListedItems(subject) if isinstance(subject, Listed) else SettingItems(subject)
-    )
+    if isinstance(subject, Listed):
+        return ListedItems(subject)
+    return SettingItems(subject)
 
 
 def read_settings(text: str, place: str) -> tuple[dict[str, str], bool]:

@@ -1,4 +1,4 @@
-"""Kernels of revisions, each built in a worktree, or of a tree as it lies there."""
+"""Build kernels: of revisions in a worktree, or of a tree as it is."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from iodelta.vm.builds import BuildError, OnStep, Recipe, Source, build
 from iodelta.vm.kernels import Kernel
 
 TREES = "kernel-trees"
-"""Worktrees in the cache, one for each repository: each revision is brought to it, so that little is compiled again."""
+"""Directory of worktrees in the cache, one for each repository: successive revisions recompile only what differs."""
 
 
 def as_it_lies(machine: Machine, tree: str) -> Source:
-    """A tree with what is in it now; its commit when all of it is committed. Raises RequestError."""
+    """A tree with its present content, and its commit if there are no other changes. Raises RequestError."""
     place = os.path.realpath(tree)
     try:
         repository = Repository.open(machine, place)
@@ -54,9 +54,9 @@ def build_revisions(
     on_step: OnStep,
     again: bool,
 ) -> Iterator[tuple[str, Kernel | BuildError, list[str]]]:
-    """Build each commit in a worktree of the repository; its kernel or why there is none, and options it lacks.
+    """Build each commit in a worktree. Yields the commit, its kernel or the error, and the options that it lacks.
 
-    Raises MeasureError for what keeps every commit from being built.
+    Raises MeasureError if no commit can be built.
     """
     key = hashlib.sha256(repository.path.encode()).hexdigest()[:16]
     place = cache(TREES, key)
@@ -64,17 +64,11 @@ def build_revisions(
     tree = Worktree(repository, place / "tree")
     with held(place):
         for number, commit in enumerate(commits, 1):
-            step, source = (
-                _numbered(on_step, number, len(commits)),
-                Source(str(tree.path), commit),
-            )
+            step = _numbered(on_step, number, len(commits))
+            source, reach = Source(str(tree.path), commit), _reached(tree, commit)
             try:
-                yield (
-                    commit,
-                    *build(
-                        source, recipe, step, reach=_reached(tree, commit), again=again
-                    ),
-                )
+                built = build(source, recipe, step, reach=reach, again=again)
+                yield commit, *built
             except BuildError as error:
                 yield commit, error, []
 

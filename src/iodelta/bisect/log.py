@@ -2,13 +2,13 @@
 
     question.json   the question, verbatim; hashed into the log
     log.jsonl       append-only, fsynced: opened, session, asked, answered, undone, extended, ended
-    output/         what builds and commands said
+    output/         output of builds and commands
     built/          kept artifacts, by item
     environment.json  the machine that runs all of it, when a command prints the number
     trials/         an experiment folder with every trial, when a cell is measured
     tree/           the worktree
 
-A torn last line (a kill while it was written) is ignored by readers and cut by the next writer.
+Readers ignore a torn last line (from a kill during the write), and the next writer removes it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Session(msgspec.Struct, frozen=True, tag="session"):
 
 
 class Asked(msgspec.Struct, frozen=True, tag="asked"):
-    """A run was decided on, and why. Without an answer after it it was cut short, and will be asked again."""
+    """A run was requested, and why. If no answer follows, the run was cut short and will be repeated."""
 
     at: float
     item: str
@@ -66,7 +66,7 @@ class Asked(msgspec.Struct, frozen=True, tag="asked"):
 
 
 class Answered(msgspec.Struct, frozen=True, tag="answered"):
-    """What came of it; ``values`` are those of the runs of the visit in the metric's unit, ``trials`` their numbers."""
+    """The answer; ``values`` are those of the visit's runs in the metric's unit, ``trials`` their numbers."""
 
     at: float
     item: str
@@ -77,7 +77,7 @@ class Answered(msgspec.Struct, frozen=True, tag="answered"):
 
 
 class Undone(msgspec.Struct, frozen=True, tag="undone"):
-    """The last answer that counted counts no more."""
+    """The last answer that counted no longer counts."""
 
     at: float
     item: str
@@ -91,7 +91,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
 
 class Extended(msgspec.Struct, frozen=True, tag="extended"):
-    """The rest of the search may take so many times the runs of the first culprit from here on."""
+    """From here on the rest of the search may take ``rest`` times the runs of the first culprit."""
 
     at: float
     rest: float
@@ -112,7 +112,7 @@ class SearchFolder:
     def make(
         cls, path: Path, question: Question, version: str, identifier: str
     ) -> SearchFolder:
-        """A new folder with its question on disk. Raises RequestError when there is something, MeasureError."""
+        """A new folder with its question on disk. Raises RequestError if the path exists, MeasureError."""
         if path.exists() or path.is_symlink():
             raise RequestError(
                 "this path exists already",
@@ -135,7 +135,7 @@ class SearchFolder:
 
     @classmethod
     def open(cls, path: Path) -> SearchFolder:
-        """An existing folder. Raises RequestError when ``path`` is none."""
+        """An existing folder. Raises RequestError if ``path`` is not one."""
         if not (path / QUESTION).is_file() or not (path / LOG).is_file():
             raise RequestError(
                 f"not the folder of a bisection or attribution: it has no {QUESTION}",
@@ -206,7 +206,8 @@ class SearchFolder:
         return answered
 
     def writing(self) -> contextlib.AbstractContextManager[None]:
-        """Hold the folder for writing; a torn last line is cut. Raises RequestError when another run holds it."""
+        """Lock the folder for writing and remove a torn last line. Raises RequestError if another run holds the
+        lock."""
         return self._log.held()
 
     def append(self, event: Event) -> None:
@@ -214,7 +215,7 @@ class SearchFolder:
         self._log.append(event)
 
     def write(self, name: str, value: object) -> None:
-        """Put a file of the folder there, as JSON. Raises MeasureError."""
+        """Write a file of the folder as JSON. Raises MeasureError."""
         try:
             (self.path / name).write_bytes(
                 msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
@@ -223,7 +224,7 @@ class SearchFolder:
             raise self._failed(error) from error
 
     def environment(self) -> dict[str, Any]:
-        """What is recorded of the machine that is measured, as plain data; empty before there is anything."""
+        """The recorded environment of the measured machine, as plain data; empty before it is recorded."""
         for place in (self.path / TRIALS / ENVIRONMENT, self.path / ENVIRONMENT):
             try:
                 return sound(from_json(place.read_bytes(), dict[str, Any]))

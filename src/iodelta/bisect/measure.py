@@ -1,4 +1,4 @@
-"""One value of whatever is under test now: a trial of an experiment cell, or the number that a command prints."""
+"""Measure one value of the item under test: a trial of an experiment cell, or the number that a command prints."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from iodelta.trial import Trial
 from iodelta.verdict import Metric, metric, value_of
 
 TRIES = 2
-"""Times that a trial is made when fio could not be used; then it counts as this item's failure."""
+"""Number of trials if fio's result cannot be used; after that, the item counts as untestable."""
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -48,13 +48,13 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Measure(Protocol):
-    """What a visit ends with."""
+    """Measures at the end of a visit."""
 
     def read(self, item: str, visit: int, values: Mapping[str, str]) -> Reading:
-        """One run. Raises Unbuildable when this item cannot be measured, MeasureError when nothing can, Stopped."""
+        """One run. Raises Unbuildable if this item cannot be measured, MeasureError if none can, Stopped."""
 
     def close(self) -> None:
-        """Nothing more is measured."""
+        """End the measurements."""
 
 
 class CommandMeasure:
@@ -67,12 +67,8 @@ class CommandMeasure:
         output: Path,
         stop: Callable[[], bool],
     ) -> None:
-        self._machine, self._question, self._output, self._stop = (
-            machine,
-            question,
-            output,
-            stop,
-        )
+        self._machine, self._question = machine, question
+        self._output, self._stop = output, stop
         self.env: Mapping[str, str] = {}
         self.cwd = question.cwd
 
@@ -89,21 +85,19 @@ class CommandMeasure:
             stop=self._stop,
         )
         last = printed.strip().rpartition("\n")[2].strip()
-        if (
-            not re.fullmatch(r"[+]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", last)
-            or not 0 < float(last) < math.inf
-        ):
+        is_number = re.fullmatch(r"[+]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", last)
+        if not is_number or not 0 < float(last) < math.inf:
             raise Unbuildable(
                 f"the measurement's last line is not a number above zero: {last[:60]!r}"
             )
         return Reading(float(last), seconds)
 
     def close(self) -> None:
-        """It has left nothing open."""
+        """Nothing to close."""
 
 
 class CellMeasure:
-    """Trials of the one cell of an experiment, kept in an experiment folder of their own."""
+    """Trials of the one cell of an experiment, kept in their own experiment folder."""
 
     def __init__(
         self,
@@ -114,13 +108,8 @@ class CellMeasure:
         say: Callable[[str], None],
         tick: Callable[[float], None],
     ) -> None:
-        self._here, self._question, self._stop, self._say, self._tick = (
-            machine,
-            question,
-            stop,
-            say,
-            tick,
-        )
+        self._here, self._question = machine, question
+        self._stop, self._say, self._tick = stop, say, tick
         self._path = path
         self._machine: Machine | None = None
         self._connection = contextlib.ExitStack()
@@ -142,7 +131,7 @@ class CellMeasure:
             self._keep(machine, target)
 
     def _present(self) -> Target | None:
-        """The target, where it is of this machine and does not have to be made first, by --put."""
+        """The target, if it is on this machine and exists already: --put may create it."""
         if self._plan.experiment.machines:
             return None
         try:
@@ -151,7 +140,7 @@ class CellMeasure:
             return None
 
     def _keep(self, machine: Machine, target: Target) -> None:
-        """Measure alone on a device until the search ends, or the connection; also while it builds. Raises BusyError,
+        """Reserve a device until the search or the connection ends, also during builds. Raises BusyError,
         MeasureError."""
         self._turn.enter_context(alone(machine, [target], self._path))
 
@@ -181,17 +170,16 @@ class CellMeasure:
         self._machine = None
 
     def _there(self) -> Machine:
-        """The machine that is measured. To another one the connection is made anew when something was put under test:
-        that may have booted it."""
+        """The machine that is measured. A host is connected anew after an item was put under test, which may have
+        rebooted it."""
         names = self._plan.experiment.machines
-        if self._machine is not None and not (names and self._question.steps.put):
+        if not names:
+            return self._here
+        if self._machine is not None and not self._question.steps.put:
             return self._machine
-        if names:
-            self.close()
-        self._machine = (
-            self._connection.enter_context(reach(names[0])) if names else self._here
-        )
-        if names and not self._session:
+        self.close()
+        self._machine = self._connection.enter_context(reach(names[0]))
+        if not self._session:
             settle_pending(self._machine, Silent(self._say))
         return self._machine
 
@@ -208,9 +196,9 @@ class CellMeasure:
         )
         identity = Started(now(), number, cell.name, visit, 0, 0, variant.name, seed)
         begun = time.monotonic()
-        found = self._survey(machine, plan)
-        self._keep(machine, found.target)
-        for reason in (*found.unavailable.values(), *found.unmeasurable.values()):
+        offers = self._survey(machine, plan)
+        self._keep(machine, offers.target)
+        for reason in (*offers.unavailable.values(), *offers.unmeasurable.values()):
             raise MeasureError(reason, place=cell.name, remedy="choose another engine")
         with self.folder.writing():
             control = Control(
@@ -219,39 +207,16 @@ class CellMeasure:
                 self._question.destroy,
                 self._question.commands,
             )
-            with ready(machine, plan, found, self.folder, control) as bench:
+            with ready(machine, plan, offers, self.folder, control) as bench:
                 if not self._session:
-                    # By sessions, not trials: a file that a line has sealed is never written again.
-                    before = sum(
-                        isinstance(event, Session) for event in self.folder.events()
-                    )
-                    name = (
-                        f"environment-{before + 1}.json"
-                        if before
-                        else "environment.json"
-                    )
-                    self.folder.write_struct(name, environment(machine, bench.target))
-                    target = msgspec.to_builtins(bench.target)
-                    self.folder.append(
-                        Session(
-                            now(),
-                            boot_id(machine),
-                            os.getpid(),
-                            target,
-                            name,
-                            machine.name,
-                        )
-                    )
-                    self._session = True
+                    self._begin_session(machine, bench.target)
                 self.folder.append(identity, sync=False)
                 condition = plan.experiment.condition(cell.condition)
                 with contextlib.ExitStack() as stack:
-                    loaded = condition.background or condition.background_fio
-                    background = (
-                        stack.enter_context(bench.background(condition))
-                        if loaded
-                        else None
-                    )
+                    background = None
+                    if condition.load:
+                        load = bench.background(condition)
+                        background = stack.enter_context(load)
                     trial = bench.trial(
                         identity,
                         cell,
@@ -267,14 +232,31 @@ class CellMeasure:
                 )
         return trial
 
+    def _begin_session(self, machine: Machine, target: Target) -> None:
+        """Record the environment and the session."""
+        # Numbered by sessions, not trials: a file that the journal has sealed is never written again.
+        before = sum(isinstance(event, Session) for event in self.folder.events())
+        name = f"environment-{before + 1}.json" if before else "environment.json"
+        self.folder.write_struct(name, environment(machine, target))
+        session = Session(
+            now(),
+            boot_id(machine),
+            os.getpid(),
+            msgspec.to_builtins(target),
+            name,
+            machine.name,
+        )
+        self.folder.append(session)
+        self._session = True
+
     def _survey(self, machine: Machine, plan: Plan) -> Survey:
-        """What the machine offers: asked once, and again when what is put under test has made another target."""
-        if self._surveyed is not None and not self._surveyed.scratch:
-            path = plan.experiment.target.path or machine.directory
-            if resolve(machine, path) == self._surveyed.target:
-                return self._surveyed
-        elif self._surveyed is not None:
-            return self._surveyed
+        """What the machine offers: surveyed once, and again if the item under test has another target."""
+        path = plan.experiment.target.path or machine.directory
+        surveyed = self._surveyed
+        if surveyed is not None and (
+            surveyed.scratch or resolve(machine, path) == surveyed.target
+        ):
+            return surveyed
         self._surveyed = survey(machine, plan.experiment)
         return self._surveyed
 
@@ -285,7 +267,7 @@ class CellMeasure:
 
 
 class Silent:
-    """A watcher of the lab whose notes alone are heard: the search has its own."""
+    """A watcher of the lab that only passes on notes: the search has its own progress."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.note = say
@@ -313,7 +295,7 @@ def with_knobs(
         base, knobs={**base.knobs, **own.knobs}, options=options
     )
     variants = tuple(
-        msgspec.structs.replace(alike, name=one.name) for one in experiment.variants
+        msgspec.structs.replace(alike, name=each.name) for each in experiment.variants
     )
     return msgspec.structs.replace(experiment, variants=variants)
 
@@ -331,10 +313,10 @@ def cell_experiment(text: str) -> Experiment:
 
 
 def cell_metric(experiment: Experiment, name: str) -> Metric:
-    """The metric asked for, else the first of the cell; the file of a command asks for one. Raises RequestError for an
-    unknown one."""
-    return (
-        primary_metrics(experiment)[0]
-        if experiment.of_command or not name
-        else metric(name)
-    )
+    """The metric of this name, else the first one of the cell; for a command, that of its file.
+
+    Raises RequestError for an unknown name.
+    """
+    if experiment.of_command or not name:
+        return primary_metrics(experiment)[0]
+    return metric(name)

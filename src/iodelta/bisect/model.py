@@ -1,4 +1,4 @@
-"""What a search speaks: a line of items, asks and answers, culprits and what else was found. Frozen, JSON-encodable.
+"""The data of a search: a line of items, asks and answers, culprits and other results. Frozen, JSON-encodable.
 
 Values are logarithms, higher is worse; a step of 0.02 is 2 % more of a cost, or about 2 % less of a rate.
 """
@@ -23,18 +23,18 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What a search is held to, fixed before its first run. Changes as logarithms."""
+    """The rules of a search, fixed before its first run. Changes are logarithms."""
 
     margin: float = 0.01
-    """The change that matters; steps below half of it are not looked for."""
+    """The change that matters; steps below half of it are not searched for."""
     stop: float = 0.95
-    """Probability of the best range at which it is put to the test against its parent."""
+    """Probability of the best range at which it is tested against its parent."""
     alpha: float = 0.05
-    """Two-sided level of that test, which alone makes a claim."""
+    """Two-sided level of that test; only this test makes a claim."""
     exact: float = 0.0
     """Above 0: the measure repeats to within this, and one run of an item is enough."""
     pairs: int = 60
-    """Pairs of runs that the endpoints get to show a difference."""
+    """Maximum number of pairs of runs by which the ends must show a difference."""
     most_runs: int = 2000
     """Runs after which a search is given up."""
     weakest: float = 0.5
@@ -42,13 +42,13 @@ class Rules(msgspec.Struct, frozen=True):
     force: bool = False
     """Search though the effect is weaker than ``weakest``."""
     several: bool = True
-    """Go on to look for other culprits after the first."""
+    """Search for further culprits after the first."""
     rest: float = 1.0
-    """What comes after the first culprit takes at most so many times the runs that it took."""
+    """Maximum runs after the first culprit, as a multiple of the runs that it took."""
     further: tuple[float, ...] = ()
-    """Limits that were asked for when the search was over, one after the other, each in the place of ``rest``."""
+    """Limits that were requested after the search was complete, in order; each replaces ``rest``."""
     revert: bool = True
-    """Take every culprit out on top of the bad end, as a second proof."""
+    """Revert every culprit on top of the bad end, as a second proof."""
     seed: int = 1
 
 
@@ -62,7 +62,7 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What came of an ask: a value, a person's ``word``, or the ``reason`` why this item cannot be tested. Seconds.
+    """The answer to an ask: a value, a person's ``word``, or the ``reason`` why the item cannot be tested. Seconds.
 
     ``kept``: another run of this item needs no build.
     """
@@ -73,7 +73,7 @@ class Answer(msgspec.Struct, frozen=True):
     run: float = 1.0
     kept: bool = False
     word: Word = ""
-    """What a person said in the place of a value; empty for a measured or skipped item."""
+    """A person's word instead of a value; empty for a measured or skipped item."""
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -135,7 +135,7 @@ class Revert(msgspec.Struct, frozen=True):
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A range that the posterior names and the pair test did not confirm: no claim."""
+    """A range that the posterior suggests but the pair test did not confirm: not a claim."""
 
     first: str
     last: str
@@ -156,7 +156,7 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What the gate saw, and what a search takes by it."""
+    """The step and noise that the gate measured, and the runs that a search is expected to take."""
 
     step: float
     error: float
@@ -166,7 +166,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """All that a search found. ``refused`` says why it did not begin, or ended without an answer."""
+    """The result of a search. ``refused`` says why it did not begin, or ended without an answer."""
 
     culprits: tuple[Culprit, ...] = ()
     suspects: tuple[Suspect, ...] = ()

@@ -1,4 +1,4 @@
-"""Two items in fresh randomised pairs of runs: the looks that are taken, and what the differences say. No I/O."""
+"""Compare two items by fresh randomised pairs of runs: the looks, and the test of the differences. No I/O."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Pairs:
     def __init__(
         self, rules: Rules, step: Step, *, most: float = math.inf, exact: int = 1
     ) -> None:
-        """``step``: what is expected. ``most``: the pairs there may be. ``exact``: those that a measure that repeats
-        takes."""
+        """``step``: the expected step. ``most``: maximum number of pairs. ``exact``: the number of pairs if the measure
+        repeats exactly."""
         self._rules = rules
         self.differences: list[float] = []
         plan = schedule((exact,)) if rules.exact else looks(step)
@@ -36,7 +36,7 @@ class Pairs:
         self.p = 1.0
 
     def add(self, difference: float) -> bool:
-        """One pair more; whether this is a look."""
+        """Add one pair; return whether there is a look after it."""
         self.differences.append(difference)
         if len(self.differences) not in self._levels:
             return False
@@ -53,11 +53,11 @@ class Pairs:
 
     @property
     def done(self) -> bool:
-        """Whether no pair more is to be run."""
+        """Whether no more pairs are needed."""
         return self.shown or len(self.differences) >= self.most
 
     def effect(self) -> Effect:
-        """By the pairs so far."""
+        """The effect by the pairs so far."""
         return effect(self.differences, self._rules.exact)
 
 

@@ -1,4 +1,4 @@
-"""The question of a bisection or attribution as it lies in its folder: what is asked, of what, measured how."""
+"""The question of a bisection or attribution, as its folder stores it: subject, measurement and rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Better = Literal["higher", "lower"]
 Words = tuple[str, ...]
 
 WRONG = 0.05
-"""Probability that a person's word is wrong, when nothing else is said."""
+"""Default probability that a person's word is wrong."""
 
 _SHELLS = frozenset("sh bash dash zsh ksh ash busybox fish".split())
 _PLACES = ("{item}", "{commit}", "{tree}", "{built}", "{settings}")
@@ -128,13 +128,11 @@ def command_words(text: str, place: str) -> Words:
     if not text.strip():
         return ()
     words = split_command(text, place)
-    for n, word in enumerate(words[2:], 2):
-        shell = any(before.rpartition("/")[2] in _SHELLS for before in words[: n - 1])
-        if (
-            shell
-            and re.fullmatch(r"-\w*c\w*", words[n - 1])
-            and any(name in word for name in _PLACES)
-        ):
+    for number, word in enumerate(words[2:], 2):
+        *before, option = words[:number]
+        of_shell = any(name.rpartition("/")[2] in _SHELLS for name in before)
+        is_script = of_shell and re.fullmatch(r"-\w*c\w*", option)
+        if is_script and any(place in word for place in _PLACES):
             raise RequestError(
                 f"{word!r} puts foreign text into a shell script",
                 place=place,
@@ -145,9 +143,9 @@ def command_words(text: str, place: str) -> Words:
 
 def filled(words: Words, values: dict[str, str]) -> Words:
     """The argument list with its placeholders replaced."""
-    found = []
+    replaced = []
     for word in words:
         for name, value in values.items():
             word = word.replace("{" + name + "}", value)
-        found.append(word)
-    return tuple(found)
+        replaced.append(word)
+    return tuple(replaced)

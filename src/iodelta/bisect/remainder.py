@@ -1,4 +1,4 @@
-"""What the named culprits leave of the difference between the ends: the account adds up, whatever was found."""
+"""The part of the difference between the ends that the named culprits do not explain."""
 
 from __future__ import annotations
 
@@ -61,13 +61,11 @@ def _step(search: Search, low: str, high: str) -> Effect | None:
     step = search.store.step([low], [high])
     if step is None:
         return None
-    if exact := search.rules.exact:
-        return _around(step.size, exact)
-    return (
-        _around(step.size, step.error * float(stdtrit(step.freedom, 0.975)))
-        if step.freedom >= 2
-        else None
-    )
+    if search.rules.exact:
+        return _around(step.size, search.rules.exact)
+    if step.freedom < 2:
+        return None
+    return _around(step.size, step.error * float(stdtrit(step.freedom, 0.975)))
 
 
 def _half(effect: Effect) -> float:

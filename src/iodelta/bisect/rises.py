@@ -1,4 +1,4 @@
-"""Where a level rises: ranges compared by runs of their ends, or of stretches inside. No I/O."""
+"""Find ranges in which the level rises, by runs of their ends or of stretches inside. No I/O."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from iodelta.bisect.model import Line, Run, Stage
 from iodelta.stats.stalls import stalled_trials, trials_needed
 
 PASSED = 0.02
-"""One-sided level at which ends count as different; not a claim, so many looks are taken."""
+"""One-sided level at which ends count as different. It makes no claim, so looks are not corrected for."""
 
 PROBED = 0.0005
 """The same for the best of ten pairs among probes."""
 
 FUTILE = 0.01
-"""Probability of a step that matters below which two places are compared no further."""
+"""Two places are no longer compared once the probability of a step that matters is below this."""
 
 PROBE_ROUNDS = 12
 
 FEWEST = 3
-"""Runs of each end before it is asked whether they differ."""
+"""Runs of each end before they are compared."""
 
 PART = 0.6
-"""Of the runs left after a culprit, the share that goes into comparing the ends of what is left."""
+"""Share of the runs after a culprit that is used to compare the ends of the remaining ranges."""
 
 EVIDENT = 0.003
 """One-sided level at which all runs of a range show a step somewhere inside, so that its ends need not be compared."""
 
 STALLS = 0.1
-"""Before the ends are said not to differ, the runs of the bad end must exclude stalls in this share of them."""
+"""The runs of the bad end must exclude stalls in this share of them before the ends count as equal."""
 
 ROUND = 2
-"""Runs of each place that a range gets before the next range gets its own."""
+"""Runs of each place in a range before the next range has its turn."""
 
 Bin = tuple[int, int, int]
-"""A stretch of a line, first and last place included, whose runs are taken together; first the place to run."""
+"""A stretch of a line whose runs are pooled: the place to run, then its first and last place (inclusive)."""
 
 
 class Rises(Asking):
-    """A search as far as it looks for ranges worth a search."""
+    """The part of a search that finds ranges in which the level rises."""
 
     def _suspicious(
         self, line: Line, first: int, last: int, target: float, top: bool
@@ -67,8 +67,8 @@ class Rises(Asking):
         return pair
 
     def _until_stalls_are_seen(self, line: Line, first: int, last: int) -> Course[None]:
-        """More rounds of ends whose typical runs are alike, until rare stalls are excluded, or most rounds are made. A
-        stall of either end counts, so that when this stops says nothing about which one is worse."""
+        """Run more rounds of ends whose typical runs are equal, until rare stalls are excluded or the maximum is
+        reached. Stalls of either end count, so the stopping point does not depend on which end is worse."""
         bins = [(place, place, place) for place in (first, last)]
         limit = len(self.store.runs) + self._left()
         while not self.rules.exact and len(self.rounds) < self._rounds_wanted():
@@ -88,8 +88,8 @@ class Rises(Asking):
     def _rising(
         self, line: Line, waiting: list[tuple[int, int]], stage: Stage
     ) -> Course[tuple[tuple[int, int], tuple[int, int]] | None]:
-        """A range in which the level rises, and the part of it in which it does: all are looked at in turn, with a few
-        runs each, until one does, or what is left for this stage is used up."""
+        """A range in which the level rises, and the part in which it does. All ranges take turns, with a few runs each,
+        until one of them rises or the runs for this stage are used up."""
         if stage == "probe" and self.rules.exact:
             return None
         part = PART if stage == "gate" and not self.rules.exact else 1.0
@@ -104,11 +104,9 @@ class Rises(Asking):
                 return None
             for stretch in open_:
                 self.where = (line, *stretch)
-                bins = (
-                    [(place, place, place) for place in stretch]
-                    if stage == "gate"
-                    else self._bins(line, *stretch)
-                )
+                bins = self._bins(line, *stretch)
+                if stage == "gate":
+                    bins = [(place, place, place) for place in stretch]
                 limit = min(end, len(self.store.runs) + len(bins) * ROUND)
                 pair = yield from self._rises(
                     line, bins, self._target(), stage, False, limit
@@ -121,7 +119,7 @@ class Rises(Asking):
     def _most_evident(
         self, line: Line, ranges: Sequence[tuple[int, int]]
     ) -> tuple[int, int] | None:
-        """The range whose runs show a step most clearly."""
+        """The range whose runs show a step most clearly; None if none does."""
         steps = [
             (self._clear_step(line, *stretch, EVIDENT), stretch) for stretch in ranges
         ]
@@ -137,21 +135,21 @@ class Rises(Asking):
         top: bool,
         limit: int,
     ) -> Course[tuple[int, int] | None]:
-        """Run the bins in turn until some later one lies higher than an earlier: the range from one to the other. None
-        when no rise of ``target`` is left possible, or the runs allowed for it, ``limit`` in all, are used up."""
-        level, most = (
-            (PASSED, self.rules.pairs) if stage == "gate" else (PROBED, PROBE_ROUNDS)
-        )
-        most = most if top else most // 2
+        """Run the bins in turn until a later one is higher than an earlier one; return the range from one to the other.
+        None once no rise of ``target`` is possible, or the search has taken ``limit`` runs."""
+        level, most = PROBED, PROBE_ROUNDS
+        if stage == "gate":
+            level, most = PASSED, self.rules.pairs
+        if not top:
+            most //= 2
         while True:
             runs = [self._measured(line, piece) for piece in bins]
             counts = list(map(self._runs_of, runs))
             rises, open_ = self._compared(runs, target, level)
             if rises:
                 _, a, b = min(rises)
-                return line.items.index(runs[a][0], bins[a][1]), line.items.index(
-                    runs[b][-1], bins[b][1]
-                )
+                low = line.items.index(runs[a][0], bins[a][1])
+                return low, line.items.index(runs[b][-1], bins[b][1])
             wanting = [
                 index
                 for index in sorted(open_)
@@ -166,30 +164,26 @@ class Rises(Asking):
     def _compared(
         self, runs: Sequence[Sequence[str]], target: float, level: float
     ) -> tuple[list[tuple[float, int, int]], set[int]]:
-        """Each pair of bins, the earlier first: those in which the level rises, with the tail by which it does; and the
-        bins of pairs that leave a rise of ``target`` possible."""
+        """Compare each pair of bins, the earlier first. Returns the pairs in which the level rises, each with its p
+        value; and the bins between which a rise of ``target`` is still possible."""
         fewest = 2 if self.rules.exact else FEWEST
         rises: list[tuple[float, int, int]] = []
         open_: set[int] = set()
         for a, b in itertools.combinations(range(len(runs)), 2):
             enough = min(self._runs_of(runs[a]), self._runs_of(runs[b])) >= fewest
             step = self.store.step(runs[a], runs[b]) if enough else None
-            if (
-                step is not None
-                and self._tail(step) < level
-                and step.size >= self._least
-            ):
+            if step is None:
+                open_ |= {a, b}
+            elif self._tail(step) < level and step.size >= self._least:
                 rises.append((self._tail(step), a, b))
-            elif step is None or (
-                step.tail_above(target) > FUTILE and not self.rules.exact
-            ):
+            elif step.tail_above(target) > FUTILE and not self.rules.exact:
                 open_ |= {a, b}
         return rises, open_
 
     def _fill(
         self, line: Line, bins: list[Bin], stage: Stage, limit: int
     ) -> Course[None]:
-        """One more run of each bin, in a random order, as far as runs are left."""
+        """One more run of each bin in random order, as long as runs are left."""
         self._random.shuffle(bins)
         why = "do the ends differ?" if stage == "gate" else "is a rise hidden inside?"
         known = len(self.store.runs)
@@ -200,7 +194,7 @@ class Rises(Asking):
         self._note_round(self.store.runs[known:])
 
     def _note_round(self, runs: Sequence[Run]) -> None:
-        """Keep a round that ran both ends of the whole line and nothing else: a block whose order was drawn."""
+        """Keep a round of exactly the two ends of the whole line: a block with a random order."""
         ends = [self.line.items[0], self.line.items[-1]]
         if sorted(run.item for run in runs) == sorted(ends):
             good, bad = sorted(runs, key=lambda run: ends.index(run.item))
@@ -218,8 +212,8 @@ class Rises(Asking):
         ]
 
     def _bins(self, line: Line, first: int, last: int) -> list[Bin]:
-        """Five stretches around the ends and the quarter points; in each an item to run: one measured before if there
-        is one, else the nearest to the middle that is not broken."""
+        """Five stretches around the ends and the quarter points. The item to run in each is one that was measured
+        before, else the testable one nearest to the middle."""
         bins = []
         length = last - first
         for part in range(5):

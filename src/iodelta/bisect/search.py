@@ -1,10 +1,10 @@
-"""The search: which item to run next, and what the answers amount to. No I/O: a generator of asks, fed with answers.
+"""The search: which item to run next, and what the answers show. No I/O: a generator of asks that is fed with answers.
 
-Given the same line, rules and answers it takes the same course, so a log of answers is all the state there is. Stages
-of a range: the gate shows that its ends differ (or that probes inside do); the posterior is followed by expected
-information per second until one group of indistinguishable items has the probability asked for; then the first of it
-is measured against its parent in fresh randomised pairs, and only this test makes a claim. What is left on either side
-is looked into in the same way, with all runs reused.
+The same line, rules and answers give the same course, so the log of answers is the only state. A range passes through
+three stages. The gate shows that its ends differ (or probes inside). Then the search runs the item with the most
+expected information per second, until one group of indistinguishable items has the required probability. Finally, the
+first of them is compared with its parent in fresh randomised pairs; only this test makes a claim. The ranges on either
+side are searched in the same way, with all runs reused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from iodelta.bisect.asking import SPARED, Course, Scattered
+from iodelta.bisect.asking import Course, Scattered
 from iodelta.bisect.model import (
     Culprit,
     Estimate,
@@ -33,33 +33,33 @@ from iodelta.plural import plural
 from iodelta.stats.bisection import Evidence, Step, pooled
 
 LOST = 0.2
-"""Probability below which a culprit on test is given up for a better one."""
+"""Probability below which the culprit under test is abandoned for a better one."""
 
 ATTEMPTS = 4
 
 RECHECK = 4
-"""Runs after which it is asked again whether there is a second step."""
+"""Runs between checks for a second step."""
 
 SETTLED = 20
-"""Runs of a search before it is asked whether there is a step at all."""
+"""Runs of a search before the check whether there is a step at all."""
 
 PROBABLE = 0.9
-"""Probability of the range that is reported of a search that is given up."""
+"""Probability of the range that is reported if a search is given up."""
 
 PATIENCE = 3
-"""A search that takes so many times the runs it was expected to take at most is given up."""
+"""A search is given up after this multiple of the maximum expected number of runs."""
 
 Inside = Callable[[str], Sequence[Line]]
 Reverted = Callable[[Culprit], str]
 
 
 def nothing_inside(item: str) -> Sequence[Line]:
-    """For items that are no merges."""
+    """For items that are not merges."""
     return ()
 
 
 def no_revert(culprit: Culprit) -> str:
-    """For items that cannot be taken out."""
+    """For items that cannot be reverted."""
     return ""
 
 
@@ -102,20 +102,17 @@ class Search(Rises):
         """All culprits of the line."""
         try:
             refused = yield from self._whole()
-        except (
-            Scattered
-        ):  # what was concluded rests on a promise that does not hold; the runs stay
-            self.rules, self.assumed = (
-                msgspec.structs.replace(self.rules, exact=0.0),
-                0.0,
-            )
+        except Scattered:
+            # All conclusions assumed that the measure repeats, so they are dropped; the runs stay.
+            self.rules = msgspec.structs.replace(self.rules, exact=0.0)
+            self.assumed = 0.0
             self.culprits, self.suspects, self.gaps, self.estimate = [], [], [], None
             refused = yield from self._whole()
         named = (tuple(self.culprits), tuple(self.suspects), tuple(self.gaps))
         return Outcome(*named, refused, self.estimate, self.scatter)
 
     def _whole(self) -> Course[str]:
-        """The line by the rules, then what is left of it by every further limit."""
+        """Search the line by the rules, then the rest of it by every further limit."""
         self._rest = self.rules.rest
         refused = yield from self._stretches(self.line, ())
         for rest in self.rules.further:
@@ -152,7 +149,7 @@ class Search(Rises):
     def _others(
         self, line: Line, waiting: list[tuple[int, int]], via: tuple[str, ...]
     ) -> Course[None]:
-        """What is left on either side: where the level is seen to rise first, then what may be hidden between ends."""
+        """Search the ranges on either side: first those whose ends show a rise, then those that may hide one inside."""
         for stage in ("gate", "probe"):
             while (rise := (yield from self._rising(line, waiting, stage))) is not None:
                 whole, pair = rise
@@ -185,11 +182,10 @@ class Search(Rises):
         )
 
     def _nothing(self, good: str, bad: str) -> str:
-        gap = next(
-            (gap for gap in self.gaps if (gap.good, gap.bad) == (good, bad)), None
-        )
-        if gap is None:
+        between = [gap for gap in self.gaps if (gap.good, gap.bad) == (good, bad)]
+        if not between:
             return "the ends could not be compared"
+        gap = between[0]
         side = "worse" if gap.step > 0 else "better"
         left = f" above {share(math.expm1(gap.largest))}" if gap.largest > 0 else ""
         return (
@@ -209,7 +205,8 @@ class Search(Rises):
             if group is None:
                 if not narrow or self.where[1:] == (first, last):
                     return None
-                narrow = False  # what it was narrowed to holds nothing after all
+                # The narrowed range has no step after all.
+                narrow = False
                 continue
             before, after, share = group
             culprit = yield from self._confirm(line, before, after, share, via)
@@ -219,14 +216,14 @@ class Search(Rises):
                     for branch in self._inside(culprit.item):
                         yield from self._stretches(branch, (*via, culprit.item))
                         self.where = (line, first, last)
-                if (
-                    len(self.culprits) == known
-                ):  # nothing inside accounts for it: the merge itself, or no merge
+                # Nothing inside explains it: the culprit is the merge itself, or not a merge.
+                if len(self.culprits) == known:
                     self.culprits.append(culprit)
                     revert = yield from self._proved(culprit)
                     self.culprits[-1] = msgspec.structs.replace(culprit, revert=revert)
                 return before, after
-            if culprit:  # the test ended without a claim
+            # A reason instead of a culprit: the test ended without a claim.
+            if culprit:
                 self.suspects.append(
                     Suspect(line.items[before + 1], line.items[after], share, culprit)
                 )
@@ -244,8 +241,8 @@ class Search(Rises):
     def _locate(
         self, line: Line, first: int, last: int, target: float, narrow: bool
     ) -> Course[tuple[int, int, float] | None]:
-        """Parent and culprit (the nearest testable ones) and their probability, once it suffices; None when more runs
-        show that no step of ``target`` is there after all, or those allowed are used up."""
+        """Places of parent and culprit (the nearest testable ones), and the probability once it suffices. None if the
+        runs show that there is no step of ``target`` after all, or no more runs are allowed."""
         begun = len(self.store.runs)
         evidence: Evidence | None = None
         while True:
@@ -298,7 +295,7 @@ class Search(Rises):
     def _probable(
         self, line: Line, first: int, last: int, evidence: Evidence
     ) -> Suspect:
-        """The range that holds most of the probability, of a search that is given up."""
+        """The range with most of the probability, for a search that is given up."""
         below = evidence.posterior().at_or_below(
             np.arange(last - first + 1), evidence.prior
         )
@@ -316,16 +313,14 @@ class Search(Rises):
         )
 
     def _with_one_step(self, line: Line, first: int, last: int) -> tuple[int, int]:
-        """The part of a range in which its most probable step is the only one that the runs show. The rest is looked
-        into later; a model of one step would waver between two that are equally large."""
+        """The part of a range in which its most probable step is the only one that the runs show. The rest is searched
+        later: a model with one step would alternate between two steps of equal size."""
         while True:
             steps = []
             posterior = self._evidence(line, first, last).posterior()
             group = int(np.argmax(posterior.share))
-            low, high = (
-                first + int(posterior.edges[group]),
-                first + int(posterior.edges[group + 1]),
-            )
+            low = first + int(posterior.edges[group])
+            high = first + int(posterior.edges[group + 1])
             for left, other in ((first, low), (high, last)):
                 if step := self._clear_step(line, left, other):
                     below, above = step[1:]
@@ -338,20 +333,17 @@ class Search(Rises):
             _, first, last = min(steps)
 
     def _exhausted(self, spent: int, candidates: int, step: Step) -> bool:
-        """Whether a search is given up: after a multiple of what it should take, or when what is left would not do for
-        the test of a further culprit."""
+        """Whether to give up: after a multiple of the expected runs, or if too few are left to test a further
+        culprit."""
         if self.culprits:
-            return self._left() <= (
-                2 * self._exact_pairs if self.rules.exact else SPARED
-            )
-        return (
-            not self._left() or spent >= PATIENCE * self._expected(candidates, step)[1]
-        )
+            return self._left() <= self._spared
+        most = PATIENCE * self._expected(candidates, step)[1]
+        return not self._left() or spent >= most
 
     def _confirm(
         self, line: Line, before: int, after: int, share: float, via: tuple[str, ...]
     ) -> Course[Culprit | str]:
-        """Culprit against parent in fresh pairs. A culprit, or why there is none; empty to go on searching."""
+        """Test culprit against parent in fresh pairs. Returns the culprit, or why there is none; empty to search on."""
         parent, item = line.items[before], line.items[after]
         first, last = self.where[1:]
         evidence = self._evidence(line, first, last)

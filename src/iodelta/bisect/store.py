@@ -1,8 +1,9 @@
-"""All runs of a search and what they cost, shared by every range that is looked into."""
+"""All runs of a search and their costs, shared by every range that is searched."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 
@@ -14,7 +15,7 @@ from iodelta.stats.bisection import Evidence, Step, step_between
 from iodelta.stats.stalls import LEAST
 
 NEAR = 5.0
-"""Items over which a broken one makes its neighbours doubtful."""
+"""Distance in items over which an untestable item makes its neighbours doubtful."""
 
 DOUBT = 0.7
 
@@ -32,7 +33,7 @@ class Store:
         self.runs: list[Run] = []
         self.broken: dict[str, str] = {}
         self.words: list[tuple[str, Word]] = []
-        """What a person said of items, in order."""
+        """A person's words about items, in order."""
         self.seconds = 0.0
         self._builds: list[float] = []
         self._durations: list[float] = []
@@ -42,7 +43,7 @@ class Store:
         """Time of a run far from the others of its item -> the value it counts with."""
 
     def add(self, item: str, answer: Answer) -> None:
-        """Note what an ask brought."""
+        """Record the answer to an ask."""
         self.seconds += answer.build + answer.run
         if answer.build:
             self._builds.append(answer.build)
@@ -65,13 +66,11 @@ class Store:
         return self._values.get(item, [])
 
     def tested(self, item: str) -> bool:
-        """Whether an item was run, or a person said of it how it is."""
-        return bool(self.of(item)) or any(
-            item == answered for answered, _ in self.words
-        )
+        """Whether an item was run, or a person has answered about it."""
+        return bool(self.of(item)) or item in dict(self.words)
 
     def step(self, low: Sequence[str], high: Sequence[str]) -> Step | None:
-        """The step from some items to others by all their runs; None while these do not suffice."""
+        """The step from some items to others by all their runs; None while they have too few."""
         return step_between(self._counted_runs(low), self._counted_runs(high))
 
     def _counted_runs(self, items: Sequence[str]) -> list[tuple[float, float]]:
@@ -96,12 +95,12 @@ class Store:
         return run[0], self.clipped.get(int(run[0]), run[1])
 
     def _clip(self) -> None:
-        """Winsorise: a run counts as no further than ``FAR`` robust sd from its item's median. One fio that was starved
-        of CPU must not outweigh ten that were not; none is left out."""
+        """Winsorise: a run counts with at most ``FAR`` robust sd from its item's median. One run of fio that was
+        starved of CPU must not outweigh ten others; none is left out."""
         medians = {}
-        for item, own in self._values.items():
-            if len(own) >= 3:
-                medians[item] = float(np.median([value for _, value in own]))
+        for item, runs in self._values.items():
+            if len(runs) >= 3:
+                medians[item] = float(np.median([value for _, value in runs]))
         off = {
             run.time: run.value - medians[run.item]
             for run in self.runs
@@ -117,24 +116,22 @@ class Store:
                 self.clipped[time] = medians[run.item] + math.copysign(reach, distance)
 
     def stalled(self) -> dict[str, int]:
-        """By item, how many of its runs stalled: runs that lie so far from their item's others that they were
-        winsorised, and are worse. Steps and pairs are of typical runs, which know nothing of them."""
-        stalls: dict[str, int] = {}
+        """Item -> how many of its runs stalled: they are worse than the item's other runs by so much that they were
+        winsorised. Steps and pairs only show typical runs."""
+        stalls: Counter[str] = Counter()
         for time in sorted(self.clipped):
             run = self.runs[time]
-            if (
-                run.value - float(np.median([value for _, value in self.of(run.item)]))
-                > LEAST
-            ):
-                stalls[run.item] = stalls.get(run.item, 0) + 1
-        return stalls
+            median = float(np.median([value for _, value in self.of(run.item)]))
+            if run.value - median > LEAST:
+                stalls[run.item] += 1
+        return dict(stalls)
 
     def testable(self, items: Sequence[str]) -> NDArray[np.bool_]:
         """Which of the items are not known to be broken."""
         return np.array([item not in self.broken for item in items])
 
     def price(self, items: Sequence[str], places: Sequence[int]) -> NDArray[np.float64]:
-        """Expected seconds of a run of each of ``items[place]``, divided by the odds that it can be tested at all."""
+        """Expected seconds of a run of each of ``items[place]``, divided by the probability that it can be tested."""
         run = float(np.mean(self._durations)) if self._durations else 1.0
         build = float(np.mean(self._builds)) if self._builds else 0.0
         bad = np.array(

@@ -1,8 +1,9 @@
-"""The worktree in which commits are built: beside the user's checkout, which it never touches, nor its index."""
+"""The worktree in which commits are built. The user's checkout and index are never changed."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from iodelta.bisect.git import Repository, said
 from iodelta.errors import MeasureError
 
 ROOM = 16 << 20
-"""Bytes of free space below which a failure is the disk's, not the commit's."""
+"""Bytes of free space below which a failure is blamed on the disk, not on the commit."""
 
 
 class Unbuildable(Exception):  # noqa: N818  # an outcome of an item, which is not an error of the program
@@ -19,16 +20,16 @@ class Unbuildable(Exception):  # noqa: N818  # an outcome of an item, which is n
 
 
 class Worktree:
-    """One detached worktree of a repository, made on first use and used again after a kill."""
+    """A detached worktree of a repository, created on first use and reused after a kill."""
 
     def __init__(self, repository: Repository, path: Path) -> None:
         self._repository = repository
         self.path = path
 
     def checkout(self, commit: str) -> None:
-        """Bring the tree to ``commit``, submodules included; what builds left stays where git ignores it.
+        """Bring the tree to ``commit``, including submodules. Build products that git ignores stay.
 
-        Raises Unbuildable when that commit cannot be checked out, MeasureError when none can.
+        Raises Unbuildable if that commit cannot be checked out, MeasureError if none can.
         """
         if not (self.path / ".git").exists():
             self._make(commit)
@@ -48,17 +49,15 @@ class Worktree:
         words = ["apply", "--index", "--3way", *(["--reverse"] if reverse else []), "-"]
         done = self._repository.git(*words, cwd=str(self.path), stdin=patch)
         if done.returncode:
-            unmerged = [
-                line[2:]
-                for line in done.stderr.decode(errors="replace").splitlines()
-                if line.startswith("U ")
-            ]
-            raise Unbuildable(
-                f"does not apply: {f'conflicts in {unmerged[0]}' if unmerged else said(done)}"
-            )
+            reason = said(done)
+            # git lists each file with conflicts as "U FILE".
+            conflict = re.search(r"^U (.*)", done.stderr.decode(errors="replace"), re.M)
+            if conflict:
+                reason = f"conflicts in {conflict[1]}"
+            raise Unbuildable(f"does not apply: {reason}")
 
     def remove(self) -> None:
-        """Take the worktree away, and the repository's note of it."""
+        """Remove the worktree, and its entry in the repository."""
         if self.path.exists():
             self._repository.git(
                 "worktree", "remove", "--force", "--force", str(self.path)
@@ -67,7 +66,8 @@ class Worktree:
         self._repository.git("worktree", "prune")
 
     def _make(self, commit: str) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)  # a kill while it was made
+        # A kill during its creation may have left a part of it.
+        shutil.rmtree(self.path, ignore_errors=True)
         self._repository.git("worktree", "prune")
         done = self._repository.git(
             "worktree",
@@ -92,9 +92,8 @@ class Worktree:
         lock = self._repository.git(
             "rev-parse", "--git-path", "index.lock", cwd=str(self.path)
         ).text.strip()
-        if (
-            lock and Path(self.path, lock).exists()
-        ):  # a kill during a checkout; the worktree is ours alone
+        # A kill during a checkout leaves a lock. Nothing else uses this worktree.
+        if lock and Path(self.path, lock).exists():
             Path(self.path, lock).unlink()
             done = self._repository.git(*args, cwd=str(self.path))
             if not done.returncode:
@@ -104,14 +103,12 @@ class Worktree:
 
 
 def check_room(path: Path, text: str = "") -> None:
-    """Raises MeasureError when the disk is full, by itself or by what a command said: no commit is to blame for it."""
+    """Raise MeasureError if the disk is full, or a command's output says so: that is not the fault of a commit."""
     place = next(parent for parent in (path, *path.parents) if parent.exists())
     room = os.statvfs(place)
-    if (
-        room.f_bavail * room.f_frsize < ROOM
-        or "No space left on device" in text
-        or "Disk quota exceeded" in text
-    ):
+    # strerror(3) of ENOSPC and EDQUOT.
+    said_full = re.search("No space left on device|Disk quota exceeded", text)
+    if said_full or room.f_bavail * room.f_frsize < ROOM:
         raise MeasureError(
             "the disk is full",
             place=str(path),
@@ -120,7 +117,7 @@ def check_room(path: Path, text: str = "") -> None:
 
 
 def keep_artifacts(tree: Path, names: Sequence[str], place: Path) -> None:
-    """Copy what a build left to ``place``, whole or not at all. Raises Unbuildable when it is missing, MeasureError."""
+    """Copy build products to ``place``, all or nothing. Raises Unbuildable if one is missing, MeasureError."""
     draft = place.with_name(f".{place.name}")
     shutil.rmtree(draft, ignore_errors=True)
     try:

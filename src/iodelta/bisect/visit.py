@@ -1,4 +1,4 @@
-"""One visit of an item: check it out, build it, put it under test, measure it; and what it means when that fails."""
+"""One visit of an item: check it out, build it, put it under test, measure it; and what a failure means."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from iodelta.workload.leftovers import marked
 
 
 class Visited(msgspec.Struct, frozen=True):
-    """An answer, and what it was made of."""
+    """An answer, with the values and trials that it is made of."""
 
     answer: Answer
     values: tuple[float, ...] = ()
@@ -80,8 +80,8 @@ class Site:
             )
 
     def visit(self, ask: Ask, visit: int, *, known: bool) -> Visited:
-        """Measure an item. One that was measured before, or that has to be measurable, gets a second try; then the
-        machine is to blame, or the request, and no item. Raises MeasureError, Stopped."""
+        """Measure an item. An item that was measured before, or that must be measurable, gets a second attempt. If that
+        fails too, the machine or the request is at fault, not the item. Raises MeasureError, Stopped."""
         try:
             return self._once(ask.item, visit)
         except Unbuildable as error:
@@ -92,26 +92,22 @@ class Site:
         try:
             return self._once(ask.item, visit)
         except Unbuildable as error:
-            raise MeasureError(
-                f"{error}" + ("; it was measured before" if known else ""),
-                place=self._kind.title(ask.item),
-                remedy=(
-                    "something else has changed: check the machine, then give the folder again to continue"
-                    if known
-                    else f"both ends of the range must work; {self._path / OUTPUT} contains the output of the commands"
-                ),
-            ) from error
+            what = str(error)
+            remedy = f"both ends of the range must work; {self._path / OUTPUT} contains the output of the commands"
+            if known:
+                what += "; it was measured before"
+                remedy = "something else has changed: check the machine, then give the folder again to continue"
+            place = self._kind.title(ask.item)
+            raise MeasureError(what, place=place, remedy=remedy) from error
 
     def leave(self) -> None:
-        """End what is open to the machine that is measured."""
+        """Close the connection to the measured machine."""
         self._measure.close()
 
     def remove_tree(self) -> None:
-        """Take the worktree away; artifacts and outputs stay."""
+        """Remove the worktree; artifacts and outputs stay."""
         if self._tree is not None:
             self._tree.remove()
-
-    # ------------------------------------------------------------------------------------------------- steps
 
     def _once(self, item: str, visit: int) -> Visited:
         self._spent = (0.0, 0.0)
@@ -120,11 +116,7 @@ class Site:
         kept = self._path / BUILT / slug(item)
         cached = bool(steps.artifacts) and kept.is_dir()
         try:
-            if (
-                self._tree is not None
-                and self._present != item
-                and (not cached or self._needs_tree())
-            ):
+            if self._present != item and (not cached or self._needs_tree()):
                 self._reach(item)
             values = self._values(item, kept)
             env = self._env(values)
@@ -153,28 +145,25 @@ class Site:
             ]
         finally:
             self._spent = (build, time.monotonic() - begun)
-        found = [reading.value for reading in readings]
+        measured = [reading.value for reading in readings]
         sign = -1.0 if self._question.better == "higher" else 1.0
-        value = sign * math.log(
-            statistics.fmean(found)
-        )  # all work of the visit: a run that stalls is in it as it is
+        # The mean covers all work of the visit, including a run that stalls.
+        value = sign * math.log(statistics.fmean(measured))
         keeps = not steps.build or bool(steps.artifacts)
         answer = Answer(value, "", build, self._spent[1], keeps)
-        return Visited(
-            answer,
-            tuple(found),
-            tuple(reading.trial for reading in readings if reading.trial),
-        )
+        trials = tuple(filter(None, (reading.trial for reading in readings)))
+        return Visited(answer, tuple(measured), trials)
 
     def _reach(self, item: str) -> None:
-        """Bring the tree to an item."""
+        """Bring the tree to an item, if there is one."""
+        if self._items is None or self._tree is None:
+            return
         self._built = self._present = ""
-        if self._items is not None and self._tree is not None:
-            self._items.prepare(self._tree, item)
+        self._items.prepare(self._tree, item)
         self._present = item
 
     def _needs_tree(self) -> bool:
-        """Whether the commands after the build look at the sources, too."""
+        """Whether commands after the build also use the sources."""
         return not self._question.steps.artifacts or any(
             "{tree}" in word or "IODELTA_TREE" in word
             for word in (
@@ -186,11 +175,9 @@ class Site:
 
     def _values(self, item: str, kept: Path) -> dict[str, str]:
         values = {"item": item, "commit": item, "built": str(kept), "settings": ""}
-        values["tree"] = (
-            str(self._tree.path)
-            if self._tree is not None and self._tree.path.exists()
-            else ""
-        )
+        values["tree"] = ""
+        if self._tree is not None and self._tree.path.exists():
+            values["tree"] = str(self._tree.path)
         if isinstance(self._kind, SettingItems):
             place = self._path / OUTPUT / "settings"
             place.write_text(self._kind.text(item))
