@@ -1,4 +1,4 @@
-"""How far reading is, for somebody who waits at a terminal."""
+"""Progress of reading files, on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from iodelta.cli.progress import Progress, time_left
 
 AT_ONCE = 1.0
-"""Seconds after which there is something to say."""
+"""Seconds before the first message."""
 EVERY = 0.5
 
 
@@ -64,14 +64,14 @@ def _tell(
 
 
 def how_far(read: int, total: int, seconds: float) -> str:
-    """In words; once ``read`` has reached ``total`` bytes, or none are known, only what was read."""
+    """The progress in words; only the bytes that were read if the total is unknown or reached."""
     if read >= total:
         return f"{read / 1e6:,.0f} MB read, {seconds:.0f} s"
     return f"{read / 1e6:,.0f} of {total / 1e6:,.0f} MB read{time_left(read / total, seconds)}"
 
 
 def _read() -> int | None:
-    """Bytes that this process has read; None where the kernel does not count them."""
+    """Bytes that this process has read; None if the kernel does not count them."""
     try:
         lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -82,7 +82,7 @@ def _read() -> int | None:
 
 
 def _bytes_in(path: str) -> int:
-    """Of a file, or of all files below a folder; 0 for what cannot be looked at, and for standard input."""
+    """Bytes of a file, or of all files below a folder; 0 for standard input, and for what cannot be read."""
     try:
         if os.path.isfile(path):
             return os.path.getsize(path)

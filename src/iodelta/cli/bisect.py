@@ -163,7 +163,7 @@ def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
 
 
 def _show_plan(at: Searched | Judged, format_: str) -> None:
-    """What would be measured first. Raises RequestError."""
+    """Show what the search would measure first. Raises RequestError."""
     from iodelta.cli.delivery import deliver
     from iodelta.study.search import SearchPlanAnswer
 
@@ -180,7 +180,7 @@ def _show_plan(at: Searched | Judged, format_: str) -> None:
 
 
 def candidates(items: Sequence[str], title: Callable[[str], str]) -> str:
-    """What will be searched, before anything is built."""
+    """Show what will be searched, before anything is built."""
     count = f"{len(items) - 1} candidate{'s' * (len(items) > 2)}"
     return f"{count} between {title(items[0])} and {title(items[-1])}"
 

@@ -1,4 +1,4 @@
-"""``iodelta kernel build``: kernels from a source tree, their names and what failed."""
+"""``iodelta kernel build``: build kernels from a source tree, print their names, and report what failed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def kernels_of(
     jobs: int | None,
     again: bool,
 ) -> None:
-    """Build, print each name as it is known, and end with what did not build. Raises IodeltaError."""
+    """Build kernels and print the name of each when it is built; report failures at the end. Raises IodeltaError."""
     text = text_of(config, "the kernel configuration") if config else ""
     recipe = Recipe(text, compiler, jobs or len(os.sched_getaffinity(0)))
     if into is not None:
@@ -103,7 +103,7 @@ def _say(commit: str, kernel: Kernel, lacking: Sequence[str], format_: str) -> N
 
 
 def _check_into(into: Path) -> None:
-    """Raises RequestError for a directory that holds something else than a kernel that was built."""
+    """Raise RequestError for a directory that contains anything but a built kernel."""
     if into.exists() and not (into / "built.json").exists():
         raise RequestError(
             "exists already, and iodelta did not make it",

@@ -1,4 +1,4 @@
-"""Answers of a person on the command line, and which course a question takes."""
+"""Answers of a person on the command line, and the course of a question."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from iodelta.errors import RequestError, pasted
 from iodelta.machine import LocalMachine, Machine
 
 WAIT = 0.2
-"""Seconds between two looks at whether the user wants to stop."""
+"""Seconds between checks whether the user wants to stop."""
 
 MEASURING = frozenset(
     "build artifacts put measure workload allow_commands machine clock target size trial ramp knobs destroy repeat "
     "build_timeout put_timeout measure_timeout".split()
 )
-"""Options of a search that builds and measures by itself."""
+"""Options of a search in which iodelta builds and measures."""
 
 NUMBERS = frozenset("margin exact first rest no_revert force metric".split())
 """Options of a search that follows numbers."""
@@ -31,7 +31,7 @@ NUMBERS = frozenset("margin exact first rest no_revert force metric".split())
 def replayed(
     machine: Machine, question: Question, answers: Iterable[Answered]
 ) -> Searched | Judged:
-    """A search as far as the answers go; words have one of their own. Raises MeasureError, RequestError."""
+    """A search up to these answers; words have a separate kind of search. Raises MeasureError, RequestError."""
     if question.by_hand == "words":
         return judged(machine, question, answers)
     return searched(machine, question, answers)
@@ -81,7 +81,7 @@ class Once:
         self._answer: str | None = answer
 
     def line(self, item: str, proposal: Sequence[str]) -> str | None:
-        """The answer, then nothing. Raises RequestError when another call has answered meanwhile."""
+        """The answer, then None. Raises RequestError if another call has answered in the meantime."""
         text, self._answer = self._answer, None
         if text is not None and item != self._item:
             raise RequestError(
@@ -100,7 +100,7 @@ class Prompt:
         self._text = b""
 
     def line(self, item: str, proposal: Sequence[str]) -> str | None:
-        """The next line that is not empty. What stands after the last line's end is no answer."""
+        """The next line that is not empty. Text without a line end at the end of the input is not an answer."""
         for text in proposal:
             self._say(text)
         while True:
@@ -126,7 +126,7 @@ class Prompt:
 
 
 def take_back(folder: SearchFolder, say: Callable[[str], None]) -> None:
-    """Take the last answer back, if there is one."""
+    """Withdraw the last answer, if there is one."""
     try:
         [taken] = undo(folder)
     except RequestError as error:

@@ -1,4 +1,4 @@
-"""``iodelta calibrate``: what this machine can see."""
+"""``iodelta calibrate``: the changes that this machine can detect."""
 
 from __future__ import annotations
 

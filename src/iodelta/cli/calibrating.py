@@ -1,4 +1,4 @@
-"""What ``iodelta calibrate`` does: A against A, then the aftermath of writes, then known slow-downs."""
+"""The steps of ``iodelta calibrate``: A against A, then the aftermath of writes, then known slow-downs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Measured:
 
     @property
     def complete(self) -> bool:
-        """Whether nobody interrupted it."""
+        """Whether it was not interrupted."""
         return self.outcome.reason != "interrupted"
 
 
@@ -80,7 +80,7 @@ class Asked:
 
     fio: tuple[str, ...]
     workload: Path | None
-    """The experiment file whose command is measured in place of fio."""
+    """The experiment file whose command is measured instead of fio."""
     allow_commands: bool
     machine: str
     target: str
@@ -109,7 +109,7 @@ class Asked:
         )
 
     def label(self, experiment: Experiment) -> str:
-        """What the workload is called in later reports."""
+        """The name of the workload in later reports."""
         if experiment.of_command:
             return experiment.cells[0].name
         return " ".join(word.removeprefix("--") for word in (self.fio or DEFAULT))
@@ -130,7 +130,7 @@ class Asked:
         return text, parse(text, "command line", numbered=False)
 
     def _by_file(self, path: Path) -> tuple[str, Experiment]:
-        """What the file says holds where the command line does not say something else."""
+        """The design of the file, with the values of the command line."""
         given = given_options(("margin", "trial", "ramp"))
         if self.fio or "ramp" in given:
             what = "an option of fio" if self.fio else "--ramp"
@@ -154,7 +154,7 @@ class Asked:
 
 
 def calibrate(asked: Asked) -> None:
-    """Measure, print what was found, and keep it for later reports."""
+    """Measure, print the result, and store it for later reports."""
     whole = seconds(asked.budget)
     text, experiment = asked.question()
     where = asked.place or Path(time.strftime("iodelta-calibration-%Y%m%d-%H%M%S"))

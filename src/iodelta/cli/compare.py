@@ -1,4 +1,4 @@
-"""``iodelta compare``: what two sets of results allow to be said."""
+"""``iodelta compare``: what two sets of results show about each other."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def command(
 
 
 def _refuse_empty_sides(paths: Sequence[str], layouts: Sequence[Layout]) -> None:
-    """Say which side holds nothing: "no cell in common" alone would send you to look for another workload."""
+    """Name the side without results: "no cell in common" alone would suggest a different workload."""
     sides = zip(paths, layouts, strict=True)
     unread = [
         (path, side)

@@ -1,4 +1,4 @@
-"""What a shell offers for the next word: knobs and their values on this machine, scenarios."""
+"""Completions of the shell: knobs with their values on this machine, scenarios."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def settings(
 ) -> list[str]:
     """Knobs and values of a ``NAME:KNOB=VALUE,...`` that is being written, as they are on this machine."""
     name, colon, text = incomplete.partition(":")
-    # Nobody waits for another machine while typing.
+    # Another machine would answer too slowly.
     if not colon or context.params.get("names"):
         return []
     begun, comma, last = text.rpartition(",")
@@ -46,7 +46,7 @@ def files(
 
 
 def _words(begun: str, target: str) -> Iterator[str]:
-    """``KNOB=`` for every knob that can be set here, or ``KNOB=VALUE`` where the knob is named already."""
+    """``KNOB=`` for every knob that can be set here, or ``KNOB=VALUE`` once the knob is named."""
     from iodelta.knob import catalogue, knob
     from iodelta.machine import LocalMachine
     from iodelta.probe.topology import resolve
@@ -65,7 +65,7 @@ def _words(begun: str, target: str) -> Iterator[str]:
 
 
 def _start(name: str) -> str:
-    """A knob's name and its equals sign; of a name with a place to fill (``sysctl.NAME``) what stands before it."""
+    """A knob's name and its equals sign; for a name with a placeholder (``sysctl.NAME``) only the part before it."""
     fixed = name.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
     if fixed != name:
         return fixed

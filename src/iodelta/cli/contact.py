@@ -1,4 +1,4 @@
-"""``--machine``, and the machines of a command, which says on standard error what it does on its way to them."""
+"""``--machine``, and the connection to machines, with its progress on standard error."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def begin(
     row: bool = False,
     fail_on: Words = WORSE,
 ) -> None:
-    """Plan it, show the plan, and make the boots. Ends with the account's exit code."""
+    """Make a plan, show it, and run its boots. Exits with the account's exit code."""
     from iodelta.path.plan import PathPlanAnswer, make_plan
     from iodelta.report.formats.terminal import labelled
     from iodelta.report.stories.path_plan import facts
@@ -58,7 +58,7 @@ def go_on(
     force: bool = False,
     fail_on: Words = WORSE,
 ) -> NoReturn:
-    """Make the boots that are left, and say what they say. Ends with the account's exit code."""
+    """Run the boots that are left, and report. Exits with the account's exit code."""
     from iodelta.path import run
     from iodelta.report.derived import derive_counts
 
@@ -87,7 +87,7 @@ def rebuild(folder: Folder, format_: str) -> None:
 
 
 WORK: Mapping[str, float] = {"functions": 8.0, "anatomy": 8.0}
-"""Purpose of a boot -> how often the CPU time of a boot without qemu's plugin it takes (measured)."""
+"""Purpose of a boot -> its CPU time as a multiple of that of a boot without the plugin (measured)."""
 
 
 class _Boots:
@@ -103,7 +103,7 @@ class _Boots:
         again = f", {plural(done, 'boot')} already there" if done else ""
         self._progress.note(f"folder {inert(pasted(folder))}{again}")
         work = [WORK.get(boot.purpose, 1.0) for boot in plan.boots]
-        # Boots are begun in the order of the plan.
+        # Boots start in the order of the plan.
         self._work, self._done = sum(work), sum(work[:done])
         self._progress.step("booting", self._done / self._work)
 

@@ -1,4 +1,4 @@
-"""Where a report goes: the terminal, standard output or a file, in the format its reader asks for."""
+"""Deliver a report to the terminal, standard output or a file, in the requested format."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 FORMATS = ("console", "mail", "markdown", "html", "csv", "json")
 
 CI_FORMATS = ("junit", "ktap", "github")
-"""What tells a build its verdicts; for results that have some."""
+"""Formats for CI systems, of results that have verdicts."""
 
 VERDICT_FORMATS = (*FORMATS, *CI_FORMATS)
 
 VALUE_FORMATS = (*VERDICT_FORMATS, "bmf")
-"""Of results that have values of variants too."""
+"""Formats of results that also have values of variants."""
 
 ENDINGS = {
     ".html": "html",
@@ -51,11 +51,11 @@ ENDINGS = {
     ".xml": "junit",
     ".ktap": "ktap",
 }
-"""How the name of a file ends -> the format it implies."""
+"""End of a file name -> the format that it implies."""
 
 
 def delivered(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say where a report and its charts go; what cannot go there is refused before anything else."""
+    """The options for the destination of a report and its charts. They are checked before anything else."""
 
     @functools.wraps(command)
     def checked(*, charts: Path | None, force: bool, **others: Any) -> Any:
@@ -85,7 +85,7 @@ def scaled(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def printed(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say where a report without charts goes."""
+    """The options for the destination of a report without charts."""
     return _into_file(force_option(command))
 
 
@@ -114,7 +114,7 @@ _output_option = click.option(
 
 
 def _into_file(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--output, which may imply the format; a file that is there already is refused."""
+    """--output, which may imply the format; an existing file is refused."""
 
     @functools.wraps(command)
     def checked(
@@ -130,7 +130,7 @@ def _into_file(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def format_of(output: Path, format_: str) -> str:
-    """The format that was asked for, else the one that the file's name implies. Raises RequestError."""
+    """The requested format, else the one that the file's name implies. Raises RequestError."""
     asked = (
         click.get_current_context().get_parameter_source("format_")
         is ParameterSource.COMMANDLINE
@@ -145,7 +145,7 @@ def format_of(output: Path, format_: str) -> str:
             remedy="choose another --format",
         )
     implied = endings.get(output.suffix.lower(), format_)
-    # Any format of text may be called so.
+    # Any text format may have this name.
     if asked and implied != format_ and output.suffix.lower() != ".txt":
         raise RequestError(
             f"a file with this extension holds {implied}, not {format_}",

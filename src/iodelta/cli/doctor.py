@@ -1,4 +1,4 @@
-"""``iodelta doctor``: what is missing here, for what, and what installs it."""
+"""``iodelta doctor``: what is missing on this machine, what needs it, and what installs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a command writes for its user: nothing that is there is lost, unless ``--force`` says so."""
+"""Write files for the user. An existing file is only replaced with ``--force``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def force(command: C) -> C:
 
 
 def check_free(path: Path, *, force: bool) -> None:
-    """Asked before any work. Raises RequestError for a path that cannot be written, or is taken without ``force``."""
+    """Check a path before any work. Raises RequestError if it cannot be written, or exists and ``force`` is not set."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def check_free(path: Path, *, force: bool) -> None:
 
 
 def check_free_of_pictures(folder: Path, *, force: bool) -> None:
-    """Raises RequestError where pictures of an earlier report would be replaced without ``force``."""
+    """Raise RequestError if pictures of an earlier report would be replaced without ``force``."""
     if force or not folder.is_dir():
         return
     taken = sorted(path for path in folder.iterdir() if path.suffix in PICTURES)
@@ -118,7 +118,7 @@ def write_or_print(output: Path | None, data: bytes, what: str, *, force: bool) 
 
 
 def _name(draft: Path, path: Path) -> None:
-    """Give the draft its name unless somebody took it meanwhile, which only a link can tell."""
+    """Give the draft its name unless that exists by now. Only link(2) checks that atomically."""
     try:
         os.link(draft, path)
     except FileExistsError:

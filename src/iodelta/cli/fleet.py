@@ -127,7 +127,7 @@ def _spread(
     place: Path | None,
     format_: str,
 ) -> NoReturn:
-    """One experiment over all hosts, as `iodelta run` with a --machine for each."""
+    """Run one experiment over all hosts, as `iodelta run` does with a --machine for each."""
     from iodelta.cli.running import Asked, measure
     from iodelta.cli.turn import let_wait
     from iodelta.experiment import load

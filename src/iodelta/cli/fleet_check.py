@@ -1,4 +1,4 @@
-"""``iodelta fleet check``: what stands against a run, on each host."""
+"""``iodelta fleet check``: what prevents a run, on each host."""
 
 from __future__ import annotations
 

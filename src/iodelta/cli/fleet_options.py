@@ -1,4 +1,4 @@
-"""What commands about a fleet share: options, and what they say."""
+"""Options and messages that the commands of a fleet share."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def on_fleet(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _refuse_given(*names: str) -> None:
-    """Raises RequestError for an option that says something about hosts where there are none."""
+    """Raise RequestError for an option about hosts without --hosts."""
     context = click.get_current_context()
     for option in context.command.params:
         if (
@@ -124,7 +124,7 @@ def _refuse_given(*names: str) -> None:
 
 
 def say(text: str) -> None:
-    """A line about the hosts, for a person, where it disturbs no result."""
+    """Print a line about the hosts where it does not mix with a result."""
     from iodelta.study.words import inert
 
     click.echo(inert(text), err=True)

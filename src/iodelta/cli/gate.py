@@ -1,4 +1,4 @@
-"""``--fail-on`` and ``--exit-code``: which words of a result make a command exit with something else than 0."""
+"""``--fail-on`` and ``--exit-code``: the words of a result for which a command does not exit with 0."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORDS = {
 
 
 class Coded(Protocol):
-    """A result that knows its exit code by ``WORSE``."""
+    """A result with its exit code for ``WORSE``."""
 
     @property
     def exit_code(self) -> int: ...

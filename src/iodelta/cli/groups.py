@@ -1,4 +1,4 @@
-"""A command that has commands, and says which when a word is none of them."""
+"""A group of commands that lists them if a word is not one of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WHOLE = 1000
 
 
 class Group(click.Group):
-    """Names the nearest of its commands, and all, where click says only that there is no such command."""
+    """Names the nearest command, and all commands; click only says that there is no such command."""
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter

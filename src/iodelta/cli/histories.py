@@ -1,4 +1,4 @@
-"""What the commands of ``iodelta history`` share: options, opening a history, and words for nights."""
+"""Code that the commands of ``iodelta history`` share: options, opening a history, and words for nights."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FORMAT = in_console_or_json
 
 
 def night_said(point: HistoryPoint) -> str:
-    """When a night was, and of which build."""
+    """The date of a night, and its build."""
     build = point.describe or point.commit[:12]
     return f"{day(point)} ({build})" if build else day(point)
 
@@ -149,7 +149,7 @@ def tell(line: str) -> None:
 
 
 def inert(text: object) -> str:
-    """Text that a terminal cannot take for commands of its own."""
+    """Text without control sequences of a terminal."""
     from iodelta.study.words import inert as of_text
 
     return of_text(str(text))

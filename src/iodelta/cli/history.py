@@ -157,7 +157,7 @@ def rebuild(place: str, log: Path | None, format_: str) -> None:
     from iodelta.history.finishing import finish
 
     store, written = opened(place, log)
-    # What was added while the folders were read went into the file of before.
+    # Points that were added while the folders were read are in the old file.
     finish(store, written)
     recorded(store, written)
     if format_ == "json":

@@ -1,4 +1,4 @@
-"""``iodelta history scan | alert | decide | annotate``: what stands out, and what a person says of it."""
+"""``iodelta history scan | alert | decide | annotate``: steps in series, and your decisions about them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def scan(
 
 
 def _scan_lake(lake: str, engine: str, format_: str) -> NoReturn:
-    """Candidates alone: alerts belong to the log of a history."""
+    """Only candidates: alerts belong to the log of a history."""
     if not lake:
         raise RequestError(
             "workers scan a lake", place="--engine", remedy="name it with --lake"
@@ -273,7 +273,7 @@ def recorded(store: Store, written: Log) -> History:
 
 
 def chosen(found: History, name: str) -> Alert:
-    """The alert of that identifier, or of which these are the first characters. Raises RequestError."""
+    """The alert with this identifier or its first characters. Raises RequestError."""
     named = [one for one in found.alerts if name and one.id.startswith(name)]
     if len(named) == 1:
         return named[0]
@@ -291,7 +291,7 @@ def chosen(found: History, name: str) -> Alert:
 
 
 def code_of(alerts: tuple[Alert, ...]) -> int:
-    """1 for a confirmed regression that nobody decided, 3 for what is not measured yet, else 0."""
+    """1 for a confirmed regression without a decision, 3 for an alert that is not measured yet, else 0."""
     from iodelta.history.alerts import is_asking
 
     asking = [one for one in alerts if is_asking(one)]

@@ -41,7 +41,7 @@ OVER = ("complete", "budget")
 
 
 class Allowed(NamedTuple):
-    """What the user allows the runs of a history."""
+    """The permissions of the user for the runs of a history."""
 
     destroy: Sequence[str]
     """Devices and files that may be overwritten."""
@@ -97,7 +97,7 @@ def confirm(
 
 @contextlib.contextmanager
 def quiet(format_: str) -> Iterator[None]:
-    """What a run prints goes to standard error where a document is printed."""
+    """Send the output of a run to standard error if standard output is a document."""
     if format_ != "json":
         yield
         return
@@ -130,7 +130,7 @@ def confirmed(
 
 
 def _is_begun(folder: Path, written: Log) -> bool:
-    """Whether the log says already that this confirmation began."""
+    """Whether the log already has the beginning of this confirmation."""
     from iodelta.history.log import Confirming
 
     entries = written.entries()[0]
@@ -166,7 +166,7 @@ def measure(folder: Path, file: Path, allowed: Allowed, *, page: bool = True) ->
 
 
 def _outcome(alert: Alert, folder: Path) -> Confirmed:
-    """The entry of the log for a confirmation that is over. Raises MeasureError."""
+    """The log entry of a confirmation that has ended. Raises MeasureError."""
     from iodelta.history.confirm import BAD, told, word_of
     from iodelta.history.log import Confirmed
     from iodelta.lab.folder import JOURNAL, Folder

@@ -118,7 +118,7 @@ def _measured(
     text = folder.with_name(f"{folder.name}.toml")
     if not folder.exists():
         write(text, _resolved(file, begun.commit, written.path.absolute().parent))
-    # Hundreds of pages that hardly anybody opens.
+    # A page for each of hundreds of nights would hardly ever be opened.
     measure(folder, text, allowed, page=False)
     added = add(folder, Given(), store, written)
     print_added(added, err=True)
@@ -158,7 +158,7 @@ def _confirmed(
 def _show(
     alerts: Sequence[Alert], since: float, waiting: Sequence[str], failed: Sequence[str]
 ) -> None:
-    """Whole what is new ``since`` this night began, the rest in a line."""
+    """Print alerts that are new ``since`` this night began in full, the others in one line each."""
     from iodelta.history.alerts import is_asking
 
     asking = [one for one in alerts if is_asking(one)]
@@ -232,7 +232,7 @@ def _begin(file: Path, written: Log) -> NightBegun:
 
 
 def _end(written: Log) -> None:
-    """Close every night that was begun."""
+    """Mark every open night as ended."""
     from iodelta.history.log import NightBegun, NightEnded
 
     entries = written.entries()[0]

@@ -227,7 +227,7 @@ def sweep(
 
 
 def _too_few(count: int, row: str, target: str, anatomy: str) -> MeasureError:
-    """What to say where a row of kernels has not two, with all else that its guests lack here."""
+    """The message if a row of kernels has fewer than two, with everything else that its guests lack here."""
     from iodelta.path.plan import check_programs
 
     said = f"{count} of the kernels {row} are here; a sweep needs two"

@@ -22,43 +22,44 @@ QUARTERS = 4
 
 
 def redrawable(stream: Any) -> bool:
-    """Whether ``stream`` is a terminal that obeys a carriage return and erases a line.
+    """Whether ``stream`` is a terminal that supports a carriage return and erasing a line.
 
-    ``FORCE_COLOR`` and its like ask for colour in a log, which still has no cursor to move.
+    Variables such as ``FORCE_COLOR`` request colour in a log, which still has no cursor.
     """
-    return bool(stream.isatty()) and os.environ.get("TERM", "") not in (
-        "",
-        "dumb",
-        "unknown",
-    )
+    has_cursor = os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    return has_cursor and bool(stream.isatty())
 
 
 def time_left(share: float | None, seconds: float) -> str:
-    """About how long work still takes of which ``share`` took ``seconds``; empty while that says too little."""
+    """The time left, estimated from the ``seconds`` that ``share`` of the work took; empty while it is too
+    uncertain."""
     if share is None or not TELLING_SHARE <= share < 1 or seconds < TELLING_SECONDS:
         return ""
     return f", {expected(seconds * (1 - share) / share)}"
 
 
 class Pace:
-    """How fast one step goes, also one that was half done when it was first heard of."""
+    """The speed of one step, also if it had already begun at the first call."""
 
     def __init__(self) -> None:
         self._step = ""
         self._begun = self._first = 0.0
 
     def left(self, step: str, share: float) -> str:
-        """About how long the step still takes of which ``share`` is done; empty while that says too little."""
+        """The time left for a step of which ``share`` is done; empty while it is too uncertain."""
         now = time.monotonic()
         if step != self._step:
             self._step, self._begun, self._first = step, now, share
-        own = (share - self._first) / (1 - self._first) if self._first < 1 else 1.0
-        return time_left(own, now - self._begun)
+        if self._first >= 1:
+            return ""
+        since_first = (share - self._first) / (1 - self._first)
+        return time_left(since_first, now - self._begun)
 
 
 class Progress:
-    """The line; leaving takes it away. Elsewhere than on a terminal it is silent, or, as a ``log``, a line for each
-    step and for each quarter of it. ``say`` prints a line of a log that goes elsewhere than to standard error."""
+    """A progress line on a terminal, which is removed at the end. Without a terminal it prints nothing, or as a ``log``
+    a line for each step and each quarter of it. ``say`` prints the lines of a log that does not go to standard
+    error."""
 
     def __init__(
         self, *, log: bool = False, say: Callable[[str], None] | None = None
@@ -76,26 +77,26 @@ class Progress:
         self.clear()
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self.is_live and self._last:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
         self._last = ""
 
     def note(self, text: str) -> None:
-        """A line that stays, above this one, which the next step draws again."""
+        """Print a line that stays above the progress line, which the next step draws again."""
         if self.is_live:
             self.clear()
         self._say(text)
 
     def step(self, text: str, share: float | None = None, now: str = "") -> None:
-        """``share`` of the step is done; ``now`` says, on a terminal, what is being done of it."""
+        """Show that ``share`` of the step is done; ``now`` is its present part, which only a terminal shows."""
         percent = "" if share is None else f" {self._percent(share)} %"
         left = "" if share is None else self._pace.left(text, share)
         self.show(text + percent, left + (f": {now}" if now and self.is_live else ""))
 
     def show(self, text: str, more: str = "") -> None:
-        """``text``, and ``more`` about it, which alone is no reason for another line."""
+        """Show ``text`` with ``more`` after it. A change of ``more`` alone does not print another line."""
         if text == self._last or not (self.is_live or self._log):
             return
         self._last = text

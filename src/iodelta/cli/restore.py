@@ -76,16 +76,12 @@ def _tell(outcomes: Sequence[Outcome]) -> None:
 
 
 def _agreed(left: Sequence[Outcome], *, yes: bool, error: bool) -> None:
-    """Say what is lost and ask. Raises RequestError unless it is accepted."""
+    """Show what will be lost and ask. Raises RequestError unless the user accepts."""
     from iodelta.lab.undo import lost
     from iodelta.study.words import inert
 
-    click.echo(
-        "Given up; iodelta will not restore:"
-        if yes
-        else "To give up; iodelta will not restore:",
-        err=error,
-    )
+    what = "Given up" if yes else "To give up"
+    click.echo(f"{what}; iodelta will not restore:", err=error)
     for outcome in left:
         for sentence in lost(outcome):
             click.echo(f"  {inert(sentence)}", err=error)

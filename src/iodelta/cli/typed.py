@@ -1,4 +1,4 @@
-"""The command that is running, as a line that can be typed again."""
+"""The running command as a command line."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from click.core import ParameterSource
 SHOWING = frozenset(
     {"format_", "output", "force", "yes", "wait", "verbose", "gate", "fail_on"}
 )
-"""Options that change how a result is shown or asked for, not what it is."""
+"""Options that change how a result is shown, but not the result."""
 
 
 def typed(leave_out: Collection[str] = SHOWING) -> str:
-    """The command with the options that were given; those in ``leave_out`` are not part of it."""
+    """The command line with its given options, without those in ``leave_out``."""
     context = click.get_current_context()
     options: list[str] = []
     arguments: list[str] = []
@@ -39,7 +39,7 @@ def typed(leave_out: Collection[str] = SHOWING) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as it was given: 1 where click made 1.0 of it."""
+    """A value as it was given: click turns 1 into 1.0."""
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 

@@ -37,11 +37,11 @@ class ExplainAnswer(msgspec.Struct, frozen=True):
 
 
 class Predicted(msgspec.Struct, frozen=True):
-    """One policy at one depth. IOPS are the geometric mean over the worlds, with the least and most of them."""
+    """One policy at one depth. IOPS are the geometric mean over the worlds, with the smallest and the largest value."""
 
     policy: str
     iodepth: int
-    """Of the closed loop; 0 for an open load."""
+    """I/Os in flight of each job in the closed loop; 0 for an open load."""
     iops: float
     least: float
     """IOPS in the world with the fewest."""
@@ -56,9 +56,9 @@ class Predicted(msgspec.Struct, frozen=True):
     rate: float | None = None
     """Requests per second that arrive in an open load; null for a closed loop."""
     unfinished: int = 0
-    """Of an open load: requests of one world that had arrived and not ended when it was over, at most."""
+    """For an open load: the largest number of requests in a world that had arrived but not completed at its end."""
     overloaded: bool = False
-    """Whether the members do not keep up with the rate: latencies then depend on how long the run is."""
+    """Whether the members cannot keep up with the rate: latencies then depend on the length of the run."""
 
 
 class SimulationAnswer(msgspec.Struct, frozen=True):
@@ -69,11 +69,11 @@ class SimulationAnswer(msgspec.Struct, frozen=True):
     seeds: tuple[int, ...]
     """One per simulated world."""
     closure: float | None
-    """The largest error with which a calibrated member gives its own curve back; null for members not measured."""
+    """Largest error of a calibrated member against its own curve; null for members that were not measured."""
     held_out: tuple[HeldOut, ...]
     """Runs of the real mirror that nothing was fitted to."""
     members: tuple[str, ...] = ()
-    """The members as they were asked for, or the paths of measured ones."""
+    """The members as specified, or the paths of measured ones."""
     again: str = ""
     """The command that does it again."""
     schema: str = "iodelta.policy-simulation/1"

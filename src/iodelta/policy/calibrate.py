@@ -1,4 +1,4 @@
-"""Measure each member alone, so that it can be simulated; and say how well the simulation gives it back.
+"""Measure each member alone, so that it can be simulated, and report how well the simulation reproduces it.
 
 Of each member: mean latency and its shape at depths 1 to 64 for small random reads, and at some for large sequential
 ones; where they may be overwritten, also of small random writes, and of reads beside writes; and what it does at once
@@ -43,10 +43,10 @@ MIX = 70
 """Percent of reads in mixed measurements."""
 
 CLOSURE = 0.10
-"""A simulated member that misses its own curve by more than this is not a model of it."""
+"""Largest error of a simulated member against its own curve; with more it is not a model of the member."""
 
 HELD_OUT = (("queue", 8), ("round-robin", 8))
-"""Policies and depth of the runs that nothing is fitted to."""
+"""Policies and depth of the hold-out runs, which no model is fitted to."""
 
 BURST = 0.02
 """Seconds after which is counted what a member did at once when it had been idle: a fifth of the kernel's slice."""
@@ -59,10 +59,10 @@ ATTEMPTS = 5
 outlast it."""
 
 LARGE = 128 * 1024
-"""Bytes from which a read is a large one, as in the native core."""
+"""Least bytes of a large read, as in the native core."""
 
 STEPS = 128
-"""Even steps between the quantiles of a shape."""
+"""Number of even steps between the quantiles of a shape."""
 
 
 class HeldOut(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class HeldOut(msgspec.Struct, frozen=True):
     measured: float
     """IOPS of the real mirror."""
     predicted: float
-    """IOPS of the simulated one."""
+    """IOPS of the simulated mirror."""
     error: float
     """predicted / measured - 1."""
     read_percent: int = 100
@@ -99,7 +99,7 @@ class Calibration(msgspec.Struct, frozen=True):
     seed: int
     members: tuple[MemberCurve, ...]
     held_out: tuple[HeldOut, ...]
-    """Runs of the real mirror that nothing was fitted to; empty for one member."""
+    """Hold-out runs of the real mirror, which no model was fitted to; empty for one member."""
     findings: tuple[Finding, ...] = ()
     schema: str = "iodelta.policy-calibration/1"
 
@@ -119,7 +119,7 @@ def calibrate(
     size, findings = inspect(members, seed=seed)
     targets = tuple(resolve(LocalMachine(), path) for path in members)
     for target in targets if destroy else ():
-        # Before any of them is written to.
+        # All checks come before the first write.
         check_write(LocalMachine(), target, destroy).close()
     curves = []
     cpu_before = cpu_times(LocalMachine())
@@ -195,7 +195,7 @@ def calibrate(
 
 
 def closure_of(member: Member) -> float:
-    """The largest relative error of the rates that the simulated member gives at the depths it was measured at."""
+    """Largest relative error of the simulated member's rates at the depths of its measurement."""
     errors = []
     assert member.empirical is not None
     model = member.empirical
@@ -208,7 +208,7 @@ def closure_of(member: Member) -> float:
         if curve is None:
             continue
         for depth, latency in zip(curve.depths, curve.latency, strict=True):
-            # Enough I/Os for the mean of a long tail, and no more.
+            # Just enough I/Os for the mean of a distribution with a long tail.
             seconds = min(max(20_000 * latency / depth / 1e9, 0.2), 3600.0)
             load = Workload(random, length, depth, member.capacity, 1, (1,), reads)
             outcome = predict((member,), "devid", load, seconds)
@@ -217,7 +217,7 @@ def closure_of(member: Member) -> float:
 
 
 def slice_of(base: Request, full: float) -> float:
-    """Seconds of the throttle's slice, of a member that does ``full`` reads a second; 0 unless it plainly bursts."""
+    """Seconds of the slice of the throttle of a member with ``full`` reads per second; 0 unless it clearly bursts."""
     counts = []
     for seed in range(base.seed, base.seed + 3):
         time.sleep(IDLE)
@@ -233,7 +233,7 @@ def slice_of(base: Request, full: float) -> float:
 
 
 def _mixed(model: Empirical) -> Curve | None:
-    """The mean latency of reads and writes together, where both were measured together."""
+    """The mean latency of reads and writes together, if both were measured together."""
     if model.read_beside is None or model.write_beside is None:
         return None
     pairs = zip(model.read_beside.latency, model.write_beside.latency, strict=True)
@@ -246,31 +246,32 @@ def _mixed(model: Empirical) -> Curve | None:
 def predict(
     members: tuple[Member, ...], policy: str, load: Workload, seconds: float
 ) -> Outcome:
-    """A whole mirror of ``members`` under ``policy``."""
-    one = Run(policy, load, seconds, ramp=seconds / 20)
-    return simulate([World(1, members, Layout(), (one,))], 1)[0][0]
+    """Simulate a mirror of ``members`` under ``policy``."""
+    run = Run(policy, load, seconds, ramp=seconds / 20)
+    return simulate([World(1, members, Layout(), (run,))], 1)[0][0]
 
 
 def shape_of(tally: Tally) -> tuple[float, ...]:
-    """Quantiles at ``STEPS`` even steps in units of the mean; the last is such that the mean of the shape is 1."""
+    """Quantiles at ``STEPS`` even steps in units of the mean; the last one makes the mean of the shape 1."""
     histogram = tally.histogram
     inner = [histogram.quantile(step / STEPS) / tally.mean for step in range(1, STEPS)]
     parts = [tally.min / tally.mean, *inner]
     last = 2 * (STEPS - parts[0] / 2 - sum(inner))
     scale = 1.0
-    if last < parts[-1]:  # rounding into bins: no tail beyond what is there
+    # Rounding into bins can leave less than nothing for the tail.
+    if last < parts[-1]:
         last = parts[-1]
         scale = STEPS / (parts[0] / 2 + sum(inner) + last / 2)
     return tuple(part * scale for part in (*parts, last))
 
 
 def stored(calibration: Calibration) -> bytes:
-    """The file of a calibration."""
+    """A calibration as the bytes of its file."""
     return msgspec.json.format(msgspec.json.encode(calibration), indent=1) + b"\n"
 
 
 def load(path: Path) -> Calibration:
-    """Raises RequestError if it is not a calibration."""
+    """Read a calibration. Raises RequestError for another file."""
     try:
         return from_json(path.read_bytes(), Calibration)
     except (OSError, msgspec.DecodeError) as error:
@@ -287,8 +288,8 @@ def rates_of(calibration: Calibration, length: int, iodepth: int) -> tuple[float
     Small reads were measured with 4 KiB, those from ``LARGE`` with 1 MiB. Raises RequestError without such a curve.
     """
     rates = []
-    for one in calibration.members:
-        model = one.member.empirical
+    for calibrated in calibration.members:
+        model = calibrated.member.empirical
         curve = model and (model.large if length >= LARGE else model.read)
         measured = curve and [
             pair
@@ -297,7 +298,8 @@ def rates_of(calibration: Calibration, length: int, iodepth: int) -> tuple[float
         ]
         if not measured or min(measured[-1]) <= 0:
             raise RequestError(
-                f"no reads like those of {length} bytes were measured", place=one.path
+                f"no reads like those of {length} bytes were measured",
+                place=calibrated.path,
             )
         rates.append(measured[-1][0] / measured[-1][1] * 1e9)
     return tuple(rates)
@@ -362,7 +364,7 @@ def _measured(request: Request, destroy: Sequence[str]) -> MirrorRun:
 
 
 def _came_back(done: MirrorRun, read_percent: int) -> bool:
-    """Whether I/O of each kind that was asked for did."""
+    """Whether I/O of each requested kind completed."""
     reads_came = read_percent == 0 or done.read.ios > 0
     writes_came = read_percent == 100 or done.write.ios > 0
     return reads_came and writes_came

@@ -1,4 +1,4 @@
-"""The read policies of the native core, and whether a text names one."""
+"""The read policies of the native core, and the check of a policy's name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iodelta.probe.native import native
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A number that a policy takes; what its source leaves open is one, and ``meaning`` says so."""
+    """A numeric parameter of a policy. Where a policy's source leaves something open, ``meaning`` says so."""
 
     name: str
     default: str
@@ -25,11 +25,11 @@ class PolicyInfo(msgspec.Struct, frozen=True):
     rule: str
     """How it chooses a member."""
     source: str
-    """Code or text it was taken from."""
+    """The code or text that it implements."""
     ties: str
     """What decides between equal members."""
     parameters: tuple[Parameter, ...]
-    """Numbers it takes; empty when it takes none."""
+    """Its parameters; empty without any."""
 
 
 def policies() -> tuple[PolicyInfo, ...]:
@@ -46,7 +46,7 @@ def policies() -> tuple[PolicyInfo, ...]:
 
 
 def check_policy(text: str) -> str:
-    """``text`` itself when it is a policy (``round-robin:256k``). Raises RequestError with what is allowed."""
+    """``text`` itself if it is a policy (``round-robin:256k``). Raises RequestError with the allowed names."""
     try:
         native().check_policy(text)
     except ValueError as error:

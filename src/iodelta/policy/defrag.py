@@ -28,7 +28,7 @@ EXTENT = 16 << 10
 """Bytes of an extent of the kept file."""
 
 PIECE = 4 << 20
-"""Bytes defragmented, and put on the medium, at a time."""
+"""Bytes that are defragmented and written back at a time."""
 
 PREFIX = ".iodelta-defrag-"
 _FICLONE = 0x40049409
@@ -37,7 +37,7 @@ _START_IO = 2
 
 
 def keep_defragmenting(directory: Path, size: int, stop: Callable[[], bool]) -> int:
-    """Until ``stop``; returns the passes begun, and leaves nothing behind. Raises RequestError, MeasureError."""
+    """Run until ``stop``, then clean up and return the number of passes begun. Raises RequestError, MeasureError."""
     passes = 0
     with workplace(directory, size) as place:
         kept = place / "kept"
@@ -50,7 +50,7 @@ def keep_defragmenting(directory: Path, size: int, stop: Callable[[], bool]) -> 
 
 @contextlib.contextmanager
 def workplace(directory: Path, size: int) -> Iterator[Path]:
-    """A directory of our own on that btrfs, with room for a pass; those that killed ones left are removed."""
+    """A temporary directory on that btrfs, with room for a pass. Directories of killed runs are removed."""
     target = resolve(LocalMachine(), str(directory))
     if target.kind != "directory" or target.fstype != "btrfs":
         where = (
@@ -91,7 +91,7 @@ def workplace(directory: Path, size: int) -> Iterator[Path]:
 
 
 def fragment(path: Path, size: int) -> None:
-    """A file of that size in extents of 16 KiB, none next to its neighbour: the even ones are written, then the odd."""
+    """Create a file in extents of 16 KiB that are not adjacent: the even ones are written first, then the odd ones."""
     with open(path, "xb", buffering=0) as file:
         for first in (0, 1):
             for offset in range(first * EXTENT, size - EXTENT + 1, 2 * EXTENT):
@@ -100,7 +100,7 @@ def fragment(path: Path, size: int) -> None:
 
 
 def clone(path: Path, copy: Path) -> Path:
-    """A copy that shares all extents with ``path``; no bytes are moved, none are in the page cache."""
+    """Create a copy that shares all extents with ``path``: no data is copied, and none is in the page cache."""
     copy.unlink(missing_ok=True)
     with open(path, "rb") as source, open(copy, "xb") as target:
         fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
@@ -108,7 +108,7 @@ def clone(path: Path, copy: Path) -> Path:
 
 
 def defragment(path: Path, size: int, stop: Callable[[], bool] = lambda: False) -> None:
-    """Rewrite its extents as long ones, piece by piece, each on the medium before the next."""
+    """Rewrite its extents as long ones, piece by piece; each piece is on the medium before the next one begins."""
     with open(path, "r+b") as file:
         for offset in range(0, size, PIECE):
             if stop():
@@ -119,7 +119,7 @@ def defragment(path: Path, size: int, stop: Callable[[], bool] = lambda: False) 
             try:
                 fcntl.ioctl(file.fileno(), _DEFRAG_RANGE, wanted)
             except OSError as error:
-                # The kernel leaves off for a signal, whose handler has run by now.
+                # A signal interrupts the ioctl; its handler has run by now.
                 if error.errno != errno.EAGAIN:
                     raise
             os.fsync(file.fileno())

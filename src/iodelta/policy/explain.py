@@ -1,4 +1,4 @@
-"""Why a read policy will do what it does on an array, in numbers, and what one would see if that is so.
+"""Explain in numbers what a read policy will do on an array and why, and which observation would confirm it.
 
 Nothing is measured or simulated here: each mechanism follows from the policy's rule (see the catalogue for sources).
 """

@@ -1,4 +1,4 @@
-"""Policies that look at nothing but the reader, the count of reads, or chance: pid, devid, round-robin, random."""
+"""Policies that only consider the reader, the count of reads, or chance: pid, devid, round-robin, random."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ APART = (
 
 
 def lottery(given: str, array: Array) -> Explanation:
-    """Which mirrors the pids of the jobs lead to. fio forks its jobs in a row, so their pids are consecutive."""
+    """The mirrors that the pids of the jobs select. fio forks its jobs one after another, so pids are consecutive."""
     fewest, rest = divmod(array.jobs, array.copies)
     most = fewest + bool(rest)
     independent = float(array.copies) ** (1 - array.jobs)
@@ -70,12 +70,12 @@ def _spread(array: Array, fewest: int, most: int) -> str:
 
 
 def outcomes(array: Array) -> Counter[float]:
-    """Rates of a closed loop in which each job stays with its mirror, and how many first pids lead there."""
-    found: Counter[float] = Counter()
+    """Rate of a closed loop in which each job stays with its mirror -> number of first pids that lead to it."""
+    counts: Counter[float] = Counter()
     for first in range(array.copies):
         mirrors = {(first + job) % array.copies for job in range(array.jobs)}
-        found[round(sum(array.rates[mirror] for mirror in mirrors), 6)] += 1
-    return found
+        counts[round(sum(array.rates[mirror] for mirror in mirrors), 6)] += 1
+    return counts
 
 
 def preferred(given: str, array: Array) -> Explanation:
@@ -100,7 +100,7 @@ def shares(length: int, min_contig: int, copies: int) -> tuple[float, ...]:
 
 
 def never_switching(min_contig: int, copies: int) -> tuple[int, ...]:
-    """Of the usual block sizes those of which every read goes to one and the same mirror."""
+    """The usual block sizes at which all reads go to the same mirror."""
     return tuple(
         length for length in SIZES if max(shares(length, min_contig, copies)) == 1.0
     )

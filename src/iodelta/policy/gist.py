@@ -1,4 +1,5 @@
-"""The array of the read-policy benchmark of May 2025 as worlds: what its table owes to policies, and what to order.
+"""The array of the read-policy benchmark of May 2025 as worlds: which part of its table is due to policies, and which
+to the order of runs.
 
 Six disks (four of 7200 rpm, one of 5400, one of 4200), 50 chunks of 1 GiB on random pairs, five policies in a fixed
 order, each with three workloads, then all again beside a defragmentation. Column A has no cache and fresh offsets; in

@@ -1,4 +1,4 @@
-"""What explanations of read policies are made of: the array, one mechanism with its numbers, and words for both."""
+"""The parts of explanations of read policies: the array, a mechanism with its numbers, and the words for both."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ IN_FLIGHT = "in flight per member (/sys/block/DEVICE/inflight)"
 
 
 class Array(msgspec.Struct, frozen=True, kw_only=True):
-    """An array and what is asked of it. ``rates``: what each member alone does, I/Os per second; empty if unknown."""
+    """An array and its load. ``rates``: I/Os per second of each member alone; empty if unknown."""
 
     copies: int = 2
     """Members that hold the same bytes."""
     rates: tuple[float, ...] = ()
-    """What each member alone does, I/Os per second; empty if unknown."""
+    """I/Os per second of each member alone; empty if unknown."""
     length: int = 4096
     """Bytes of one read."""
     iodepth: int = 1
@@ -35,7 +35,7 @@ class Array(msgspec.Struct, frozen=True, kw_only=True):
     raid10: bool = False
     """Whether it is striped, so that a policy sees no read longer than a stripe."""
     iops: float | None = None
-    """What the array does, decisions per second; None when unknown."""
+    """Decisions per second of the array; None if unknown."""
 
     @property
     def bio(self) -> int:
@@ -49,12 +49,12 @@ class Array(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def most(self) -> float:
-        """Reads per second that no policy exceeds: each read in flight keeps one member at work."""
+        """Upper bound of reads per second for any policy: each read in flight keeps one member busy."""
         return sum(sorted(self.rates, reverse=True)[: self.flying])
 
     @property
     def even(self) -> float:
-        """Reads per second, one at a time, when every member gets the same part."""
+        """Reads per second, one at a time, if every member gets the same share."""
         return serial_rate([1 / self.copies] * self.copies, self)
 
 
@@ -72,7 +72,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def together(array: Array) -> str:
-    """What the members can do at this depth, in words. A depth below the number of copies leaves members idle."""
+    """The rate of the members at this depth in words. A depth below the number of copies leaves members idle."""
     if array.flying == 1:
         return f"the quickest member alone does {array.most:,.0f}/s"
     if array.flying < array.copies:
@@ -81,7 +81,7 @@ def together(array: Array) -> str:
 
 
 def alone(mechanism: str, why: str, rank: int, array: Array) -> Explanation:
-    """All reads go to the member of that rank, for the reason ``why``."""
+    """The explanation that all reads go to the member of this rank, for the reason ``why``."""
     text = f"{why}, and the other members stand idle"
     numbers = {}
     if array.rates:
@@ -91,12 +91,12 @@ def alone(mechanism: str, why: str, rank: int, array: Array) -> Explanation:
 
 
 def serial_rate(parts: Sequence[float], array: Array) -> float:
-    """Reads per second when one is in flight at a time and members get these parts."""
+    """Reads per second if one is in flight at a time and members get these shares."""
     return 1 / sum(part / rate for part, rate in zip(parts, array.rates, strict=True))
 
 
 def split_in_flight(array: Array, weights: Sequence[float]) -> dict[str, float]:
-    """What each member has in flight when it is split by these weights."""
+    """I/Os in flight on each member if they are split by these weights."""
     each = array.flying / sum(weights)
     return {
         f"in flight on rank {rank}": each * weight
@@ -110,11 +110,13 @@ def only(given: str, key: str) -> str:
 
 
 def value_of(given: str, key: str, position: int, default: str) -> str:
-    """A parameter by name, or a bare value in first place."""
+    """A parameter by name; the one at position 0 may also be a value without a name."""
     for part in given.split(","):
         name, equals, value = part.partition("=")
-        if (equals and name == key) or (not equals and part and position == 0):
+        if equals and name == key:
             return value or part
+        if part and not equals and position == 0:
+            return part
     return default
 
 
@@ -127,7 +129,7 @@ def number(given: str, key: str, position: int, default: int) -> int:
 
 
 def contig(given: str) -> int:
-    """Bytes of a round-robin's turn. Raises RequestError."""
+    """Bytes that round-robin reads from a member before the next one. Raises RequestError."""
     text = given.partition("=")[2] or given
     try:
         unit = size_bytes(text) if text else MIN_CONTIG

@@ -1,4 +1,5 @@
-"""What a simulated world is made of: members, layout, cache, load. Times are ns, sizes bytes, unless a name says else.
+"""The parts of a simulated world: members, layout, cache, load. Times are ns and sizes bytes unless a name says
+otherwise.
 
 The structures are handed to the native core as they are; ``iodelta.policy.simulate`` runs them.
 """
@@ -25,15 +26,15 @@ class Traits(msgspec.Struct, frozen=True):
     devid: int
     """Number of the member."""
     rotational: bool
-    """Whether it is a disk that turns, as the kernel says."""
+    """Whether it is a rotating disk (the kernel's ``queue/rotational``)."""
     weight: int = 1
     """Relative throughput that an operator gave it, 0 to 100."""
     optimal_io: int = 0
-    """Largest I/O that the device likes best, bytes; 0 when it says none."""
+    """The device's optimal I/O size, bytes; 0 if it reports none."""
 
 
 class Hdd(msgspec.Struct, frozen=True):
-    """A disk: seek, rotation and transfer; of 32 queued I/Os the one that is positioned soonest goes first."""
+    """A disk: seek, rotation and transfer. Of 32 queued I/Os the one with the shortest positioning time goes first."""
 
     mean_seek: int
     """Mean seek, settling included, ns."""
@@ -42,15 +43,15 @@ class Hdd(msgspec.Struct, frozen=True):
     bytes_per_second: int
     """Rate of transfer."""
     settle: int = 1_500_000
-    """Part of every seek that is the same over any distance, ns."""
+    """The part of a seek that does not depend on the distance, ns."""
     skip: int = 2 * MIB
-    """An I/O that begins at most this far on is reached by reading on."""
+    """An I/O that begins at most this many bytes ahead is reached by reading on."""
     starvation: int = 2 * SECOND
     """An I/O that has waited this long goes first; static policies at depth depend on it."""
 
 
 class Flash(msgspec.Struct, frozen=True):
-    """Channels that each serve one I/O; a part of the reads takes ``stall`` longer."""
+    """Channels that each serve one I/O; a share of the reads takes ``stall`` longer."""
 
     channels: int = 8
     """I/Os served at once."""
@@ -122,7 +123,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class Cache(msgspec.Struct, frozen=True):
-    """A cache that holds for ever the part ``fill`` of the missed blocks of reads shorter than ``bypass``.
+    """A cache that keeps the share ``fill`` of missed blocks forever, for reads shorter than ``bypass``.
 
     ``per_member``: one in front of each member, as bcache below btrfs; else one in front of the array.
     """
@@ -183,7 +184,7 @@ class World(msgspec.Struct, frozen=True):
 
 
 def pids_in_a_row(chance: random.Random, jobs: int) -> tuple[int, ...]:
-    """Pids as jobs of fio have them, which are forked one after the other; the first is chance."""
+    """Consecutive pids, as fio's jobs have them, which are forked one after another; the first one is random."""
     first = chance.randrange(1000, 30_000)
     return tuple(range(first, first + jobs))
 

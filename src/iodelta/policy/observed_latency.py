@@ -1,4 +1,4 @@
-"""Policies that look at observed latencies: latency and its kin, bcachefs, dm's historical service time, SED."""
+"""Policies that consider observed latencies: latency and its variants, bcachefs, dm's historical service time, SED."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROBES = 100
 EXPLORE_PERMILLE = 10
 
 TURNS = 10_000
-"""Reads after which the parts of members hardly change any more."""
+"""Number of reads after which the shares of members hardly change."""
 
 
 def lock_in(given: str, array: Array) -> Explanation:
@@ -301,7 +301,7 @@ def exploration(given: str, array: Array) -> Explanation:
 
 
 def explored(given: str) -> float:
-    """The part of the reads that go anywhere. Raises RequestError."""
+    """The share of exploring reads, which may go to any member. Raises RequestError."""
     permille = number(given, "explore_permille", 1, EXPLORE_PERMILLE)
     if permille > 1000:
         raise RequestError(

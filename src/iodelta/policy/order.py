@@ -30,7 +30,7 @@ from iodelta.policy.model import (
 from iodelta.policy.simulate import simulate
 
 DEPTHS = (1, 32)
-"""In each slot, one after the other."""
+"""Depths that are measured in each slot, in this order."""
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -59,26 +59,26 @@ def requests(
     series: Series, members: Sequence[str], *, seconds: float, seed: int
 ) -> tuple[Request, ...]:
     """The runs of a series in their order: each slot at each of ``DEPTHS``."""
-    made = []
+    requests = []
     for (slot, policy), (place, depth) in product(
         enumerate(series.slots), enumerate(DEPTHS)
     ):
-        own = seed + 1000 * (1 + slot) + place if series.fresh else seed
-        made.append(
+        run_seed = seed + 1000 * (1 + slot) + place if series.fresh else seed
+        requests.append(
             Request(
                 members=tuple(members),
                 policy=policy,
                 iodepth=depth,
-                seed=own,
+                seed=run_seed,
                 ramp=0,
                 seconds=seconds,
             )
         )
-    return tuple(made)
+    return tuple(requests)
 
 
 def measured(runs: Sequence[Request], begin: Callable[[float], None]) -> Rates:
-    """On real members, whose cache the caller has emptied; ``begin`` is told before each run which part is done.
+    """Rates of real members. The caller has emptied their cache; ``begin`` gets the share that is done before each run.
 
     Raises MeasureError when a member fails.
     """
@@ -96,9 +96,10 @@ def measured(runs: Sequence[Request], begin: Callable[[float], None]) -> Rates:
 def simulated(
     runs: Sequence[Request], paces: Sequence[int], *, size: int, hit: int = 60_000
 ) -> Rates:
-    """The same on members that are held to so many reads a second, each behind a cache that takes all in.
+    """Rates of simulated members that are limited to ``paces`` reads per second, each behind a cache that keeps all
+    data.
 
-    ``size`` bytes are read at random; ``hit`` is what a read takes that is cached, or let through at once, ns.
+    ``size`` bytes are read at random; ``hit`` is the time of a read that is cached or not throttled, ns.
     """
     members = tuple(
         Member(Traits(devid, rotational=True), size, empirical=_held_to(pace, hit))
@@ -106,11 +107,11 @@ def simulated(
     )
     same = tuple(
         Run(
-            one.policy,
-            Workload(one.random, one.length, one.iodepth, size, one.seed, pids_of(one)),
-            one.seconds,
+            run.policy,
+            Workload(run.random, run.length, run.iodepth, size, run.seed, pids_of(run)),
+            run.seconds,
         )
-        for one in runs
+        for run in runs
     )
     (outcomes,) = simulate(
         [World(runs[0].seed, members, Layout(), same, Cache(hit=hit))]

@@ -1,4 +1,4 @@
-"""From words of a command line to worlds, and from their outcomes to predictions."""
+"""From the words of a command line to simulated worlds, and from their outcomes to predictions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CAPACITY = 1 << 40
 
 BACKLOG = 20
 BACKLOG_SHARE = 0.05
-"""An open load of which more than both had not ended in the end is more than the members can do."""
+"""An open load exceeds the members if more requests than both are not complete at its end."""
 
 LAYOUTS = {
     "mirror": Layout("mirror"),
@@ -53,7 +53,7 @@ CACHES = {"none": None, "array": Cache(fill=0.5, per_member=False), "members": C
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What shall be predicted: at each of ``iodepths``, or with an open load at each of ``rates``.
+    """What to predict: at each of ``iodepths``, or with an open load at each of ``rates``.
 
     ``size``: bytes that are read and written; None: 50 GiB, or what a plain mirror has.
     """
@@ -86,11 +86,8 @@ def _member(word: str, devid: int) -> Member:
     kind, *parts = word.split(":")
     if kind == "ssd" and parts in ([], ["stalls"]):
         return ssd(devid, Flash(stall_part=0.05 if parts else 0.0))
-    if (
-        kind != "hdd"
-        or not 1 <= len(parts) <= 3
-        or not all(map(_is_positive, parts[:2]))
-    ):
+    is_disk = kind == "hdd" and 1 <= len(parts) <= 3
+    if not is_disk or not all(map(_is_positive, parts[:2])):
         raise RequestError(f"not a member: {word!r}", place="--member", remedy=FORMS)
     rpm = int(parts[0])
     if rpm not in SEEKS:
@@ -118,26 +115,24 @@ class Cell(msgspec.Struct, frozen=True):
 
 def predict(asked: Asked) -> tuple[Predicted, ...]:
     """One prediction for each depth or rate, and policy, in that order. Raises RequestError, MeasureError."""
-    loads = [Cell(rate=rate) for rate in asked.rates] or [
-        Cell(depth) for depth in asked.iodepths
-    ]
+    of_rates = [Cell(rate=rate) for rate in asked.rates]
+    loads = of_rates or [Cell(depth) for depth in asked.iodepths]
     cells = list(itertools.product(loads, asked.policies))
     worlds = [
         _world(asked, load, policy, seed)
         for (load, policy), seed in itertools.product(cells, asked.seeds)
     ]
-    outcomes = [runs[0] for runs in simulate(worlds)]
-    count = len(asked.seeds)
-    return tuple(
-        _predicted(
-            policy, load, outcomes[index * count : (index + 1) * count], asked.seconds
-        )
-        for index, (load, policy) in enumerate(cells)
-    )
+    # One world for each seed, cell after cell.
+    outcomes = iter([runs[0] for runs in simulate(worlds)])
+    predictions = []
+    for load, policy in cells:
+        of_cell = list(itertools.islice(outcomes, len(asked.seeds)))
+        predictions.append(_predicted(policy, load, of_cell, asked.seconds))
+    return tuple(predictions)
 
 
 def _layout(asked: Asked) -> tuple[Layout, int]:
-    """Where the copies lie, and the bytes that are used. Raises RequestError for more than there is room for."""
+    """The layout of the copies, and the bytes that are used. Raises RequestError if the members are too small."""
     layout = asked.layout
     if layout.kind == "mirror":
         room = min((member.capacity for member in asked.members), default=0)
@@ -148,7 +143,7 @@ def _layout(asked: Asked) -> tuple[Layout, int]:
     if layout.kind == "raid10":
         layout = msgspec.structs.replace(layout, pairs=max(1, len(asked.members) // 2))
     size = asked.size or WORKING_SET
-    # A chunk is at a random place: a working set of one chunk has short seeks, one of many seeks over the whole disk.
+    # Chunks have random places, so seeks are short within one chunk, and span the whole disk for many chunks.
     return msgspec.structs.replace(layout, chunks=-(-size // layout.chunk)), size
 
 
@@ -177,10 +172,15 @@ def _predicted(
     policy: str, cell: Cell, outcomes: Sequence[Outcome], seconds: float
 ) -> Predicted:
     rates = [outcome.iops for outcome in outcomes]
-    tallies: list[Tally] = []
-    for outcome in outcomes:
-        tallies += [tally for tally in (outcome.read, outcome.write) if tally.ios]
-    unfinished = max(outcome.unfinished for outcome in outcomes) if cell.rate else 0
+    both = itertools.chain.from_iterable((each.read, each.write) for each in outcomes)
+    tallies = [tally for tally in both if tally.ios]
+    p99 = 0.0
+    if tallies:
+        p99 = Histogram.merged(tally.histogram for tally in tallies).quantile(0.99)
+    unfinished, overloaded = 0, False
+    if cell.rate:
+        unfinished = max(outcome.unfinished for outcome in outcomes)
+        overloaded = unfinished > max(BACKLOG, BACKLOG_SHARE * cell.rate * seconds)
     return Predicted(
         policy=policy,
         iodepth=cell.iodepth,
@@ -188,27 +188,22 @@ def _predicted(
         least=min(rates),
         most=max(rates),
         mean_ns=_mean(tallies),
-        p99_ns=Histogram.merged(tally.histogram for tally in tallies).quantile(0.99)
-        if tallies
-        else 0.0,
+        p99_ns=p99,
         shares=_shares(outcomes),
         rate=cell.rate,
         unfinished=unfinished,
-        overloaded=unfinished
-        > max(BACKLOG, BACKLOG_SHARE * (cell.rate or 0.0) * seconds),
+        overloaded=overloaded,
     )
 
 
 def _mean(tallies: Sequence[Tally]) -> float:
-    """Of all I/Os together."""
+    """The mean latency of all I/Os together; 0 without any."""
     ios = sum(tally.ios for tally in tallies)
-    if not ios:
-        return 0.0
-    return sum(tally.mean * tally.ios for tally in tallies) / ios
+    return sum(tally.mean * tally.ios for tally in tallies) / max(1, ios)
 
 
 def _shares(outcomes: Sequence[Outcome]) -> tuple[float, ...]:
-    """What each member served of all reads."""
+    """The share of all reads that each member served."""
     served = [0] * len(outcomes[0].members)
     for outcome in outcomes:
         for place, member in enumerate(outcome.members):

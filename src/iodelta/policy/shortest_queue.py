@@ -1,4 +1,4 @@
-"""Policies that look at what is in flight: queue and its kin, md, ZFS, hysteresis, dm's operator's weights."""
+"""Policies that consider I/Os in flight: queue and its variants, md, ZFS, hysteresis, the operator's weights of dm."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TIES = {
     "random": "one of them at random is taken",
     "offset": "the offset decides",
 }
-"""What becomes of equals."""
+"""How ties are broken."""
 
 Ties = Callable[[str], str]
 """From a policy's parameters to a key of ``TIES``."""

@@ -1,4 +1,4 @@
-"""Run simulated worlds over the cores, and read back what each run did."""
+"""Run simulated worlds on all cores, and read the outcome of each run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What one member did for load and background together, as kakra's read_stats count it; ``wait`` in ns."""
+    """Counters of one member for load and background together, as kakra's read_stats has them; ``wait`` in ns."""
 
     reads: int
     writes: int
@@ -45,7 +45,7 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What one run did. ``trace``: in flight on each member at even times."""
+    """The outcome of one run. ``trace``: I/Os in flight on each member at even intervals."""
 
     read: Tally
     write: Tally
@@ -56,7 +56,7 @@ class Outcome(msgspec.Struct, frozen=True):
     members: tuple[Share, ...]
     trace: tuple[tuple[int, ...], ...]
     unfinished: int = 0
-    """Requests that had arrived and not ended when the run was over."""
+    """Requests that had arrived but not completed at the end of the run."""
 
     @property
     def iops(self) -> float:
@@ -68,7 +68,7 @@ class Outcome(msgspec.Struct, frozen=True):
 def simulate(
     worlds: Sequence[World], threads: int | None = None
 ) -> tuple[tuple[Outcome, ...], ...]:
-    """The outcomes of each world's runs. Raises RequestError for a world that cannot be, MeasureError without the core.
+    """The outcomes of each world's runs. Raises RequestError for an impossible world, MeasureError without the core.
 
     The same worlds give the same outcomes to the last digit on any number of threads.
     """
@@ -83,7 +83,7 @@ def simulate(
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """0 when one of them is 0."""
+    """The geometric mean; 0 if a value is 0."""
     if not all(value > 0 for value in values):
         return 0.0
     return math.exp(sum(map(math.log, values)) / len(values))

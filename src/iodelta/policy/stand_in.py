@@ -1,4 +1,4 @@
-"""The mirror in fio's place: takes the command line of a trial, and leaves behind what fio would.
+"""The mirror in place of fio: it takes the command line of a trial, and writes the files that fio would write.
 
 ``python -m iodelta.policy.stand_in POLICY MEMBER... -- fio OPTIONS``. The knob ``mirror.read_policy`` puts
 this in front of fio's command, so that a trial of the mirror is a trial like any other.
@@ -30,7 +30,7 @@ VERSION = "fio-3.33"
 """The layout of the output; that the mirror made it is in its ``mirror`` entry."""
 
 SAMPLES = 100
-"""Times in a run at which it is looked what is in flight on each member."""
+"""Number of samples of the I/Os in flight on each member in a run."""
 
 PERCENTILES = (
     1,
@@ -54,7 +54,7 @@ PERCENTILES = (
 
 
 def main(words: Sequence[str]) -> int:
-    """Exit code: 0, or 1 with the reason on standard error in fio's manner."""
+    """Run the mirror; return exit code 0, or 1 with the reason on standard error in fio's format."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stopped)
     try:

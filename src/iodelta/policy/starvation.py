@@ -1,4 +1,4 @@
-"""Whether the mirror itself got the CPU that it needed: without it a rate is the machine's and not the members'."""
+"""Whether the mirror got enough CPU time: otherwise a rate is that of the machine and not of the members."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from iodelta.probe.sysfs import attribute
 from iodelta.trial import Finding
 
 WAITED = 0.05
-"""Share of the time that the mirror may wait for a CPU: so much its rate may be too low."""
+"""Largest share of the time that the mirror may wait for a CPU: its rate may be too low by as much."""
 
 STOLEN = 0.05
-"""Share of the machine's busy CPU time that a hypervisor may take."""
+"""Largest share of the machine's busy CPU time that a hypervisor may take."""
 
 USED = 0.9
 """A mirror that uses this share of a CPU does not wait for its members."""
@@ -58,7 +58,7 @@ def cpu_times(machine: Machine) -> CpuTimes:
 
 
 def starvation(before: CpuTimes, after: CpuTimes) -> tuple[Finding, ...]:
-    """What kept the rates between two looks from being those of the members."""
+    """Why the rates between two readings may not be those of the members, in findings."""
     seconds = after.at - before.at
     if seconds <= 0:
         return ()
