@@ -90,9 +90,22 @@ def test_no_line_of_a_terminal_is_wider_than_80_but_commands(
 ) -> None:
     folder = tmp_path / "out"
     ask(repo, folder)
-    shown = run(report_command, folder).out.partition("\nTo do it again\n")[0]
-    assert len(shown.splitlines()) > 10
-    assert max(map(len, shown.splitlines())) <= 80
+    for options in ((), ("--verbose",)):
+        shown = run(report_command, folder, *options).out.partition("\nTo do it again\n")[0].splitlines()
+        prose = [line for line in shown if not line.startswith("All details: ")]
+        assert len(prose) > 8
+        assert max(map(len, prose)) <= 80
+
+
+@pytest.mark.parametrize("ask", [searched, attributed])
+def test_one_screen_leaves_the_method_to_verbose(ask: Callable[[Toy, Path], str], repo: Toy, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    ask(repo, folder)
+    screen, whole = run(report_command, folder).out, run(report_command, folder, "--verbose").out
+    assert f"All details: `iodelta report {folder} --verbose`" in " ".join(screen.split())
+    assert "\nMethod\n" not in screen
+    assert "\nMethod\n" in whole
+    assert "All details" not in whole
 
 
 def test_the_csv_of_a_search_has_a_row_for_every_item_and_marks_the_culprit(repo: Toy, tmp_path: Path) -> None:

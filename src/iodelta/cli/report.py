@@ -209,6 +209,7 @@ def _report_search(request: Request) -> int:
         request.output,
         force=request.force,
         fail_on=request.fail_on,
+        whole=request.verbose,
     )
 
 

@@ -177,7 +177,13 @@ def _gone_on(
 
 
 def report(
-    path: Path, format_: str, output: Path | None, *, force: bool, fail_on: Words | None
+    path: Path,
+    format_: str,
+    output: Path | None,
+    *,
+    force: bool,
+    fail_on: Words | None,
+    whole: bool,
 ) -> NoReturn:
     """What is known of a folder, in any format; and exit, by the words in ``fail_on``."""
     folder = SearchFolder.open(path)
@@ -188,7 +194,7 @@ def report(
         "format_": format_,
     }
     options["fail_on"] = fail_on
-    options |= {"output": output, "write_over": force}
+    options |= {"output": output, "write_over": force, "whole": whole}
     if isinstance(folder.question().subject, Patches):
         from iodelta.study.attribution import account as of_patches
 
@@ -203,7 +209,7 @@ def deliver(
     from iodelta.cli import delivery
     from iodelta.report.stories.story import Detail
 
-    detail = Detail(inert(pasted(account.folder)))
+    detail = Detail(inert(pasted(account.folder)), whole=bool(options.get("whole")))
     format_, output = (
         str(options["format_"]),
         cast("Path | None", options.get("output")),

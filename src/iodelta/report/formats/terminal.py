@@ -90,13 +90,18 @@ def one_screen(story: Story) -> Story:
     """The story without what one screen leaves out, and with the command that shows it; whole where there is none."""
     tables = tuple(table for table in story.tables if not table.rest)
     sections = [part for part in story.sections if not part.rest]
-    left_out = len(tables) + len(sections) < len(story.tables) + len(story.sections)
-    if not (left_out and story.details):
+    lead = tuple(part for part in story.lead if not part.rest)
+    kept = len(tables) + len(sections) + len(lead)
+    everything = len(story.tables) + len(story.sections) + len(story.lead)
+    if kept == everything or not story.details:
         return story
     titles = [part.title for part in sections]
     place = titles.index("System") if "System" in titles else len(titles)
-    sections.insert(place, Section("All details", (Item(f"`{story.details}`"),)))
-    return replace(story, tables=tables, sections=tuple(sections))
+    # Behind its title also where it is longer than a line: a command is not cut.
+    command, short = (Item(story.details),), f"`{story.details}`"
+    details = Section("All details", command, commands=True, brief=short)
+    sections.insert(place, details)
+    return replace(story, lead=lead, tables=tables, sections=tuple(sections))
 
 
 def sections_lines(

@@ -30,7 +30,7 @@ def of_attribution(account: AttributionAccount, detail: Detail = PLAIN) -> Story
         tables=(*_patches(account), *_parts(account), *_combinations(account)),
         sections=(
             *section("Not known", (unknown,) if account.inestimable else ()),
-            *section("Method", _method(account)),
+            *section("Method", _method(account), rest=True),
             *system(account.system),
             *section(
                 "Next",
@@ -44,6 +44,7 @@ def of_attribution(account: AttributionAccount, detail: Detail = PLAIN) -> Story
                 commands=True,
             ),
         ),
+        details=f"iodelta report {detail.folder} --verbose",
     )
 
 
@@ -105,6 +106,7 @@ def _combinations(account: AttributionAccount) -> Iterator[Table]:
         first="patches that are on",
         heads=("runs", account.question.metric),
         rows=tuple(rows),
+        rest=bool(account.whole),
     )
 
 

@@ -51,11 +51,12 @@ def of_search(account: SearchAccount, detail: Detail = PLAIN) -> Story:
         sections=(
             *section("Stalled now and then", _stalled(account)),
             *section("Skipped, never called bad", _skipped(account)),
-            *section("Method", _method(account)),
+            *section("Method", _method(account), rest=True),
             *system(facts),
             *section("Next", _next(account)),
             *section("To do it again", _again(account, detail.folder), commands=True),
         ),
+        details=f"iodelta report {detail.folder} --verbose",
     )
 
 
@@ -75,7 +76,7 @@ def _lead(account: SearchAccount, folder: str) -> Iterator[Section]:
         f"Between {inert(gap.first[:12])} and {inert(gap.last[:12])}: {inert(gap.text)}."
         for gap in account.gaps
     )
-    yield from section("Between the ends", gaps)
+    yield from section("Between the ends", gaps, rest=True)
     left = account.left
     if left and (left.between or (left.possible and left.rest)):
         yield from section("Not explained", (unexplained(account, left, folder),))
@@ -83,6 +84,7 @@ def _lead(account: SearchAccount, folder: str) -> Iterator[Section]:
         f"{account.question.metric}, change against good over the line",
         plot(account),
         drawing=True,
+        rest=True,
     )
 
 
@@ -295,6 +297,7 @@ def _levels(account: SearchAccount) -> Iterator[Table]:
         first="item",
         heads=("runs", "median", "change", "interval"),
         rows=rows,
+        rest=bool(account.culprits),
     )
 
 
