@@ -6,12 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from iodelta.stats.cost import switches_per_io, system_ns_per_io
-from iodelta.stats.little import check, in_flight, together
-from iodelta.trial import Direction, Finding, Kind, Latency, Quantity, Trial
+from iodelta.stats.little import together
+from iodelta.trial import Direction, Kind, Latency, Quantity, Trial
 
 
 def latency(mean_ns: float, rounding: float = 0.0) -> Latency:
@@ -27,49 +25,6 @@ def direction(iops: float, mean_ns: float, *, kind: Kind = "read", rounding: flo
 
 def trial(*directions: Direction, sys_cpu: float = math.nan, switches: int = 0) -> Trial:
     return Trial(7, "c", "a", 0, 0, 1, 0.0, 11.0, directions, sys_cpu=sys_cpu, context_switches=switches)
-
-
-@given(st.floats(1e2, 1e6), st.integers(1, 4096))
-def test_a_load_that_holds_its_depth_passes(iops: float, depth: int) -> None:
-    assert check(trial(direction(iops, depth / iops * 1e9)), depth) is None
-
-
-def test_reads_and_writes_fill_the_depth_together() -> None:
-    mixed = trial(direction(70e3, 300e3), direction(30e3, 366.7e3, kind="write"))
-    found = in_flight(mixed)
-    assert isinstance(found, Quantity)
-    assert found.value == pytest.approx(32, rel=1e-3)
-    assert check(mixed, 32) is None
-
-
-def test_more_ios_in_flight_than_the_depth_is_impossible_and_fewer_is_an_engine_that_ignores_it() -> None:
-    impossible = check(trial(direction(100e3, 1e6)), 32)
-    ignored = check(trial(direction(100e3, 10e3)), 32)
-    assert impossible is not None
-    assert ignored is not None
-    assert (impossible.rule, impossible.severity) == ("little.impossible", "hard")
-    assert (ignored.rule, ignored.severity) == ("little.below-depth", "warning")
-
-
-def test_rounding_in_the_source_is_allowed_for() -> None:
-    assert check(trial(direction(100e3, 340e3, rounding=50e3)), 32) is None
-    assert check(trial(direction(100e3, 340e3, rounding=5e3)), 32) is not None
-
-
-def test_completion_and_submission_latency_together_stand_for_total_latency() -> None:
-    rate = Quantity.exact(1e5, "IOPS")
-    split = Direction("read", 10**6, 4096, 10_000, rate, rate, clat=latency(300e3), slat=latency(20e3))
-    assert check(trial(split), 32) is None
-    alone = check(trial(Direction("read", 10**6, 4096, 10_000, rate, rate, clat=latency(300e3))), 32)
-    assert alone is not None
-    assert alone.rule == "little.unknown"
-
-
-@pytest.mark.parametrize("nothing", [trial(), trial(direction(0.0, math.nan))])
-def test_a_trial_without_io_has_no_depth_to_check(nothing: Trial) -> None:
-    found = in_flight(nothing)
-    assert isinstance(found, Finding)
-    assert found.rule == "little.unknown"
 
 
 def test_at_a_fixed_depth_the_iops_change_and_the_latency_change_are_one_effect() -> None:

@@ -25,7 +25,7 @@ RESAMPLES = 1999
 
 
 class Percentile(msgspec.Struct, frozen=True):
-    """One percentile in ns, with the interval ``[low, high]`` (None for a single histogram) and its resolution.
+    """One percentile in ns, and how finely its counts resolve it.
 
     ``bin_width``, ``interpolation`` and ``sampling`` are relative to the value: the width of the bin it fell in, how
     far interpolation inside that bin can be off, and the sampling sd ``sqrt(p(1-p)/N) / density``. Latencies follow
@@ -34,13 +34,10 @@ class Percentile(msgspec.Struct, frozen=True):
 
     p: float
     value: float
-    low: float | None
-    high: float | None
     bin_width: float
     interpolation: float
     sampling: float
     samples: int
-    blocks: int
 
     @property
     def resolution(self) -> float:
@@ -65,7 +62,14 @@ def percentile(
     refused = refusal(histogram, p, place=place)
     if refused is not None:
         return refused
-    return _known(histogram, p, blocks=1)
+    value = histogram.quantile(p)
+    width, interpolation = _within_bin(histogram, value)
+    # The quantiles one binomial sd to either side: the density is that of the counts between them (Woodruff 1952).
+    step = math.sqrt(p * (1.0 - p) / histogram.total)
+    below = histogram.quantile(max(p - step, p / 2))
+    above = histogram.quantile(min(p + step, (1 + p) / 2))
+    sampling = (above - below) / (2 * value) if value else 0.0
+    return Percentile(p, value, width, interpolation, sampling, histogram.total)
 
 
 def refusal(histogram: Histogram, p: float, *, place: str = "") -> Finding | None:
@@ -92,34 +96,6 @@ def refusal(histogram: Histogram, p: float, *, place: str = "") -> Finding | Non
             "lower the load until latencies stay under 17 s",
         )
     return None
-
-
-def pooled(
-    blocks: Sequence[Histogram],
-    p: float,
-    *,
-    level: float = 0.95,
-    seed: int,
-    place: str = "",
-) -> Percentile | Finding:
-    """The ``p`` quantile of the counts summed over ``blocks`` (one histogram each), blocks resampled for the interval.
-
-    The interval is the percentile bootstrap with its tail areas widened for the few blocks there are (Hesterberg,
-    "What teachers should know about the bootstrap", 2015, section 5.3: the expanded percentile interval).
-    """
-    if len(blocks) < MIN_BLOCKS:
-        return too_few_blocks(len(blocks), place)
-    total = Histogram.merged(blocks)
-    refused = refusal(total, p, place=place)
-    if refused is not None:
-        return refused
-    counts, low, high = tabulate(blocks)
-    drawn = quantiles(resampling_weights(len(blocks), seed) @ counts, low, high, p)
-    interval = expanded_interval(drawn, len(blocks), level)
-    known = _known(total, p, blocks=len(blocks))
-    return msgspec.structs.replace(
-        known, low=float(interval[0]), high=float(interval[1])
-    )
 
 
 def tabulate(histograms: Sequence[Histogram]) -> tuple[Floats, Floats, Floats]:
@@ -181,26 +157,6 @@ def too_few_blocks(blocks: int, place: str) -> Finding:
         place,
         f"too few blocks to resample: {blocks}, and {MIN_BLOCKS} are needed",
         f"run at least {MIN_BLOCKS} blocks",
-    )
-
-
-def _known(histogram: Histogram, p: float, *, blocks: int) -> Percentile:
-    value = histogram.quantile(p)
-    width, interpolation = _within_bin(histogram, value)
-    # The quantiles one binomial sd to either side: the density is that of the counts between them (Woodruff 1952).
-    step = math.sqrt(p * (1.0 - p) / histogram.total)
-    below = histogram.quantile(max(p - step, p / 2))
-    above = histogram.quantile(min(p + step, (1 + p) / 2))
-    return Percentile(
-        p,
-        value,
-        None,
-        None,
-        width,
-        interpolation,
-        (above - below) / (2 * value) if value else 0.0,
-        histogram.total,
-        blocks,
     )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iodelta.plural import plural
 from iodelta.stats.carry import LEVEL
@@ -35,8 +34,6 @@ from iodelta.verdict.outlook import Outlook, outlook_of
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.stalled import counted
 from iodelta.verdict.units import Units
-
-Floats = NDArray[np.float64]
 
 
 def accounts(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iodelta.stats.carry import Carry, drawn_in, own_change
 from iodelta.stats.effect import hodges_lehmann
@@ -16,8 +15,6 @@ from iodelta.verdict.model import Basis, Word
 from iodelta.verdict.rare import own_stalls
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
-
-Floats = NDArray[np.float64]
 
 SHOWN_WITHOUT = 2.4
 """Standard errors from 0 that an improvement must keep once the carry-over that may have made it is taken off."""

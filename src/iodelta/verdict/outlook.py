@@ -25,8 +25,6 @@ from iodelta.verdict.rules import Rules
 from iodelta.verdict.stalled import counted
 from iodelta.verdict.units import Units
 
-Floats = NDArray[np.float64]
-
 FEWEST_CALM = 5
 """Fewest blocks without a stall from which the noise of the blocks to come is estimated."""
 
