@@ -7,11 +7,14 @@ import re
 import shlex
 import textwrap
 import unicodedata
+from collections.abc import Iterable
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from iodelta.decoding import from_json
+from iodelta.experiment.model import option_word
 from iodelta.figures import share
 from iodelta.study.units import STEPS
 
@@ -56,6 +59,11 @@ def setting(knob: str, value: str) -> str:
     return ", ".join(
         f"{step}: {shlex.join(words)}" for step, words in table.items() if words
     )
+
+
+def options_line(options: Iterable[tuple[str, str | None]]) -> str:
+    """Options as they stand on fio's command line."""
+    return inert(" ".join(starmap(option_word, options)))
 
 
 def inert(text: str) -> str:

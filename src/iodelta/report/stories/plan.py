@@ -21,11 +21,10 @@ from iodelta.lab.setup import Survey
 from iodelta.lab.superblocks import kinds_of
 from iodelta.plural import listed, plural
 from iodelta.report.stories.disk_plan import cost_fact, holding
-from iodelta.report.stories.preparation import options_line
 from iodelta.report.stories.story import PLAIN, Detail, Item, Section, Story, section
 from iodelta.stats.stalls import trials_needed
 from iodelta.study.planned import FromBundle, PlanAnswer, longest, rounds
-from iodelta.study.words import duration, inert, setting, size
+from iodelta.study.words import duration, inert, options_line, setting, size
 from iodelta.trial import Finding
 
 SHOWN = 12

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import starmap
 
 from iodelta.errors import pasted
-from iodelta.experiment.model import option_word
 from iodelta.plural import plural
 from iodelta.report.stories.sources import system
 from iodelta.report.stories.story import (
@@ -23,7 +21,7 @@ from iodelta.report.stories.story import (
 )
 from iodelta.stats.rounds import RANGE, SLOPE, WINDOW, Window
 from iodelta.study.preparation import DiskAccount, PrepareAnswer, RoundSeen
-from iodelta.study.words import inert, percent, quantity, size
+from iodelta.study.words import inert, options_line, percent, quantity, size
 
 DRAWN = 28
 """The last rounds that are drawn."""
@@ -228,8 +226,3 @@ def _unknown(disk: DiskAccount, kind: str) -> str:
 
 def _moment(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))
-
-
-def options_line(options: Sequence[tuple[str, str | None]]) -> str:
-    """Options as they stand on fio's command line."""
-    return inert(" ".join(starmap(option_word, options)))
