@@ -459,3 +459,9 @@ def test_a_cell_without_a_complete_block_is_named_and_hosts_that_are_alike_have_
     text = text_of(found)
     assert text.count("Testor 3000") <= text.split("System")[0].count("Testor 3000") + 1
     assert "a, b, c" in text.split("System")[1]
+
+
+def test_a_directory_of_something_else_is_refused_with_the_folders_that_a_fleet_has(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="neither a fleet folder") as refused:
+        hosts_in((str(tmp_path),))
+    assert "iodelta fleet run" in (refused.value.remedy or "")
