@@ -102,7 +102,7 @@ def bin_index(value: int) -> int:
 
 
 class Histogram(msgspec.Struct, frozen=True, dict=True):
-    """Counts in fio's latency bins, sparse: ``indexes`` ascending, ``counts`` beside them. Mergeable by addition."""
+    """Counts in fio's latency bins, sparse: ``indexes`` ascending, ``counts`` in the same order. Mergeable by addition."""
 
     indexes: tuple[int, ...]
     """Numbers of the bins that hold something, ascending."""

@@ -129,7 +129,7 @@ def is_built(night: Measured) -> bool:
 
 
 def _build(night: Measured, put: Sequence[str], place: Path, say: Say) -> str:
-    """Where the build of a night is; made again where it is gone."""
+    """The place of a night's build, which is built again if it is gone."""
     from iodelta.history.builds import kept_build
     from iodelta.history.points import BUILT
     from iodelta.lab.signals import stop_on_signals

@@ -57,7 +57,7 @@ def reads_percent(rw: str, percent: int | None) -> int:
 
 
 def once(values: Sequence[str], place: str) -> Sequence[str]:
-    """The values, each of which stands once: two of one name could not be told apart. Raises RequestError."""
+    """The values. Raises RequestError for one that is given twice: its results could not be distinguished."""
     for at, value in enumerate(values):
         if value in values[:at]:
             raise RequestError(f"{value!r} is given twice", place=place)

@@ -242,7 +242,7 @@ def command(
 
 
 def _refuse_beside(option: str, others: Mapping[str, object]) -> None:
-    """Raises RequestError for an option that cannot stand beside ``option``."""
+    """Raises RequestError for an option that cannot be given together with ``option``."""
     given = next((name for name, value in others.items() if value), "")
     if given:
         raise RequestError(

@@ -1,6 +1,6 @@
 """Alerts: all series that step where one change may have made them step, with what was measured and decided of them.
 
-An alert follows from the points and the log alone, so a history that is made again says the same.
+An alert follows from the points and the log alone, so a history that is rebuilt has the same alerts.
 """
 
 from __future__ import annotations

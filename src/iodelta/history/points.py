@@ -214,7 +214,7 @@ def points_of(
 
 
 def apart(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Points of one night, those of one key told apart by the names of their variants."""
+    """Points of one night; the names of their variants distinguish those of one key."""
     replace = msgspec.structs.replace
     counts = Counter(point.key for point in points)
     distinct: list[Point] = []

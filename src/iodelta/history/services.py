@@ -34,7 +34,7 @@ Made = tuple[dict[str, Any], tuple[str, ...]]
 
 
 def perfherder(lines: Iterable[Line]) -> Made:
-    """A Perfherder artifact: a suite for each cell, told apart by the machine, variant and role as its options."""
+    """A Perfherder artifact: a suite for each cell, which the machine, variant and role distinguish as its options."""
     usable, left_out = [], []
     for line, point in newest(lines):
         if point.y > math.log(LARGEST):

@@ -153,7 +153,7 @@ def of_names(measure: Heading, *names: str) -> Heading:
 
 
 def names_percentiles(title: str, names: Sequence[str]) -> bool:
-    """Whether ``names`` below or beside ``title`` may be bare percentiles: 50, 99 and 99.9."""
+    """Whether ``names`` below or next to ``title`` may be bare percentiles: 50, 99 and 99.9."""
     is_titled = not PERCENTILES.isdisjoint(words_of(plain_title(title)))
     return is_titled or any(map(BARE.fullmatch, map(plain_title, names)))
 

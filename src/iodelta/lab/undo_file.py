@@ -77,7 +77,7 @@ def script_of(path: str) -> str:
 
 
 def write_script(machine: Machine, path: str, records: Sequence[Saved]) -> None:
-    """The script beside the log, whole at any moment. Raises MachineError."""
+    """The script next to the log; it is whole at any moment. Raises MachineError."""
     script = script_of(path)
     unborn = f"{posixpath.dirname(path)}/.{stem(path)}.sh.unborn"
     checked(machine, "rm", "-f", "--", unborn)

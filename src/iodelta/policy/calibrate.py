@@ -1,7 +1,7 @@
 """Measure each member alone, so that it can be simulated, and report how well the simulation reproduces it.
 
 Of each member: mean latency and its shape at depths 1 to 64 for small random reads, and at some for large sequential
-ones; where they may be overwritten, also of small random writes, and of reads beside writes; and what it does at once
+ones; where they may be overwritten, also of small random writes, and of reads during writes; and what it does at once
 after a pause, as a throttled one does. Closure: the simulated member returns its own curves. Hold-out: a run of the
 real mirror that nothing was fitted to, against its prediction.
 """

@@ -2,7 +2,7 @@
 to the order of runs.
 
 Six disks (four of 7200 rpm, one of 5400, one of 4200), 50 chunks of 1 GiB on random pairs, five policies in a fixed
-order, each with three workloads, then all again beside a defragmentation. Column A has no cache and fresh offsets; in
+order, each with three workloads, then all again during a defragmentation. Column A has no cache and fresh offsets; in
 F every slot runs the same random policy, but behind a cache that warms, on the same offsets; B is both together.
 
 The rates and the cache are chosen so that they give the anchors of that study (see docs/read-policies.md): 1/2 of the

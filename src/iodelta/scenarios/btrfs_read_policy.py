@@ -1,6 +1,6 @@
 """Seed report of 2025-05: btrfs read policies, with and without defragmentation, as an experiment with a placebo.
 
-Two disks of unequal pace, each with a member of a btrfs raid1 and beside it, on the same disk, a member of the
+Two disks of unequal pace, each with a member of a btrfs raid1 and next to it, on the same disk, a member of the
 user-space mirror: the policies of this kernel are measured on the filesystem, the others on the mirror, and ``pid`` on
 both, so that one can be held against the other. The defragmentation runs on the filesystem, hence on the disks of both.
 """
@@ -72,7 +72,7 @@ rwmixread = 70
 bs = "4k"
 iodepth = 32
 
-# Policies of this kernel on the filesystem; the others, and pid again, by the mirror beside it on the same disks.
+# Policies of this kernel on the filesystem; the others, and pid again, by the mirror next to it on the same disks.
 @VARIANTS@
 [condition.idle]
 [condition.defrag]

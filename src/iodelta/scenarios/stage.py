@@ -132,7 +132,7 @@ class Stage:
         if done.returncode != 0:
             message = (done.stderr or done.stdout).decode(errors="replace").strip()
             raise MeasureError(
-                f"{words[0]} ended with {done.returncode}: {message or 'it said nothing'}",
+                f"{words[0]} ended with {done.returncode}: {message or 'it printed nothing'}",
                 place=words[-1],
                 remedy="everything created so far was removed",
             )
@@ -221,7 +221,7 @@ class Stage:
         return disk
 
     def steady(self, path: str, name: str = "target") -> str:
-        """A path in the stage for what was made: the same when it is made again, regardless of its number then."""
+        """A path in the stage for a device that was made: a new device gets the same path, whatever its number."""
         if path.startswith(f"{self.directory}/"):
             return path
         link = f"{self.place()}/{name}"

@@ -86,7 +86,7 @@ def shares(run: Floats, cut: float) -> tuple[float, float, float]:
 
 
 def _valleys(values: Floats) -> list[tuple[float, float]]:
-    """Every valley of the density between two hills: where, and how high against the lower hill beside it."""
+    """Every valley of the density between two hills: where, and how high against the lower of its two hills."""
     spread = _scale(values)
     if not spread > 0:
         return []

@@ -29,7 +29,7 @@ def fetch_source(
     log: Path,
     on_line: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """The ``.dsc`` of the newest source of ``package``, beside its files in ``place``; what is there already is kept.
+    """The ``.dsc`` of the newest source of ``package``, with its files, in ``place``; files that are there already are kept.
 
     Raises MeasureError for what is missing, and what apt says when it cannot.
     """

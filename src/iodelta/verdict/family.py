@@ -206,7 +206,7 @@ def resolve(
     """Words after Holm's correction (see ``Rules.family``). p values of all looks go into it, as sequential p values.
 
     A comparison whose looks are used up may still be carried by Holm's later steps, which are less strict than the
-    level it was tested at. Under ``each`` the corrected p stands beside the word without touching it.
+    level it was tested at. Under ``each`` the corrected p is printed next to the word and does not change it.
     """
     one_sided = _sequential(jobs, traces)
     directed = rules.family == "screen" and any(

@@ -34,7 +34,7 @@ MOST = 8
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """One process that was started, as it is recorded beside its folder."""
+    """One process that was started, as it is recorded next to its folder."""
 
     folder: str
     """The experiment folder that it makes."""

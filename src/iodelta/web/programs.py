@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 WORDS = ("machine", "cell", "variant", "metric")
 
 RECEIVED = "received"
-"""Directory beside the log in which bundles stay that were sent."""
+"""Directory next to the log that keeps the bundles that were sent."""
 
 
 def lines(request: Request) -> Response:

@@ -57,7 +57,7 @@ def bench_fio(path: str) -> Spot | None:
 
 
 def kdevops(path: str) -> Spot | None:
-    """``HOST/results_randread_bs4k_iodepth32_jobs1.json``; the ``.txt`` beside it is a second run without logs."""
+    """``HOST/results_randread_bs4k_iodepth32_jobs1.json``; the ``.txt`` next to it is a second run without logs."""
     match = _KDEVOPS.fullmatch(path)
     if match is None:
         return None

@@ -103,7 +103,7 @@ def table(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
         title = ""
     heads = _heads(account, rows)
     texts = _texts(title, heads, rows, kept)
-    # A cell whose name has no room beside the numbers gets a line of its own above its rows: names are not cut.
+    # A cell whose name has no room next to the numbers gets a line of its own above its rows: names are not cut.
     grouped = kept[0] == CELL and len(kept) > 1 and not _fits(texts, width)
     if grouped:
         kept = kept[1:]
