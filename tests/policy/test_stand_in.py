@@ -110,8 +110,8 @@ def test_a_mix_of_reads_and_writes_is_done_only_on_members_that_iodelta_made_or_
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((("rw", "randread"), ("rate_iops", "100")), b"it has no rate_iops"),
-        ((("rw", "randtrim"),), b"cannot do rw=randtrim"),
+        ((("rw", "randread"), ("rate_iops", "100")), b"does not support rate_iops"),
+        ((("rw", "randtrim"),), b"does not support rw=randtrim"),
         ((("rw", "randread"), ("iodepth", "many")), b"cannot read"),
     ],
 )
