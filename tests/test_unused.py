@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,10 +25,6 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
 
 
-TREES = {module_of(path): ast.parse(path.read_bytes()) for path in SOURCE.rglob("*.py")}
-SCRIPTS = [ast.parse(path.read_bytes()) for path in (*ROOT.glob("docs/*.py"), ROOT / "scripts/man")]
-
-
 def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
     """The names that a module defines at its top, but for those that a decorator hands on."""
     for node in tree.body:
@@ -37,42 +34,46 @@ def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
             yield node.targets[0].id, node
 
 
-def is_used_within(tree: ast.Module, name: str, definition: ast.stmt) -> bool:
-    own = set(map(id, ast.walk(definition)))
-    return any(isinstance(node, ast.Name) and node.id == name and id(node) not in own for node in ast.walk(tree))
+def names_of(tree: ast.AST) -> Counter[str]:
+    """How often each name is read or set."""
+    return Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
 def imported_by(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Module and name of what a file imports, or reads from a module that it imports."""
     modules: dict[str, str] = {}
-    for node in ast.walk(tree):
+    nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.ImportFrom, ast.Attribute))]
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
                 yield node.module, alias.name
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
             yield modules[node.value.id], node.attr
 
 
-def loaded_by_name(tree: ast.Module) -> Iterator[str]:
+def loaded_by_name(text: str, tree: ast.Module) -> Iterator[str]:
     """Strings of a file that looks names up in modules: charts and stories are loaded so."""
-    calls = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    if not calls & {"getattr", "import_module", "hasattr"}:
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+    if "getattr(" in text or "import_module(" in text:
+        strings = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+        yield from (value for value in strings if isinstance(value, str))
 
 
 def unused() -> list[tuple[str, str]]:
-    trees = [*TREES.values(), *SCRIPTS]
-    imports = {pair for tree in trees for pair in imported_by(tree)}
-    by_name = {text for tree in trees for text in loaded_by_name(tree)}
+    sources = {
+        path: path.read_text() for path in (*SOURCE.rglob("*.py"), *ROOT.glob("docs/*.py"), ROOT / "scripts/man")
+    }
+    trees = {path: ast.parse(text) for path, text in sources.items()}
+    imports = {pair for tree in trees.values() for pair in imported_by(tree)}
+    by_name = {text for path, tree in trees.items() for text in loaded_by_name(sources[path], tree)}
     missing = []
-    for module, tree in TREES.items():
+    for path, tree in trees.items():
+        if not path.is_relative_to(SOURCE):
+            continue
+        module, names = module_of(path), names_of(tree)
         for name, definition in definitions(tree):
-            called = (module, name) in imports or is_used_within(tree, name, definition)
+            called = (module, name) in imports or names[name] > names_of(definition)[name]
             is_chart = module.startswith(CHARTS[0]) and name in CHARTS[1]
             if not called and name not in by_name and not is_chart:
                 missing.append((module, name))
@@ -86,5 +87,6 @@ def test_nothing_in_the_source_is_for_tests_alone() -> None:
 
 def test_a_name_that_nothing_uses_is_found() -> None:
     tree = ast.parse("def used(): pass\n\ndef alone(): alone()\n\nLEFT = 1\nused()\n")
-    found = [name for name, definition in definitions(tree) if not is_used_within(tree, name, definition)]
+    names = names_of(tree)
+    found = [name for name, definition in definitions(tree) if names[name] == names_of(definition)[name]]
     assert found == ["alone", "LEFT"]
