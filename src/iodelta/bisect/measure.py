@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -25,12 +24,10 @@ from iodelta.lab.folder import Finished, Folder, Session, Started, now
 from iodelta.lab.plan import Plan, make_plan, primary_metrics
 from iodelta.lab.progress import Control
 from iodelta.lab.schedule import Slot, trial_seed
-from iodelta.lab.session import read_plan, settle_pending
+from iodelta.lab.session import read_plan, record_session, settle_pending
 from iodelta.lab.setup import Survey, ready, survey, target_of
 from iodelta.lab.turns import alone
 from iodelta.machine import Machine, reach
-from iodelta.probe.environment import environment
-from iodelta.probe.sysfs import boot_id
 from iodelta.probe.topology import Target, resolve
 from iodelta.trial import Trial
 from iodelta.verdict import Metric, metric, value_of
@@ -236,17 +233,7 @@ class CellMeasure:
         """Record the environment and the session."""
         # Numbered by sessions, not trials: a file that the journal has sealed is never written again.
         before = sum(isinstance(event, Session) for event in self.folder.events())
-        name = f"environment-{before + 1}.json" if before else "environment.json"
-        self.folder.write_struct(name, environment(machine, target))
-        session = Session(
-            now(),
-            boot_id(machine),
-            os.getpid(),
-            msgspec.to_builtins(target),
-            name,
-            machine.name,
-        )
-        self.folder.append(session)
+        record_session(self.folder, machine, target, earlier=before)
         self._session = True
 
     def _survey(self, machine: Machine, plan: Plan) -> Survey:

@@ -19,9 +19,10 @@ from iodelta.lab.bench import Bench
 from iodelta.lab.booting import boots_of, look
 from iodelta.lab.boots import Boots
 from iodelta.lab.calibration import calibrations_for
-from iodelta.lab.diskstate import state_known
+from iodelta.lab.diskstate import Known, state_known
 from iodelta.lab.folder import (
     CALIBRATION,
+    ENVIRONMENT,
     NOTHING,
     Abandoned,
     Extended,
@@ -156,20 +157,20 @@ def _go(
             return Outcome(
                 state.state, judge_folder(plan, rules_of(plan, state), state, trials)
             )
-        making = _benches_of_boots if plan.experiment.boots else _benches
+        set_up = _set_up_boots if plan.experiment.boots else _set_up_benches
         with contextlib.ExitStack() as stack:
-            made = _Made(folder, state, plan, control, remade)
-            making(made, machines, stack)
-            outcome = _measure(made, machines)
+            setup = _Setup(folder, state, plan, control, remade)
+            set_up(setup, machines, stack)
+            outcome = _measure(setup, machines)
         if outcome.reason in OVER:
-            for machine, survey in made.surveys:
+            for machine, survey in setup.surveys:
                 if survey.scratch and not throw_away(machine):
                     remove_scratch(machine, plan, survey.target)
     return outcome
 
 
 @dataclass(frozen=True)
-class _Made:
+class _Setup:
     """A session that begins: what it is about, and what makes the trials on each machine."""
 
     folder: Folder
@@ -183,39 +184,39 @@ class _Made:
     surveys: list[tuple[Machine, Survey]] = field(default_factory=list)
 
 
-def _benches(
-    made: _Made, machines: Sequence[Machine], stack: contextlib.ExitStack
+def _set_up_benches(
+    setup: _Setup, machines: Sequence[Machine], stack: contextlib.ExitStack
 ) -> None:
     """Make each machine ready, once all of them were looked at."""
-    experiment = made.plan.experiment
-    made.surveys.extend((machine, look(machine, experiment)) for machine in machines)
-    for machine, survey in made.surveys:
+    experiment = setup.plan.experiment
+    setup.surveys.extend((machine, look(machine, experiment)) for machine in machines)
+    for machine, survey in setup.surveys:
         bench = stack.enter_context(
-            ready(machine, made.plan, survey, made.folder, made.control)
+            ready(machine, setup.plan, survey, setup.folder, setup.control)
         )
-        made.benches[machine.name] = bench
-        _begin_session(made, machine, bench, survey)
+        setup.benches[machine.name] = bench
+        _begin_session(setup, machine, bench, survey)
 
 
-def _benches_of_boots(
-    made: _Made, machines: Sequence[Machine], stack: contextlib.ExitStack
+def _set_up_boots(
+    setup: _Setup, machines: Sequence[Machine], stack: contextlib.ExitStack
 ) -> None:
     """Boot the baseline once on each machine, for its survey; a later block boots what it measures."""
-    experiment = made.plan.experiment
+    experiment = setup.plan.experiment
     baseline = experiment.variant(experiment.baseline)
     for machine in machines:
         boots = stack.enter_context(
-            boots_of(machine)(machine, made.plan, made.folder, made.control)
+            boots_of(machine)(machine, setup.plan, setup.folder, setup.control)
         )
-        made.benches[machine.name] = boots
+        setup.benches[machine.name] = boots
         with boots.booted(baseline) as (booted, bench, survey):
-            _begin_session(made, booted, bench, survey)
-        made.surveys.append((machine, survey))
+            _begin_session(setup, booted, bench, survey)
+        setup.surveys.append((machine, survey))
 
 
-def _measure(made: _Made, machines: Sequence[Machine]) -> Outcome:
+def _measure(setup: _Setup, machines: Sequence[Machine]) -> Outcome:
     """Make the trials that are left, and look closer at a question that was answered."""
-    plan, state, control = made.plan, made.state, made.control
+    plan, state, control = setup.plan, setup.state, setup.control
     first = machines[0]
     budget = plan.experiment.design.budget
     if state.extended:
@@ -223,51 +224,67 @@ def _measure(made: _Made, machines: Sequence[Machine]) -> Outcome:
     runner = Runner(
         plan,
         rules_of(plan, state),
-        made.folder,
-        lambda block: made.benches[host_of(plan.experiment, block) or first.name],
+        setup.folder,
+        lambda block: setup.benches[host_of(plan.experiment, block) or first.name],
         control.watcher,
         budget=budget,
         stop=control.stop,
     )
-    control.watcher.begin(plan, str(made.folder.path), len(state.finished))
+    control.watcher.begin(plan, str(setup.folder.path), len(state.finished))
     outcome = runner.run()
-    bench = made.benches[first.name]
+    bench = setup.benches[first.name]
     if outcome.reason in OVER and isinstance(bench, Bench):
-        look_closer(first, bench, plan, made.folder, control)
+        look_closer(first, bench, plan, setup.folder, control)
     return outcome
 
 
-def _begin_session(made: _Made, machine: Machine, bench: Bench, survey: Survey) -> None:
+def _begin_session(
+    setup: _Setup, machine: Machine, bench: Bench, survey: Survey
+) -> None:
     """Record what the machine is. Raises RequestError where the target is not that of the sessions before."""
-    folder, plan = made.folder, made.plan
+    folder, plan = setup.folder, setup.plan
     before = next(
         (
             session
-            for session in made.state.sessions
+            for session in setup.state.sessions
             if session.machine in ("", machine.name)
         ),
         None,
     )
-    is_new = survey.scratch or made.remade or throw_away(machine)
+    is_new = survey.scratch or setup.remade or throw_away(machine)
     if before is not None and not is_new:
         check_same_target(converted(before.target, Target), bench.target)
     sessions = Account(folder.events()).sessions
-    name = f"environment{f'-{len(sessions) + 1}' if sessions else ''}.json"
-    folder.write_struct(name, environment(machine, bench.target))
     if not sessions:
         folder.write_struct(
             CALIBRATION, calibrations_for(machine, bench.target, plan.experiment)
         )
-    target = msgspec.to_builtins(bench.target)
     disk = state_known(machine, bench.target) if survey.writes else None
-    disk_state = msgspec.to_builtins(disk) if disk is not None else None
-    folder.append(
-        Session(
-            now(), boot_id(machine), os.getpid(), target, name, machine.name, disk_state
-        )
-    )
+    record_session(folder, machine, bench.target, earlier=len(sessions), disk=disk)
     for cell, reason in survey.unmeasurable.items():
         folder.append(Abandoned(now(), cell, reason))
+
+
+def record_session(
+    folder: Folder,
+    machine: Machine,
+    target: Target,
+    *,
+    earlier: int,
+    disk: Known | None = None,
+) -> None:
+    """Record a session and the environment it begins in, after ``earlier`` sessions of this folder.
+
+    ``disk`` is what is known of the state of a disk that the session may write to."""
+    name = f"environment-{earlier + 1}.json" if earlier else ENVIRONMENT
+    folder.write_struct(name, environment(machine, target))
+    known = msgspec.to_builtins(disk) if disk is not None else None
+    described = msgspec.to_builtins(target)
+    folder.append(
+        Session(
+            now(), boot_id(machine), os.getpid(), described, name, machine.name, known
+        )
+    )
 
 
 def settle_pending(machine: Machine, watcher: Watcher, own: str = "") -> None:
