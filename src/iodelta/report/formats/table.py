@@ -10,6 +10,7 @@ import msgspec
 from rich.cells import cell_len
 from rich.text import Text
 
+from iodelta.grouping import grouped
 from iodelta.report.formats.columns import columns, cut, differs_from
 from iodelta.report.formats.terminal import STYLES
 from iodelta.study.experiment import Account
@@ -73,11 +74,11 @@ def lines_of(account: Account, *, whole: bool) -> tuple[Line, ...]:
 
 def _rows(verdicts: Sequence[Verdict], *, fold: bool) -> Iterator[tuple[Verdict, int]]:
     """The verdicts to show; with ``fold`` one for each word, and for how many more it stands."""
-    groups: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        group = verdict.word if fold else verdict.metric.name
-        groups.setdefault(group, []).append(verdict)
-    for alike in groups.values():
+
+    def row(verdict: Verdict) -> str:
+        return verdict.word if fold else verdict.metric.name
+
+    for alike in grouped(verdicts, row).values():
         rate, largest = alike[0], max(alike, key=_size)
         # The rate stands for its latencies unless one of them changed by clearly more: a worse tail is not hidden.
         shown = largest if _size(largest) > CLEARLY * _size(rate) else rate

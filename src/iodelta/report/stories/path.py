@@ -47,13 +47,8 @@ def headline(account: PathAccount) -> str:
         return sharing.headline(account)
     if not account.shifts:
         return f"Nothing could be compared ({inert(account.state)})."
-    sentences = [
-        f"{inert(variant)} against {inert(against)}: path {', '.join(_words(shifts))}."
-        for (against, variant), shifts in sharing.by_pair(account.shifts).items()
-        if not account.row or {shift.word for shift in shifts} != {"same"}
-    ]
     return (
-        " ".join(sentences)
+        sharing.by_kernel(account, account.shifts, "path", _words)
         or "No step: every kernel's path is as long as that of the one before."
     )
 

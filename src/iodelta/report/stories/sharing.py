@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from iodelta.grouping import grouped
 from iodelta.path.judge import PathAccount, Shift
 from iodelta.path.moved import SharedLine
 from iodelta.path.sharing import SharedCell, SharingShift, summary
@@ -33,21 +34,31 @@ AnyShift = TypeVar("AnyShift", Shift, SharingShift)
 
 def by_pair(shifts: Iterable[AnyShift]) -> dict[tuple[str, str], list[AnyShift]]:
     """The shifts of each pair of kernels (the older or the baseline first), in the order in which they come."""
-    pairs: dict[tuple[str, str], list[AnyShift]] = {}
-    for shift in shifts:
-        pairs.setdefault((shift.against, shift.variant), []).append(shift)
-    return pairs
+    return grouped(shifts, lambda shift: (shift.against, shift.variant))
+
+
+def by_kernel(
+    account: PathAccount,
+    shifts: Iterable[AnyShift],
+    what: str,
+    words: Callable[[Sequence[AnyShift]], Iterable[str]],
+) -> str:
+    """A sentence for each pair of kernels: ``what`` and the ``words`` of its shifts. Empty in a row without a step."""
+    sentences = []
+    for (against, variant), of_pair in by_pair(shifts).items():
+        is_step = {shift.word for shift in of_pair} != {"same"}
+        if is_step or not account.row:
+            changes = ", ".join(words(of_pair))
+            sentences.append(
+                f"{inert(variant)} against {inert(against)}: {what} {changes}."
+            )
+    return " ".join(sentences)
 
 
 def headline(account: PathAccount) -> str:
     """The answer in a sentence or two."""
-    sentences = [
-        f"{inert(variant)} against {inert(against)}: moved lines {', '.join(_words(shifts))}."
-        for (against, variant), shifts in by_pair(account.sharing.shifts).items()
-        if not account.row or {shift.word for shift in shifts} != {"same"}
-    ]
     return (
-        " ".join(sentences)
+        by_kernel(account, account.sharing.shifts, "moved lines", _words)
         or "No step: under every kernel as many lines move as under the one before."
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
+from iodelta.grouping import grouped
 from iodelta.plural import plural
 from iodelta.report.formats.charts.model import (
     Figure,
@@ -179,11 +180,8 @@ def _thinned(trial_stays: Sequence[Stay], most: int = MOST) -> list[Stay]:
     if len(trial_stays) <= most:
         return list(trial_stays)
     each = -(-len(trial_stays) // most)
-    by_variant: dict[str, list[Stay]] = {}
-    for stay in trial_stays:
-        by_variant.setdefault(stay.variant, []).append(stay)
     thin = []
-    for of_variant in by_variant.values():
+    for of_variant in grouped(trial_stays, lambda stay: stay.variant).values():
         for first in range(0, len(of_variant), each):
             thin.append(_joined(of_variant[first : first + each]))
     return sorted(thin, key=lambda stay: stay.start)
