@@ -123,7 +123,7 @@ def _idle_left(ties: str, array: Array) -> Explanation:
     if array.rates:
         least = sum(sorted(array.rates)[: array.flying])
         numbers = {"least": least, "most at this depth": array.most}
-        text += f", {least:.0f} to {array.most:,.0f}/s"
+        text += f", {least:,.0f} to {array.most:,.0f}/s"
     return Explanation(
         "idle members left", text, f"{IN_FLIGHT}: 0 or 1 on each", numbers
     )
@@ -311,7 +311,7 @@ def stream(given: str, array: Array) -> Explanation:
     if kinds and array.jobs == 1:
         text += f". At depth {array.iodepth} a stream on {' or '.join(kinds)} members is one member's"
         if array.rates:
-            text += f": {min(array.rates):.0f} to {max(array.rates):,.0f}/s"
+            text += f": {min(array.rates):,.0f} to {max(array.rates):,.0f}/s"
         # Alone it has depth - 1 in flight when it looks; a member that has read near it counts half a seek.
         if spinning // 2 + 1 < array.iodepth <= spinning:
             numbers["half a seek"] = float(spinning // 2)
