@@ -323,7 +323,7 @@ class ByHand:
         """Nothing to close."""
 
     def remove_tree(self) -> None:
-        """There is no tree."""
+        """Does nothing: a search by hand has no tree."""
 
     def _proposal(self, ask: Ask) -> tuple[str, ...]:
         answers = "a number, skip or undo"

@@ -218,7 +218,7 @@ class Repository:
         )  # fmt: skip
 
     def _not_an_ancestor(self, good: str, bad: str) -> str:
-        """Why there is no line from good to bad, and what to do."""
+        """Explains why no line of commits leads from good to bad, and what to do."""
         short_good, short_bad = good[:12], bad[:12]
         if self.is_shallow():
             return (

@@ -16,7 +16,7 @@ PROBED = 0.0005
 """The same for the best of ten pairs among probes."""
 
 FUTILE = 0.01
-"""Two places are no longer compared once the probability of a step that matters is below this."""
+"""The search stops comparing two places once the probability of a step that matters is below this."""
 
 PROBE_ROUNDS = 12
 

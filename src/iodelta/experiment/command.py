@@ -280,7 +280,8 @@ def check_fits(data: Mapping[str, Any], experiment: Experiment, refuse: Refuse) 
             "machine",
             remedy="measure on a host",
         )
-    for name in experiment.boot_knobs[:1]:
+    if experiment.boot_knobs:
+        name = experiment.boot_knobs[0]
         what = f"{name} takes a boot for every variant, and a command is measured within one boot"
         remedy = f"remove {name}, or measure with fio"
         refuse(what, "workload", "command", remedy=remedy)

@@ -32,7 +32,7 @@ def kind_and_size(
 
 def _size(given: Mapping[str, str]) -> str:
     """The size of the blocks, with the name of its option unless that is ``bs``; empty where none is given."""
-    for option in SIZES[:-1]:
+    for option in ("bssplit", "bsrange"):
         if option in given:
             return f"{option}={given[option]}"
     return given.get("bs", "")

@@ -125,7 +125,9 @@ def _takes(waiting: Sequence[Verdict], cells: Sequence[str], each: float) -> str
     known = [verdict.reachable_margin for verdict in waiting]
     margin = max(filter(None, known), default=0.0)
     # A margin of 100 % is no advice.
-    accept = [f"accept a margin of {margin_of(margin)} %"] * (0 < margin < WHOLE)
+    accept = []
+    if 0 < margin < WHOLE:
+        accept.append(f"accept a margin of {margin_of(margin)} %")
     more = max(map(more_blocks, waiting))
     if more:
         seconds = sum(_blocks_of(waiting, cell) for cell in cells) * each

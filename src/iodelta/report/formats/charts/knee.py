@@ -80,7 +80,8 @@ def chart(*, log: bool = True, wide: bool = False) -> alt.LayerChart:
 
 def spec_of(*, log: bool, wide: bool) -> str:
     """The name of the specification with these axes."""
-    return "knee" + "-wide" * wide + "-linear" * (not log)
+    name = "knee-wide" if wide else "knee"
+    return name if log else f"{name}-linear"
 
 
 def figures(source: Source) -> Iterator[Figure]:
