@@ -1,6 +1,10 @@
-# make demo: measure small reads against large ones on a scratch file. make test: everything CI runs; what measures or sets
-# something on this machine has it to itself.
-.PHONY: demo test check native docs man packages kernel-bisect ssh-reboot clean
+# make demo: measure small reads against large ones on a scratch file. The tests have three tiers (CONTRIBUTING.md):
+# make test, what CI runs at every push; make soak, all tests with all their examples, for a night; make bench, how fast
+# and how sure iodelta is, before a release.
+.PHONY: demo test soak bench test-changed check native docs man packages kernel-bisect ssh-reboot clean
+
+# Tests marked root or fio, but not beside, are one group: no two of them run at a time.
+PYTEST = .venv/bin/pytest -n auto --dist loadgroup --max-worker-restart=0
 
 demo:
 	@scripts/setup demo
@@ -8,11 +12,23 @@ demo:
 
 test:
 	@scripts/setup test
-	@scripts/setup docs
 	@.venv/bin/python -m compileall -q src  # hundreds of processes start iodelta; where Python keeps no bytecode, each compiles it
 	@$(MAKE) --no-print-directory -j2 --output-sync check native docs
-	.venv/bin/pytest -n auto --dist loadgroup --max-worker-restart=0 -m "beside or (not root and not fio)"
-	.venv/bin/pytest -m "(root or fio) and not beside"
+	$(PYTEST) --tier push --all-run
+
+soak:
+	@scripts/setup soak
+	$(PYTEST) --tier night --all-run --durations 50
+
+bench:
+	@scripts/setup test
+	.venv/bin/python -m benchmarks.verdicts
+	.venv/bin/python -m benchmarks.history
+	.venv/bin/python -m benchmarks.reading
+
+# The tests of what you changed since main, and of all that is built on it.
+test-changed:
+	@.venv/bin/pytest $$(.venv/bin/python scripts/changed-tests main)
 
 check:
 	.venv/bin/ruff check .

@@ -11,17 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiers
 from browsers import browser
-from hypothesis import HealthCheck, settings
 from waiting import until
 from workshop import Workshop, loops_in
 
 __all__ = ["browser"]
-
-# No test is a matter of time, and no day is luckier than another; --hypothesis-profile explore looks for more.
-settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("explore", parent=settings.get_profile("same"), derandomize=False, max_examples=1000)
-settings.load_profile("same")
 
 LONGEST_NAME = 100_000
 """Characters of a test with its parameters: Linux takes 131,072 bytes for one variable (MAX_ARG_STRLEN)."""
@@ -30,8 +25,14 @@ STATES: dict[str, Any] = {}
 """By module the state of its ``RNG`` before its first test."""
 
 
-def pytest_configure() -> None:
-    """A shell that starts us in the background has us ignore Ctrl-C, and with us all that the tests start."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", choices=["push", "night"], default="push", help="push: without tests marked night")
+    parser.addoption("--all-run", action="store_true", help="fail if a test is skipped that a full set-up would run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    tiers.choose(config.getoption("--tier"))
+    # A shell that starts us in the background has us ignore Ctrl-C, and with us all that the tests start.
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -42,16 +43,34 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # The name of a test stands in the environment, which the kernel limits: with a name of a megabyte nothing starts.
     long = [item.nodeid[:80] for item in items if len(item.nodeid) > LONGEST_NAME]
     assert not long, f"give these parameters ids: {long}"
-    # Emulated guests take one CPU for minutes: they begin first, or at the end the other workers wait for them.
-    items.sort(key=lambda item: item.path.name != "test_path_mode.py")
-    if os.geteuid() != 0:
-        for item in items:
-            if item.get_closest_marker("root"):
-                item.add_marker(pytest.mark.skip(reason="needs root, to make loop devices, mounts and cgroups"))
+    if not tiers.is_night():
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("night")])
+        items[:] = [item for item in items if not item.get_closest_marker("night")]
+    for item in items:
+        measures = item.get_closest_marker("root") or item.get_closest_marker("fio")
+        if measures and not item.get_closest_marker("beside") and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group("machine"))
+        if item.get_closest_marker("root") and os.geteuid() != 0:
+            item.add_marker(pytest.mark.skip(reason="needs root, to make loop devices, mounts and cgroups"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A skip is no pass: in CI everything that the tests need is installed."""
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is None or not session.config.getoption("--all-run"):
+        return
+    missing = tiers.unexcused(terminal.stats.get("skipped", []))
+    if missing:
+        terminal.write_line(f"\n{len(missing)} tests were skipped that should run:", red=True)
+        for line in missing:
+            terminal.write_line(line)
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiers import scaled
 
 from iodelta.errors import RequestError
 from iodelta.jobfile import GUARDED, Section, canonical, owned, parse_job_file, read_job_file, runs_command
@@ -208,7 +209,7 @@ def job_files(draw: st.DrawFn) -> str:
 
 @needs_fio
 @pytest.mark.fio
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=job_files())
 def test_sections_and_values_are_those_that_fio_itself_reads(text: str, tmp_path: Path) -> None:
     job = tmp_path / "job.fio"

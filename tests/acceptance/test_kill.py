@@ -1,19 +1,21 @@
-"""Twenty random kills; ``python -m tests.acceptance.soak`` makes as many as one likes."""
+"""Random kills; ``python -m tests.acceptance.soak`` makes as many as one likes."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from tiers import scaled
 
 from .soak import soak
 
-pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.beside]
+pytestmark = [pytest.mark.root, pytest.mark.beside]
 
 
 def test_after_a_kill_at_any_moment_every_setting_is_back_and_no_finished_trial_is_missing(tmp_path: Path) -> None:
-    tally = soak(tmp_path, 20, seed=20, stands=4)
-    assert tally.kills >= 20
+    kills = scaled(20, 4)
+    tally = soak(tmp_path, kills, seed=20, stands=4)
+    assert tally.kills >= kills
     assert tally.restores
     assert tally.continued
     assert tally.trials

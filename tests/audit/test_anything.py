@@ -6,6 +6,7 @@ import math
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import scaled
 
 from iodelta.audit import audit
 from iodelta.audit.claims import check_claims
@@ -106,7 +107,7 @@ RUNS = st.builds(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(100))
 @given(st.lists(RUNS, max_size=5))
 def test_any_runs_are_judged_and_the_judgement_is_printed(runs: list[Run]) -> None:
     found = audit(runs)
@@ -119,7 +120,7 @@ def test_any_runs_are_judged_and_the_judgement_is_printed(runs: list[Run]) -> No
     assert all(rendered(said, format_) for format_ in TEXTS)
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(100))
 @given(st.lists(RUNS, max_size=4), st.text(max_size=40))
 def test_any_sentence_is_checked_or_refused(runs: list[Run], words: str) -> None:
     for claim in (words, f"{words} has the highest IOPS in {words}", f"{words} is 5 % below {words}"):
@@ -130,7 +131,7 @@ def test_any_sentence_is_checked_or_refused(runs: list[Run], words: str) -> None
         assert all(one.outcome in ("holds", "false", "untestable") for one in checked)
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(100))
 @given(st.text(alphabet="0123456789 kMG%.,→->():=IOPSmusfrotgbadup\n>", max_size=200))
 def test_any_prose_is_read(text: str) -> None:
     check_statements(text, "x")

@@ -27,7 +27,7 @@ from iodelta.probe.topology import resolve
 from .stand import PORT, Fleet, Member, Witness, measured, with_own_clock
 
 pytest.importorskip("distributed", reason="iodelta[fleet] is not installed")
-pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.slow, pytest.mark.beside, pytest.mark.xdist_group("fleet")]
+pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.beside, pytest.mark.xdist_group("fleet")]
 
 
 @pytest.fixture

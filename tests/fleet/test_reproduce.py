@@ -13,7 +13,7 @@ from acceptance.stand import GOOD, Stand, finished, kinds, queue, set_queue
 from .stand import Fleet
 
 pytest.importorskip("distributed", reason="iodelta[fleet] is not installed")
-pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.slow, pytest.mark.beside, pytest.mark.xdist_group("fleet")]
+pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.beside, pytest.mark.xdist_group("fleet")]
 
 BUNDLE = "theirs.iodelta.tar.zst"
 

@@ -67,7 +67,7 @@ def test_an_add_that_was_killed_after_its_entry_is_carried_out_or_left_to_check(
     assert store.lines() == before
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_kills_at_random_instants_leave_a_clean_history() -> None:
     """A few of the 200 of ``benchmarks.history.scale``, without its bound on time."""
     counts, wrong = killed(8, seed=7)

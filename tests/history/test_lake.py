@@ -153,7 +153,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
         yield address.replace("tcp://", "dask://"), workers
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_workers_on_a_real_server_that_are_killed_find_the_same_steps(
     store: Store, bucket: str, cluster: tuple[str, list[subprocess.Popen[bytes]]]
 ) -> None:

@@ -18,6 +18,7 @@ import nights
 import pytest
 import sqlalchemy as sa
 from nights import NOBODY, key, night
+from tiers import scaled
 from waiting import LIMIT, until
 
 from iodelta.errors import MeasureError, RequestError
@@ -188,9 +189,8 @@ def test_writers_take_turns_and_all_is_there(store: Store, url: str) -> None:
     assert len(store.lines()[0].points) == 45
 
 
-@pytest.mark.slow
 def test_a_killed_writer_leaves_whole_nights(url: str) -> None:
-    for kill in range(5):
+    for kill in range(scaled(5, 2)):
         first = 1000 * kill
         other = writer(url, first, first + 900)
         assert other.stdout is not None

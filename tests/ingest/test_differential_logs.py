@@ -9,6 +9,7 @@ import second_logs as second
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_differential import directions, files
+from tiers import scaled
 
 from iodelta.ingest import Imported, read_bytes
 from iodelta.trial import Latency, Quantity
@@ -146,7 +147,7 @@ def latency_logs(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(("\n", "\r\n"))).join(rows) + "\n"
 
 
-@settings(max_examples=300)
+@settings(max_examples=scaled(300))
 @given(latency_logs())
 def test_a_generated_latency_log_is_read_as_it_was_made(text: str) -> None:
     for name in ("job_lat.1.log", "job_clat.log", "job_slat.3.log"):
@@ -168,7 +169,7 @@ def histogram_logs(draw: st.DrawFn) -> str:
     return "\n".join(rows) + "\n"
 
 
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 @given(histogram_logs())
 def test_a_generated_histogram_log_is_read_as_it_was_made(text: str) -> None:
     check_histogram(read_bytes(text.encode(), "job_clat_hist.1.log"), text, "generated")
@@ -192,7 +193,7 @@ def terse2_records(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(("", "> ", "[  12.3] "))) + ";".join(fields) + "\n"
 
 
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 @given(terse2_records())
 def test_a_generated_terse_record_is_read_as_it_was_made(text: str) -> None:
     check_terse2(read_bytes(text.encode(), "x"), text, "generated")

@@ -6,6 +6,7 @@ from collections import Counter
 
 import generated_tables as made
 from hypothesis import given, settings
+from tiers import scaled
 
 from iodelta.ingest import Imported, read_bytes
 
@@ -31,7 +32,7 @@ def numbers(found: Imported, *, by_direction: bool) -> Counter[tuple[str, made.M
     return counted
 
 
-@settings(max_examples=1500)
+@settings(max_examples=scaled(1500))
 @given(table=made.drawn())
 def test_a_table_is_read_as_it_was_made_or_refused(table: made.Drawn) -> None:
     found = read_bytes(table.text.encode(), "x")

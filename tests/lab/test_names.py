@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tiers import scaled
 
 from iodelta.errors import RequestError
 from iodelta.lab.guard import check_write
@@ -68,7 +69,7 @@ def files(name: str) -> Iterator[Path]:
 
 
 @pytest.mark.fio
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(NAMES)
 @example("db.img ")
 @example("db.img\t")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from test_charts import source
 from test_console import account, experiment, trial, trials
+from tiers import scaled
 
 from iodelta.audit import audit
 from iodelta.experiment import parse
@@ -99,7 +100,7 @@ def test_every_cell_of_an_account_can_be_read_back(width: int, scale: float, nam
     ),
     width=st.sampled_from(WIDTHS),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 def test_columns_never_meet_and_no_number_is_cut(rows: list[tuple[str, ...]], width: int) -> None:
     for line, row in zip(columns(rows, "<>><", width, fold=2), rows, strict=True):
         words = line.split()

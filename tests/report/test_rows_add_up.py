@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_console import account, experiment, text, trial
+from tiers import scaled
 
 from iodelta.lab.plan import make_plan
 from iodelta.report.formats import verdict_sheet
@@ -72,7 +73,7 @@ def test_the_check_itself_finds_a_row_that_does_not_add_up() -> None:
     assert contradiction("900 us", "1.2 ms", "+30 %") > 0
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=scaled(15), deadline=None)
 @given(accounts)
 def test_rows_of_every_format_add_up(shown: Account) -> None:
     console = re.findall(rf"^.*? +({NUMBER}(?:{UNIT})?) +({NUMBER}(?:{UNIT})?) +({CHANGE})", text(shown), re.MULTILINE)

@@ -19,7 +19,7 @@ from iodelta.workload.model import OUTPUTS
 
 from .host import COREUTILS, Host
 
-pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.beside, pytest.mark.xdist_group("ssh")]
+pytestmark = [pytest.mark.root, pytest.mark.beside, pytest.mark.xdist_group("ssh")]
 
 MIB = 96
 

@@ -21,7 +21,7 @@ from iodelta.probe.topology import resolve
 
 from .host import COREUTILS, Host
 
-pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.slow, pytest.mark.beside, pytest.mark.xdist_group("ssh")]
+pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.beside, pytest.mark.xdist_group("ssh")]
 
 
 def pending(host: Host) -> list[str]:

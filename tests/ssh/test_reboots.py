@@ -22,7 +22,7 @@ from iodelta.probe.topology import resolve
 
 from .host import Host
 
-pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.slow, pytest.mark.beside, pytest.mark.xdist_group("ssh")]
+pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.beside, pytest.mark.xdist_group("ssh")]
 
 OLD, NEW = "6.1.0-9-test", "6.12.5-1-test"
 CMDLINE = f"BOOT_IMAGE=/boot/vmlinuz-{OLD} root=/dev/vda1 quiet"

@@ -9,7 +9,7 @@ from acceptance.stand import GOOD, Stand, kinds, queue, set_queue
 
 from .host import Host
 
-pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.slow, pytest.mark.beside, pytest.mark.xdist_group("ssh")]
+pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.beside, pytest.mark.xdist_group("ssh")]
 
 READ = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=4")
 

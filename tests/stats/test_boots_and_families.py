@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
+from tiers import scaled
 
 from iodelta.stats.boots import boot_means, runs_per_boot
 from iodelta.stats.families import benjamini_hochberg, holm
@@ -16,7 +17,7 @@ from iodelta.stats.families import benjamini_hochberg, holm
 PS = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30)
 
 
-@settings(max_examples=25)
+@settings(max_examples=scaled(25))
 @given(PS)
 def test_holm_and_benjamini_hochberg_are_those_of_statsmodels(p: list[float]) -> None:
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])

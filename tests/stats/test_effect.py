@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import scaled
 
 from iodelta.stats.effect import (
     EXACT_RANKS,
@@ -155,7 +156,7 @@ def test_no_blocks_are_no_effect(estimate: object) -> None:
         estimate([])  # type: ignore[operator]
 
 
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(st.integers(0, 2**32 - 1))
 def test_intervals_cover_a_skewed_but_randomised_effect(seed: int) -> None:
     """Sign-symmetric differences of any shape: a 99.9 % interval misses 0 about once in a thousand, so hardly ever."""

@@ -23,7 +23,7 @@ class Always(bench.Confirmations):
         self.words, self._next = ["regression"], 0
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("name", list(nights.SESSIONS))
 def test_a_reference_arm_cancels_every_kind_of_night(name: str) -> None:
     found = bench.quiet(name, nights.SESSIONS[name], True, 4, 1, 1, Never())
@@ -33,7 +33,7 @@ def test_a_reference_arm_cancels_every_kind_of_night(name: str) -> None:
     assert found.alerts == 0.0
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize(("size", "median"), [(0.02, 2.0), (0.01, 6.0)])
 def test_a_step_is_found_within_nights_and_its_range_holds_it(size: float, median: float) -> None:
     own, *others = bench.stepped(size, True, 20, 1, Always())

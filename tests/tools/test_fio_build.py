@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -77,6 +78,22 @@ def test_a_build_is_whole_or_not_there(cache: Path, tree: Path) -> None:
     assert "compiling" in told
     made.io_uring.write_bytes(made.io_uring.read_bytes()[:1000])
     assert built_fio() is None
+
+
+def test_a_build_waits_for_another_one_and_is_then_made(cache: Path, tree: Path) -> None:
+    making = cache / "fio/.making"
+    making.mkdir(parents=True)
+    other = os.open(making, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    steps: list[str] = []
+
+    def on_step(text: str, share: float | None) -> None:
+        steps.append(text)
+        if text.startswith("waiting"):
+            os.close(other)  # the other build ends
+
+    assert build_fio(source=tree, on_step=on_step) == built_fio()
+    assert steps[:2] == [f"waiting for another build in {making}", "configuring"]
 
 
 def test_a_tree_that_does_not_compile_is_told_with_the_compilers_words(cache: Path, tree: Path) -> None:

@@ -12,17 +12,16 @@ import msgspec
 import numpy as np
 import pytest
 from simulate import live_matrix, many
+from tiers import scaled
 
 from benchmarks.noise import MODELS, white
 from iodelta.verdict import Rules, Series, judge_series, metric
-
-pytestmark = pytest.mark.slow
 
 IOPS = (metric("read.iops"),)
 ALONE = Rules.for_blocks(80, IOPS, comparisons=1)
 """One comparison at the full level, up to 80 blocks."""
 
-SERIES = 200
+SERIES = scaled(200, 60)
 
 OPPOSITE = {"regression": "improvement", "improvement": "regression", "equivalent": "equivalent"}
 OPPOSITE["inconclusive"] = "inconclusive"
@@ -100,7 +99,7 @@ def test_a_large_change_is_found_at_the_first_look() -> None:
 
 @pytest.mark.parametrize("family", ["holm", "screen"])
 def test_a_matrix_of_50_cells_without_a_change_raises_hardly_a_false_alarm(family: str) -> None:
-    repetitions, alarms = 24, 0
+    repetitions, alarms = scaled(24, 8), 0
     rules = Rules.for_blocks(20, IOPS, comparisons=50, family=family)  # type: ignore[arg-type]
     for seed in range(repetitions):
         judged = judge_series(many(white, blocks=32, count=50, change=0.0, sd=0.028, seed=seed), rules)

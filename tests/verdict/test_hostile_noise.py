@@ -12,6 +12,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
+from tiers import scaled
 
 from benchmarks.verdicts import experiments
 from benchmarks.verdicts.disturbances import normal, whole_trials
@@ -74,10 +75,9 @@ SHORT = {
 """Scenarios and how many experiments of them."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "reps"), SHORT.items())
 def test_no_rate_leaves_its_bound(name: str, reps: int) -> None:
-    lines = short(name, reps)
+    lines = short(name, scaled(reps, 20))
     assert any(line.bound for line in lines)
     assert [line for line in lines if line.held in ("FAILS", "no data")] == []
 
@@ -102,7 +102,7 @@ LEVEL = "No change, short plans: 20 blocks: normal, CV 5 %"
 would hide an engine that spends too much."""
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("times", [1.0, 2.0])
 def test_an_engine_that_spends_twice_its_level_fails(times: float, monkeypatch: pytest.MonkeyPatch) -> None:
     rules, tails = Setup.rules, nominal_tails

@@ -98,7 +98,7 @@ def test_run_orders_are_what_they_are_called() -> None:
     assert [arm[0].tolist() for arm in peers.arms(runs, "ABBA")] == [[0, 3, 4, 7], [1, 2, 5, 6]]
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("name", ["white", "autocorrelated", "linear drift", "sticky bimodal"])
 def test_iodelta_needs_a_third_of_the_best_peers_runs_and_no_more_on_white_noise(name: str) -> None:
     heat = race.race(name, noise.models()[name], seed=11, reps=30, cv=0.02)

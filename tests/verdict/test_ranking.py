@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import most, scaled
 
 from iodelta.trial import Finding
 from iodelta.verdict import Metric, Rules, Series, metric
@@ -74,7 +75,7 @@ def test_lower_latency_is_better_and_higher_iops_is() -> None:
 
 
 @given(st.permutations(["a", "b", "c"]), st.integers(0, 50))
-@settings(max_examples=30)
+@settings(max_examples=scaled(30))
 def test_which_variant_is_the_baseline_does_not_matter(order: list[str], seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = {name: tuple(np.exp(rng.normal(0.02 * at, 0.01, 14)).tolist()) for at, name in enumerate("abc")}
@@ -98,11 +99,10 @@ def test_a_loss_seen_from_the_other_side_is_the_gain() -> None:
         found.worse("a", "c")
 
 
-@pytest.mark.slow
 def test_equal_variants_are_all_best_in_nineteen_cells_of_twenty() -> None:
-    """300 cells: the 99 % bound of a true 5 % is 24."""
-    wrong = sum(len(rank(cell({"a": 1.0, "b": 1.0, "c": 1.0}, seed=seed), RULES).best) < 3 for seed in range(300))
-    assert wrong <= 24
+    cells = scaled(300, 60)
+    wrong = sum(len(rank(cell({"a": 1.0, "b": 1.0, "c": 1.0}, seed=seed), RULES).best) < 3 for seed in range(cells))
+    assert wrong <= most(0.05, cells)
 
 
 def test_a_variant_that_is_never_much_worse_is_recommended_in_a_sentence_that_holds() -> None:
@@ -229,12 +229,11 @@ def test_an_order_trend_or_a_placebo_forbids_to_name_a_winner() -> None:
     assert found.rankings[0].best == ("a",), "the ranking stays visible beside the refusal"
 
 
-@pytest.mark.slow
 def test_a_winner_among_equals_is_named_in_at_most_one_experiment_of_twenty() -> None:
-    """100 experiments of 4 cells: the 99 % bound of a true 5 % is 11."""
+    experiments = scaled(100, 20)
     cells = {f"c{at}": {"a": 100.0, "b": 100.0, "c": 100.0} for at in range(4)}
-    named = sum(bool(recommend(matrix(cells, seed=seed), RULES).variants) for seed in range(100))
-    assert named <= 11
+    named = sum(bool(recommend(matrix(cells, seed=seed), RULES).variants) for seed in range(experiments))
+    assert named <= most(0.05, experiments)
 
 
 def test_a_sequential_run_ranks_at_the_stricter_level_of_its_looks() -> None:

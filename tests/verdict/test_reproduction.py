@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 from simulate import many
+from tiers import scaled
 
 from benchmarks.noise import MODELS
 from iodelta.stats.difference import difference
@@ -16,7 +17,7 @@ from iodelta.verdict.reproduction import Measured, blocks_needed, reproduced, re
 
 IOPS = (metric("read.iops"),)
 MARGIN = 0.01
-COUNT = 250
+COUNT = scaled(250, 60)
 
 
 def change(value: float, half: float, n: int = 20) -> Estimate:
@@ -118,7 +119,6 @@ def failed(shares: dict[str, float]) -> float:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", ["white", "sticky bimodal"])
 def test_what_is_the_same_is_hardly_ever_called_not_reproduced(model: str) -> None:
     """At 5 %, also where the experiment there ended the moment it could, at its limit of detection, which flatters."""
@@ -127,7 +127,6 @@ def test_what_is_the_same_is_hardly_ever_called_not_reproduced(model: str) -> No
         assert failed(words(model, size, size, sd_there, sd_here, blocks)) <= limit
 
 
-@pytest.mark.slow
 def test_a_change_that_is_known_finely_on_both_sides_is_reproduced() -> None:
     assert words("white", -0.2, -0.2, 0.02, 0.05, 24)["reproduced"] >= 0.9
     assert words("white", -0.02, -0.02, 0.005, 0.005, 12)["reproduced"] >= 0.85
@@ -135,14 +134,12 @@ def test_a_change_that_is_known_finely_on_both_sides_is_reproduced() -> None:
     assert words("white", -0.5, -0.5, 0.05, 0.05, 12)["reproduced"] >= 0.95
 
 
-@pytest.mark.slow
 def test_another_size_another_direction_and_nothing_are_told_apart() -> None:
     assert words("white", -0.64, -0.26, 0.05, 0.05, 12)["same direction, not the same size"] >= 0.95
     assert words("white", -0.05, 0.05, 0.02, 0.02, 12)["other direction"] >= 0.95
     assert words("white", -0.05, 0.0, 0.02, 0.02, 12)["not seen here"] >= 0.9
 
 
-@pytest.mark.slow
 def test_a_size_as_far_off_as_the_tolerance_is_hardly_ever_called_reproduced() -> None:
     off = math.expm1(math.log1p(-0.2) * 0.5)
     assert words("white", -0.2, off, 0.02, 0.02, 24).get("reproduced", 0.0) <= 0.025 + 4 * math.sqrt(

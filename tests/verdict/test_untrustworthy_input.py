@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulate import run, series, trial
+from tiers import scaled
 
 from iodelta.verdict import Rules, Series, Verdict, judge_all, judge_series, metrics_for
 from iodelta.verdict.judge import judge
@@ -145,7 +146,7 @@ def series_of_anything(draw: st.DrawFn) -> Series:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(
     st.lists(series_of_anything(), max_size=4),
     st.sampled_from(["each", "holm", "screen"]),

@@ -62,7 +62,7 @@ def build_revisions(
     place = cache(TREES, key)
     place.mkdir(parents=True, exist_ok=True)
     tree = Worktree(repository, place / "tree")
-    with held(place):
+    with held(place, lambda text: on_step(text, None)):
         for number, commit in enumerate(commits, 1):
             step = _numbered(on_step, number, len(commits))
             source, reach = Source(str(tree.path), commit), _reached(tree, commit)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-from iodelta.errors import MeasureError
 
 
 def cache(*parts: str) -> Path:
@@ -21,18 +19,22 @@ def cache(*parts: str) -> Path:
 
 
 @contextlib.contextmanager
-def held(directory: Path) -> Iterator[None]:
-    """One build at a time in a directory. Raises MeasureError while another build runs."""
+def held(
+    directory: Path, on_wait: Callable[[str], object] = lambda text: None
+) -> Iterator[bool]:
+    """Let one process at a time write to a directory: wait for the others, and yield whether there was one.
+
+    ``on_wait`` gets a sentence that says what is waited for.
+    """
     descriptor = os.open(directory, os.O_RDONLY)
     try:
+        waited = False
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise MeasureError(
-                "another build is going on",
-                place=str(directory),
-                remedy="wait for its end",
-            ) from None
-        yield
+            on_wait(f"waiting for another build in {directory}")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            waited = True
+        yield waited
     finally:
         os.close(descriptor)

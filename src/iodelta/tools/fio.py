@@ -101,7 +101,9 @@ def build_fio(
                 place=str(place),
                 remedy="free some space, or set IODELTA_CACHE to another place",
             )
-        with held(making):
+        with held(making, lambda text: on_step(text, None)) as waited:
+            if waited and source is None and (built := built_fio()):
+                return built
             return _build(place, making, source, on_step)
     except OSError as error:
         raise MeasureError(

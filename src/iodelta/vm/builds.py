@@ -134,7 +134,7 @@ def build(
                 place=str(work),
                 remedy="free some space",
             )
-        with held(work):
+        with held(work, lambda text: on_step(text, None)):
             return _made(source, recipe, suffix, work, on_step)
     except OSError as error:
         raise MeasureError(

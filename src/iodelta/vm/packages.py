@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from iodelta.errors import MeasureError
-from iodelta.tools.cache import cache
+from iodelta.tools.cache import cache, held
 from iodelta.vm.kernels import KERNELS, Kernel, find, matches, order, recorded, within
 
 TIMEOUT = 900.0
@@ -84,9 +84,14 @@ def between(first: str, last: str, packages: Sequence[Package]) -> list[Package]
 def fetch(package: Package) -> Kernel:
     """Download, verify by the package list's checksum and unpack into the cache; at once when it is there already."""
     place = cache(KERNELS, package.release)
-    if recorded(place / "package.json") == f"{package.package} {package.version}":
-        return find(str(place))
     place.parent.mkdir(parents=True, exist_ok=True)
+    with held(place.parent):
+        if recorded(place / "package.json") != f"{package.package} {package.version}":
+            _download(package, place)
+    return find(str(place))
+
+
+def _download(package: Package, place: Path) -> None:
     shown = _run(["apt-cache", "show", f"{package.package}={package.version}"])
     wanted = re.search(r"^SHA256: ([0-9a-f]{64})$", shown, re.MULTILINE)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetch-") as work:
@@ -122,7 +127,6 @@ def fetch(package: Package) -> Kernel:
         if place.exists():
             shutil.rmtree(place)
         unpacked.rename(place)
-    return find(str(place))
 
 
 def _run(args: Sequence[str], cwd: str | None = None) -> str:
