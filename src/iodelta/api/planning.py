@@ -83,7 +83,7 @@ def _calibrated(
     """What calibrations of these workloads here found, a sentence each."""
     if not (state_directory() / CALIBRATION).exists():
         return ()
-    from iodelta.lab.calibration import calibrations_for  # with scipy
+    from iodelta.lab.calibration import calibrations_for
     from iodelta.report.stories.calibration import QUOTED, quoted
 
     return tuple(

@@ -15,7 +15,6 @@ from typing import Literal, Protocol
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln
 
 from iodelta.bisect.asking import Course
 from iodelta.bisect.commands import Stopped
@@ -26,6 +25,7 @@ from iodelta.bisect.search import Inside, nothing_inside
 from iodelta.bisect.store import Store
 from iodelta.bisect.visit import Visited
 from iodelta.errors import RequestError
+from iodelta.stats.special import betaln
 
 Reals = NDArray[np.float64]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import msgspec
-from scipy.special import stdtrit
 
 from iodelta.bisect.model import Effect, Rules
 from iodelta.bisect.search import Search, stretches
+from iodelta.stats.special import stdtrit
 
 
 class Remainder(msgspec.Struct, frozen=True):

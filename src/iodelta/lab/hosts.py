@@ -29,7 +29,7 @@ def reach(experiment: Experiment, rules: Rules, blocks: int) -> Finding | None:
     """None when ``blocks`` over these hosts can give a verdict; else a finding with the reason and what it takes."""
     if len(experiment.machines) < 2:
         return None
-    # Imported here: scipy is slow to load, and plans for one host do not need it.
+    # Imported here: plans for one host do not need it.
     from iodelta.stats.hosts import FEWEST_BLOCKS, smallest_t
 
     counted = _counted(experiment, blocks, FEWEST_BLOCKS)

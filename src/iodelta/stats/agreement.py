@@ -17,10 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
-from scipy.special import ndtr, stdtr, stdtrit
 
 from iodelta.stats.effect import Estimate
+from iodelta.stats.special import ndtr, root, stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -34,9 +33,6 @@ GRID = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 240)])
 
 MOST_HOSTS = 1000
 """More hosts than this are never recommended."""
-
-EXACT = 1e-6
-"""Error of a quantile, in units of the smallest scale of its mixture."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +51,7 @@ class Mixture:
         """The value with this share of the probability below it."""
         reach = 40.0 * float(self.scales.max())
         low, high = float(self.centres.min()) - reach, float(self.centres.max()) + reach
-        return float(
-            brentq(
-                lambda value: self.below(value) - share,
-                low,
-                high,
-                xtol=EXACT * float(self.scales.min()),
-            )
-        )
+        return root(lambda value: self.below(value) - share, low, high)
 
     def estimate(self, level: float, hosts: int) -> Estimate:
         """The median and the central interval."""

@@ -26,10 +26,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
-from scipy.special import fdtrc, stdtr
 
 from iodelta.stats.effect import Estimate, Floats, mean_t_rows
 from iodelta.stats.families import holm
+from iodelta.stats.special import fdtrc, stdtr
 
 FULL = 4
 """Up to so many patches every combination is run."""

@@ -19,7 +19,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, stdtr
+
+from iodelta.stats.special import log_ndtr, stdtr
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

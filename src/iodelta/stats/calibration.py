@@ -7,10 +7,10 @@ import math
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtrc, betaincinv, nctdtr, stdtrit
 
 from iodelta.stats.carry import drawn_in
 from iodelta.stats.effect import log_ratios
+from iodelta.stats.special import bdtrc, betaincinv, nctdtr, stdtrit
 
 Floats = NDArray[np.float64]
 

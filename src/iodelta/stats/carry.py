@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from iodelta.stats.special import stdtrit
+
 Floats = NDArray[np.float64]
 
 MEMORIES = (0.0, 0.5, 0.8)
@@ -217,10 +219,6 @@ def direct_bias(uncounted: int) -> Floats:
 
 
 def _t_quantile(freedom: int, probability: float) -> float:
-    from scipy.special import (
-        stdtrit,
-    )  # imported here: a plan uses this module without loading scipy
-
     return float(stdtrit(freedom, probability))
 
 

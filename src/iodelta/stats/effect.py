@@ -14,7 +14,8 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri, stdtrit
+
+from iodelta.stats.special import ndtr, ndtri, stdtrit
 
 Floats = NDArray[np.float64]
 

@@ -10,9 +10,9 @@ import math
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, ndtr, stdtr, stdtrit
 
 from iodelta.stats.carry import contrast_of
+from iodelta.stats.special import bdtr, ndtr, stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from iodelta.stats.effect import Estimate
 from iodelta.stats.replay import share_of
+from iodelta.stats.special import stdtr, stdtrit
 from iodelta.stats.total import Arms, log_total
 
 Floats = NDArray[np.float64]

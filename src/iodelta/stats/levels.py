@@ -12,7 +12,8 @@ import math
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtr
+
+from iodelta.stats.special import ndtri, stdtr
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -13,6 +13,8 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from iodelta.stats.special import fdtrc
+
 WINDOW = 5
 """Rounds that are looked at together."""
 
@@ -97,8 +99,6 @@ def departure(values: ArrayLike) -> Window | None:
 
 def _differ(groups: Sequence[np.ndarray]) -> bool:
     """Whether the means of groups differ by more than chance."""
-    from scipy.special import fdtrc  # plans of preparations do without
-
     total = np.concatenate(groups)
     between = sum(
         len(group) * float(group.mean() - total.mean()) ** 2 for group in groups

@@ -16,6 +16,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from iodelta.stats.special import ndtr, ndtri
+
 Floats = NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(96)
@@ -114,8 +116,6 @@ def sequential_p(plan: Schedule, tails: Floats) -> Floats:
 @lru_cache(maxsize=1024)
 def _tails(plan: Schedule, alphas: tuple[float, ...]) -> Floats:
     """One-sided nominal levels, shape (looks, alphas)."""
-    from scipy.special import ndtr  # pocock_share, which every plan asks, does without
-
     steps = tuple(zip(plan.blocks, plan.shares, strict=True))
     return np.array([ndtr(-_bound(steps[: k + 1], alphas)) for k in range(len(steps))])
 
@@ -123,8 +123,6 @@ def _tails(plan: Schedule, alphas: tuple[float, ...]) -> Floats:
 @lru_cache(maxsize=4096)
 def _bound(steps: tuple[tuple[int, float], ...], alphas: tuple[float, ...]) -> Floats:
     """The z bound, per alpha, of the last of ``steps`` (blocks, cumulative share); infinite where nothing is spent."""
-    from scipy.special import ndtr, ndtri
-
     (n, share), before = steps[-1], steps[:-1]
     total = np.asarray(alphas)
     if not before:

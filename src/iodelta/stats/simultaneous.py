@@ -15,9 +15,9 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from iodelta.stats.effect import Estimate, hodges_lehmann_rows, sign_flips, walsh_rows
+from iodelta.stats.special import stdtrit
 
 Floats = NDArray[np.float64]
 

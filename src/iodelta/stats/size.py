@@ -14,10 +14,10 @@ from itertools import product
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from iodelta.stats.carry import own_change
 from iodelta.stats.effect import not_above_rows, not_below_rows, rank_cut
+from iodelta.stats.special import stdtrit
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, ndtri
 
 from iodelta.stats.effect import sign_flip_p
+from iodelta.stats.special import betainc, ndtri
 from iodelta.stats.tails import expanded_interval, resampling_weights
 
 Floats = NDArray[np.float64]

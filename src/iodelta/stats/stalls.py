@@ -13,6 +13,8 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from iodelta.stats.special import betaincinv
+
 WINDOW = 11
 """Trials of an arm, in run order, with whose median a trial is compared: a drift must not pass for a stall."""
 
@@ -59,9 +61,6 @@ def excluded(stalled: int, trials: int, confidence: float | None = None) -> floa
     of trials was fixed beforehand, ``confidence`` may be 95 % whether any stalled or not."""
     if trials < 1 or stalled >= trials:
         return 1.0
-    # Imported here: a plan calls trials_needed without loading scipy.
-    from scipy.special import betaincinv
-
     level = confidence_of(stalled) if confidence is None else confidence
     return float(betaincinv(stalled + 1, trials - stalled, level))
 

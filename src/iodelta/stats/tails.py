@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, stdtrit
 
 from iodelta.plural import plural
+from iodelta.stats.special import ndtr, stdtrit
 from iodelta.trial import BINS, Finding, Histogram, bin_edges
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from scipy.special import stdtr
 
 from iodelta.bundle.pseudonyms import is_nameless
 from iodelta.errors import MeasureError, RequestError
@@ -21,6 +20,7 @@ from iodelta.lab.seal import sha256
 from iodelta.lab.session import read_plan
 from iodelta.plural import plural
 from iodelta.stats.hosts import FEWEST_BLOCKS
+from iodelta.stats.special import stdtr
 from iodelta.stats.stalls import excluded
 from iodelta.stats.total import Arms
 from iodelta.study.judging import Judged, judged, target_of

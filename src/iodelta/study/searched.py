@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from scipy.special import stdtrit
 
 from iodelta.bisect.counted import blind
 from iodelta.bisect.driver import Searched, repeating, scattered
@@ -16,6 +15,7 @@ from iodelta.bisect.question import Question
 from iodelta.bisect.remainder import remainder
 from iodelta.figures import share
 from iodelta.plural import plural
+from iodelta.stats.special import stdtrit
 from iodelta.study.ends import Ends, ends_of
 from iodelta.study.git_log import git_log
 from iodelta.study.posterior import drifts, posteriors

@@ -1,7 +1,6 @@
 """Verdicts: from trials and pre-registered rules to regression, improvement, equivalent or inconclusive.
 
-The functions that judge need scipy, which is slow to load and which a plan does not need: they are imported on first
-use."""
+The functions that judge are imported on first use: a plan needs none of them."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 from iodelta.stats.effect import rank_tail, tails_rows
 from iodelta.stats.replay import (
@@ -19,6 +18,7 @@ from iodelta.stats.replay import (
     share_of,
     shares,
 )
+from iodelta.stats.special import stdtr
 from iodelta.stats.total import Arms, Replay, log_total
 from iodelta.verdict.model import Basis
 

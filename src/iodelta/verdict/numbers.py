@@ -8,7 +8,6 @@ from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from iodelta.stats.carry import Ahead, Carry, direct_bias, drawn_in
 from iodelta.stats.effect import Estimate, hodges_lehmann, tails_rows
@@ -16,6 +15,7 @@ from iodelta.stats.hosts import places_of, smallest_t
 from iodelta.stats.replay import EXACT_COINS, patterns
 from iodelta.stats.sequential import nominal_tails
 from iodelta.stats.size import honest
+from iodelta.stats.special import ndtri
 from iodelta.stats.spread import fisher_exact
 from iodelta.stats.total import bounds, log_total
 from iodelta.verdict.carried import SLIGHT

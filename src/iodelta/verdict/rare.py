@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from iodelta.stats.carry import CLEAR, drawn_in
 from iodelta.stats.effect import Estimate, hodges_lehmann
+from iodelta.stats.special import ndtri
 from iodelta.stats.stalls import excluded, likelier_by_arm
 from iodelta.stats.total import Arms, log_total, mean_with
 from iodelta.verdict.units import Units

@@ -263,7 +263,7 @@ class Rules(msgspec.Struct, frozen=True):
         before = 0.0
         least = [smallest_tail(blocks, metrics) for blocks in plan.blocks]
         for share, tail in zip(plan.shares, least, strict=True):
-            # A look's level is at least what it spends; this test needs no scipy, which a plan does not load.
+            # A look's level is at least what it spends; a plan asks this, so it is quick.
             if tail <= alpha * (share - before):
                 return True
             before = share
