@@ -1,13 +1,13 @@
-"""The GitHub Action and the GitLab example, by running their steps on a real program at two commits."""
+"""The GitHub Action and the GitLab example: their steps run on a real program in a repository whose main moved."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ import yaml
 from junitparser import JUnitXml
 
 ROOT = Path(__file__).parents[2]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+PAGE = (ROOT / "docs/in-ci.md").read_text()
 
 PROGRAM = """
 #include <stdio.h>
@@ -28,180 +30,258 @@ int main(void)
 }
 """
 
-EXPERIMENT = """
-question = "Does this change cost CPU time?"
-margin = "5%"
-[workload]
-command = ["{here}/iodelta-ci/{tree}/work"]
-only_reads = true
-[variant.base]
-"workload.tree" = "base"
-[variant.head]
-"workload.tree" = "head"
-[design]
-trial = "0.5s"
-seed = 1
-blocks = BLOCKS
-metrics = ["cpu"]
-carry-over = "tested"
-"""
-
 RECORD = """#!/bin/sh
-# Stands in for a client of the service: keeps its words and the body it would send, and knows no comments.
-printf '%s\\n' "$*" >> "$RECORD/calls"
+# Stands in for a client of the service, which knows no comments; or for iodelta, which measures nothing.
+printf '%s\\n' "${0##*/} $*" >> "$RECORD/calls"
 for word; do
     case $word in *body*@*) cat "${word#*@}" > "$RECORD/body" ;; esac
 done
+if [ "${0##*/} $1" = "iodelta run" ]; then mkdir "$4"; fi
+[ "${0##*/}" != gh ] || [ ! -e "$RECORD/fork" ]
 """
 
 
 class Repository(msgspec.Struct):
-    """A checkout with an experiment file, and what its jobs see."""
+    """A checkout of a pull request that was merged into a main that others changed since it began."""
 
     path: Path
-    base: str
-    head: str
+    commits: dict[str, str]
+    """fork: where it began; main: the target's newest commit; change: its own; merge: what the service measures."""
     environment: dict[str, str]
     record: Path
-    """What the stand-in for the service was given."""
+    """What the stand-ins were given."""
 
     def run(self, script: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        """A step, as runners start it."""
         words = ["bash", "-e", "-o", "pipefail", "-c", script]
         whole = {**self.environment, **environment}
         return subprocess.run(words, cwd=self.path, env=whole, capture_output=True, text=True, timeout=300)
 
+    def action(self, **inputs: str) -> tuple[subprocess.CompletedProcess[str], str]:
+        """Run all steps; return the last one and all that was printed. Only the last may fail."""
+        github = {
+            "event.pull_request.base.sha": self.commits["fork"],  # of when the pull request began, as GitHub has it
+            "event.pull_request.number": "7",
+            "event_name": "pull_request",
+            "sha": self.commits["merge"],
+            "token": "secret",
+            "repository": "owner/project",
+        }
+        printed = ""
+        for step in steps_of({"experiment": "bench.toml", "install": "", **inputs}, github):
+            done = self.run(step["run"], {**step["env"], "GITHUB_STEP_SUMMARY": str(self.record / "summary.md")})
+            printed += done.stdout
+            assert done.returncode == 0 or step["name"] == "Verdict", (step["name"], done.stdout, done.stderr)
+        return done, printed
 
-@pytest.fixture(params=[(1, 3), (8, 10)], ids=["undecided", "slower"])
-def repository(request: pytest.FixtureRequest, tmp_path: Path) -> Repository:
-    """Two commits: the second needs as many times the CPU time of the first. Three blocks can decide nothing."""
-    times, blocks = request.param
-    path = tmp_path / "project"
-    path.mkdir()
-    (path / "bench.toml").write_text(EXPERIMENT.replace("BLOCKS", str(blocks)))
-    (path / "Makefile").write_text("work: work.c\n\t$(CC) -O1 -o $@ $<\n")
-    own = {"GIT_CONFIG_GLOBAL": os.devnull, "HOME": str(tmp_path), "LC_ALL": "C"}
-    for name in ("AUTHOR", "COMMITTER"):
-        own |= {f"GIT_{name}_NAME": "A U Thor", f"GIT_{name}_EMAIL": "author@example.com"}
-
-    def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], cwd=path, env={**os.environ, **own}, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    git("init", "-q")
-    commits: list[str] = []
-    for rounds in (10_000_000, times * 10_000_000):
-        (path / "work.c").write_text(f"/* {len(commits)} */" + PROGRAM.replace("ROUNDS", str(rounds)))
-        git("add", "-A")
-        git("commit", "-q", "-m", "work: a change")
-        commits.append(git("rev-parse", "HEAD"))
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for client in ("gh", "curl"):
-        (tools / client).write_text(RECORD)
-        (tools / client).chmod(0o755)
-    (tools / "iodelta").write_text(f"#!{sys.executable}\nfrom iodelta.cli.main import main\n\nmain()\n")
-    (tools / "iodelta").chmod(0o755)
-    record = tmp_path / "record"
-    record.mkdir()
-    own |= {
-        "PATH": f"{tools}:{os.environ['PATH']}",
-        "RECORD": str(record),
-        "IODELTA_STATE": str(tmp_path / "state"),
-        "PYTHONPATH": str(ROOT / "src"),
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    base, head = commits
-    return Repository(path, base, head, own, record)
+    def built(self, tree: str) -> str:
+        words = ["git", "-C", f"{self.path}/iodelta-ci/{tree}", "rev-parse", "HEAD"]
+        return subprocess.check_output(words, text=True).strip()
 
 
 @pytest.fixture
-def slower(request: pytest.FixtureRequest) -> bool:
-    return "slower" in request.node.callspec.id
+def repository_of(tmp_path: Path) -> Callable[..., Repository]:
+    """A function that makes one: how many times the CPU time the change costs, how many blocks, whether iodelta is a
+    stand-in."""
+
+    def make(times: int, blocks: int, measured: bool = True) -> Repository:
+        path, tools, record = (tmp_path / name for name in ("project", "tools", "record"))
+        for each in (path, tools, record):
+            each.mkdir()
+        (example,) = (text for text in re.findall(r"(?s)```toml\n(.*?)```", PAGE) if "iodelta-ci" in text)
+        own = example.replace('trial = "2s"', 'trial = "0.5s"').replace(
+            'budget = "10m"', f"blocks = {blocks}\nseed = 1"
+        )
+        (path / "bench.toml").write_text(own + 'carry-over = "tested"\n')
+        (path / "Makefile").write_text("bench: work.c\n\t$(CC) -O1 -o $@ $<\n")
+        names = ("gh", "curl") if measured else ("gh", "curl", "iodelta")
+        if measured:
+            (tools / "iodelta").write_text(f"#!{sys.executable}\nfrom iodelta.cli.main import main\n\nmain()\n")
+        for name in names:
+            (tools / name).write_text(RECORD)
+        for tool in tools.iterdir():
+            tool.chmod(0o755)
+        environment = {
+            **{f"GIT_{who}_NAME": "A U Thor" for who in ("AUTHOR", "COMMITTER")},
+            **{f"GIT_{who}_EMAIL": "author@example.com" for who in ("AUTHOR", "COMMITTER")},
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "HOME": str(tmp_path),
+            "LC_ALL": "C",
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "RECORD": str(record),
+            "IODELTA_STATE": str(tmp_path / "state"),
+            "PYTHONPATH": str(ROOT / "src"),
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+
+        def git(*words: str) -> str:
+            done = subprocess.run(["git", *words], cwd=path, env=environment, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            return done.stdout.strip()
+
+        def commit(file: str, text: str) -> str:
+            (path / file).write_text(text)
+            git("add", "-A")
+            git("commit", "-q", "-m", f"{file}: a change")
+            return git("rev-parse", "HEAD")
+
+        git("init", "-q", "-b", "main")
+        fork = commit("work.c", PROGRAM.replace("ROUNDS", "10000000"))
+        git("checkout", "-q", "-b", "topic")
+        change = commit("work.c", f"/* {times} */" + PROGRAM.replace("ROUNDS", str(times * 10_000_000)))
+        git("checkout", "-q", "main")
+        main = commit("of-others.c", "int unrelated;\n")
+        git("merge", "-q", "--no-ff", "-m", "merge", "topic")
+        commits = {"fork": fork, "main": main, "change": change, "merge": git("rev-parse", "HEAD")}
+        return Repository(path, commits, environment, record)
+
+    return make
 
 
-def filled(text: str, values: Mapping[str, str]) -> str:
-    """Expressions replaced as GitHub does; one that is not known fails."""
-    return re.sub(r"\$\{\{ *([\w.-]+) *\}\}", lambda found: values[found[1]], text)
-
-
-def steps_of(action: Mapping[str, Any], given: Mapping[str, str], github: Mapping[str, str]) -> Iterator[Any]:
-    """The steps that run, with their environment filled in."""
+def steps_of(given: Mapping[str, str], github: Mapping[str, str]) -> Iterator[Any]:
+    """The steps that run, with their environment filled in as GitHub does; an expression that is not known fails."""
     values = {f"github.{name}": value for name, value in github.items()}
-    for name, described in action["inputs"].items():
-        values[f"inputs.{name}"] = given.get(name, filled(str(described.get("default", "")), values))
+
+    def filled(text: str) -> str:
+        return re.sub(r"\$\{\{ *([\w.-]+) *\}\}", lambda found: values[found[1]], text)
+
+    for name, described in ACTION["inputs"].items():
+        values[f"inputs.{name}"] = given.get(name, filled(str(described.get("default", ""))))
         assert values[f"inputs.{name}"] or not described.get("required")
-    for step in action["runs"]["steps"]:
-        name, wanted = re.fullmatch(r"([\w.-]+) != '()'", step["if"]).groups() if "if" in step else ("", None)  # type: ignore[union-attr]
-        if wanted is None or values[name] != wanted:
+    for step in ACTION["runs"]["steps"]:
+        name = step.get("if", "").removesuffix(" != ''")
+        if not name or values[name]:
             assert "${{" not in step["run"], "an expression in a script is an injection"
             assert step["shell"] == "bash"
-            yield {**step, "env": {key: filled(value, values) for key, value in step.get("env", {}).items()}}
+            yield {**step, "env": {key: filled(value) for key, value in step.get("env", {}).items()}}
 
 
-def test_the_action_installs_the_copy_of_iodelta_that_it_is_part_of(tmp_path: Path) -> None:
-    """A name that nobody has taken in an index is anybody's to take."""
-    action = yaml.safe_load((ROOT / "action.yml").read_text())
-    github = {"event.pull_request.base.sha": "1", "event.pull_request.number": "", "sha": "2", "token": ""}
-    first = next(iter(steps_of(action, {"experiment": "bench.toml"}, {**github, "repository": "owner/project"})))
-    (tmp_path / "python3").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    (tmp_path / "python3").chmod(0o755)
-    own = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_ACTION_PATH": "/actions/owner/iodelta"}
-    done = subprocess.run(
-        ["bash", "-e", "-c", first["run"]], env={**own, **first["env"]}, capture_output=True, text=True
-    )
-    assert done.stdout.splitlines() == ["-m", "pip", "install", "--quiet", "/actions/owner/iodelta"], done.stderr
-
-
-def test_the_action_comments_the_verdict_and_fails_for_a_regression_only(
-    repository: Repository, slower: bool, tmp_path: Path
-) -> None:
-    action = yaml.safe_load((ROOT / "action.yml").read_text())
-    github = {
-        "event.pull_request.base.sha": repository.base,
-        "event.pull_request.number": "7",
-        "sha": repository.head,
-        "token": "secret",
-        "repository": "owner/project",
+def test_the_action_installs_the_copy_it_is_part_of_into_an_environment_of_its_own(tmp_path: Path) -> None:
+    """A name that nobody has taken in an index is anybody's to take; the Python of a distribution is managed by it."""
+    wheel = tmp_path / "iodelta-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("own.py", "def main():\n    print('installed')\n")
+        for name, text in (
+            ("METADATA", "Metadata-Version: 2.1\nName: iodelta\nVersion: 1\n"),
+            ("WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"),
+            ("entry_points.txt", "[console_scripts]\niodelta = own:main\n"),
+            ("RECORD", ""),
+        ):
+            archive.writestr(f"iodelta-1.dist-info/{name}", text)
+    github = dict.fromkeys(("event.pull_request.base.sha", "event.pull_request.number", "event_name", "sha"), "")
+    first = next(iter(steps_of({"experiment": "bench.toml"}, {**github, "token": "", "repository": "owner/project"})))
+    assert first["env"] == {"PACKAGE": "this repository"}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "GITHUB_ACTION_PATH": str(wheel),
+        "GITHUB_PATH": str(tmp_path / "path"),
+        "RUNNER_TEMP": str(tmp_path),
+        "PIP_REQUIRE_VIRTUALENV": "1",  # as if the Python were a distribution's
+        "PIP_NO_INDEX": "1",
     }
-    summary = tmp_path / "summary.md"
-    printed = ""
-    done = None
-    for step in steps_of(action, {"experiment": "bench.toml", "install": ""}, github):
-        done = repository.run(step["run"], {**step["env"], "GITHUB_STEP_SUMMARY": str(summary)})
-        printed += done.stdout
-        assert done.returncode == 0 or step["name"] == "Verdict", (step["name"], done.stdout, done.stderr)
-    assert done is not None
+    for _ in range(2):  # a job may use the action twice
+        words = ["bash", "-e", "-o", "pipefail", "-c", first["run"]]
+        done = subprocess.run(words, env={**environment, **first["env"]}, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    [place] = set((tmp_path / "path").read_text().splitlines())
+    assert os.listdir(place) == ["iodelta"], "the build keeps its own Python"
+    assert subprocess.check_output([f"{place}/iodelta"], text=True) == "installed\n"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "base", "head"),
+    [
+        ({}, "main", "merge"),
+        ({"head": "change"}, "fork", "change"),
+        ({"base": "fork"}, "fork", "merge"),
+    ],
+)
+def test_what_others_merged_meanwhile_is_not_blamed_on_this_change(
+    repository_of: Callable[..., Repository], inputs: dict[str, str], base: str, head: str
+) -> None:
+    repository = repository_of(1, 3, measured=False)
+    repository.action(**{name: repository.commits[value] for name, value in inputs.items()})
+    assert (repository.built("base"), repository.built("head")) == (repository.commits[base], repository.commits[head])
+
+
+def test_a_second_job_on_the_same_runner_waits_and_measures_its_own_builds(
+    repository_of: Callable[..., Repository],
+) -> None:
+    repository = repository_of(1, 3, measured=False)
+    for _ in range(2):
+        done, _ = repository.action()
+        assert done.returncode == 0, done.stderr
+    assert repository.built("base") == repository.commits["main"]
+    calls = (repository.record / "calls").read_text()
+    assert calls.count("iodelta run bench.toml --folder iodelta-ci-result --wait") == 2
+    assert len(list(repository.path.glob("iodelta-ci-result.before.*"))) == 1
+
+
+def test_a_fork_without_the_right_to_comment_gets_the_summary(repository_of: Callable[..., Repository]) -> None:
+    repository = repository_of(1, 3, measured=False)
+    (repository.record / "fork").touch()
+    done, printed = repository.action()
+    assert done.returncode == 0
+    assert "::warning title=iodelta::The report could not be commented" in printed
+    assert "One session" in (repository.record / "summary.md").read_text()
+
+
+@pytest.mark.parametrize(("times", "blocks"), [(1, 3), (8, 10)], ids=["undecided", "slower"])
+def test_the_action_comments_the_verdict_and_fails_for_a_regression_only(
+    repository_of: Callable[..., Repository], times: int, blocks: int
+) -> None:
+    slower = times > 1  # three blocks can decide nothing
+    repository = repository_of(times, blocks)
+    done, printed = repository.action()
     assert done.returncode == int(slower), done.stdout
     body = (repository.record / "body").read_text()
-    assert body.startswith("<!-- iodelta -->\n## Does this change cost CPU time?")
+    assert body.startswith("<!-- iodelta bench.toml -->\n## Does this change cost CPU time?")
     assert ("worse" in body) is slower
+    assert "CPU time" in body
+    assert "One session" in body
     assert "repos/owner/project/issues/7/comments" in (repository.record / "calls").read_text()
-    assert body.endswith(summary.read_text())
+    assert body.endswith((repository.record / "summary.md").read_text())
     assert ("::error title=regression" in printed) is slower
     if not slower:
         assert "::notice title=inconclusive" in printed
         assert "::error" not in printed
 
 
-def test_the_gitlab_example_shows_junit_and_comments_the_verdict(repository: Repository, slower: bool) -> None:
+@pytest.mark.parametrize(("times", "blocks"), [(8, 10)])
+def test_the_gitlab_example_shows_junit_and_comments_the_verdict(
+    repository_of: Callable[..., Repository], times: int, blocks: int
+) -> None:
+    repository = repository_of(times, blocks)
+    done = gitlab(repository, "merged_result", "merge")
+    assert done.returncode == 1, done.stderr + done.stdout
+    assert repository.built("base") == repository.commits["main"]
+    body = (repository.record / "body").read_text()
+    assert "## Does this change cost CPU time?" in body
+    assert "One session" in body
+    assert "merge_requests/7/notes" in (repository.record / "calls").read_text()
+    parsed = JUnitXml.fromstring((repository.path / "iodelta-ci-result/verdicts.xml").read_bytes())
+    assert (parsed.failures, parsed.errors) == (1, 0)
+
+
+def test_gitlab_compares_a_branch_with_where_it_began_also_in_a_second_job(
+    repository_of: Callable[..., Repository],
+) -> None:
+    repository = repository_of(1, 3, measured=False)
+    for _ in range(2):
+        done = gitlab(repository, "detached", "change")
+        assert done.returncode == 0, done.stderr
+        assert repository.built("base") == repository.commits["fork"]
+
+
+def gitlab(repository: Repository, event: str, head: str) -> subprocess.CompletedProcess[str]:
     (job,) = yaml.safe_load((ROOT / "examples/gitlab/.gitlab-ci.yml").read_text()).values()
+    assert job["artifacts"]["reports"]["junit"] == "iodelta-ci-result/verdicts.xml"
     predefined = {
-        "CI_MERGE_REQUEST_DIFF_BASE_SHA": repository.base,
-        "CI_COMMIT_SHA": repository.head,
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": repository.commits["fork"],
+        "CI_MERGE_REQUEST_EVENT_TYPE": event,
+        "CI_COMMIT_SHA": repository.commits[head],
         "CI_API_V4_URL": "https://gitlab.example/api/v4",
         "CI_PROJECT_ID": "3",
         "CI_MERGE_REQUEST_IID": "7",
         "IODELTA_TOKEN": "secret",
     }
-    variables = {name: str(value) for name, value in job["variables"].items()}
-    done = repository.run("\n".join(job["script"]), {**predefined, **variables})
-    assert done.returncode == int(slower), done.stderr + done.stdout
-    assert "## Does this change cost CPU time?" in (repository.record / "body").read_text()
-    assert "merge_requests/7/notes" in (repository.record / "calls").read_text()
-    parsed = JUnitXml.fromstring((repository.path / job["artifacts"]["reports"]["junit"]).read_bytes())
-    assert (parsed.failures, parsed.errors) == (int(slower), 0)
-    judged = [suite for suite in parsed if suite.name != "findings"]  # which a busy machine has
-    assert [(suite.tests, suite.skipped) for suite in judged] == [(1, int(not slower))]
-    assert json.loads((repository.path / "iodelta-ci-result/verdict.json").read_text())
+    return repository.run("\n".join(job["script"]), predefined | {k: str(v) for k, v in job["variables"].items()})
