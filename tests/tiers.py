@@ -6,6 +6,7 @@ What measures how fast something is belongs to neither: ``make bench``.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -60,3 +61,9 @@ def unexcused(reports: list[pytest.TestReport]) -> list[str]:
 def most(rate: float, count: int) -> int:
     """Return the most of ``count`` events that a true ``rate`` gives in 999 of 1000 simulations."""
     return int(binom.ppf(0.999, count, rate))
+
+
+def one_at_push(values: Iterable[object]) -> list[object]:
+    """Return parameters of which the first runs at every push, and the others at night."""
+    first, *others = values
+    return [first, *(pytest.param(other, marks=pytest.mark.night) for other in others)]

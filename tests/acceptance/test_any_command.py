@@ -11,6 +11,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from tiers import one_at_push
 
 from iodelta.lab.folder import Folder, Started
 from iodelta.workload.model import OUTPUTS
@@ -162,6 +163,7 @@ def test_a_command_that_writes_although_it_only_reads_is_ended_after_one_trial(s
     assert len(_outputs(stand.place / "folder")) == 1
 
 
+@pytest.mark.night
 def test_a_night_measures_a_command_that_only_reads_and_another_one_by_permit(stand: Stand) -> None:
     (stand.place / "bench.py").write_text(BENCH)
     words = """
@@ -212,6 +214,7 @@ def test_what_a_command_prints_cannot_move_the_cursor_of_its_reader(stand: Stand
     assert [_controls(text) for text in texts] == [[] for _ in texts]
 
 
+@pytest.mark.night
 def test_a_trial_whose_number_is_missing_is_repeated_and_every_number_is_listed(stand: Stand) -> None:
     """Every third trial prints nothing that counts."""
     words = """
@@ -237,7 +240,7 @@ better = "higher"
     assert all(f" {row['value'].removesuffix('.0')}\n" in table for row in rows), table
 
 
-@pytest.mark.parametrize("mark", EXAMPLES)
+@pytest.mark.parametrize("mark", one_at_push(EXAMPLES))
 def test_an_example_of_the_page_is_measured(stand: Stand, mark: str) -> None:
     blocks = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (text,) = (block for block in blocks if f'"{mark}' in block)

@@ -14,7 +14,7 @@ import pytest
 
 from .stand import LIMIT, Stand, shell, side_by_side
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.beside, pytest.mark.night]
 
 COMMITS = 200
 FIRST, SECOND = 61, 148

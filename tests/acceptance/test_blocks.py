@@ -61,6 +61,7 @@ def test_one_bad_cell_never_ends_the_experiment(stand: Stand) -> None:
     assert _measured(stand.place / "folder") == 6, "the other cell has all its blocks"
 
 
+@pytest.mark.night
 def test_an_engine_that_one_cell_lacks_costs_that_cell(stand: Stand) -> None:
     node = stand.loop()
     fio = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio,sg", "--rate_iops=500")
@@ -87,6 +88,7 @@ def test_background_loads_that_run_that_end_and_that_cannot_run(stand: Stand) ->
     assert stand.processes() == []
 
 
+@pytest.mark.night
 def test_a_load_that_dies_during_the_trials_spoils_them_and_is_named(stand: Stand) -> None:
     """It lives long enough to begin with, and never again: trials without it are not trials under its condition."""
     load, seen = stand.place / "load", stand.place / "seen"
@@ -115,6 +117,7 @@ def test_other_io_on_the_device_flags_trials_and_removes_none(stand: Stand) -> N
     assert "noise.other-io" in stand.run("report", "folder", "--format", "json").out
 
 
+@pytest.mark.night
 def test_what_a_load_did_in_its_own_ramp_is_nobody_else_s(stand: Stand) -> None:
     """Each load stands still for most of what fio counts, after a ramp of three times that length: what it had moved
     in its ramp, more than the allowed multiple of what it counted, was somebody else's."""
@@ -148,6 +151,7 @@ def _loads(stand: Stand) -> dict[int, bytes]:
     return found
 
 
+@pytest.mark.night
 def test_other_io_is_seen_after_a_ramp_too(stand: Stand) -> None:
     node = stand.loop()
     reader = ["fio", "--name=other", f"--filename={node}", "--rw=read", "--bs=64k", "--direct=1", "--rate=40m"]
@@ -160,6 +164,7 @@ def test_other_io_is_seen_after_a_ramp_too(stand: Stand) -> None:
     assert "noise.other-io" in stand.run("report", "folder", "--format", "json").out
 
 
+@pytest.mark.night
 def test_a_quiet_device_has_no_block_made_again(stand: Stand) -> None:
     done = stand.run(*stand.quick(stand.loop(), *SAME, blocks=4))
     assert done.code in GOOD, done
@@ -167,6 +172,7 @@ def test_a_quiet_device_has_no_block_made_again(stand: Stand) -> None:
     assert [reason for reason in reasons if "noise.other-io" in reason] == [], "the host's other guests may be noisy"
 
 
+@pytest.mark.night
 def test_when_the_budget_ends_it_says_what_an_answer_needs_and_one_extension_goes_on(tmp_path: Path) -> None:
     def extend(stand: Stand, kill: bool) -> None:
         node, folder = stand.loop(), stand.place / "folder"

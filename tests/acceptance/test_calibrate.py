@@ -10,7 +10,7 @@ import pytest
 
 from .stand import GOOD, Done, Stand, kinds
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.beside]
 
 FIO = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=2", "--thinktime=1ms")
 SHORT = ("--trial", "200ms", "--ramp", "0", "--seed", "1")
@@ -28,6 +28,7 @@ def calibrated(stand: Stand, *words: str) -> Done:
     return done
 
 
+@pytest.mark.night
 def test_a_calibration_bounds_false_alarms_names_the_noise_and_is_quoted_by_the_next_report(stand: Stand) -> None:
     node = stand.loop()
     done = calibrated(stand, "--target", node)
@@ -53,6 +54,7 @@ def test_a_calibration_bounds_false_alarms_names_the_noise_and_is_quoted_by_the_
         assert f"{known['stalled']} of {known['trials']} trials stalled" in words
 
 
+@pytest.mark.night
 def test_a_target_that_may_not_be_written_to_costs_the_carry_over_alone(stand: Stand) -> None:
     """--destroy names another device: what reads show is measured and kept, and nothing is written."""
     node, other = stand.loop(), stand.loop()
@@ -63,7 +65,6 @@ def test_a_target_that_may_not_be_written_to_costs_the_carry_over_alone(stand: S
     assert Path(node).read_bytes() == before
 
 
-@pytest.mark.beside
 def test_what_writes_leave_is_measured_where_the_target_may_be_written_to(stand: Stand) -> None:
     """Of a scratch file nothing is asked; a device that only reads were asked of is read until --destroy names it."""
     node, good = stand.loop(), (0, 4)  # 4: no first look in so short a time
@@ -84,7 +85,6 @@ def test_what_writes_leave_is_measured_where_the_target_may_be_written_to(stand:
     assert kinds(stand.place / "scratch" / "aftermath", "ended")
 
 
-@pytest.mark.beside
 def test_a_placebo_is_one_more_arm_that_differs_in_nothing(stand: Stand) -> None:
     how = ("--blocks", "2", "--placebo", "--variant", "a:fio.nice=0", "--variant", "b:fio.nice=1", "--folder", "folder")
     done = stand.run("run", "--target", stand.loop(), *SHORT, *how, "--", *FIO)

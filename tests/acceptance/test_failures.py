@@ -77,6 +77,7 @@ def test_a_disk_that_fills_up_in_the_middle_keeps_every_finished_trial_and_goes_
     nothing_left(stand, node)
 
 
+@pytest.mark.night
 def test_a_disk_that_is_all_but_full_from_the_start(tmp_path: Path) -> None:
     def begin(stand: Stand, leave_kib: int) -> None:
         node, place = stand.loop(), stand.filesystem(16)
@@ -104,6 +105,7 @@ def test_no_room_for_the_scratch_file_is_said_before_anything_is_written(stand: 
     assert not list(place.glob("iodelta-2*")), "a refused request leaves no folder"
 
 
+@pytest.mark.night
 def test_a_disk_that_fills_up_while_the_scratch_file_is_written(stand: Stand) -> None:
     place = stand.filesystem(400)
     words = ("--folder", "folder", "--size", "250m", "--trial", "200ms", "--ramp", "0", "--blocks", "3")
@@ -184,6 +186,7 @@ sys.exit(done.returncode)
 """
 
 
+@pytest.mark.night
 def test_a_trial_that_does_no_io_is_the_worst_result_of_a_slower_variant_and_no_failure(
     stand: Stand, node: str, tools: Path
 ) -> None:
@@ -290,6 +293,7 @@ def test_a_value_that_the_device_does_not_offer_is_refused_before_anything_is_be
     nothing_left(stand, node)
 
 
+@pytest.mark.night
 def test_where_sysfs_is_read_only_no_knob_is_promised(stand: Stand, node: str) -> None:
     command = 'mount -o remount,ro,bind /sys && exec "$@"'
     words = ["unshare", "--mount", "sh", "-c", command, "-", IODELTA, *stand.quick(node)]
@@ -305,6 +309,7 @@ def test_without_a_place_for_its_state_nothing_is_changed(stand: Stand, node: st
     nothing_left(stand, node)
 
 
+@pytest.mark.night
 def test_two_runs_never_set_one_knob_at_once_though_their_devices_differ(stand: Stand, node: str) -> None:
     shared = ("--variant", "a:sysctl.vm.vfs_cache_pressure=100", "--variant", "b:sysctl.vm.vfs_cache_pressure=101")
     first = stand.start(*stand.quick(node, *shared, folder="first", blocks=200))
@@ -355,6 +360,7 @@ def test_a_user_who_stops_it_gets_the_account_so_far_and_the_machine_as_it_was(t
     side_by_side(tmp_path, stop, [[ctrl_c], [ctrl_c] * 2, [ctrl_c] * 9, [signal.SIGTERM], [signal.SIGHUP]])
 
 
+@pytest.mark.night
 def test_nohup_means_that_a_hangup_does_not_stop_it(stand: Stand, node: str) -> None:
     words = ["nohup", IODELTA, *stand.quick(node)]
     with subprocess.Popen(
@@ -377,6 +383,7 @@ def test_one_folder_has_one_run_at_a_time_and_readers_may_look(stand: Stand, nod
     nothing_left(stand, node)
 
 
+@pytest.mark.night
 def test_whoever_stops_reading_does_not_stop_the_measurement(stand: Stand, node: str) -> None:
     """``iodelta run ... 2>&1 | head``, or a terminal that is closed."""
     words = [IODELTA, *stand.quick(node)]
@@ -443,6 +450,7 @@ def test_a_trial_whose_raw_file_is_damaged_is_left_out_and_said_to_be_and_the_re
     assert f"{before - 1} trials" in " ".join(done.out.split())
 
 
+@pytest.mark.night
 def test_a_folder_that_became_read_only_can_be_read_and_says_why_it_cannot_go_on(stand: Stand, node: str) -> None:
     place = stand.filesystem(16)
     running = stand.start(*stand.quick(node, blocks=20), cwd=place)

@@ -71,6 +71,7 @@ def falling(node: str, group: Path, number: str, *, fast: int, slow: int, after:
         watching.join()
 
 
+@pytest.mark.night
 def test_a_disk_is_steady_after_its_transition_and_not_before(stand: Stand) -> None:
     node = stand.loop(64)
     group, number = stand.group(node)
@@ -126,6 +127,7 @@ def test_after_a_kill_at_any_moment_no_finished_step_is_made_again(stand: Stand)
     until(lambda: not stand.processes())
 
 
+@pytest.mark.night
 def test_a_disk_that_is_not_steady_within_the_limit_says_so_and_loses_nothing(stand: Stand) -> None:
     node = stand.loop(64)
     words = ("--fill", "0", "--round", "300ms", "--limit", "5", "--folder", "one")
@@ -165,6 +167,7 @@ def test_nothing_is_written_to_a_disk_that_is_not_named(stand: Stand) -> None:
     assert "is mounted" in said(refused)
 
 
+@pytest.mark.night
 def test_a_discard_gives_up_what_was_on_the_disk(stand: Stand) -> None:
     node = stand.loop(16)
     Path(node).write_bytes(b"a record\n" * (14 * MIB // 9))
@@ -267,6 +270,7 @@ def test_writes_to_a_disk_in_an_unknown_state_are_a_finding(stand: Stand) -> Non
     assert "those writes are unknown" not in said(stand.run("run", "two.toml", "--dry-run"))
 
 
+@pytest.mark.night
 def test_an_experiment_on_a_disk_that_does_not_become_steady_measures_nothing(stand: Stand) -> None:
     node = stand.loop(64)
     prepare = PREPARE.replace("limit = 40", "limit = 5").replace("10%", "90%").replace("500ms", "300ms")
@@ -284,6 +288,7 @@ def test_an_experiment_on_a_disk_that_does_not_become_steady_measures_nothing(st
     assert "Not steady after 10 rounds" in said(stand.run("report", "one", "--format", "mail"))
 
 
+@pytest.mark.night
 def test_a_disk_that_is_prepared_is_measured_by_nobody_else(stand: Stand) -> None:
     node = stand.loop(32)
     words = ("--round", "1s", "--folder", "one")

@@ -123,6 +123,7 @@ SEARCH = (
 )
 
 
+@pytest.mark.night
 def test_no_command_measures_a_device_that_another_run_has(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IODELTA_STATE", str(stand.state))
     node = stand.loop()
@@ -148,6 +149,7 @@ def test_no_command_measures_a_device_that_another_run_has(stand: Stand, monkeyp
     assert waiting.wait().code in GOOD
 
 
+@pytest.mark.night
 def test_a_run_that_was_killed_keeps_no_device(stand: Stand) -> None:
     node = stand.loop()
     first = stand.start(*short(node, "first", blocks=40))

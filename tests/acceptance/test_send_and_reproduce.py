@@ -153,6 +153,7 @@ def _read(terminal: int) -> bytes | None:
         return b""
 
 
+@pytest.mark.night
 def test_this_machine_is_nowhere_in_what_is_sent(tmp_path: Path) -> None:
     """Measured under a host name that could not be overlooked."""
     with Stand(tmp_path) as stand:

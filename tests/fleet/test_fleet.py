@@ -146,6 +146,7 @@ def spans(fleet: Fleet, *names: str) -> list[tuple[float, float]]:
     return found
 
 
+@pytest.mark.night
 def test_a_host_that_stays_away_is_lost_and_one_that_is_cut_off_is_waited_for_while_others_go_on(stand: Stand) -> None:
     fleet = Fleet(stand, "a b")
     fleet.ask(trial="1500ms", blocks=4)  # the cable is unplugged before the last trial
@@ -174,6 +175,7 @@ def test_a_host_that_stays_away_is_lost_and_one_that_is_cut_off_is_waited_for_wh
     assert queue(b.node, "scheduler") == "kyber"
 
 
+@pytest.mark.night
 def test_reboots_another_kernel_a_clock_that_jumps_and_a_slow_host_are_named(stand: Stand) -> None:
     """A is rebooted; b reads ten times slower and comes back with another kernel; the clock of c jumps."""
     fleet = Fleet(stand, "a b c")
@@ -238,6 +240,7 @@ def closed_now() -> str:
     return f"{begin // 60:02}:{begin % 60:02}-{end // 60:02}:{end % 60:02}"
 
 
+@pytest.mark.night
 def test_a_host_in_use_is_waited_for_or_skipped_with_his_name_and_one_outside_its_window_until_it_opens(
     stand: Stand,
 ) -> None:
@@ -318,6 +321,7 @@ def test_check_says_of_every_host_what_stands_against_a_run(stand: Stand) -> Non
     assert stand.run("fleet", "check", "writes.toml", "--hosts", "bare", *allowed).code == 2
 
 
+@pytest.mark.night
 def test_workers_of_an_own_scheduler_measure_and_one_that_is_killed_costs_no_host(stand: Stand) -> None:
     fleet = Fleet(stand, "a")
     fleet.ask(trial="700ms", blocks=2)
@@ -353,6 +357,7 @@ def _limit(group: Path, number: str, rate: int) -> None:
         (group / "blkio.throttle.read_iops_device").write_text(f"{number} {rate}")
 
 
+@pytest.mark.night
 def test_questions_use_no_device_together_and_go_on_with_each_trial_made_once_after_a_kill(stand: Stand) -> None:
     """Two questions to one host at the same time; both fleets are killed, which leaves nothing running or changed."""
     fleet = Fleet(stand, "a")
@@ -378,6 +383,7 @@ def test_questions_use_no_device_together_and_go_on_with_each_trial_made_once_af
     assert [measured(place) for place in places] == [{0, 1}, {0, 1}]
 
 
+@pytest.mark.night
 def test_blocks_that_are_spread_over_hosts_go_on_without_one_that_is_lost(stand: Stand) -> None:
     fleet = Fleet(stand, "a b")
     node = fleet.members["a"].node
@@ -402,6 +408,7 @@ def test_blocks_that_are_spread_over_hosts_go_on_without_one_that_is_lost(stand:
     assert queue(node, "scheduler") == "kyber"
 
 
+@pytest.mark.night
 def test_a_full_disk_here_ends_the_fleet_with_a_word_and_the_next_call_continues(stand: Stand) -> None:
     fleet = Fleet(stand, "a")
     fleet.ask(trial="700ms", blocks=4)

@@ -71,6 +71,7 @@ def bundled(stand: Stand, more: str = "") -> None:
         (stand.place / name).unlink()
 
 
+@pytest.mark.night
 def test_a_bundle_is_reproduced_on_every_host_that_answers_and_put_into_a_history(stand: Stand) -> None:
     """Two hosts, and one that never answers; the bundle has a load beside it, which is a command of its author's."""
     fleet = Fleet(stand, "a b")
@@ -126,6 +127,7 @@ def _called_again(stand: Stand, fleet: Fleet, ask: tuple[str, ...]) -> None:
     assert stand.run("fleet", "run", "fleet", "--hosts", "a").code == 0
 
 
+@pytest.mark.night
 def test_a_command_as_the_workload_is_measured_on_hosts_once_it_is_allowed(stand: Stand) -> None:
     fleet = Fleet(stand, "a")
     (stand.place / "theirs.toml").write_text(

@@ -83,6 +83,7 @@ def test_an_alert_is_told_as_a_mail(place: Path) -> None:
     assert (done.returncode, "Commits in range" in done.stdout) == (0, True)
 
 
+@pytest.mark.night
 def test_every_view_calls_a_step_what_its_alert_is(place: Path) -> None:
     def views() -> list[str]:
         pages = [iodelta(place, "history", "show", "--format", form).stdout for form in ("console", "markdown", "mail")]

@@ -103,6 +103,7 @@ def entries(place: Path, *kinds: type) -> list[Any]:
     return [one for one in Log(place / "iodelta-history" / "decisions.jsonl").entries()[0] if isinstance(one, kinds)]
 
 
+@pytest.mark.night
 def test_a_slower_build_is_confirmed_with_its_neighbour_and_the_way_to_its_commit(place: Path) -> None:
     name = with_alert(place, "bad")
     done = iodelta(place, "history", "confirm", name, "--wait")

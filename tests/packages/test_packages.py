@@ -44,6 +44,20 @@ def run(*words: str | Path, env: dict[str, str] | None = None, cwd: Path | None 
     return done.stdout
 
 
+def test_the_sdist_makes_a_wheel_that_runs(tmp_path: Path) -> None:
+    """Of iodelta alone: every module is in it, and nothing of this checkout is needed."""
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=ROOT)
+    [sdist] = tmp_path.glob("*.tar.gz")
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation")
+    run(*pip, "--target", tmp_path / "there", sdist)
+    modules = {path.relative_to(ROOT / "src") for path in (ROOT / "src").rglob("*.py")}
+    assert modules == {path.relative_to(tmp_path / "there") for path in (tmp_path / "there/iodelta").rglob("*.py")}
+    write(tmp_path / "x.json", 1234)
+    words = (tmp_path / "there/bin/iodelta", "show", tmp_path / "x.json")
+    assert "1,234" in run(*words, env={"PYTHONPATH": str(tmp_path / "there")})
+
+
+@pytest.mark.night
 def test_the_native_wheel_is_for_every_python_from_3_11_on_and_for_old_systems(dist: Path) -> None:
     [wheel] = dist.glob("iodelta_native-*.whl")
     assert "-cp311-abi3-" in wheel.name
@@ -52,6 +66,7 @@ def test_the_native_wheel_is_for_every_python_from_3_11_on_and_for_old_systems(d
     assert f'platform tag: "manylinux_2_17_{os.uname().machine}"' in said, said
 
 
+@pytest.mark.night
 def test_an_sdist_holds_what_git_has_and_nothing_else(dist: Path) -> None:
     listed = set(run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines())
     for name, below in (("iodelta", ""), ("iodelta_native", "native/")):
@@ -62,6 +77,7 @@ def test_an_sdist_holds_what_git_has_and_nothing_else(dist: Path) -> None:
         assert {f"{below}{name}" for name in names - {"PKG-INFO"}} <= listed
 
 
+@pytest.mark.night
 def test_pipx_installs_the_wheel_without_a_compiler(dist: Path, tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
@@ -130,6 +146,7 @@ def inside(root: Path, *words: str) -> str:
     return run(*space, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", *words)
 
 
+@pytest.mark.night
 def test_the_package_of_debian_works_in_the_image_where_there_is_no_compiler(container: Path) -> None:
     which = f"command -v {' '.join(COMPILERS)} pip || true"
     assert inside(container, "sh", "-c", which) == ""
@@ -150,6 +167,7 @@ def test_the_package_of_debian_works_in_the_image_where_there_is_no_compiler(con
     assert "round-robin" in inside(container, "iodelta", "policy", "explain", "round-robin")
 
 
+@pytest.mark.night
 def test_the_image_says_nothing_of_the_machine_that_made_it(container: Path) -> None:
     assert not (container / "etc/hostname").exists()
     home = container / "usr/lib/iodelta"
@@ -159,6 +177,7 @@ def test_the_image_says_nothing_of_the_machine_that_made_it(container: Path) -> 
     assert told == []
 
 
+@pytest.mark.night
 def test_removing_the_package_leaves_nothing(container: Path) -> None:
     inside(container, "dpkg", "--remove", "iodelta")
     assert not (container / "usr/lib/iodelta").exists()

@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Dialog, Page, Request
 from test_charts import source
 from test_console import account, experiment
 from test_inert import ATTACKS, hostile_account, hostile_runs
+from tiers import one_at_push
 from waiting import until
 
 from iodelta.report.formats.charts import figures
@@ -191,7 +192,7 @@ CONTRAST = """
 """
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", one_at_push(["light", "dark"]))
 def test_words_and_axes_can_be_read_in_light_and_dark(browser: Browser, file: Path, scheme: str) -> None:
     page = browser.new_page(color_scheme="dark" if scheme == "dark" else "light")
     Watched(page).open(file)
@@ -204,6 +205,7 @@ def test_words_and_axes_can_be_read_in_light_and_dark(browser: Browser, file: Pa
     page.close()
 
 
+@pytest.mark.night
 def test_paper_is_white_even_in_the_dark(browser: Browser, file: Path) -> None:
     page = browser.new_page(color_scheme="dark")
     Watched(page).open(file)
@@ -248,6 +250,7 @@ def test_the_same_contents_give_the_same_bytes(told: tuple[Account, Charts]) -> 
     assert html(*told) == html(*told)
 
 
+@pytest.mark.night
 def test_the_same_files_give_the_same_bytes_in_every_process(tmp_path: Path) -> None:
     for side in ("old", "new"):
         for depth in ("1", "2", "4", "8"):
@@ -351,6 +354,7 @@ def test_the_policy_allows_our_scripts_and_nothing_else(browser: Browser, file: 
     page.close()
 
 
+@pytest.mark.night
 def test_five_hundred_cells_of_five_variants_are_all_there_and_small(browser: Browser, tmp_path: Path) -> None:
     depths = tuple(range(1, 501))
     big = account(experiment(depths, ("a", "b", "c", "d", "e")), {}, blocks=2)

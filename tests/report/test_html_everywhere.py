@@ -10,6 +10,7 @@ import pytest
 from browsers import PATIENCE
 from playwright.sync_api import Browser, Page
 from test_html import Watched, file, told
+from tiers import one_at_push
 
 __all__ = ["file", "told"]
 
@@ -99,7 +100,7 @@ def test_everything_is_drawn_once_the_page_is_loaded_wherever_it_is_scrolled(bro
     page.close()
 
 
-@pytest.mark.parametrize("height", [640, 760, 900, 1010])
+@pytest.mark.parametrize("height", one_at_push([640, 760, 900, 1010]))
 def test_no_heading_is_left_at_the_bottom_of_a_sheet(browser: Browser, file: Path, height: int) -> None:
     page = opened(browser, file, 1440)
     page.emulate_media(media="print")
@@ -123,7 +124,7 @@ async (data) => {
 """Luminance of a row of pixels below the table at the left edge, in the middle and at the right edge."""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", one_at_push(["light", "dark"]))
 def test_a_table_that_goes_on_beside_the_screen_shows_that_it_does(browser: Browser, file: Path, scheme: str) -> None:
     page = opened(browser, file, 390, scheme)
     wide = page.locator(".scroll").evaluate_all("all => all.map(one => one.scrollWidth > one.clientWidth + 8)")

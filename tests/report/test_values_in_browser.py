@@ -158,6 +158,7 @@ INPUTS = {
 }
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("name", INPUTS)
 def test_results_can_be_read_from_a_phone_to_a_wide_screen(browser: Browser, tmp_path: Path, name: str) -> None:
     path = page_of(runner(tmp_path / "results", *INPUTS[name]), tmp_path / "page.html")
@@ -178,6 +179,7 @@ def legible(browser: Browser, path: Path, width: int) -> None:
     page.close()
 
 
+@pytest.mark.night
 def test_rates_of_nine_decades_can_be_read_and_no_label_of_a_point_meets_another(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -192,6 +194,7 @@ def test_rates_of_nine_decades_can_be_read_and_no_label_of_a_point_meets_another
         page.close()
 
 
+@pytest.mark.night
 def test_a_comparison_of_three_disks_can_be_read_on_every_screen_and_on_paper(browser: Browser, tmp_path: Path) -> None:
     folder = unpacked(tmp_path / "results")
     paths = [str(folder / disk) for disk in DISKS]
@@ -231,6 +234,7 @@ def hundreds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 CHANGED = ("randwrite", 7, 9)
 
 
+@pytest.mark.night
 def test_a_page_of_hundreds_of_cells_is_folded_and_opens_by_keyboard(browser: Browser, hundreds: Path) -> None:
     page = Watched(browser.new_page(viewport={"width": 1440, "height": 900})).open(hundreds)
     height = "document.documentElement.scrollHeight"
@@ -252,6 +256,7 @@ def test_a_page_of_hundreds_of_cells_is_folded_and_opens_by_keyboard(browser: Br
     page.close()
 
 
+@pytest.mark.night
 def test_paper_shows_what_is_folded_and_a_page_without_scripts_opens(browser: Browser, hundreds: Path) -> None:
     page = Watched(browser.new_page(viewport={"width": 1000, "height": 900})).open(hundreds)
     page.emulate_media(media="print")
@@ -269,6 +274,7 @@ def test_paper_shows_what_is_folded_and_a_page_without_scripts_opens(browser: Br
     context.close()
 
 
+@pytest.mark.night
 def test_a_reason_next_to_a_verdict_does_not_make_rows_tall_on_a_phone(browser: Browser, tmp_path: Path) -> None:
     """The last column is beyond the edge of a phone: if it is narrow, its words leave rows mostly empty."""
     sides = []
@@ -321,6 +327,7 @@ def test_the_matrix_shows_value_change_and_interval(browser: Browser, file: Path
     page.close()
 
 
+@pytest.mark.night
 def test_an_interval_that_runs_off_the_chart_ends_in_an_arrowhead(browser: Browser, tmp_path: Path) -> None:
     found = source()
     wild = [msgspec.structs.replace(one, low=-0.99, high=40.0) for one in found.effects[:1]]
@@ -338,6 +345,7 @@ def test_an_interval_that_runs_off_the_chart_ends_in_an_arrowhead(browser: Brows
     page.close()
 
 
+@pytest.mark.night
 def test_long_names_of_variants_leave_room_for_charts_and_numbers(browser: Browser, tmp_path: Path) -> None:
     names = ("libaio-as-the-distribution-ships-it", "uring", "psync-of-a-build-with-a-rather-long-name")
     found = source(-0.05, variants=names)
@@ -355,6 +363,7 @@ def test_long_names_of_variants_leave_room_for_charts_and_numbers(browser: Brows
         page.close()
 
 
+@pytest.mark.night
 def test_shares_of_ios_are_read_without_powers_of_ten(browser: Browser, tmp_path: Path) -> None:
     coarse(tmp_path / "results" / "a.json", 1000, latency_us={"4": 1.6, "10": 54.8, "20": 30.0, "50": 13.6})
     path = page_of(read_layout(tmp_path / "results"), tmp_path / "page.html")
@@ -388,6 +397,7 @@ def test_commands_are_copied_by_a_button(browser: Browser, tmp_path: Path) -> No
     context.close()
 
 
+@pytest.mark.night
 def test_many_small_tables_become_one_that_is_read_down(browser: Browser, tmp_path: Path) -> None:
     path = page_of(runner(tmp_path / "results", 1, (1, 2, 4, 8, 16), (1, 2)), tmp_path / "page.html")
     page = browser.new_page()

@@ -109,6 +109,7 @@ def test_a_command_runs_on_the_host_and_is_limited_and_measured_and_cleaned_up_t
     until(lambda: not _alive(mark))  # nothing of it is left on the host
 
 
+@pytest.mark.night
 def test_a_command_that_runs_when_the_host_is_lost_is_ended_there(stand: Stand, host: Host) -> None:
     mark = f"77{os.getpid()}"
     running = stand.start("run", _asked(stand.place, mark, "hangs"), "--folder", "folder")
@@ -120,6 +121,7 @@ def test_a_command_that_runs_when_the_host_is_lost_is_ended_there(stand: Stand, 
     assert stand.run("restore", "--machine", "ssh:there").code == 0
 
 
+@pytest.mark.night
 def test_a_strangers_command_is_shown_and_asked_for_before_it_runs_on_the_host(stand: Stand, host: Host) -> None:
     mark = f"78{os.getpid()}"
     assert stand.run("run", _asked(stand.place, mark, "good"), "--folder", "folder").code in GOOD

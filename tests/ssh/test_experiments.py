@@ -115,6 +115,7 @@ def test_a_kill_of_iodelta_leaves_nothing_running_and_restore_puts_back_what_it_
     assert not script.exists()
 
 
+@pytest.mark.night
 def test_the_end_of_the_session_there_is_no_end_of_the_experiment(stand: Stand, host: Host) -> None:
     point = stand.filesystem(64)
     node = shell("findmnt", "-n", "-o", "SOURCE", str(point)).strip()
@@ -186,6 +187,7 @@ def test_what_keeps_a_host_from_being_measured_is_said_and_nothing_is_left(stand
     assert not pending(host)
 
 
+@pytest.mark.night
 def test_a_talkative_login_is_listened_past_and_a_disk_in_use_there_is_refused(stand: Stand, host: Host) -> None:
     banner = host.place / "banner"
     banner.write_text("Authorised use only!\n" * 5)
@@ -205,6 +207,7 @@ def test_a_talkative_login_is_listened_past_and_a_disk_in_use_there_is_refused(s
     assert "Welcome" not in done.out + done.err
 
 
+@pytest.mark.night
 def test_a_device_of_the_host_is_measured_by_one_run_at_a_time(stand: Stand, host: Host, machine: SshMachine) -> None:
     node = stand.loop()
     words = stand.quick(node, "--machine", "ssh:there", blocks=1)
@@ -217,6 +220,7 @@ def test_a_device_of_the_host_is_measured_by_one_run_at_a_time(stand: Stand, hos
     assert stand.run(*words).code in GOOD
 
 
+@pytest.mark.night
 def test_a_host_that_hangs_is_given_up(stand: Stand, host: Host) -> None:
     node = stand.loop()
     with host.hurry():

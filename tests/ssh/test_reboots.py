@@ -139,6 +139,7 @@ def asked(stand: Stand, fake: Fake, node: str, *, blocks: int = 1) -> tuple[str,
     return ("run", str(file), "--folder", "folder")
 
 
+@pytest.mark.night
 def test_a_block_is_a_boot_of_every_kernel_which_serves_all_cells_and_the_first_kernel_is_back_at_the_end(
     stand: Stand, fake: Fake
 ) -> None:
@@ -174,6 +175,7 @@ def test_a_block_is_a_boot_of_every_kernel_which_serves_all_cells_and_the_first_
     assert "there is no way to start another kernel there: kexec: the running kernel has no kexec" in bare.err
 
 
+@pytest.mark.night
 def test_a_kernel_that_does_not_come_up_is_left_out_with_its_reason_and_the_others_go_on(
     stand: Stand, fake: Fake
 ) -> None:
@@ -222,6 +224,7 @@ def test_a_kill_in_the_middle_of_a_reboot_is_put_back_by_restore_and_what_the_re
     assert queue(node, "scheduler") == "mq-deadline", "as the boot made it, not as the one before was"
 
 
+@pytest.mark.night
 def test_a_host_that_comes_back_as_something_else_or_not_at_all_is_said_with_what_to_do(
     fake: Fake, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:

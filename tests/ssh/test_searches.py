@@ -36,6 +36,7 @@ def test_a_search_sets_and_measures_on_the_host_and_tells_the_author_of_its_syst
     assert all(f"  {name}: " in mail.out for name in ("CPU", "kernel", "fio")), mail
 
 
+@pytest.mark.night
 def test_a_bundle_is_measured_on_the_host(stand: Stand, host: Host) -> None:
     node = stand.loop()
     assert stand.run(*stand.quick(node, blocks=1)).code in GOOD

@@ -108,6 +108,7 @@ def test_a_matrix_of_50_cells_without_a_change_raises_hardly_a_false_alarm(famil
     assert alarms <= repetitions * at_most(0.05, repetitions)
 
 
+@pytest.mark.night
 def test_two_stages_find_what_one_cannot() -> None:
     """50 cells, 5 of them 2 % slower at CV 2 %, 1000 blocks in all. Long run: 0.8 by the screen, 0.1 by Holm alone."""
     repetitions = 2

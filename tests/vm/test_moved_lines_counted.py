@@ -34,6 +34,7 @@ def kernel() -> kernels.Kernel:
         pytest.skip(f"needs a guest: {error}")
 
 
+@pytest.mark.night
 def test_lines_that_move_are_counted_as_the_programs_and_disks_of_one_boot_move_them(
     kernel: kernels.Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ def needs_guest() -> None:
         pytest.skip(f"needs a guest: {error}")
 
 
+@pytest.mark.night
 @pytest.mark.usefixtures("needs_guest")
 @pytest.mark.parametrize("wrong", ["rdinit=/nothing-of-that-name", "rdinit=/bin/false"])
 def test_a_kernel_that_panics_at_boot_is_skipped_and_named_with_its_last_words(

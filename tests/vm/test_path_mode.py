@@ -49,6 +49,7 @@ class Watched:
         return len(self.made) >= self._stop_after
 
 
+@pytest.mark.night
 def test_a_setting_that_shortens_the_path_is_found_to_the_function_and_a_run_goes_on_after_a_stop(
     kernel: kernels.Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,6 +200,7 @@ def chain_of(node: str, entries: dict[str, tuple[str, int]], names: dict[int, st
     return (*chain_of(parent, entries, names), names[entry]) if entry in names else ()
 
 
+@pytest.mark.night
 def test_inputs_that_should_not_matter_move_no_median(kernel: kernels.Kernel, tmp_path: Path) -> None:
     text = f"""
         machine = "vm"
@@ -231,6 +233,7 @@ def test_inputs_that_should_not_matter_move_no_median(kernel: kernels.Kernel, tm
     assert len(medians) == 1, medians
 
 
+@pytest.mark.night
 def test_a_kernel_that_finds_no_init_panics_and_qemu_alone_would_not_say_so(
     kernel: kernels.Kernel, tmp_path: Path
 ) -> None:

@@ -131,6 +131,7 @@ def test_what_is_asked_together_is_what_is_asked_alone(guest: VmMachine) -> None
             assert asked() == alone
 
 
+@pytest.mark.night
 def test_a_guest_that_panics_is_told_with_its_last_lines_and_none_outlives_a_kill() -> None:
     """Two boots in one: this process's guest panics, the other's owner is killed."""
     program = (
@@ -151,6 +152,7 @@ def test_a_guest_that_panics_is_told_with_its_last_lines_and_none_outlives_a_kil
     assert list(guests(os.getpid())) != theirs
 
 
+@pytest.mark.night
 @pytest.mark.skipif(
     not guest_programs.has_program("rublk") or not any(kernels.matches("6.12", one.release) for one in kernels.here()),
     reason="needs rublk (`scripts/setup ublk`) and Linux 6.12, the first fetched that has ublk",

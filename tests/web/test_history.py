@@ -168,6 +168,7 @@ def test_what_is_not_there_is_said_to_be_not_there(server: Server, path: str) ->
     assert server.ask(path).status == 404
 
 
+@pytest.mark.night
 def test_the_pages_of_a_history_fit_and_can_be_read_by_all(browser: Browser, server: Server) -> None:
     visit = Visit(browser.new_page(), server.url)
     (line,) = board(server)["series"]

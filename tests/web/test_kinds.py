@@ -288,6 +288,7 @@ def test_what_cannot_be_read_is_said_and_shows_nothing_of_other_files(server: Se
         assert "a secret" not in answer.text
 
 
+@pytest.mark.night
 def test_ten_thousand_points_are_drawn(browser: Browser, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "many").mkdir()
     store = Store(url_of(place / "many" / "history.db"))

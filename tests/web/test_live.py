@@ -297,6 +297,7 @@ if "serve" in sys.orig_argv:
 """Loaded by the server: no page waits for the first judgement, which takes long as on a busy machine."""
 
 
+@pytest.mark.night
 def test_a_page_that_came_before_the_first_judgement_shows_it_though_no_line_is_written(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,6 +331,7 @@ def test_a_server_that_ends_orders_no_judgement(whole: Folder) -> None:
         hold.set()
 
 
+@pytest.mark.night
 def test_a_run_can_be_read_by_all_in_every_state(browser: Browser, whole: Folder, tmp_path: Path) -> None:
     """Begun, decided in part with a cell given up, unreadable, failed, and left by a killed run."""
     runs = tmp_path / "runs"
@@ -404,6 +406,7 @@ if "serve" in sys.orig_argv:
 """Loaded by the server: lines come later than the page's own question, as from a busy machine."""
 
 
+@pytest.mark.night
 def test_every_line_is_heard_though_the_page_knows_of_the_end_before(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,6 +125,7 @@ def test_without_javascript_everything_can_be_read(browser: Browser, server: Ser
     context.close()
 
 
+@pytest.mark.night
 def test_no_page_breaks_a_rule_of_accessibility_or_runs_off_the_screen(browser: Browser, server: Server) -> None:
     visit = Visit(browser.new_page(), server.url)
     slower, same = identifier(server, "slower"), identifier(server, "nightly/same")

@@ -402,6 +402,7 @@ if "run" in sys.orig_argv:
 """Loaded by every Python that the server starts: a run waits before its first line, then ends."""
 
 
+@pytest.mark.night
 @pytest.mark.fio
 @pytest.mark.beside
 def test_the_form_its_plan_and_its_start_fit_and_can_be_read_by_all(
@@ -523,6 +524,7 @@ def make_nights(place: Path, head: str = "") -> Path:
     return place
 
 
+@pytest.mark.night
 @pytest.mark.fio
 @pytest.mark.beside
 def test_an_alert_is_confirmed_and_two_nights_are_measured_from_their_pages(browser: Browser, tmp_path: Path) -> None:

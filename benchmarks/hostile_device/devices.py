@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .stand import LIMIT, Stand, verdict
+from acceptance.stand import LIMIT, Stand, verdict
 
 EXPERIMENT = """
 margin = "2%"
