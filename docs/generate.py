@@ -13,9 +13,11 @@ import click
 
 from iodelta import api
 from iodelta.audit import rules
-from iodelta.cli.main import COMMANDS, cli
+from iodelta.cli.main import cli
 from iodelta.knob.registry import FAMILIES
-from iodelta.report.documents import PLACES, schema
+from iodelta.part import commands as every_command
+from iodelta.part import documents as every_document
+from iodelta.report.documents import schema
 
 
 def main(place: Path) -> None:
@@ -29,17 +31,17 @@ def main(place: Path) -> None:
         "python.md": python(),
     }.items():
         (place / name).write_text(text, encoding="utf-8")
-    for name in PLACES:
+    for name in every_document():
         (place / "schemas" / file_of(name)).write_text(json.dumps(schema(name), indent=1) + "\n", encoding="utf-8")
 
 
 def commands() -> str:
     """Every command with its options, as ``--help`` says them."""
     parts = ["# Commands\n", "Made from the code. `iodelta COMMAND --help` says the same.\n"]
-    for name, short in COMMANDS.items():
+    for name, known in every_command().items():
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
-        parts.append(f"## iodelta {name}\n\n{short}\n")
+        parts.append(f"## iodelta {name}\n\n{known.help}\n")
         names = cli.context_settings["help_option_names"]
         context = click.Context(command, info_name=f"iodelta {name}", terminal_width=100, help_option_names=names)
         parts.append(f"```text\n{command.get_help(context)}\n```\n")
@@ -100,10 +102,10 @@ def documents() -> str:
         "less), times nanoseconds, sizes bytes, rates per second unless a field says otherwise.\n",
     ]
     told: set[str] = set()
-    for name, (_, _, printed_by) in PLACES.items():
+    for name, document in every_document().items():
         made = schema(name)
         file = file_of(name)
-        parts.append(f"## {name}\n\nPrinted by `{printed_by}`. JSON Schema: [{file}](schemas/{file})\n")
+        parts.append(f"## {name}\n\nPrinted by `{document.printed_by}`. JSON Schema: [{file}](schemas/{file})\n")
         heads = {part: _head(str(own.get("description", ""))) for part, own in made["$defs"].items()}
         for part, described in made["$defs"].items():
             if part not in told:  # many documents hold findings and metrics: they are described where they come first

@@ -1,4 +1,4 @@
-"""The native core of iodelta. What its dictionaries hold: ``iodelta.policy.model``, ``iodelta.policy.mirror``."""
+"""The native core of iodelta. What its dictionaries hold: ``iodelta.parts.mirrors.model`` and ``.mirror``."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -26,10 +26,10 @@ from waiting import LIMIT
 from workshop import Workshop, loops_in
 
 from iodelta.audit import RULES
-from iodelta.cli.main import COMMANDS, cli
+from iodelta.cli.main import cli
 from iodelta.errors import IodeltaError
 from iodelta.knob.registry import FAMILIES
-from iodelta.report.documents import PLACES
+from iodelta.part import commands, documents
 
 ROOT = Path(__file__).parents[1]
 TOP = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
@@ -97,7 +97,7 @@ def of_help(name: str) -> Iterator[str]:
 
 def examples() -> list[str]:
     found = [line for page in PAGES for line in of_page(page)]
-    found += [line for name in ("", *COMMANDS) for line in of_help(name)]
+    found += [line for name in ("", *commands()) for line in of_help(name)]
     return list(dict.fromkeys(re.sub(r"\s+# .*$", "", line) for line in found))
 
 
@@ -212,7 +212,7 @@ def test_an_example_that_runs_elsewhere_has_options_that_exist(command: str) -> 
 def test_the_examples_are_found() -> None:
     found = examples()
     assert len(found) > 40
-    assert [name for name in COMMANDS if not any(f"iodelta {name}" in line for line in found)] == []
+    assert [name for name in commands() if not any(f"iodelta {name}" in line for line in found)] == []
     assert all(any(line.startswith(begin) for line in found) for begin in ("iodelta run", "fio ", "xclip"))
 
 
@@ -269,10 +269,10 @@ def test_systemd_takes_the_units_of_the_pages(tmp_path: Path) -> None:
 def test_the_reference_names_every_command_knob_rule_and_document(tmp_path: Path) -> None:
     runpy.run_path(str(ROOT / "docs/generate.py"))["main"](tmp_path)
     page = {path.name: path.read_text() for path in tmp_path.glob("*.md")}
-    assert all(f"## iodelta {name}" in page["commands.md"] for name in COMMANDS)
+    assert all(f"## iodelta {name}" in page["commands.md"] for name in commands())
     assert all(f"`{name}`" in page["knobs.md"] for family in FAMILIES for name in family.names)
     assert all(f"`{rule.id}`" in page["audit-rules.md"] for rule in RULES)
-    assert all(f"## {name}" in page["json.md"] for name in PLACES)
+    assert all(f"## {name}" in page["json.md"] for name in documents())
     linked = {target for text in page.values() for target in re.findall(r"\]\((schemas/[^)]+)\)", text)}
     assert linked
     assert all((tmp_path / target).is_file() for target in linked)

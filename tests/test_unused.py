@@ -12,7 +12,7 @@ SOURCE = ROOT / "src"
 NOT_CALLED_HERE = {
     "iodelta.cli.main": "the console script of pyproject.toml",
     "iodelta.api.testing": "for authors of plugins",
-    "iodelta.policy.gist": "worlds of a published benchmark, for benchmarks/policy",
+    "iodelta.parts.mirrors.gist": "worlds of a published benchmark, for benchmarks/policy",
 }
 CHARTS = "iodelta.report.formats.charts.", {"chart", "figures"}
 """Modules of charts are loaded by their names, and then one of these is called."""
@@ -55,9 +55,9 @@ def imported_by(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 def loaded_by_name(text: str, tree: ast.Module) -> Iterator[str]:
     """Strings of a file that looks names up in modules: charts and stories are loaded so."""
-    if "getattr(" in text or "import_module(" in text:
+    if "getattr(" in text or "import_module(" in text or "iodelta.part import" in text:
         strings = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-        yield from (value for value in strings if isinstance(value, str))
+        yield from (value.rpartition(":")[2] for value in strings if isinstance(value, str))
 
 
 def unused() -> list[tuple[str, str]]:

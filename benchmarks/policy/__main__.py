@@ -21,9 +21,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.policy.published import PUBLISHED
-from iodelta.policy.gist import GROUPS, POLICIES, Column, table
-from iodelta.policy.model import Layout, Run, Workload, World, disk
-from iodelta.policy.simulate import simulate
+from iodelta.parts.mirrors.gist import GROUPS, POLICIES, Column, table
+from iodelta.parts.mirrors.model import Layout, Run, Workload, World, disk
+from iodelta.parts.mirrors.simulate import simulate
 
 MIB = 1 << 20
 
@@ -53,7 +53,7 @@ def fio(path: str, depth: int, seconds: float) -> tuple[float, float, float]:
 def mirror(paths: Sequence[str], policy: str, depth: int, seconds: float) -> tuple[float, float, float]:
     """The same of the mirror."""
     code = (
-        "import json, sys; from iodelta.policy.mirror import Request, run\n"
+        "import json, sys; from iodelta.parts.mirrors.mirror import Request, run\n"
         "members, policy, depth, seconds, seed = json.loads(sys.argv[1])\n"
         "done = run(Request(members=tuple(members), policy=policy, iodepth=depth, seconds=seconds, seed=seed))\n"
         "cpu = (done.usr_cpu + done.sys_cpu) / 100 * done.seconds\n"

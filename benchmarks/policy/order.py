@@ -18,7 +18,7 @@ from iodelta.lab.account import Account
 from iodelta.lab.folder import EXPERIMENT, Folder
 from iodelta.lab.judged import usable_trials
 from iodelta.lab.session import read_plan
-from iodelta.scenarios.read_policy_order import as_made
+from iodelta.parts.scenarios.read_policy_order import as_made
 
 DEPTH = 1
 BLOCKS = "randomised blocks, fresh seeds"

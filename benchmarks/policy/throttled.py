@@ -9,12 +9,12 @@ import os
 
 from iodelta.cli.watching import PlainWatcher
 from iodelta.machine import LocalMachine
-from iodelta.policy.calibrate import calibrate, predict
-from iodelta.policy.catalogue import policies
-from iodelta.policy.mirror import Request, run
-from iodelta.policy.model import Workload
-from iodelta.scenarios.slowing import Pace, slow
-from iodelta.scenarios.stage import staged
+from iodelta.parts.mirrors.calibrate import calibrate, predict
+from iodelta.parts.mirrors.catalogue import policies
+from iodelta.parts.mirrors.mirror import Request, run
+from iodelta.parts.mirrors.model import Workload
+from iodelta.parts.scenarios.slowing import Pace, slow
+from iodelta.parts.scenarios.stage import staged
 
 DEPTH = 32
 PACES = (900, 300)

@@ -17,6 +17,7 @@ GROUPS = {
     "rule": "iodelta.rules",
     "reader": "iodelta.readers",
     "machine": "iodelta.machines",
+    "part": "iodelta.parts",
 }
 """Kind -> group of its entry points."""
 

@@ -13,8 +13,9 @@ import click
 import pytest
 from waiting import LIMIT
 
-from iodelta.cli.main import COMMANDS, cli
+from iodelta.cli.main import cli
 from iodelta.knob.memory import COUNTERS
+from iodelta.part import commands
 
 IODELTA = Path(sys.executable).with_name("iodelta")
 ENGINES = ("--variant", "a:fio.ioengine=psync", "--variant", "b:fio.ioengine=sync")
@@ -44,7 +45,7 @@ def modules_of(*words: str, cwd: Path) -> set[str]:
 def subcommands() -> Iterator[tuple[str, ...]]:
     """Every command line that has a ``--help``."""
     yield ()
-    for name in COMMANDS:
+    for name in commands():
         yield (name,)
         command = cli.get_command(click.Context(cli), name)
         if isinstance(command, click.Group):
@@ -78,7 +79,7 @@ def test_a_dry_run_and_a_typo_do_not_wait_for_scipy(words: list[str], tmp_path: 
     assert not modules_of(*words, cwd=tmp_path) & {"scipy", "polars", "altair", "vl_convert"}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_every_command_has_help_with_examples(name: str, tmp_path: Path) -> None:
     said = iodelta(name, "--help", cwd=tmp_path)
     assert said.returncode == 0

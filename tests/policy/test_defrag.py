@@ -15,7 +15,7 @@ from workshop import Workshop
 
 from iodelta.errors import RequestError
 from iodelta.machine import LocalMachine
-from iodelta.policy.defrag import EXTENT, PREFIX, clone, defragment, fragment, keep_defragmenting, workplace
+from iodelta.parts.mirrors.defrag import EXTENT, PREFIX, clone, defragment, fragment, keep_defragmenting, workplace
 from iodelta.workload.background import BackgroundLoad
 
 IODELTA = str(Path(sys.executable).with_name("iodelta"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iodelta.errors import RequestError
-from iodelta.policy.explain import EXPLAINED, Array, Explanation, explain, never_switching, shares
+from iodelta.parts.mirrors.explain import EXPLAINED, Array, Explanation, explain, never_switching, shares
 
 KIB = 1024
 UNEQUAL = Array(rates=(900.0, 300.0), iodepth=32)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from iodelta.policy.explain import EXPLAINED, Array, Explanation, explain
+from iodelta.parts.mirrors.explain import EXPLAINED, Array, Explanation, explain
 
 from .queueing import LENGTH, POLICIES, Result, simulate, zfs
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from iodelta.policy.catalogue import policies
-from iodelta.policy.explain import EXPLAINED, Array, Explanation, explain
-from iodelta.policy.model import GIB, MIB, Curve, Empirical, Layout, Member, Run, Traits, Workload, World
-from iodelta.policy.simulate import Outcome, simulate
+from iodelta.parts.mirrors.catalogue import policies
+from iodelta.parts.mirrors.explain import EXPLAINED, Array, Explanation, explain
+from iodelta.parts.mirrors.model import GIB, MIB, Curve, Empirical, Layout, Member, Run, Traits, Workload, World
+from iodelta.parts.mirrors.simulate import Outcome, simulate
 
 PAIR = (900.0, 300.0)
 THREE = (900.0, 410.0, 130.0)

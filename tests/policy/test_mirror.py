@@ -14,10 +14,10 @@ from processes import descriptors
 from waiting import until
 
 from iodelta.errors import RefusedError, RequestError
-from iodelta.policy.calibrate import slice_of
-from iodelta.policy.mirror import MirrorRun, Request, run
-from iodelta.policy.model import Curve, Empirical, Layout, Member, Run, Traits, Workload, World
-from iodelta.policy.simulate import simulate
+from iodelta.parts.mirrors.calibrate import slice_of
+from iodelta.parts.mirrors.mirror import MirrorRun, Request, run
+from iodelta.parts.mirrors.model import Curve, Empirical, Layout, Member, Run, Traits, Workload, World
+from iodelta.parts.mirrors.simulate import simulate
 from iodelta.probe.members import inspect
 
 from .members import MIB, contents, files, loops, throttled

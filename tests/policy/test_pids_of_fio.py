@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from iodelta.policy.mirror import Request, pids_of
-from iodelta.policy.model import pids_in_a_row
+from iodelta.parts.mirrors.mirror import Request, pids_of
+from iodelta.parts.mirrors.model import pids_in_a_row
 
 STARTS, ROWS = 100, 3
 

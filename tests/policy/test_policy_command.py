@@ -14,13 +14,13 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from iodelta.cli.policy import command
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment import parse, shorthand
 from iodelta.lab.turns import alone
 from iodelta.machine import LocalMachine
-from iodelta.policy import calibrate
-from iodelta.policy.mirror import MirrorRun, Request, run
+from iodelta.parts.mirrors import calibrate
+from iodelta.parts.mirrors.command import command
+from iodelta.parts.mirrors.mirror import MirrorRun, Request, run
 from iodelta.probe.topology import resolve
 
 from .members import MIB, files, loops

@@ -49,7 +49,7 @@ def trial(
         ramp=0.1,
         seed=5,
         workdir=str(place),
-        launcher=(sys.executable, "-m", "iodelta.policy.stand_in", policy, *members, "--"),
+        launcher=(sys.executable, "-m", "iodelta.parts.mirrors.stand_in", policy, *members, "--"),
     )
     return run(LocalMachine(), request)
 
@@ -135,7 +135,7 @@ def test_a_vanished_member_makes_the_trial_unusable_and_says_which(tmp_path: Pat
 
 def test_it_ends_soon_when_it_is_told_to(tmp_path: Path) -> None:
     members = files(tmp_path, 2, mib=1)
-    words = [sys.executable, "-m", "iodelta.policy.stand_in", "queue", *members, "--", "fio"]
+    words = [sys.executable, "-m", "iodelta.parts.mirrors.stand_in", "queue", *members, "--", "fio"]
     options = [f"--output={tmp_path}/out", f"--filename={members[0]}", "--rw=randread", "--runtime=60000ms"]
     process = subprocess.Popen([*words, *options], stderr=subprocess.PIPE)
     until(lambda: members[1] in descriptors(process.pid))

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from iodelta.cli.policy import command
 from iodelta.machine import LocalMachine
-from iodelta.policy.mirror import Request, run
-from iodelta.policy.starvation import CpuTimes, cpu_times, starvation
+from iodelta.parts.mirrors.command import command
+from iodelta.parts.mirrors.mirror import Request, run
+from iodelta.parts.mirrors.starvation import CpuTimes, cpu_times, starvation
 
 from .members import files
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from iodelta.cli.policy import command
 from iodelta.errors import MeasureError
 from iodelta.knob import catalogue
 from iodelta.machine import LocalMachine
+from iodelta.parts.mirrors.command import command
 from iodelta.probe.native import MODULE
 from iodelta.probe.topology import resolve
 

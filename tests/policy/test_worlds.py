@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.policy.published import PUBLISHED
 from iodelta.errors import RequestError
-from iodelta.policy.gist import GROUPS, POLICIES, Column, table, world
-from iodelta.policy.model import (
+from iodelta.parts.mirrors.gist import GROUPS, POLICIES, Column, table, world
+from iodelta.parts.mirrors.model import (
     GIB,
     MIB,
     Background,
@@ -27,7 +27,7 @@ from iodelta.policy.model import (
     pids_in_a_row,
     ssd,
 )
-from iodelta.policy.simulate import geometric_mean, simulate
+from iodelta.parts.mirrors.simulate import geometric_mean, simulate
 
 RANDOM_GROUPS = tuple(group for group in GROUPS if "seq" not in group)
 QUICK = Flash(read=86_700)

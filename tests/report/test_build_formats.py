@@ -404,4 +404,4 @@ def test_a_file_of_xml_is_refused_by_commands_without_verdicts(sides: Path) -> N
 
 def test_a_result_without_verdicts_says_so() -> None:
     with pytest.raises(RequestError, match="this result has no verdicts"):
-        checks_of(object())  # type: ignore[arg-type]
+        checks_of(object())

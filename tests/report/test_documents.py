@@ -20,8 +20,9 @@ from test_console import account, experiment
 
 from iodelta.cli.main import cli
 from iodelta.lab.calibration import Calibration, Injection
+from iodelta.part import documents as known
 from iodelta.report.answers import CalibrationAnswer
-from iodelta.report.documents import PLACES, schema, written
+from iodelta.report.documents import schema, written
 from iodelta.report.formats.render import rendered
 
 
@@ -70,7 +71,7 @@ def test_every_document_is_valid_by_its_schema(printed: dict[str, Any]) -> None:
 
 
 def test_the_schemas_themselves_are_valid_and_say_what_each_field_is() -> None:
-    for name in PLACES:
+    for name in known():
         made = schema(name)
         Draft202012Validator.check_schema(made)
         assert made["title"] == name
@@ -83,7 +84,7 @@ def test_the_schemas_themselves_are_valid_and_say_what_each_field_is() -> None:
 def test_every_field_of_every_document_has_a_sentence() -> None:
     without = [
         f"{name}: {part}.{field}"
-        for name in PLACES
+        for name in known()
         for made in (schema(name),)
         for part, struct in made["$defs"].items()
         for field, own in struct.get("properties", {}).items()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-
-from iodelta.report.documents import PLACES
-from iodelta.report.formats.sheet import SHEETS
-from iodelta.report.stories.kinds import STORIES
+from iodelta.part import documents, kinds, load
 
 
-def test_every_kind_that_is_told_has_rows_and_a_schema() -> None:
-    assert set(STORIES) == set(SHEETS)
-    documents = {struct for _, struct, _ in PLACES.values()}
-    assert set(STORIES) - {"Account"} <= documents  # an experiment's document adds its headline
+def test_every_kind_names_a_struct_and_functions_that_exist() -> None:
+    for kind in kinds().values():
+        assert isinstance(load(kind.result), type)
+        for place in kind[1:]:
+            assert not place or callable(load(place)), place
 
 
-def test_every_kind_names_a_function_that_exists() -> None:
-    for module, function in STORIES.values():
-        assert callable(getattr(importlib.import_module(f"iodelta.report.stories.{module}"), function))
+def test_every_kind_has_a_document() -> None:
+    structs = {document.struct for document in documents().values()}
+    assert [kind.result for kind in kinds().values() if kind.result not in structs and not kind.document] == []

@@ -14,9 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from iodelta.cli.main import cli
-from iodelta.report.documents import PLACES
+from iodelta.part import documents, kinds
 from iodelta.report.stories.disk_plan import holding
-from iodelta.report.stories.kinds import STORIES
 
 RUN = (
     "run",
@@ -47,8 +46,8 @@ ROWS = {"run": 4, "search": 3, "scenario": 2, "prepare": 2}
 
 
 def test_every_plan_has_a_story() -> None:
-    plans = {struct for _, struct, _ in PLACES.values() if struct.endswith("PlanAnswer")} | {"PlanAnswer"}
-    assert plans <= set(STORIES), "a plan that only its own command can print"
+    plans = {document.struct for document in documents().values() if document.struct.endswith("PlanAnswer")}
+    assert plans <= set(kinds()), "a plan that only its own command can print"
 
 
 @pytest.mark.parametrize(

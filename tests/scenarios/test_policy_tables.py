@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iodelta.experiment import parse
-from iodelta.scenarios.policy_tables import tables
+from iodelta.parts.scenarios.policy_tables import tables
 from iodelta.trial import Direction, Quantity, Trial
 
 TOML = """

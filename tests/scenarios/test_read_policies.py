@@ -23,10 +23,10 @@ from iodelta.cli.main import cli
 from iodelta.experiment import parse
 from iodelta.lab.undo import restore_pending
 from iodelta.machine import LocalMachine
-from iodelta.policy.gist import POLICIES
-from iodelta.policy.order import SERIES, requests, simulated
-from iodelta.scenarios import btrfs_read_policy, catalogue, read_policy_order
-from iodelta.scenarios.slowing import JOIN, LEAVE, Pace, slow
+from iodelta.parts.mirrors.gist import POLICIES
+from iodelta.parts.mirrors.order import SERIES, requests, simulated
+from iodelta.parts.scenarios import btrfs_read_policy, catalogue, read_policy_order
+from iodelta.parts.scenarios.slowing import JOIN, LEAVE, Pace, slow
 from scenarios.test_stage import enter, left
 
 MIB = 1 << 20
@@ -35,8 +35,9 @@ HELD = """
 import sys
 from iodelta.cli.watching import PlainWatcher
 from iodelta.machine import LocalMachine
-from iodelta.scenarios import btrfs_read_policy, read_policy_order
-from iodelta.scenarios.stage import staged
+from iodelta.parts.scenarios import btrfs_read_policy
+from iodelta.parts.scenarios import read_policy_order
+from iodelta.parts.scenarios.stage import staged
 read_policy_order.warming = lambda *given: {1: (), 32: ()}
 scenario = {"btrfs": btrfs_read_policy, "order": read_policy_order}[sys.argv[2]]
 home, never = sys.argv[1], lambda: False

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from fakes import PaperMachine
 from jsonschema import Draft202012Validator
 
-from iodelta.cli import scenario as scenario_command
 from iodelta.cli.main import cli
 from iodelta.cli.watching import PlainWatcher
 from iodelta.errors import MeasureError, RefusedError, RequestError
@@ -24,9 +23,7 @@ from iodelta.lab.plan import make_plan, warnings
 from iodelta.lab.undo import restore_pending
 from iodelta.machine import LocalMachine, Machine
 from iodelta.machine.vm import VmMachine
-from iodelta.probe.topology import Target, resolve, resolve_tree
-from iodelta.report.documents import schema
-from iodelta.scenarios import (
+from iodelta.parts.scenarios import (
     catalogue,
     jbod_mmap,
     queue_depth_sweep,
@@ -34,9 +31,12 @@ from iodelta.scenarios import (
     read_policy_order,
     ublk_null_affinity,
 )
-from iodelta.scenarios.catalogue import scenario
-from iodelta.scenarios.model import Scenario
-from iodelta.scenarios.stage import Stage, guest_disks, part_of, staged
+from iodelta.parts.scenarios import command as scenario_command
+from iodelta.parts.scenarios.catalogue import scenario
+from iodelta.parts.scenarios.model import Scenario
+from iodelta.parts.scenarios.stage import Stage, guest_disks, part_of, staged
+from iodelta.probe.topology import Target, resolve, resolve_tree
+from iodelta.report.documents import schema
 from iodelta.study.words import size
 from iodelta.vm.spec import parse as parse_guest
 
@@ -308,7 +308,7 @@ def test_what_is_missing_ends_a_run_with_reasons_and_4(monkeypatch: pytest.Monke
 
 
 def test_where_the_report_cannot_go_is_refused_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iodelta.cli.scenario.contact", lambda *given: pytest.fail("a machine was asked"))
+    monkeypatch.setattr("iodelta.parts.scenarios.command.contact", lambda *given: pytest.fail("a machine was asked"))
     found = CliRunner().invoke(cli, ["scenario", "run", "read-policy-order", "--output", "report.pdf"])
     assert isinstance(found.exception, RequestError)
     assert "add --format" in str(found.exception)

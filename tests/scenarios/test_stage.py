@@ -16,7 +16,7 @@ from iodelta.cli.watching import PlainWatcher
 from iodelta.errors import MeasureError
 from iodelta.lab.undo import restore_pending
 from iodelta.machine import LocalMachine
-from iodelta.scenarios.stage import Stage, staged
+from iodelta.parts.scenarios.stage import Stage, staged
 
 MIB = 1 << 20
 
@@ -24,7 +24,7 @@ HELD = """
 import sys
 from iodelta.cli.watching import PlainWatcher
 from iodelta.machine import LocalMachine
-from iodelta.scenarios.stage import staged
+from iodelta.parts.scenarios.stage import staged
 home = sys.argv[1]
 with staged(LocalMachine(), PlainWatcher(print), full=False, target=None, home=home, stop=lambda: False) as stage:
     disk = stage.disk("one", 32 << 20, parts=2)

@@ -18,11 +18,11 @@ from iodelta.lab.account import Account
 from iodelta.lab.folder import CountFolder, Folder
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Control, Watcher
+from iodelta.lab.remake import remade
 from iodelta.lab.schedule import Slot
 from iodelta.lab.session import go, read_plan, start
 from iodelta.lab.turns import patiently
 from iodelta.report.derived import derive
-from iodelta.scenarios.again import remade
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement
 

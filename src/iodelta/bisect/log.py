@@ -38,6 +38,11 @@ TREE = "tree"
 ENVIRONMENT = "environment.json"
 
 
+def is_search(path: Path) -> bool:
+    """Return whether the folder of a search or an attribution lies here."""
+    return (path / QUESTION).is_file()
+
+
 class Opened(msgspec.Struct, frozen=True, tag="opened"):
     """The question is on disk and fixed from here on; ``identifier`` marks every process that is started for it."""
 

@@ -27,17 +27,6 @@ def settings(
         return []
 
 
-def scenarios(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Names of scenarios."""
-    from iodelta.scenarios.catalogue import SCENARIOS
-
-    return [
-        scenario.name for scenario in SCENARIOS if scenario.name.startswith(incomplete)
-    ]
-
-
 def files(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:

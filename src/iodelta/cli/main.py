@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import signal
 import sys
@@ -15,34 +14,7 @@ import click
 from iodelta import __version__
 from iodelta.cli.groups import Group
 from iodelta.errors import IodeltaError
-
-COMMANDS = {
-    "run": "Run an experiment, or continue one.",
-    "prepare": "Bring a disk to a known state: purge, fill, rounds until it is steady.",
-    "report": "Show what an experiment found.",
-    "show": "List what fio results, tables or archives contain.",
-    "compare": "Compare results from any source, as far as the data allow.",
-    "audit": "Find impossible or inconsistent numbers in results.",
-    "bisect": "Find the commits, versions or settings that made it slower.",
-    "attribute": "Measure how much each of several patches costs, alone and together.",
-    "calibrate": "Measure this machine's noise, false alarms and smallest detectable change.",
-    "kernel": "List, fetch and build kernels for virtual machines, and follow an I/O through them.",
-    "knobs": "List what can be set on this machine, and why other settings cannot.",
-    "restore": "Restore the settings that a crashed run left changed.",
-    "doctor": "List what this machine lacks, which features need it, and what installs it.",
-    "env": "Show this machine's hardware, kernel and settings.",
-    "pack": "Pack an experiment folder into one file, without names that identify your machine.",
-    "reproduce": "Measure someone's bundle here: do its changes appear on this machine too?",
-    "policy": "Explain the read policies of mirrors, simulate them, and run them on real members.",
-    "fio": "Build a static fio and t/io_uring from the distribution's source.",
-    "scenario": "Replay published regression reports as ready-made experiments.",
-    "history": "Follow results over many nights, and find the steps between them.",
-    "fleet": "Measure one experiment on many hosts, and say whether they agree.",
-    "serve": "Show results in a browser, and as JSON at the same addresses.",
-    "rebuild": "Recreate the derived files of a folder from its raw data.",
-}
-"""Name -> one-line help, in the order ``--help`` shows; ``iodelta.cli.NAME`` holds the command ``command``."""
-
+from iodelta.part import GROUPS, commands, load
 
 VERBOSE = "iodelta.verbose"
 
@@ -58,20 +30,28 @@ class LazyGroup(Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        known = commands().get(cmd_name)
+        if known is None:
             return None
-        command = importlib.import_module(f"iodelta.cli.{cmd_name}").command
+        command = load(known.place)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for group, heading in GROUPS.items():
+            rows = [
+                (name, command.help)
+                for name, command in commands().items()
+                if command.group == group
+            ]
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
         """As a shell expects of a command that a signal ended; click would say 1, which here is a regression."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -24,6 +23,7 @@ from iodelta.cli.files import write_or_print
 from iodelta.cli.gate import Coded, Words, exit_code, gated
 from iodelta.cli.shared_options import in_formats
 from iodelta.errors import RequestError, pasted
+from iodelta.part import folder_at, load
 from iodelta.report.stories.story import Detail
 from iodelta.study.words import inert
 
@@ -47,10 +47,6 @@ Examples:
   iodelta report iodelta-20260102-030405 --exit-code    # for a script: 1 for a regression, 3 inconclusive
   iodelta report table-from-a-mail.txt --format markdown
 """
-
-Kind = Literal[
-    "experiment", "bundle", "search", "counted path", "preparation", "foreign results"
-]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,37 +159,25 @@ def command(
         verbose=verbose,
         fail_on=fail_on,
     )
-    sys.exit(REPORTS[_kind(path)](request))
+    sys.exit(_reporter(path)(request))
 
 
-def _kind(path: str) -> Kind:
-    """What lies at ``path``. Raises RequestError where nothing does."""
-    from iodelta.bundle.packed import is_bundle
-
-    folder = Path(path)
-    if (folder / "experiment.toml").is_file():
-        return _kind_of_folder(folder)
-    if is_bundle(path):
-        return "bundle"
-    if not folder.exists():
+def _reporter(path: str) -> Callable[[Request], int]:
+    """Return what shows ``path``. Raises RequestError where nothing is."""
+    folder = folder_at(Path(path))
+    if folder is not None:
+        report: Callable[[Request], int] = load(folder.report)
+        return report
+    if not Path(path).exists():
         raise RequestError(
             "there is nothing at this path",
             place=path,
             remedy="name a folder that `iodelta run` made",
         )
-    return "search" if (folder / "question.json").is_file() else "foreign results"
+    return _report_foreign_results
 
 
-def _kind_of_folder(path: Path) -> Kind:
-    from iodelta.lab.folder import CountFolder, DiskFolder, Folder
-
-    folder = Folder.open(path)
-    if isinstance(folder, CountFolder):
-        return "counted path"
-    return "preparation" if isinstance(folder, DiskFolder) else "experiment"
-
-
-def _report_search(request: Request) -> int:
+def of_search(request: Request) -> int:
     from iodelta.cli.searching import report
 
     _refuse_explanation_and_script(request)
@@ -213,7 +197,7 @@ def _report_search(request: Request) -> int:
     )
 
 
-def _report_counted_path(request: Request) -> int:
+def of_counted_path(request: Request) -> int:
     from iodelta.lab.folder import Folder
     from iodelta.study.counted import counted
 
@@ -249,7 +233,7 @@ def _report_counted_path(request: Request) -> int:
     return _code(request, account)
 
 
-def _report_preparation(request: Request) -> int:
+def of_preparation(request: Request) -> int:
     from iodelta.lab.folder import Folder
     from iodelta.report.derived import charts_of_preparation
     from iodelta.study.preparation import prepared
@@ -266,7 +250,7 @@ def _report_preparation(request: Request) -> int:
     return _code(request, disk)
 
 
-def _report_experiment(request: Request) -> int:
+def of_experiment(request: Request) -> int:
     _refuse_counts(request)
     _refuse_other_formats(request)
     if request.reproducer:
@@ -431,15 +415,3 @@ def _refuse_other_formats(request: Request) -> None:
         raise RequestError(
             "an explanation is only printed", place="--output", remedy="omit --output"
         )
-
-
-REPORTS: Mapping[Kind, Callable[[Request], int]] = MappingProxyType(
-    {
-        "experiment": _report_experiment,
-        "bundle": _report_experiment,
-        "search": _report_search,
-        "counted path": _report_counted_path,
-        "preparation": _report_preparation,
-        "foreign results": _report_foreign_results,
-    }
-)

@@ -150,8 +150,8 @@ def _go_on(path: Path, asked: Asked) -> None:
     from iodelta.cli.watching import watcher
     from iodelta.lab.account import Account
     from iodelta.lab.progress import Control
+    from iodelta.lab.remake import remade
     from iodelta.lab.session import go, read_plan
-    from iodelta.scenarios.again import remade  # with all scenarios
 
     more = _seconds(asked.budget) if asked.budget else None
     over = more is None and Account(folder.events()).over

@@ -19,7 +19,7 @@ from iodelta.trial import Finding
 
 NAME = "mirror.read_policy"
 
-PROGRAM = "iodelta.policy.stand_in"
+PROGRAM = "iodelta.parts.mirrors.stand_in"
 """Module that reads fio's command line and runs the mirror."""
 
 PERMITTED = "IODELTA_PERMITTED"

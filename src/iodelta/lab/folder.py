@@ -448,6 +448,25 @@ def kind_of(folder: Folder) -> type[Folder]:
     return KINDS.get(clock, Folder)
 
 
+def holds_trials(path: Path) -> bool:
+    """Return whether an experiment folder lies here that is neither of the two below."""
+    return _class_at(path) is Folder
+
+
+def holds_counts(path: Path) -> bool:
+    """Return whether a folder of counted instructions lies here."""
+    return _class_at(path) is CountFolder
+
+
+def holds_preparation(path: Path) -> bool:
+    """Return whether the folder of a prepared disk lies here."""
+    return _class_at(path) is DiskFolder
+
+
+def _class_at(path: Path) -> type[Folder] | None:
+    return kind_of(Folder(path)) if (path / EXPERIMENT).is_file() else None
+
+
 def _sync_directory(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
 import inspect
 import itertools
 import math
@@ -21,217 +20,8 @@ from typing import Any
 import msgspec
 import msgspec.inspect
 
+from iodelta.part import documents, load
 from iodelta.report.glossary import FIELDS
-
-PLACES = {
-    "iodelta.verdict/1": (
-        "iodelta.report.verdict_json",
-        "Document",
-        "iodelta report, iodelta run, verdict.json",
-    ),
-    "iodelta.compare/1": ("iodelta.study.comparison", "Comparison", "iodelta compare"),
-    "iodelta.show/1": ("iodelta.study.rows", "Shown", "iodelta show"),
-    "iodelta.audit/1": ("iodelta.study.audited", "Audited", "iodelta audit"),
-    "iodelta.audit-rules/1": (
-        "iodelta.study.audited",
-        "RulesAnswer",
-        "iodelta audit --rules",
-    ),
-    "iodelta.plan/1": (
-        "iodelta.study.planned",
-        "PlanAnswer",
-        "iodelta run --dry-run, iodelta reproduce --dry-run",
-    ),
-    "iodelta.prepare/1": (
-        "iodelta.study.preparation",
-        "PrepareAnswer",
-        "iodelta prepare, iodelta report",
-    ),
-    "iodelta.prepare-plan/1": (
-        "iodelta.study.preparation",
-        "DiskPlanAnswer",
-        "iodelta prepare --dry-run",
-    ),
-    "iodelta.path-plan/1": (
-        "iodelta.path.plan",
-        "PathPlanAnswer",
-        "iodelta run --dry-run with the instruction clock",
-    ),
-    "iodelta.search-plan/1": (
-        "iodelta.study.search",
-        "SearchPlanAnswer",
-        "iodelta bisect --plan",
-    ),
-    "iodelta.calibration/1": (
-        "iodelta.report.answers",
-        "CalibrationAnswer",
-        "iodelta calibrate",
-    ),
-    "iodelta.env/1": ("iodelta.report.answers", "EnvAnswer", "iodelta env"),
-    "iodelta.env-diff/1": (
-        "iodelta.report.answers",
-        "EnvDiffAnswer",
-        "iodelta env --diff",
-    ),
-    "iodelta.knobs/1": ("iodelta.report.answers", "KnobsAnswer", "iodelta knobs"),
-    "iodelta.restore/1": ("iodelta.report.answers", "RestoreAnswer", "iodelta restore"),
-    "iodelta.reproduction/1": (
-        "iodelta.study.reproduction",
-        "Reproduced",
-        "iodelta reproduce",
-    ),
-    "iodelta.fleet/1": ("iodelta.study.fleet", "FleetAccount", "iodelta fleet report"),
-    "iodelta.fleet-reproduction/1": (
-        "iodelta.study.fleet_reproduction",
-        "FleetReproduced",
-        "iodelta reproduce --hosts",
-    ),
-    "iodelta.pack/1": ("iodelta.report.answers", "PackAnswer", "iodelta pack"),
-    "iodelta.path/1": (
-        "iodelta.path.judge",
-        "PathAccount",
-        "iodelta run, iodelta report with the instruction clock",
-    ),
-    "iodelta.doctor/1": ("iodelta.api.doctor", "DoctorAnswer", "iodelta doctor"),
-    "iodelta.kernels/1": (
-        "iodelta.report.answers",
-        "KernelsAnswer",
-        "iodelta kernel list, fetch and build",
-    ),
-    "iodelta.rebuild/1": ("iodelta.report.answers", "RebuildAnswer", "iodelta rebuild"),
-    "iodelta.serve/1": (
-        "iodelta.report.answers",
-        "ServeAnswer",
-        "iodelta serve --format json",
-    ),
-    "iodelta.fio-build/1": (
-        "iodelta.report.answers",
-        "FioBuildAnswer",
-        "iodelta fio build",
-    ),
-    "iodelta.bisect/2": ("iodelta.study.search", "SearchAccount", "iodelta bisect"),
-    "iodelta.attribution/2": (
-        "iodelta.study.attribution",
-        "AttributionAccount",
-        "iodelta attribute",
-    ),
-    "iodelta.policy-list/1": (
-        "iodelta.policy.answers",
-        "PolicyListAnswer",
-        "iodelta policy list",
-    ),
-    "iodelta.policy-explanation/1": (
-        "iodelta.policy.answers",
-        "ExplainAnswer",
-        "iodelta policy explain",
-    ),
-    "iodelta.policy-simulation/1": (
-        "iodelta.policy.answers",
-        "SimulationAnswer",
-        "iodelta policy simulate",
-    ),
-    "iodelta.policy-mirror/1": (
-        "iodelta.policy.answers",
-        "MirrorAnswer",
-        "iodelta policy mirror",
-    ),
-    "iodelta.policy-calibration/1": (
-        "iodelta.policy.calibrate",
-        "Calibration",
-        "iodelta policy calibrate",
-    ),
-    "iodelta.policy-defrag/1": (
-        "iodelta.policy.answers",
-        "DefragAnswer",
-        "iodelta policy defrag",
-    ),
-    "iodelta.history-add/1": (
-        "iodelta.history.answers",
-        "HistoryAddAnswer",
-        "iodelta history add",
-    ),
-    "iodelta.history-show/1": (
-        "iodelta.history.answers",
-        "HistoryShowAnswer",
-        "iodelta history show",
-    ),
-    "iodelta.history-scan/1": (
-        "iodelta.history.answers",
-        "HistoryScanAnswer",
-        "iodelta history scan",
-    ),
-    "iodelta.history-alert/1": (
-        "iodelta.history.answers",
-        "Alert",
-        "iodelta history alert, decide and confirm",
-    ),
-    "iodelta.history-night/1": (
-        "iodelta.history.answers",
-        "HistoryNightAnswer",
-        "iodelta history night",
-    ),
-    "iodelta.history-note/1": (
-        "iodelta.history.answers",
-        "HistoryNoteAnswer",
-        "iodelta history annotate",
-    ),
-    "iodelta.history-check/1": (
-        "iodelta.history.answers",
-        "HistoryCheckAnswer",
-        "iodelta history check",
-    ),
-    "iodelta.history-rebuild/1": (
-        "iodelta.history.answers",
-        "HistoryRebuildAnswer",
-        "iodelta history rebuild",
-    ),
-    "iodelta.history-prune/1": (
-        "iodelta.history.answers",
-        "HistoryPruneAnswer",
-        "iodelta history prune",
-    ),
-    "iodelta.history-export/1": (
-        "iodelta.history.exchange",
-        "HistoryExportAnswer",
-        "iodelta history export --to json",
-    ),
-    "iodelta.fleet-check/1": (
-        "iodelta.fleet.answers",
-        "FleetCheckAnswer",
-        "iodelta fleet check",
-    ),
-    "iodelta.fleet-status/1": (
-        "iodelta.fleet.answers",
-        "FleetStatusAnswer",
-        "iodelta fleet run and status",
-    ),
-    "iodelta.fleet-cancel/1": (
-        "iodelta.fleet.answers",
-        "FleetCancelAnswer",
-        "iodelta fleet cancel",
-    ),
-    "iodelta.fleet-fetch/1": (
-        "iodelta.fleet.answers",
-        "FleetFetchAnswer",
-        "iodelta fleet fetch",
-    ),
-    "iodelta.scenario-list/1": (
-        "iodelta.scenarios.answers",
-        "ScenarioListAnswer",
-        "iodelta scenario list",
-    ),
-    "iodelta.scenario-plan/1": (
-        "iodelta.study.rehearsed",
-        "ScenarioPlanAnswer",
-        "iodelta scenario run --dry-run",
-    ),
-    "iodelta.scenario/1": (
-        "iodelta.scenarios.answers",
-        "ScenarioAnswer",
-        "iodelta scenario show",
-    ),
-}
-"""Schema -> module and struct it is made from, and who prints it. Imported only when it is asked for."""
 
 
 def written(document: object) -> bytes:
@@ -276,13 +66,12 @@ def schema(name: str) -> dict[str, Any]:
 
     Raises KeyError for an unknown name.
     """
-    module, struct, printed_by = PLACES[name]
-    kind = getattr(importlib.import_module(module), struct)
-    (top,), components = described([kind], "#/$defs/{name}")
+    document = documents()[name]
+    (top,), components = described([load(document.struct)], "#/$defs/{name}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": name,
-        "description": f"Printed by {printed_by}. Numbers that are not known, or infinite, are null.",
+        "description": f"Printed by {document.printed_by}. Numbers that are not known, or infinite, are null.",
         **top,
         "$defs": components,
     }

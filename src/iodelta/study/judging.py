@@ -22,10 +22,10 @@ from iodelta.lab.instrument import seen
 from iodelta.lab.integrity import integrity, sealed
 from iodelta.lab.judged import counted_trials, judge_folder, usable_trials
 from iodelta.lab.plan import Plan, warnings
+from iodelta.lab.remake import line_of
 from iodelta.lab.session import read_plan, rules_of
 from iodelta.probe.environment import sound
 from iodelta.probe.topology import Target
-from iodelta.scenarios.model import ORIGIN, Origin
 from iodelta.study.again import Again, again
 from iodelta.study.best import best
 from iodelta.study.confounders import Differing, differences
@@ -143,11 +143,8 @@ def _again(
 ) -> Again:
     """The commands that repeat a folder; for a scenario its own, since it has removed its target."""
     commands = again(plan, target_of(journal), _version(environment))
-    if not folder.has(ORIGIN):
-        return commands
-    return msgspec.structs.replace(
-        commands, run=folder.read_struct(ORIGIN, Origin).line
-    )
+    line = line_of(folder)
+    return msgspec.structs.replace(commands, run=line) if line else commands
 
 
 def _version(environment: Mapping[str, Any]) -> tuple[int, int]:

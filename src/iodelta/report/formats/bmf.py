@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from iodelta.errors import RequestError
+from iodelta.part import kind_of, load
 from iodelta.study.words import inert
 
 if TYPE_CHECKING:
@@ -35,19 +36,19 @@ Named = tuple[str, str, str, Measured]
 
 def bmf(result: Result) -> bytes:
     """The document. Raises RequestError for a result without values of variants."""
-    values = VALUES.get(type(result).__name__)
-    if values is None:
+    place = kind_of(result).values
+    if not place:
         raise RequestError(
             "this result has no values of variants, which Bencher needs",
             remedy="choose another format",
         )
     results: dict[str, dict[str, Measured]] = {}
-    for cell, variant, measure, measured in values(result):
+    for cell, variant, measure, measured in load(place)(result):
         results.setdefault(f"{inert(cell)} / {inert(variant)}", {})[measure] = measured
     return msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n"
 
 
-def _of_account(account: Account) -> Iterator[Named]:
+def of_account(account: Account) -> Iterator[Named]:
     for verdict in account.judgement.verdicts:
         measure = inert(verdict.metric.name)
         if verdict.baseline_value is not None:
@@ -73,7 +74,7 @@ def _of_account(account: Account) -> Iterator[Named]:
             )
 
 
-def _of_comparison(comparison: Comparison) -> Iterator[Named]:
+def of_comparison(comparison: Comparison) -> Iterator[Named]:
     for row in comparison.compared:
         measure = inert(row.metric)
         for side, value in zip(
@@ -101,7 +102,7 @@ def _percent(value: float, low: float | None, high: float | None) -> Measured:
     return Measured(100 * value, *bounds)
 
 
-def _of_path(account: PathAccount) -> Iterator[Named]:
+def of_path(account: PathAccount) -> Iterator[Named]:
     for count in account.counts:
         yield (
             count.cell,
@@ -111,11 +112,3 @@ def _of_path(account: PathAccount) -> Iterator[Named]:
         )
     for cell in account.sharing.cells:
         yield cell.cell, cell.variant, "moved lines", Measured(cell.median)
-
-
-VALUES: dict[str, Any] = {
-    "Account": _of_account,
-    "Comparison": _of_comparison,
-    "PathAccount": _of_path,
-}
-"""Struct of a result -> its values."""

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from iodelta.report.answers import CalibrationAnswer
     from iodelta.study.planned import PlanAnswer
     from iodelta.study.preparation import DiskPlanAnswer
-    from iodelta.study.rehearsed import ScenarioPlanAnswer
     from iodelta.study.search import SearchPlanAnswer
 
 TRIALS = ("round", "cell", "block", "variant", "baseline", "margin", "seed", "schema")
@@ -22,15 +21,10 @@ TRIALS = ("round", "cell", "block", "variant", "baseline", "margin", "seed", "sc
 
 def of_plan(answer: PlanAnswer) -> str:
     """One row per trial."""
-    return csv_text(TRIALS, _trials(answer.plan, "iodelta.plan.csv/1"))
+    return csv_text(TRIALS, trials_of(answer.plan, "iodelta.plan.csv/1"))
 
 
-def of_rehearsal(answer: ScenarioPlanAnswer) -> str:
-    """One row per trial."""
-    return csv_text(TRIALS, _trials(answer.plan.plan, "iodelta.scenario-plan.csv/1"))
-
-
-def _trials(plan: Plan, schema: str) -> Iterator[tuple[object, ...]]:
+def trials_of(plan: Plan, schema: str) -> Iterator[tuple[object, ...]]:
     constant = (plan.experiment.baseline, plan.experiment.margin, plan.seed, schema)
     for number, round_ in enumerate(plan.schedule.rounds, 1):
         for slot in round_:

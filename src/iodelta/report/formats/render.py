@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from iodelta.part import kind_of, load
 from iodelta.report.stories.checks import checks_of
 from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.story import PLAIN, Detail
@@ -21,11 +22,11 @@ def rendered(result: Result, format_: str, detail: Detail = PLAIN) -> bytes:
 
 
 def _mail(result: Result, detail: Detail) -> bytes:
-    """The mail of a search is a letter to the author of each culprit, in the form that kernel lists expect."""
-    if type(result).__name__ == "SearchAccount":
-        from iodelta.report.stories.letter import mail as letter
-
-        return letter(result).encode("utf-8", "backslashreplace")  # type: ignore[arg-type]
+    """Return the story as a mail, or the letter that a kind of result writes itself."""
+    letter = kind_of(result).mail
+    if letter:
+        text: str = load(letter)(result)
+        return text.encode("utf-8", "backslashreplace")
     from iodelta.report.formats.mail import mail
 
     return mail(story_of(result, detail)).encode("ascii")
@@ -46,11 +47,8 @@ def _csv(result: Result, detail: Detail) -> bytes:
 def _json(result: Result, detail: Detail) -> bytes:
     from iodelta.report.documents import written
 
-    if type(result).__name__ == "Account":
-        from iodelta.report.verdict_json import document
-
-        return written(document(result))  # type: ignore[arg-type]
-    return written(result)
+    document = kind_of(result).document
+    return written(load(document)(result) if document else result)
 
 
 def _junit(result: Result, detail: Detail) -> bytes:

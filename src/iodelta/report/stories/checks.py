@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from iodelta.errors import RequestError
+from iodelta.part import kind_of, load
 from iodelta.study.words import inert, interval, percent
 
 if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
@@ -54,13 +55,13 @@ class Check(msgspec.Struct, frozen=True):
 
 def checks_of(result: Result) -> tuple[Check, ...]:
     """The checks of a result, in the order of its report. Raises RequestError where it has no verdict."""
-    kind = KINDS.get(type(result).__name__)
-    if kind is None:
+    place = kind_of(result).checks
+    if not place:
         raise RequestError(
             "this result has no verdicts, which --fail-on and the formats junit, ktap and github need",
             remedy="leave --fail-on out, or choose another format",
         )
-    return tuple(kind(result))
+    return tuple(load(place)(result))
 
 
 def code_of(checks: Iterable[Check], fail_on: frozenset[str]) -> int:
@@ -73,7 +74,7 @@ def code_of(checks: Iterable[Check], fail_on: frozenset[str]) -> int:
     return 0
 
 
-def _of_account(account: Account) -> Iterator[Check]:
+def of_account(account: Account) -> Iterator[Check]:
     from iodelta.lab.account import LEFT_OUT
     from iodelta.lab.calibration import doubt
     from iodelta.report.stories.statements import all_findings
@@ -155,7 +156,7 @@ def _joined(*parts: str) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _of_comparison(comparison: Comparison) -> Iterator[Check]:
+def of_comparison(comparison: Comparison) -> Iterator[Check]:
     resolved = any(row.resolved for row in comparison.compared)
     for row in comparison.compared:
         yield _of_compared(row, counts=row.resolved or not resolved)
@@ -197,7 +198,7 @@ def _of_compared(row: Compared, *, counts: bool) -> Check:
     )
 
 
-def _of_fleet(account: FleetAccount) -> Iterator[Check]:
+def of_fleet(account: FleetAccount) -> Iterator[Check]:
     if not any(row.averaged for row in account.rows):
         yield Check(
             group="fleet",
@@ -233,7 +234,7 @@ def _of_row(row: FleetRow, *, alarmed: bool) -> Check:
     return Check(group=inert(row.cell), name=name, word=word, says=_joined(*parts))
 
 
-def _of_search(account: SearchAccount) -> Iterator[Check]:
+def of_search(account: SearchAccount) -> Iterator[Check]:
     from iodelta.report.stories.search import headline
 
     metric = inert(account.question.metric)
@@ -247,7 +248,7 @@ def _of_search(account: SearchAccount) -> Iterator[Check]:
         yield Check(group="search", name=metric, word=word, says=headline(account))
 
 
-def _of_attribution(account: AttributionAccount) -> Iterator[Check]:
+def of_attribution(account: AttributionAccount) -> Iterator[Check]:
     whole = f"all together {_changed(account.whole)}" if account.whole else ""
     yield Check(
         group="attribution",
@@ -263,7 +264,7 @@ def _changed(change: Change | Changed | None) -> str:
     return f"{percent(change.value, 0.005)} ({interval(change.low, change.high)})"
 
 
-def _of_path(account: PathAccount) -> Iterator[Check]:
+def of_path(account: PathAccount) -> Iterator[Check]:
     what = "moved lines" if account.anatomy == "sharing" else "instructions"
     if account.exit_code == 4:
         reason = (
@@ -318,14 +319,3 @@ def _of_sharing(shift: SharingShift) -> Check:
         word=words.get(shift.word, "inconclusive"),
         says=_joined(f"{shift.word}{change}", inert(shift.reason)),
     )
-
-
-KINDS: dict[str, Callable[[Any], Iterator[Check]]] = {
-    "Account": _of_account,
-    "AttributionAccount": _of_attribution,
-    "Comparison": _of_comparison,
-    "FleetAccount": _of_fleet,
-    "PathAccount": _of_path,
-    "SearchAccount": _of_search,
-}
-"""Struct of a result -> its checks."""

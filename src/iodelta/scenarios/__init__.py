@@ -1,1 +1,0 @@
-"""Experiments that make what they measure: each a question somebody once posted, ready to be run anywhere."""
