@@ -28,6 +28,7 @@ from workshop import Workshop, loops_in
 from iodelta.audit import RULES
 from iodelta.cli.main import cli
 from iodelta.errors import IodeltaError
+from iodelta.experiment import facts
 from iodelta.knob.registry import FAMILIES
 from iodelta.part import commands, documents
 
@@ -124,9 +125,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]
     with tarfile.open(place / "old.tar.gz", "w:gz") as archive:
         archive.add(place / "old", "old")
     (place / "job.fio").write_text("[one]\nioengine=null\nrw=read\nsize=4k\n")
-    variants = "[variant.a]\n'fio.ioengine' = 'psync'\n[variant.b]\n'fio.ioengine' = 'sync'\n"
+    variants = "[variant.a]\n'fio.ioengine' = 'libaio'\n[variant.b]\n'fio.ioengine' = 'io_uring'\n"
     (place / "experiment.toml").write_text(
-        f"[target]\nsize = '1m'\n[workload]\nrw = 'randread'\niodepth = [1, 32]\n{variants}"
+        f"[target]\nsize = '1m'\n[workload]\nrw = 'randread'\ndirect = 1\niodepth = [1, 32]\n{variants}"
     )
     workshop = Workshop(place)
     with pytest.MonkeyPatch.context() as patch:
@@ -153,7 +154,7 @@ def shortened(command: str) -> str:
     if words[:2] == ["iodelta", "calibrate"]:
         made = re.sub(r" --(trial|ramp|budget) \S+", "", command)
         size = "" if "--target" in words else "--size 1m "
-        return made.replace("calibrate", f"calibrate {size}--trial 200ms --ramp 0 --budget 1s --folder made", 1)
+        return made.replace("calibrate", f"calibrate {size}--trial 200ms --ramp 0 --budget 3s --folder made", 1)
     if words[:2] != ["iodelta", "run"] or words[2] == FOLDER or "--dry-run" in words:
         return command
     if command in MEASURED:
@@ -207,6 +208,19 @@ def test_an_example_that_runs_elsewhere_has_options_that_exist(command: str) -> 
     while isinstance(found, click.Group):
         found, words = found.commands[words[0]], words[1:]
     assert found.make_context(name, words).params
+
+
+@pytest.mark.parametrize("command", [line for line in examples() if line.startswith("iodelta ") and " -- " in line])
+def test_an_example_measures_what_it_asks_for(command: str) -> None:
+    """Also one that runs elsewhere: the facts of the plan know its fio options."""
+    words = [word.removeprefix("--").partition("=") for word in shlex.split(command.partition(" -- ")[2])]
+    values = {name: value.split(",")[-1] or "1" for name, _, value in words}
+    engines = re.findall(r"fio.ioengine=(\w+)", command) or [None]
+    for engine in engines:
+        options = facts.given(*values.items(), *([("ioengine", engine)] if engine else []))
+        assert [
+            fact for fact in (*facts.of_workload(options), *facts.of_target(options, 512, 0, 0)) if fact.refused
+        ] == []
 
 
 def test_the_examples_are_found() -> None:

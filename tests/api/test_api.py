@@ -42,6 +42,7 @@ command = ["python3", "-c", "print(1)"]
 only_reads = true
 [variant.a]
 [variant.b]
+"fio.nice" = 1
 [design]
 trial = "0.2s"
 blocks = 2

@@ -19,7 +19,7 @@ from iodelta.part import commands
 
 IODELTA = Path(sys.executable).with_name("iodelta")
 ENGINES = ("--variant", "a:fio.ioengine=psync", "--variant", "b:fio.ioengine=sync")
-READS = ("--", "--rw=randread", "--bs=4k", "--iodepth=1,2")
+READS = ("--", "--rw=randread", "--bs=4k", "--ioengine=libaio", "--iodepth=1,2")
 
 
 def iodelta(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -161,7 +161,17 @@ background = {rw = "randread", bs = "1m"%s}
 def test_what_the_guard_refuses_is_refused_before_a_plan_says_that_it_is_overwritten(tmp_path: Path) -> None:
     data = tmp_path / "db.img"
     data.write_bytes(b"records " * 4096)
-    words = ["run", "--target", str(data), "--variant", "a", "--variant", "b", "--folder", str(tmp_path / "folder")]
+    words = [
+        "run",
+        "--target",
+        str(data),
+        "--variant",
+        "a",
+        "--variant",
+        "b:fio.nice=1",
+        "--folder",
+        str(tmp_path / "folder"),
+    ]
     load = ["--", "--rw=randwrite", "--bs=4k", "--direct=0", "--ioengine=psync"]
     done = iodelta(*words, *load, cwd=tmp_path)
     assert done.returncode == 2
@@ -177,7 +187,18 @@ def test_a_dry_run_of_a_write_says_what_the_guard_would_say_to_the_run(format_: 
     data, other, folder = tmp_path / "db.img", tmp_path / "other.img", tmp_path / "folder"
     for path in (data, other):
         path.write_bytes(b"records " * 4096)
-    given = ("--target", str(data), "--variant", "a", "--variant", "b", "--folder", str(folder), "--format", format_)
+    given = (
+        "--target",
+        str(data),
+        "--variant",
+        "a",
+        "--variant",
+        "b:fio.nice=1",
+        "--folder",
+        str(folder),
+        "--format",
+        format_,
+    )
     load = ("--", "--rw=randwrite", "--bs=4k", "--direct=0", "--ioengine=psync")
     for consent in ((), ("--destroy", str(other))):
         planned = iodelta("run", *given, *consent, "--dry-run", *load, cwd=tmp_path)

@@ -111,12 +111,12 @@ def test_named_workloads_inherit_what_they_do_not_say() -> None:
 
 def test_a_fio_job_file_gives_a_cell_for_each_section(tmp_path: Path) -> None:
     (tmp_path / "x.fio").write_text(
-        "[global]\nbs=4k\nruntime=7\n[one]\nrw=randread\niodepth=32\n[two]\nstonewall\nrw=read\n"
+        "[global]\nbs=4k\nruntime=7\n[one]\nrw=randread\nioengine=libaio\niodepth=32\n[two]\nstonewall\nrw=read\n"
     )
     (tmp_path / "x.toml").write_text('[workload]\njob_file = "x.fio"\n' + VARIANTS)
     found = load(tmp_path / "x.toml")
     assert [cell.name for cell in found.cells] == ["one", "two"]
-    assert found.cells[0].options == (("bs", "4k"), ("rw", "randread"), ("iodepth", "32"))
+    assert found.cells[0].options == (("bs", "4k"), ("rw", "randread"), ("ioengine", "libaio"), ("iodepth", "32"))
     assert found.design.trial == 7
 
 

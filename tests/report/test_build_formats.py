@@ -389,7 +389,7 @@ def test_words_that_are_none_and_words_given_twice_are_refused(sides: Path) -> N
 
 
 def test_a_plan_has_no_format_for_a_build(sides: Path) -> None:
-    words = ("run", "--dry-run", "--variant", "a", "--variant", "b", "--format", "junit", "--size", "1m")
+    words = ("run", "--dry-run", "--variant", "a", "--variant", "b:fio.nice=1", "--format", "junit", "--size", "1m")
     done = call(*words, "--", "--rw=randread", cwd=sides)
     assert done.code == 2, done.out
     assert "this result has no verdicts" in done.error

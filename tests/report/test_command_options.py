@@ -115,7 +115,7 @@ WRITERS: tuple[tuple[str, ...], ...] = (
     ("report", "begun", "--reproducer", "-o", "taken.html"),
     ("policy", "calibrate", "m1", "m2", "-o", "taken.html"),
     ("scenario", "run", "queue-depth-sweep", "-o", "taken.html"),
-    ("run", "--variant", "a", "--variant", "b", "-o", "taken.html", "--", "--rw=randread"),
+    ("run", "--variant", "a", "--variant", "b:fio.nice=1", "-o", "taken.html", "--", "--rw=randread"),
     ("prepare", "table.md", "--destroy", "table.md", "-o", "taken.html"),
     ("calibrate", "-o", "taken.html"),
     ("history", "show", "-o", "taken.html"),
@@ -137,7 +137,7 @@ def test_no_command_writes_over_a_file_unless_it_is_forced(words: tuple[str, ...
     before = sorted(path.name for path in sides.iterdir())
     done = call(*words, cwd=sides)
     assert done.code == 2
-    assert "taken.html: this path exists already" in done.error
+    assert "taken.html: this file exists, and iodelta did not write it" in done.error
     assert taken.read_text() == "a year of work"
     assert sorted(path.name for path in sides.iterdir()) == before
 
@@ -151,6 +151,15 @@ def test_every_command_that_writes_a_file_is_tried_above() -> None:
     }
     groups = ("policy", "scenario", "history", "fleet")
     assert writers == {words[0] if words[0] not in groups else " ".join(words[:2]) for words in WRITERS}
+
+
+def test_a_file_that_iodelta_wrote_is_replaced_until_somebody_edits_it(sides: Path) -> None:
+    for format_ in ("csv", "md", "json", "html", "txt"):
+        for _ in range(2):
+            assert call("compare", "A", "B", "-o", f"report.{format_}", cwd=sides).code == 3
+    with (sides / "report.csv").open("a") as file:
+        file.write("a note of mine")
+    assert "iodelta did not write it" in call("compare", "A", "B", "-o", "report.csv", cwd=sides).error
 
 
 def test_a_forced_file_is_replaced_and_a_pipe_is_just_written(sides: Path) -> None:
@@ -176,7 +185,7 @@ def test_pictures_of_another_report_are_not_replaced(sides: Path) -> None:
     (sides / "pictures/sweep.svg").write_text("old")
     done = call("compare", "A", "B", "--charts", "pictures", cwd=sides)
     assert done.code == 2
-    assert "it already contains pictures, such as sweep.svg" in done.error
+    assert "it contains pictures that iodelta did not write, such as sweep.svg" in done.error
 
 
 # --------------------------------------------------------------------------------------------- missing and doubled
@@ -232,7 +241,7 @@ def test_what_is_given_twice_is_refused(words: tuple[str, ...], expected: str, t
     [
         (("audit", "--rules"), "iodelta.audit-rules/1"),
         (
-            ("run", "--dry-run", "--size", "1m", "--variant", "a", "--variant", "b", "--seed", "7"),
+            ("run", "--dry-run", "--size", "1m", "--variant", "a", "--variant", "b:fio.nice=1", "--seed", "7"),
             "iodelta.plan/1",
         ),
         (
@@ -246,7 +255,7 @@ def test_what_is_given_twice_is_refused(words: tuple[str, ...], expected: str, t
 def test_what_is_asked_for_as_json_is_a_document_with_a_schema(
     words: tuple[str, ...], name: str, tmp_path: Path
 ) -> None:
-    fio = ("--", "--rw=randread", "--iodepth=1,2") if words[0] == "run" else ()
+    fio = ("--", "--rw=randread", "--ioengine=libaio", "--iodepth=1,2") if words[0] == "run" else ()
     done = call(*words, "--format", "json", *fio, cwd=tmp_path)
     assert done.code == 0, done.error
     document = json.loads(done.out)
@@ -257,8 +266,8 @@ def test_what_is_asked_for_as_json_is_a_document_with_a_schema(
 
 @pytest.mark.fio
 def test_the_plan_as_json_is_the_plan_as_text(tmp_path: Path) -> None:
-    words = ("run", "--dry-run", "--size", "1m", "--variant", "a", "--variant", "b", "--seed", "7")
-    fio = ("--", "--rw=randwrite", "--iodepth=1,2")
+    words = ("run", "--dry-run", "--size", "1m", "--variant", "a", "--variant", "b:fio.nice=1", "--seed", "7")
+    fio = ("--", "--rw=randwrite", "--ioengine=libaio", "--iodepth=1,2")
     text = call(*words, *fio, cwd=tmp_path).out.decode()
     document: dict[str, Any] = json.loads(call(*words, "--format", "json", *fio, cwd=tmp_path).out)
     cells = [cell["name"] for cell in document["plan"]["experiment"]["cells"]]

@@ -320,6 +320,18 @@ def test_an_anatomy_is_counted_with_the_instruction_clock_only() -> None:
 
 
 def test_the_option_reaches_the_experiment(tmp_path: Path) -> None:
-    words = ["run", "--machine", "vm", "--anatomy", "--dry-run", "--format", "json", "--variant", "a", "--variant", "b"]
+    words = [
+        "run",
+        "--machine",
+        "vm",
+        "--anatomy",
+        "--dry-run",
+        "--format",
+        "json",
+        "--variant",
+        "a",
+        "--variant",
+        "b:fio.nice=1",
+    ]
     done = CliRunner().invoke(cli, [*words, "--", "--rw=randread"])
     assert "an anatomy is counted with the instruction clock only" in str(done.exception)

@@ -381,7 +381,17 @@ def test_what_the_guests_program_cannot_do_is_refused_before_a_boot() -> None:
     ],
 )
 def test_another_number_of_cpus_is_refused_in_a_sentence(words: list[str], why: str) -> None:
-    question = ["--machine", "vm", "--clock", "instructions", "--dry-run", "--variant", "a", "--variant", "b"]
+    question = [
+        "--machine",
+        "vm",
+        "--clock",
+        "instructions",
+        "--dry-run",
+        "--variant",
+        "a",
+        "--variant",
+        "b:fio.nice=1",
+    ]
     done = CliRunner().invoke(cli, ["run", *words, *question, "--", "--rw=randread", "--direct=1"])
     assert why in str(done.exception)
 

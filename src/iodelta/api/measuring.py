@@ -70,7 +70,11 @@ def begin(path: Path, place: Path, asked: Asked, stop: Stop) -> Folder:
     top = {**asked.top, "machine": names[0] if len(names) == 1 else names}
     changed = overridden(text, top=top, target=asked.target, design=asked.design)
     experiment = parse(
-        changed or text, str(path), base=path.parent, numbered=changed is None
+        changed or text,
+        str(path),
+        base=path.parent,
+        numbered=changed is None,
+        strict=True,
     )
     if experiment.clock == "instructions":
         raise RequestError(

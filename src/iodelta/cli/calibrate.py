@@ -17,7 +17,7 @@ EXAMPLES = """
 \b
 Examples:
   iodelta calibrate --budget 10m
-  iodelta calibrate --target /dev/sdb --budget 1h -- --rw=randread --bs=4k --direct=1 --iodepth=32
+  iodelta calibrate --target /dev/sdb --budget 1h -- --rw=randread --bs=4k --ioengine=libaio --direct=1 --iodepth=32
   iodelta calibrate --target /dev/sdb --destroy /dev/sdb --budget 1h
   iodelta calibrate --machine ssh:storage1 --target /dev/nvme0n1 --budget 1h
   iodelta calibrate --workload store.toml --budget 1h     # what the numbers of your own command can show

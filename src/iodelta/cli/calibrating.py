@@ -22,6 +22,7 @@ from iodelta.cli.typed import SHOWING, typed
 from iodelta.cli.watching import watcher
 from iodelta.errors import MeasureError, RefusedError, RequestError
 from iodelta.experiment import Experiment, parse, seconds, shorthand
+from iodelta.experiment.source import COMMAND_LINE
 from iodelta.knob import knob
 from iodelta.lab.account import Account
 from iodelta.lab.aftermath import (
@@ -127,7 +128,7 @@ class Asked:
                 "seed": self.seed,
             },
         )
-        return text, parse(text, "command line", numbered=False)
+        return text, parse(text, COMMAND_LINE, numbered=False, strict=True, same=True)
 
     def _by_file(self, path: Path) -> tuple[str, Experiment]:
         """The design of the file, with the values of the command line."""

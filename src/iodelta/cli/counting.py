@@ -79,10 +79,10 @@ def rebuild(folder: Folder, format_: str) -> None:
     if format_ == "json":
         from iodelta.report.answers import RebuildAnswer
 
-        print_document(RebuildAnswer(("verdict.json", "report.html"), account.boots))
+        print_document(RebuildAnswer(("verdict.json",), account.boots))
         return
     click.echo(
-        f"{folder.path / 'verdict.json'} and report.html rebuilt from {plural(account.boots, 'boot')}"
+        f"{folder.path / 'verdict.json'} rebuilt from {plural(account.boots, 'boot')}"
     )
 
 

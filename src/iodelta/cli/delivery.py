@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from iodelta.cli.files import check_free, check_free_of_pictures, write_or_print
+from iodelta.cli.files import (
+    check_free,
+    check_free_of_pictures,
+    remember,
+    write_or_print,
+)
 from iodelta.cli.files import force as force_option
 from iodelta.errors import MeasureError, RequestError
 from iodelta.report.stories.story import PLAIN, Detail
@@ -114,7 +119,7 @@ _output_option = click.option(
 
 
 def _into_file(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--output, which may imply the format; an existing file is refused."""
+    """--output, which may imply the format; a file that iodelta did not write is refused."""
 
     @functools.wraps(command)
     def checked(
@@ -187,6 +192,8 @@ def deliver(
         from iodelta.report.formats.charts.export import export
 
         made = export(chain.from_iterable(figures for _, figures in draw()), charts)
+        for picture in made:
+            remember(picture)
         click.echo(f"{len(made)} pictures in {inert(str(charts))}", err=True)
     if format_ == "console":
         print_result(result, detail)

@@ -1,8 +1,12 @@
-"""Write files for the user. An existing file is only replaced with ``--force``."""
+"""Write files for the user. A file that iodelta wrote is replaced; any other one only with ``--force``.
+
+iodelta keeps the SHA-256 of what it wrote, so a file that somebody edited since then counts as theirs.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import stat
 import sys
@@ -18,12 +22,15 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 PICTURES = (".svg", ".png")
 
+WRITTEN = "written"
+"""File of the state directory with the SHA-256 of the files that iodelta wrote, a line each."""
+
 
 def force(command: C) -> C:
     """The option of every command that writes a file."""
-    return click.option("--force", is_flag=True, help="Overwrite existing files.")(
-        command
-    )
+    return click.option(
+        "--force", is_flag=True, help="Overwrite files that iodelta did not write."
+    )(command)
 
 
 def check_free(path: Path, *, force: bool) -> None:
@@ -51,18 +58,46 @@ def check_free(path: Path, *, force: bool) -> None:
             place=str(path),
             remedy="name a file",
         )
-    if stat.S_ISREG(mode) and not force:
+    if stat.S_ISREG(mode) and not force and not is_ours(path):
         raise _taken(path)
+
+
+def _record() -> Path:
+    from iodelta.lab.undo import state_directory  # --help does without
+
+    return state_directory() / WRITTEN
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_ours(path: Path) -> bool:
+    """Return whether iodelta wrote the file and nobody changed it since."""
+    try:
+        return _digest(path) in _record().read_text().split()
+    except OSError:
+        return False
+
+
+def remember(path: Path) -> None:
+    """Keep in mind that iodelta wrote the file; without a state directory it takes ``--force`` to replace it."""
+    with contextlib.suppress(OSError):
+        _record().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(_record(), "a") as file:
+            file.write(f"{_digest(path)}\n")
 
 
 def check_free_of_pictures(folder: Path, *, force: bool) -> None:
     """Raise RequestError if pictures of an earlier report would be replaced without ``force``."""
     if force or not folder.is_dir():
         return
-    taken = sorted(path for path in folder.iterdir() if path.suffix in PICTURES)
+    pictures = sorted(path for path in folder.iterdir() if path.suffix in PICTURES)
+    taken = [path for path in pictures if not is_ours(path)]
     if taken:
         raise RequestError(
-            f"it already contains pictures, such as {taken[0].name}",
+            f"it contains pictures that iodelta did not write, such as {taken[0].name}",
             place=str(folder),
             remedy="name a new folder, or add --force",
         )
@@ -80,10 +115,11 @@ def drafted(path: Path, what: str, *, force: bool) -> Iterator[Path]:
         yield draft
         with open(draft, "rb") as file:
             os.fsync(file.fileno())
-        if force:
+        if force or is_ours(path):
             os.replace(draft, path)
         else:
             _name(draft, path)
+        remember(path)
     except OSError as error:
         raise MeasureError(
             f"cannot write {what}: {error.strerror}",
@@ -130,7 +166,7 @@ def _name(draft: Path, path: Path) -> None:
 
 def _taken(path: Path) -> RequestError:
     return RequestError(
-        "this path exists already",
+        "this file exists, and iodelta did not write it",
         place=str(path),
         remedy="name another file, or add --force",
     )

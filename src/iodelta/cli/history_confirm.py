@@ -138,7 +138,7 @@ def _is_begun(folder: Path, written: Log) -> bool:
     return str(folder) in begun
 
 
-def measure(folder: Path, file: Path, allowed: Allowed, *, page: bool = True) -> None:
+def measure(folder: Path, file: Path, allowed: Allowed) -> None:
     """Run the experiment of ``file`` into ``folder``, or go on with it, until it is over. Raises RequestError,
     MeasureError."""
     from iodelta.cli.running import Asked
@@ -152,7 +152,6 @@ def measure(folder: Path, file: Path, allowed: Allowed, *, page: bool = True) ->
         destroy=tuple(allowed.destroy),
         allow_commands=allowed.commands,
         place=place,
-        page=page,
     )
     with contextlib.suppress(SystemExit):  # the exit code of the run is of its verdicts
         run(file if is_new else folder, asked)

@@ -118,8 +118,7 @@ def _measured(
     text = folder.with_name(f"{folder.name}.toml")
     if not folder.exists():
         write(text, _resolved(file, begun.commit, written.path.absolute().parent))
-    # A page for each of hundreds of nights would hardly ever be opened.
-    measure(folder, text, allowed, page=False)
+    measure(folder, text, allowed)
     added = add(folder, Given(), store, written)
     print_added(added, err=True)
     return added

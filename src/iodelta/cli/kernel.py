@@ -223,7 +223,13 @@ def sweep(
         target={"path": target},
     )
     path = place or Path(time.strftime("iodelta-sweep-%Y%m%d-%H%M%S"))
-    begin(parse(text, "command line"), text, path, format_, row=True)
+    begin(
+        parse(text, "command line", strict=True, same=True),
+        text,
+        path,
+        format_,
+        row=True,
+    )
 
 
 def _too_few(count: int, row: str, target: str, anatomy: str) -> MeasureError:

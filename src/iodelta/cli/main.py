@@ -141,7 +141,7 @@ def cli() -> None:
     \b
     Two engines on a scratch file, no root:
       iodelta run --variant libaio:fio.ioengine=libaio --variant uring:fio.ioengine=io_uring \\
-        -- --rw=randread --bs=4k --direct=1 --iodepth=1,32
+        -- --rw=randread --bs=4k --ioengine=libaio --direct=1 --iodepth=1,32
 
     Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive, 4 could not measure; report and
     show: 0 when they succeeded.

@@ -49,7 +49,9 @@ def of_file(
         design={**design, "placebo": True},
     )
     assert changed is not None
-    experiment = parse(changed, str(path), base=path.parent, numbered=False)
+    experiment = parse(
+        changed, str(path), base=path.parent, numbered=False, strict=True
+    )
     if not experiment.of_command:
         raise RequestError(
             "its [workload] has no command",

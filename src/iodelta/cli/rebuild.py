@@ -17,13 +17,13 @@ from iodelta.plural import plural
 @click.argument("folder", type=click.Path(path_type=Path))
 @in_console_or_json
 def command(folder: Path, format_: str) -> None:
-    """Recreate verdict.json, trials.parquet and report.html of FOLDER from its raw data and plan.
+    """Recreate verdict.json and trials.parquet of FOLDER from its raw data and plan, and report.html if it is there.
 
     Exit codes: 0 success, 4 the folder was changed after the run: no file is written; see `iodelta report`.
     """
     from iodelta.lab.folder import CountFolder, Folder  # --help does without
     from iodelta.lab.integrity import VERDICT
-    from iodelta.report.derived import PAGE, TRIALS, derive
+    from iodelta.report.derived import TRIALS, derive
 
     opened = Folder.open(folder)
     if isinstance(opened, CountFolder):
@@ -35,8 +35,8 @@ def command(folder: Path, format_: str) -> None:
     if format_ == "json":
         from iodelta.report.answers import RebuildAnswer
 
-        print_document(RebuildAnswer((VERDICT, TRIALS, PAGE), account.trials))
+        print_document(RebuildAnswer((VERDICT, TRIALS), account.trials))
         return
     click.echo(
-        f"{folder / VERDICT}, {TRIALS} and {PAGE} rebuilt from {plural(account.trials, 'trial')}"
+        f"{folder / VERDICT} and {TRIALS} rebuilt from {plural(account.trials, 'trial')}"
     )

@@ -25,7 +25,7 @@ Examples:
   iodelta run experiment.toml
   iodelta run iodelta-20260102-030405          # continues after a kill, Ctrl-C or reboot
   iodelta run --target /dev/sdb --variant none:block.scheduler=none \\
-      --variant dl:block.scheduler=mq-deadline -- --rw=randread --bs=4k --direct=1 --iodepth=1,32
+      --variant dl:block.scheduler=mq-deadline -- --rw=randread --bs=4k --ioengine=libaio --direct=1 --iodepth=1,32
   iodelta run --dry-run --variant a:fio.ioengine=libaio --variant b:fio.ioengine=io_uring \\
       -- --rw=randread --bs=4k --direct=1
   iodelta run --machine ssh:storage1 --target /dev/disk/by-id/... --variant none:block.scheduler=none \\

@@ -24,7 +24,7 @@ from iodelta.cli.turn import expect_turn, in_turn
 from iodelta.errors import RequestError
 from iodelta.experiment import overridden, parse, seconds, shorthand
 from iodelta.experiment.command import placed
-from iodelta.experiment.source import text_of
+from iodelta.experiment.source import COMMAND_LINE, text_of
 from iodelta.lab.folder import CountFolder, Folder
 from iodelta.lab.plan import Plan
 from iodelta.lab.signals import stop_on_signals
@@ -71,8 +71,6 @@ class Asked:
     force: bool = False
     allow_commands: bool = False
     """Whether commands may run although nobody can see what they write."""
-    page: bool = True
-    """Whether the folder gets its report page now; ``iodelta report`` makes one at any time."""
 
     def asks_anew(self) -> bool:
         """Whether an option is given that only a new experiment can have."""
@@ -193,7 +191,7 @@ def _check_cpus(cpus: int, anatomy: str) -> None:
 
 def _begin(path: Path | None, asked: Asked) -> None:
     text, name, base = _question(path, asked)
-    experiment = parse(text, name, base=base, numbered=name == str(path))
+    experiment = parse(text, name, base=base, numbered=name == str(path), strict=True)
     place = asked.place or _new_name()
     if asked.cpus is not None:
         _check_cpus(asked.cpus, experiment.anatomy)
@@ -251,7 +249,7 @@ def _show(folder: Folder, asked: Asked) -> NoReturn:
     from iodelta.report.derived import charted, derive
     from iodelta.report.stories.story import Detail
 
-    account = derive(folder, page=asked.page)
+    account = derive(folder)
     charts = charted(folder)[1] if asked.format_ == "html" else ()
     detail = Detail(whole=asked.verbose)
     deliver(
@@ -314,7 +312,7 @@ def _question(path: Path | None, asked: Asked) -> tuple[str, str, Path]:
             conditions=asked.conditions,
             **asked.overrides(),
         )
-        return lines, "command line", Path()
+        return lines, COMMAND_LINE, Path()
     if asked.fio or asked.variants or asked.conditions:
         raise RequestError(
             "an experiment file holds its own workload, variants and conditions",

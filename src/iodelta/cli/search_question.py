@@ -25,7 +25,8 @@ from iodelta.bisect.question import (
     command_words,
 )
 from iodelta.errors import RequestError
-from iodelta.experiment import seconds, shorthand
+from iodelta.experiment import parse, seconds, shorthand
+from iodelta.experiment.source import COMMAND_LINE
 from iodelta.experiment.values import fraction
 from iodelta.path.metrics import LATENCY, path_metric
 
@@ -119,6 +120,7 @@ class Asked:
                 "placebo": True,
             },
         )
+        parse(text, COMMAND_LINE, numbered=False, strict=True)
         experiment = cell_experiment(text)
         if self.text("machine").partition(":")[0] == "vm" and not self._counts:
             raise RequestError(

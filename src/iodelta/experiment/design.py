@@ -26,6 +26,7 @@ _LIMITS = {
     "ramp": (0, 86400),
     "boot": (1, 86400),
     "conditioning": (1, 50),
+    "seed": (0, 2**63 - 1),
 }
 """Keys of ``[design]`` with their least and greatest value."""
 
@@ -62,7 +63,8 @@ def parse_design(source: Source, table: Mapping[str, Any]) -> Design:
 
 def _check_limits(source: Source, design: Design) -> None:
     for key, (least, most) in _LIMITS.items():
-        if not least <= getattr(design, key) <= most:
+        value = getattr(design, key)
+        if value is not None and not least <= value <= most:
             source.refuse(f"{key} must lie between {least} and {most}", "design", key)
     if not 0.01 <= design.stalls <= 0.5:
         source.refuse(

@@ -24,7 +24,7 @@ def parse_disk(
     data = toml_data(text, name)
     source = Source(text, name, numbered=numbered)
     if "workload" in data:
-        experiment = parse(text, name, base=base, numbered=numbered)
+        experiment = parse(text, name, base=base, numbered=numbered, strict=True)
         machines, target = experiment.machines, experiment.target
         prepare = experiment.prepare or Prepare()
         workload = workload_of(experiment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from iodelta.experiment import facts
 from iodelta.experiment.build import parse_build
 from iodelta.experiment.command import (
     check_fits,
@@ -44,13 +46,16 @@ from iodelta.experiment.source import (
     toml_data,
 )
 from iodelta.experiment.subject import parse_role, parse_subject
-from iodelta.experiment.values import fraction, size_bytes, split_command
+from iodelta.experiment.values import fraction, positive_size, split_command
 from iodelta.experiment.workloads import parse_workloads
+from iodelta.jobfile import canonical
 
 
 def load(path: Path) -> Experiment:
     """Read an experiment file. Raises RequestError that names the key, its line and what is allowed."""
-    return parse(placed(text_of(path), path.parent), str(path), base=path.parent)
+    return parse(
+        placed(text_of(path), path.parent), str(path), base=path.parent, strict=True
+    )
 
 
 def parse(
@@ -59,10 +64,14 @@ def parse(
     *,
     base: Path = Path(),
     numbered: bool = True,
+    strict: bool = False,
+    same: bool = False,
 ) -> Experiment:
     """The experiment in a TOML text; a relative ``job_file`` is relative to ``base``. Raises RequestError.
 
     ``numbered`` is false for a text that was generated from a command line: messages then have no line numbers.
+    ``strict`` refuses what would measure something else than asked, as is right for a new question but not for one that
+    somebody measured already; ``same`` lets variants be the same, in an A/A.
     """
     data = toml_data(text, name)
     source = Source(text, name, numbered=numbered)
@@ -105,6 +114,8 @@ def parse(
         refuse=source.refuse,
         measures=measures,
     )
+    if strict:
+        _check_facts(source, experiment, same=same)
     _check_weights(source, experiment)
     _check_prepare(source, data, experiment, clock)
     if experiment.of_command:
@@ -150,6 +161,28 @@ def _anatomy(source: Source, anatomy: Any, clock: str) -> str:
             remedy='say clock = "instructions" (--clock instructions)',
         )
     return str(anatomy)
+
+
+def _check_facts(source: Source, experiment: Experiment, *, same: bool) -> None:
+    """Refuse trials that would measure something else than asked, and variants that are the same."""
+    for cell, variant, options in facts.each_trial(experiment):
+        for fact in filter(operator.attrgetter("refused"), facts.of_workload(options)):
+            own = {canonical(name) for name, _ in experiment.variant(variant).options}
+            key = f"fio.{fact.option}" if fact.option in own else fact.option
+            place = (
+                ("variant", variant, key) if fact.option in own else ("workload", key)
+            )
+            names = (
+                f"cell {cell}, variant {variant}: " if len(experiment.cells) > 1 else ""
+            )
+            remedy = facts.spelled(fact.remedy, as_options=not source.is_file)
+            source.refuse(names + fact.what, *place, remedy=remedy)
+    for first, second in () if same else facts.same_settings(experiment):
+        source.refuse(
+            f"variants {first} and {second} have the same settings",
+            *("variant", second),
+            remedy="change a setting of one, or compare a variant with itself by --placebo (placebo = true in [design])",
+        )
 
 
 def _check_weights(source: Source, experiment: Experiment) -> None:
@@ -259,7 +292,7 @@ def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
                 key,
             )
     if "size" in table:
-        number_value(source, table["size"], size_bytes, "target", "size")
+        number_value(source, table["size"], positive_size, "target", "size")
     path = table.get("path", "")
     class_name = path.removeprefix(TARGET_CLASS)
     if path.startswith(TARGET_CLASS) and not NAME.fullmatch(class_name):

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from iodelta.errors import RequestError
 from iodelta.experiment.model import NAME
+from iodelta.experiment.source import COMMAND_LINE
 
 TAKES_COMMAS = frozenset(
     "bs blocksize bsrange blocksize_range bssplit ba blockalign cpus_allowed log_compression_cpus rate rate_min "
@@ -24,7 +25,6 @@ fio 3.33 HOWTO. ``--bs=4k,8k`` means 4k reads and 8k writes; two cells are ``--b
 CONDITION_FORMS = "--condition NAME, --condition NAME:knob=value or --condition 'NAME:COMMAND ARG ...'"
 
 _BARE_KNOBS = ("cpus", "numa", "kernel")
-_PLACE = "command line"
 
 
 Table = Mapping[str, str | int | float | bool | list[str] | None]
@@ -109,7 +109,7 @@ def _workload(words: Sequence[str]) -> dict[str, object]:
         if not match:
             raise RequestError(
                 f"{word!r} is not a fio option",
-                place=_PLACE,
+                place=COMMAND_LINE,
                 remedy="after --, give fio options as in --rw=randread --bs=4k --iodepth=1,32",
             )
         key = match[1]
@@ -119,7 +119,7 @@ def _workload(words: Sequence[str]) -> dict[str, object]:
     if not options:
         raise RequestError(
             "there is no workload",
-            place=_PLACE,
+            place=COMMAND_LINE,
             remedy="add fio options after --, as in -- --rw=randread --bs=4k",
         )
     workload: dict[str, object] = {}
@@ -165,7 +165,7 @@ def _settings(text: str, option: str) -> dict[str, str]:
         else:
             raise RequestError(
                 f"{option}: {part!r} is not knob=value",
-                place=_PLACE,
+                place=COMMAND_LINE,
                 remedy="iodelta knobs lists what can be set here; fio.NAME=VALUE sets a fio option",
             )
     return settings
@@ -201,7 +201,7 @@ def _conditions(texts: Sequence[str]) -> dict[str, dict[str, str]]:
 def _name(name: str, text: str, form: str) -> str:
     if not NAME.fullmatch(name):
         raise RequestError(
-            f"{text!r}: {name!r} cannot be a name", place=_PLACE, remedy=form
+            f"{text!r}: {name!r} cannot be a name", place=COMMAND_LINE, remedy=form
         )
     return name
 

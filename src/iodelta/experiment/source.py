@@ -13,6 +13,9 @@ import msgspec
 
 from iodelta.errors import RequestError
 
+COMMAND_LINE = "command line"
+"""Name of a text that was made of options."""
+
 
 def text_of(path: Path, what: str = "the experiment file", *, remedy: str = "") -> str:
     """The text of a file. Raises RequestError."""
@@ -39,6 +42,8 @@ class Source:
 
     def __init__(self, text: str, name: str, *, numbered: bool = True) -> None:
         self.name = name
+        self.is_file = name != COMMAND_LINE
+        """Whether the user wrote keys of a file rather than options."""
         self._lines = text.splitlines() if numbered else []
 
     def place(self, *path: str) -> str:

@@ -45,9 +45,19 @@ def size_bytes(value: str) -> int:
     return int(match[1]) << (10 * " kmgtp".index(match[2].lower() or " "))
 
 
+def positive_size(value: str) -> int:
+    """Bytes of a size that is not 0. Raises ValueError."""
+    size = size_bytes(value)
+    if not size:
+        raise ValueError(
+            "a size of 0 leaves nothing to measure: write it as in 512m, or leave it out"
+        )
+    return size
+
+
 def checked_size(value: str) -> str:
-    """A size as it was written. Raises ValueError for one that fio would not read."""
-    size_bytes(value)
+    """A size as it was written. Raises ValueError for one that fio would not read, or of 0 bytes."""
+    positive_size(value)
     return value
 
 
@@ -66,18 +76,21 @@ def only_path(value: str) -> str:
 
 def fraction(value: str | float) -> float:
     """0.01 of "1%", "1 %" or 0.01. Raises ValueError."""
-    if isinstance(value, bool):
-        raise ValueError(f"{value!r} is not a valid share")
-    if isinstance(value, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", value)
-        if not match:
-            raise ValueError(
-                f"{value!r} is not a valid share: write it as in 1% or 0.01"
-            )
-        value = float(match[1]) / (100 if match[2] else 1)
-    if not 0 < value < 1:
-        raise ValueError(f"{value} does not lie between 0 and 100 %")
-    return float(value)
+    text = str(value)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(%?)\s*", text)
+    if isinstance(value, bool) or not match:
+        raise ValueError(f"{value!r} is not a valid share: write it as in 1% or 0.01")
+    number = float(match[1])
+    share = number / 100 if match[2] else number
+    if not 0 < share < 1:
+        could = not match[2] and 1 <= number < 100
+        meant = (
+            f": write {number:g}% or {number / 100:g}"
+            if could
+            else ", as in 1% or 0.01"
+        )
+        raise ValueError(f"{text.strip()} does not lie between 0 and 100 %{meant}")
+    return share
 
 
 def split_command(text: str, place: str) -> tuple[str, ...]:

@@ -227,7 +227,7 @@ def question(file: Path, allow_commands: bool = False) -> dict[str, bytes]:
     """The files of a fleet's question: the experiment, and the fio job file that it names. Raises RequestError,
     RefusedError for a command that may write anywhere and is not allowed."""
     text = placed(text_of(file), file.parent)
-    experiment = parse(text, str(file), base=file.parent)
+    experiment = parse(text, str(file), base=file.parent, strict=True)
     _refuse(experiment, str(file))
     check_commands(experiment, allow_commands)
     data = toml_data(text, str(file))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -9,7 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from iodelta.experiment import Cell, Experiment, size_bytes
+from iodelta.errors import RequestError
+from iodelta.experiment import Cell, Experiment, facts, size_bytes
 from iodelta.experiment.command import kept_unit, measured_by
 from iodelta.experiment.io_uring import TOOL
 from iodelta.experiment.model import Measure
@@ -24,6 +26,7 @@ from iodelta.stats.stalls import trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict import Metric, Rules, metric, metrics_for
 from iodelta.verdict.metrics import COMMAND
+from iodelta.verdict.rules import LOOKS
 from iodelta.workload import io_uring
 
 OVERHEAD = 0.45
@@ -166,6 +169,14 @@ def make_plan(experiment: Experiment) -> Plan:
     carry = carry_of(experiment)
     comparisons = len(experiment.cells) * (len(experiment.variants) - 1)
     runs = 1 + design.conditioning if carry == "superblocks" else 1
+    block = len(experiment.variants) * runs
+    if 0 < design.budget < block * measured and not experiment.boots:
+        needed = math.ceil(LOOKS[0] * len(experiment.cells) * block * trial_seconds)
+        raise RequestError(
+            f"a budget of {design.budget:g} s is shorter than one block: {block} trials of {measured:g} s",
+            place="--budget",
+            remedy=f"use --budget {needed}s at least, or a shorter --trial",
+        )
     share = design.budget / (
         len(experiment.cells) * len(experiment.variants) * runs * trial_seconds
     )
@@ -195,8 +206,11 @@ def boot_seconds(experiment: Experiment) -> float:
     return REBOOT / len(experiment.cells) * len(experiment.conditions)
 
 
-def warnings(plan: Plan) -> tuple[Finding, ...]:
-    """Warnings before the start: a verdict that is out of reach, cells that measure the page cache."""
+def warnings(plan: Plan, *, used: int = 0, memory: int = 0) -> tuple[Finding, ...]:
+    """Warnings before the start: a verdict that is out of reach, trials that measure something else than asked.
+
+    ``used`` and ``memory`` are the bytes of the target and of the machine; 0 where they are not known.
+    """
     never = list(_never_equivalent(plan))
     unreachable = plan.rules.reachable(equivalence=not never)
     is_point = unreachable is not None and any(
@@ -225,23 +239,30 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
     if few:
         findings.append(few)
     findings += never
-    fio = [] if plan.experiment.of_command else plan.experiment.cells
-    buffered = [c.name for c in fio if c.option("direct") in (None, "0", "")]
-    engines_cached = [
-        c.name for c in plan.experiment.cells if c.option("ioengine") == "mmap"
-    ]
-    if buffered and not engines_cached:
-        findings.append(
-            Finding(
-                "plan.page-cache",
-                "warning",
-                f"{len(buffered)} of {plural(len(plan.experiment.cells), 'cell')}",
-                "direct=1 is not set: these cells measure the page cache as much as the device",
-                "add direct=1 unless the page cache is what you ask about",
-            )
-        )
+    findings += _facts(plan.experiment, used, memory)
     findings += _uncounted(plan.experiment)
     return tuple(findings)
+
+
+def _facts(experiment: Experiment, used: int, memory: int) -> Iterator[Finding]:
+    """What is known of trials before they run, each fact once with the cells that it is about."""
+    cells: dict[facts.Fact, dict[str, None]] = {}
+    for cell, _, options in facts.each_trial(experiment):
+        for fact in (
+            *facts.of_workload(options),
+            *facts.of_target(options, 0, used, memory),
+        ):
+            if not fact.refused:
+                cells.setdefault(fact, {})[cell] = None
+    for fact, names in cells.items():
+        place = f"{len(names)} of {plural(len(experiment.cells), 'cell')}"
+        yield Finding(
+            fact.rule,
+            "warning",
+            place,
+            fact.what,
+            facts.spelled(fact.remedy, as_options=True),
+        )
 
 
 def _point_of_history(plan: Plan) -> Finding:

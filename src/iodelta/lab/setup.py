@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, product
 from typing import Literal
@@ -17,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from iodelta.errors import IodeltaError, RequestError
-from iodelta.experiment import Experiment, size_bytes
+from iodelta.experiment import Experiment, facts, size_bytes
 from iodelta.experiment.io_uring import TOOL, switches
 from iodelta.experiment.model import TARGET_CLASS
 from iodelta.knob import Knob, Restored, Saved, check, knob
@@ -44,6 +45,7 @@ from iodelta.lab.workdir import workdir
 from iodelta.lab.writing import any_writes
 from iodelta.machine import LocalMachine, Machine, throw_away
 from iodelta.probe.identity import same_device
+from iodelta.probe.sysfs import attribute
 from iodelta.probe.topology import Target, resolve, resolve_tree
 from iodelta.probe.usage import Reason
 from iodelta.trial import Finding
@@ -87,6 +89,13 @@ class Survey(msgspec.Struct, frozen=True):
     """What is known of the state of a block device that is written to; None where that was not asked."""
     prepare: Cost | None = None
     """What its preparation before the first trial takes; None where there is none."""
+    memory: int = 0
+    """Bytes of memory of the machine; 0 where it is not known."""
+
+    @property
+    def used(self) -> int:
+        """Bytes of the target that trials use; 0 where that is not known."""
+        return self.size or self.target.size_bytes
 
 
 def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) -> Survey:
@@ -101,6 +110,7 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
     if experiment.of_command:
         scratch = makes_scratch(experiment)
     size = _size(experiment, target, scratch)
+    _check_target(machine, experiment, target, size)
     writing = any_writes(experiment, target, size)
     reasons = refuse_reasons(machine, target, None if tree else size) if writing else ()
     holds = held_by(machine, target) if writing else ""
@@ -132,7 +142,41 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
         placement=of_placement,
         holds=holds,
     )
-    return msgspec.structs.replace(looked, disk=state, prepare=cost)
+    return msgspec.structs.replace(
+        looked, disk=state, prepare=cost, memory=_memory(machine)
+    )
+
+
+def _check_target(
+    machine: Machine, experiment: Experiment, target: Target, size: int | None
+) -> None:
+    """Raises RequestError where the target has no bytes, or where trials cannot do their blocks on it."""
+    if (
+        target.kind != "directory"
+        and not target.size_bytes
+        and target.fstype not in ("proc", "sysfs")
+    ):
+        raise RequestError(
+            "has 0 bytes: there is nothing to measure",
+            place=target.path,
+            remedy="name another target",
+        )
+    queue = f"/sys/class/block/{target.disk}/queue/logical_block_size"
+    sector = int(attribute(machine, queue) or 0) if target.disk else 0
+    for cell, variant, options in facts.each_trial(experiment):
+        used = (
+            size_bytes(options["size"])
+            if "size" in options
+            else size or target.size_bytes
+        )
+        for fact in facts.of_target(options, sector, used, 0):
+            if fact.refused:
+                place = f"cell {cell}, variant {variant}"
+                raise RequestError(
+                    fact.what,
+                    place=place,
+                    remedy=facts.spelled(fact.remedy, as_options=True),
+                )
 
 
 def _size(experiment: Experiment, target: Target, scratch: bool) -> int | None:
@@ -147,6 +191,16 @@ def _size(experiment: Experiment, target: Target, scratch: bool) -> int | None:
             remedy="give a smaller [target] size, or none",
         )
     return size
+
+
+def _memory(machine: Machine) -> int:
+    """Bytes of memory of the machine; 0 where the kernel does not say."""
+    found = re.search(
+        r"^MemTotal:\s*(\d+) kB",
+        attribute(machine, "/proc/meminfo") or "",
+        re.MULTILINE,
+    )
+    return int(found[1]) << 10 if found else 0
 
 
 def all_settings(experiment: Experiment) -> list[dict[str, str]]:

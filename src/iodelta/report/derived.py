@@ -16,7 +16,7 @@ from iodelta.report.documents import written
 from iodelta.report.formats.charts import figures, rounds
 from iodelta.report.formats.charts.model import Charts, Scale
 from iodelta.report.formats.charts.sources import of_account
-from iodelta.report.stories.story import Detail
+from iodelta.report.stories.story import PLAIN, Detail
 from iodelta.report.verdict_json import document
 from iodelta.study.changed import refuse_changed
 from iodelta.study.experiment import Account
@@ -64,15 +64,12 @@ def _kept_if_slow(folder: Folder) -> Judged:
     return seen
 
 
-def derive(folder: Folder, *, unchanged: bool = False, page: bool = True) -> Account:
-    """Recreate the derived files: ``verdict.json``, ``trials.parquet``, ``report.html`` and the cache of all reports;
-    without ``page`` the first two, as for a night among hundreds.
+def derive(folder: Folder, *, unchanged: bool = False) -> Account:
+    """Recreate the derived files: ``verdict.json``, ``trials.parquet``, and ``report.html`` where the folder has one.
 
-    With ``unchanged`` a folder that was changed after it was measured keeps its old derived files, which may show the
-    change. Raises MeasureError.
+    A page takes seconds and a megabyte, so it is made when it is asked for. With ``unchanged`` a folder that was
+    changed after it was measured keeps its old derived files, which may show the change. Raises MeasureError.
     """
-    from iodelta.report.formats.html.result import html_of
-
     key = key_of(folder)
     seen = judged(folder)
     if unchanged:
@@ -81,34 +78,45 @@ def derive(folder: Folder, *, unchanged: bool = False, page: bool = True) -> Acc
     folder.write(
         TRIALS, _parquet([seen.trials[number] for number in sorted(seen.trials)])
     )
-    if not page:
-        return seen.account
-    charts = _charts(seen)
-    folder.write(PAGE, html_of(seen.account, charts))
-    keep(folder, seen.account, charts, key)
+    if (folder.path / PAGE).exists():
+        charts = _charts(seen)
+        _renew_page(folder, seen.account, charts, PLAIN)
+        keep(folder, seen.account, charts, key)
     return seen.account
 
 
-def derive_counts(folder: Folder) -> PathAccount:
-    """Write ``verdict.json`` and ``report.html`` of a folder with counts of instructions. Raises MeasureError."""
+def _renew_page(folder: Folder, account: Any, charts: Charts, detail: Detail) -> None:
+    """Write the page of a folder that has one."""
     from iodelta.report.formats.html.result import html_of
+
+    if (folder.path / PAGE).exists():
+        folder.write(PAGE, html_of(account, charts, detail))
+
+
+def derive_counts(folder: Folder) -> PathAccount:
+    """Write ``verdict.json`` of a folder with counts of instructions, and its page where it has one.
+
+    Raises MeasureError.
+    """
     from iodelta.study.counted import counted
 
     account = counted(folder)
     folder.write(VERDICT, written(account))
     deep = account.anatomy == "path"
-    detail = Detail(functions=True, bill=True, lines=True, paths=deep, footprint=deep)
-    folder.write(PAGE, html_of(account, (), detail))
+    _renew_page(
+        folder,
+        account,
+        (),
+        Detail(functions=True, bill=True, lines=True, paths=deep, footprint=deep),
+    )
     return account
 
 
 def derive_prepared(folder: Folder) -> PrepareAnswer:
-    """Write ``verdict.json`` and ``report.html`` of the preparation of a disk. Raises MeasureError."""
-    from iodelta.report.formats.html.result import html_of
-
+    """Write ``verdict.json`` of the preparation of a disk, and its page where it has one. Raises MeasureError."""
     account = prepared(folder)
     folder.write(VERDICT, written(account))
-    folder.write(PAGE, html_of(account, charts_of_preparation(account)))
+    _renew_page(folder, account, charts_of_preparation(account), PLAIN)
     return account
 
 

@@ -74,13 +74,20 @@ def plan_answer(
         surveys=tuple(surveys),
         rounds=rounds(plan),
         at_most=at_most(plan),
-        findings=(*warnings(plan), *_of_disks(plan, surveys)),
+        findings=(*_warnings(plan, surveys), *_of_disks(plan, surveys)),
         notes=tuple(notes),
         dangers=tuple(dangers),
         calibrations=tuple(calibrations),
         refused=refusal_text(refused),
         bundle=bundle,
     )
+
+
+def _warnings(plan: Plan, surveys: Sequence[Survey]) -> tuple[Finding, ...]:
+    """Warnings about the plan, with what was seen of the first machine."""
+    if not surveys:
+        return warnings(plan)
+    return warnings(plan, used=surveys[0].used, memory=surveys[0].memory)
 
 
 def _of_disks(plan: Plan, surveys: Sequence[Survey]) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ def plan_of(text: str, *, command: str = COMMAND_LINE) -> tuple[str, PlanAnswer]
 
     ``command`` says what does what a page may not. Raises RequestError, RefusedError, MeasureError.
     """
-    experiment = parse(text, "this experiment", numbered=False)
+    experiment = parse(text, "this experiment", numbered=False, strict=True)
     check_harmless(experiment, command)
     plan = looked([LocalMachine()], experiment, leave_out=False)
     survey = plan.seen[0]

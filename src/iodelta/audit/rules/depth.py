@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from iodelta.audit.columns import measured
 from iodelta.audit.model import Evidence, Mark, Repair, rule
 from iodelta.audit.numbers import all_known, count, known, latency, parts, span
+from iodelta.experiment import facts
 from iodelta.figures import two_digits
 from iodelta.ingest import Run
 from iodelta.trial import Quantity, total
@@ -22,11 +23,6 @@ LOST = 0.1
 """A deficit of more than this share in a table means that one of its numbers is something else."""
 
 MIXED = frozenset({"rw", "readwrite", "randrw", "trimwrite", "randtrimwrite"})
-
-SYNCHRONOUS = frozenset(
-    "sync psync vsync pvsync pvsync2 mmap falloc null ftruncate filecreate filestat filedelete filerename".split()
-)
-"""Engines that do one I/O at a time whatever iodepth says (fio's FIO_SYNCIO engines)."""
 
 
 def slots(run: Run) -> float | None:
@@ -44,7 +40,7 @@ def slots(run: Run) -> float | None:
 
 
 def _depth(run: Run) -> int | None:
-    if run.workload.ioengine in SYNCHRONOUS:
+    if run.workload.ioengine in facts.SYNCHRONOUS:
         return 1
     # fio's default: its JSON lists every option that was given.
     if run.workload.iodepth is None and _lists_options(run):
@@ -234,7 +230,7 @@ def gap(evidence: Evidence) -> Iterator[Mark]:
 )
 def not_reached(evidence: Evidence) -> Iterator[Mark]:
     for index, run, depth, most in _depths(evidence.measured()):
-        is_synchronous = run.workload.ioengine in SYNCHRONOUS
+        is_synchronous = run.workload.ioengine in facts.SYNCHRONOUS
         if is_synchronous or held_back(run):
             continue
         if most >= 2 and depth.high < most * (1 - LOST):
@@ -253,12 +249,13 @@ def not_reached(evidence: Evidence) -> Iterator[Mark]:
 )
 def ignored(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
-        asked = run.workload.iodepth or 1
-        by_default = "psync" if _lists_options(run) else None
-        engine = run.workload.ioengine or by_default
-        if asked > 1 and engine in SYNCHRONOUS:
-            text = f"{engine} does one I/O at a time: iodepth={asked} had no effect"
-            yield Mark((index,), text)
+        by_default = facts.DEFAULT_ENGINE if _lists_options(run) else ""
+        engine, depth = run.workload.ioengine or by_default, run.workload.iodepth or 1
+        if depth > 1 and engine in facts.SYNCHRONOUS:
+            yield Mark(
+                (index,),
+                f"{engine} does one I/O at a time: iodepth={depth} had no effect",
+            )
 
 
 RULES = (impossible, mismatch, gap, not_reached, ignored)
