@@ -66,4 +66,8 @@ def most(rate: float, count: int) -> int:
 def one_at_push(values: Iterable[object]) -> list[object]:
     """Return parameters of which the first runs at every push, and the others at night."""
     first, *others = values
-    return [first, *(pytest.param(other, marks=pytest.mark.night) for other in others)]
+    return [first, *(pytest.param(*_several(other), marks=pytest.mark.night) for other in others)]
+
+
+def _several(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)

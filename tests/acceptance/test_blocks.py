@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -61,19 +58,6 @@ def test_one_bad_cell_never_ends_the_experiment(stand: Stand) -> None:
     assert _measured(stand.place / "folder") == 6, "the other cell has all its blocks"
 
 
-@pytest.mark.night
-def test_an_engine_that_one_cell_lacks_costs_that_cell(stand: Stand) -> None:
-    node = stand.loop()
-    fio = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio,sg", "--rate_iops=500")
-    words = ("--folder", "folder", "--trial", "200ms", "--ramp", "0", "--blocks", "3", "--seed", "1")
-    done = stand.run("run", "--target", node, *words, *SAME, "--", *fio)
-    assert done.code in GOOD, done
-    (given_up,) = kinds(stand.place / "folder", "abandoned")
-    assert "sg: " in given_up["reason"]
-    assert "could not be measured" in done.out
-    assert _measured(stand.place / "folder") == 6
-
-
 def test_background_loads_that_run_that_end_and_that_cannot_run(stand: Stand) -> None:
     node = stand.loop()
     conditions = ("--condition", "steady:sleep 600", "--condition", "broken:sh -c 'exit 7'")
@@ -115,61 +99,6 @@ def test_other_io_on_the_device_flags_trials_and_removes_none(stand: Stand) -> N
     assert kinds(folder, "repeated") == []
     assert kinds(folder, "ended")[-1]["reason"] == "complete"
     assert "noise.other-io" in stand.run("report", "folder", "--format", "json").out
-
-
-@pytest.mark.night
-def test_what_a_load_did_in_its_own_ramp_is_nobody_else_s(stand: Stand) -> None:
-    """Each load stands still for most of what fio counts, after a ramp of three times that length: what it had moved
-    in its ramp, more than the allowed multiple of what it counted, was somebody else's."""
-    words = ("--folder", "folder", "--trial", "1s", "--ramp", "3s", "--blocks", "2", "--seed", "1")
-    load = ("--rw=randread", "--bs=64k", "--direct=1", "--ioengine=libaio", "--iodepth=4")
-    running = stand.start("run", "--target", stand.loop(), *words, *SAME, "--", *load)
-    for trial in range(4):
-        until(lambda trial=trial: len(kinds(stand.place / "folder", "started")) > trial)  # type: ignore[misc]
-        # A test that was starved for a whole trial may find that the run has ended.
-        until(lambda: not running.alive() or any(b"--ramp_time" in words for words in _loads(stand).values()))
-        time.sleep(3.1)
-        stopped = list(_loads(stand))
-        for signal_ in (signal.SIGSTOP, signal.SIGCONT):
-            for pid in stopped:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal_)
-            time.sleep(0.95)
-    done = running.wait()
-    assert done.code in GOOD, done
-    assert "other-io" not in stand.run("report", "folder", "--format", "json").out
-
-
-def _loads(stand: Stand) -> dict[int, bytes]:
-    """The fio processes that were started here, and how."""
-    found = {}
-    for pid in stand.processes():
-        with contextlib.suppress(OSError):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes()
-            if words.split(b"\0")[0].endswith(b"fio"):
-                found[pid] = words
-    return found
-
-
-@pytest.mark.night
-def test_other_io_is_seen_after_a_ramp_too(stand: Stand) -> None:
-    node = stand.loop()
-    reader = ["fio", "--name=other", f"--filename={node}", "--rw=read", "--bs=64k", "--direct=1", "--rate=40m"]
-    words = ("--folder", "folder", "--trial", "3s", "--ramp", "1s", "--blocks", "1", "--seed", "1")
-    load = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--rate_iops=500")
-    with subprocess.Popen([*reader, "--time_based", "--runtime=120", "--output=/dev/null"]) as other:
-        done = stand.run("run", "--target", node, *words, *SAME, "--", *load)
-        other.terminate()
-    assert done.code in GOOD, done
-    assert "noise.other-io" in stand.run("report", "folder", "--format", "json").out
-
-
-@pytest.mark.night
-def test_a_quiet_device_has_no_block_made_again(stand: Stand) -> None:
-    done = stand.run(*stand.quick(stand.loop(), *SAME, blocks=4))
-    assert done.code in GOOD, done
-    reasons = [event["reason"] for event in kinds(stand.place / "folder", "repeated")]
-    assert [reason for reason in reasons if "noise.other-io" in reason] == [], "the host's other guests may be noisy"
 
 
 @pytest.mark.night

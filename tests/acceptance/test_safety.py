@@ -14,7 +14,7 @@ from iodelta.lab.turns import alone
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
 
-from .stand import GOOD, Done, Stand, finished, kinds, shell
+from .stand import GOOD, Done, Stand, kinds, shell
 
 pytestmark = [pytest.mark.root, pytest.mark.beside]
 
@@ -147,25 +147,3 @@ def test_no_command_measures_a_device_that_another_run_has(stand: Stand, monkeyp
         waiting = stand.start(*commands[2][: -len(READ) - 1], "--wait", "--", *READ)
         waiting.says("waiting: /runs/first")
     assert waiting.wait().code in GOOD
-
-
-@pytest.mark.night
-def test_a_run_that_was_killed_keeps_no_device(stand: Stand) -> None:
-    node = stand.loop()
-    first = stand.start(*short(node, "first", blocks=40))
-    until(lambda: kinds(stand.place / "first", "finished"))
-    first.signal(signal.SIGKILL)
-    first.wait()
-    assert stand.run(*short(node, "second")).code in GOOD
-    assert finished(stand.place / "first")
-
-
-def test_fio_options_without_effect_are_named_in_the_plan(stand: Stand) -> None:
-    node = stand.loop()
-    dropped = ("--write_bw_log=mine", "--section=one", "--group_reporting")
-    done = stand.run(*short(node, "plan", "--dry-run", fio=(*READ, *dropped)))
-    assert done.code == 0, done
-    assert "no effect here: write_bw_log, group_reporting (iodelta reads fio's output and keeps all of it)" in said(
-        done
-    )
-    assert "no effect here: section (iodelta orders the trials" in said(done)

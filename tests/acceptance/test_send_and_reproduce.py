@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT
 
-from .stand import IODELTA, Stand, finished, shell, verdict
+from .stand import IODELTA, Stand, finished, verdict
 
 pytestmark = [pytest.mark.root, pytest.mark.beside]
 
@@ -151,46 +151,3 @@ def _read(terminal: int) -> bytes | None:
         return os.read(terminal, 4096)
     except OSError:
         return b""
-
-
-@pytest.mark.night
-def test_this_machine_is_nowhere_in_what_is_sent(tmp_path: Path) -> None:
-    """Measured under a host name that could not be overlooked."""
-    with Stand(tmp_path) as stand:
-        host = "blofeld-lair-7"
-        words = (
-            "run",
-            "--target",
-            stand.loop(),
-            "--folder",
-            "folder",
-            "--trial",
-            "200ms",
-            "--ramp",
-            "0",
-            "--blocks",
-            "1",
-        )
-        more = ("--variant", "a:cpus=0", "--variant", "b:cpus=0", "--", "--rw=randread", "--bs=4k", "--direct=1")
-        script = f'hostname {host}; "$0" "$@"; "$0" pack folder -o x.iodelta.tar.zst'
-        done = subprocess.run(
-            ["unshare", "--uts", "sh", "-c", script, IODELTA, *words, *more],
-            cwd=stand.place,
-            env=stand.env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert f"for {host}" in done.stdout
-        data = shell("sh", "-c", f"cd {stand.place}; mkdir u; zstd -dc x.iodelta.tar.zst | tar -x -C u; find u | wc -l")
-        assert int(data) > 5
-        whole = b"".join(path.read_bytes() for path in (stand.place / "u").rglob("*.json*"))
-        whole += b"".join(
-            subprocess.run(["zstd", "-dc", str(path)], capture_output=True, check=True).stdout
-            for path in (stand.place / "u").rglob("*.zst")
-        )
-        assert host.encode() not in whole
-        assert Path("/etc/machine-id").read_bytes().strip() not in whole
-        assert Path("/proc/sys/kernel/random/boot_id").read_bytes().strip() not in whole
-        assert b"host-1" in whole

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 import yaml
 from junitparser import JUnitXml
+from tiers import one_at_push
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -225,7 +226,7 @@ def test_a_fork_without_the_right_to_comment_gets_the_summary(repository_of: Cal
     assert "One session" in (repository.record / "summary.md").read_text()
 
 
-@pytest.mark.parametrize(("times", "blocks"), [(1, 3), (8, 10)], ids=["undecided", "slower"])
+@pytest.mark.parametrize(("times", "blocks"), one_at_push([(8, 10), (1, 3)]))
 def test_the_action_comments_the_verdict_and_fails_for_a_regression_only(
     repository_of: Callable[..., Repository], times: int, blocks: int
 ) -> None:
@@ -246,11 +247,11 @@ def test_the_action_comments_the_verdict_and_fails_for_a_regression_only(
         assert "::error" not in printed
 
 
-@pytest.mark.parametrize(("times", "blocks"), [(8, 10)])
+@pytest.mark.night
 def test_the_gitlab_example_shows_junit_and_comments_the_verdict(
-    repository_of: Callable[..., Repository], times: int, blocks: int
+    repository_of: Callable[..., Repository],
 ) -> None:
-    repository = repository_of(times, blocks)
+    repository = repository_of(8, 10)
     done = gitlab(repository, "merged_result", "merge")
     assert done.returncode == 1, done.stderr + done.stdout
     assert repository.built("base") == repository.commits["main"]
