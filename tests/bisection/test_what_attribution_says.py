@@ -16,7 +16,7 @@ from iodelta.bisect.model import Answer, Rules
 from iodelta.bisect.question import Patches, Question, Steps
 from iodelta.stats.attribution import Attribution, Subset
 from iodelta.study.attribution import exit_code
-from iodelta.study.patches import answer, inestimable, model, stalls_of
+from iodelta.study.patches import answer, inestimable, stalls_of
 
 Truth = Callable[[set[int]], float]
 """Share that is lost with these patches (numbers from 1) on; negative is a gain."""
@@ -202,11 +202,52 @@ def test_where_the_base_itself_does_not_run_what_each_patch_does_last_is_said() 
     assert re.search(r"patch 2 costs [78]\.\d % on top of the others", said(found))
 
 
-def test_three_patches_that_act_together_are_not_blamed_one_by_one() -> None:
-    found, _ = replayed(5, lambda on: 0.08 * ({1, 2, 3} <= on), noise=0.005)
-    assert "by itself" not in said(found)
-    assert "Three or more patches act together" in model(found)
-    assert "as they were measured" in model(found)
+Named = set[tuple[int, ...]]
+
+
+def cases(n: int) -> dict[str, tuple[Truth, Named, Callable[[set[int]], bool]]]:
+    """Truths of the classes that occur, with the groups to be named, and which combinations apply."""
+
+    def any_(on: set[int]) -> bool:
+        return True
+
+    def needs_second(on: set[int]) -> bool:
+        return 3 not in on or 2 in on
+
+    found: dict[str, tuple[Truth, Named, Callable[[set[int]], bool]]] = {
+        "nothing": (lambda on: 0.0, set(), any_),
+        "one": (lambda on: 0.08 * (1 in on), {(1,)}, any_),
+        "pair": (lambda on: 0.08 * ({1, n} <= on), {(1, n)}, any_),
+        "fix": (lambda on: -0.08 * (2 in on), {(2,)}, any_),
+        "a fix hidden by a cost": (lambda on: 0.08 * (1 in on) - 0.08 * (2 in on), {(1,), (2,)}, any_),
+        "a fix of what another costs": (lambda on: 0.08 * (1 in on and 2 not in on), {(1,), (1, 2)}, any_),
+    }
+    if n > 2:
+        found |= {
+            "triple": (lambda on: 0.08 * ({1, 2, n} <= on), {(1, 2, n)}, any_),
+            "one and a pair": (lambda on: 0.08 * (1 in on) + 0.07 * ({2, 3} <= on), {(1,), (2, 3)}, any_),
+            "dependent": (lambda on: 0.08 * (3 in on), {(2, 3)}, needs_second),
+        }
+    if n > 3:
+        found["two pairs"] = (lambda on: 0.08 * ({1, 2} <= on) + 0.07 * ({3, 4} <= on), {(1, 2), (3, 4)}, any_)
+    return found
+
+
+@pytest.mark.parametrize("patches", [2, 3, 5, 8, 12])
+def test_of_any_number_of_patches_exactly_the_guilty_ones_are_named(patches: int) -> None:
+    """At 2 % of noise, in every class: 19 of 20 right, and at most 5 % accuse an innocent patch."""
+    replays = right = accused = 0
+    for truth, guilty, runs in cases(patches).values():
+        for seed in range(3):
+            found, _ = replayed(patches, truth, noise=0.02, seed=seed, runs=runs)
+            named = {tuple(n + 1 for n in term.patches) for term in found.terms if term.named}
+            replays += 1
+            right += named == guilty
+            accused += not set().union(*named) <= set[int]().union(*guilty)
+            if named == guilty:
+                assert ("no effect of any" in said(found)) == (not guilty)
+    assert right >= 0.95 * replays
+    assert accused <= 0.05 * replays
 
 
 def test_what_noise_hides_is_not_called_harmless() -> None:
@@ -218,9 +259,11 @@ def test_what_noise_hides_is_not_called_harmless() -> None:
 
 
 def test_many_small_costs_that_add_up_are_said_to_be_there_though_no_patch_can_be_named() -> None:
-    found, _ = replayed(4, lambda on: 0.015 * len(on), noise=0.02, seed=3)
-    assert said(found).startswith("all patches together cost")
-    assert "no effect of any patch" in said(found)
+    found, _ = replayed(4, lambda on: 0.008 * len(on), noise=0.01, seed=3)
+    assert found.whole is not None
+    assert found.whole.low > 0
+    assert "by itself" not in said(found)
+    assert not any(term.named for term in found.terms)
 
 
 def test_a_gain_is_called_one() -> None:

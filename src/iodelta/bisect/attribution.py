@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Sequence
 from itertools import chain
 
 import msgspec
-import numpy as np
 
 from iodelta.bisect.asking import ALIKE, Course
 from iodelta.bisect.git import Repository
@@ -19,6 +18,7 @@ from iodelta.bisect.rises import STALLS
 from iodelta.bisect.store import Store
 from iodelta.bisect.tree import Worktree
 from iodelta.stats.attribution import (
+    CLEAR,
     Attribution,
     Subset,
     attribute,
@@ -32,6 +32,9 @@ FEWEST = 6
 
 DEFAULT_BLOCKS = 12
 """Default maximum number of blocks, if they exclude stalls."""
+
+MOST = 2
+"""The search for groups ends when this multiple of the runs of the first design is used up."""
 
 
 class PatchStalls(msgspec.Struct, frozen=True):
@@ -73,42 +76,118 @@ class Attributing:
         self.scatter: Scatter | None = None
         self.assumed = 0.0
         self.blocks: list[dict[str, float]] = []
-        """The values of every complete block, by item."""
+        """The values of every block over the whole design, by item."""
+        self.further: list[dict[str, float]] = []
+        """The values of the blocks in between, which look for a group of patches."""
         self._most = blocks
         self._random = random.Random(rules.seed)
         self.items = tuple(item_of(run, patches) for run in combinations(patches))
-        """The design, followed by the replacements of combinations that failed."""
+        """The design, followed by the replacements of combinations that failed, and by what was run to find a group."""
+        self._limit = MOST * blocks * len(self.items)
 
     def run(self) -> Course[Attribution | None]:
         """Ask for blocks until every figure is known to within the margin, or the maximum is reached. None if nothing
         could be estimated."""
         while len(self.blocks) < self._most:
-            block = yield from self._block()
+            begun = len(self.blocks) + 1
+            block = yield from self._block(
+                self._steady(), f"block {begun} of at most {self._most}"
+            )
             if len(block) < 2:
                 return None
             self.blocks.append(block)
-            if len(self.blocks) >= FEWEST and self._is_settled():
-                break
+            if len(self.blocks) >= min(FEWEST, self._most):
+                yield from self._grow(last=len(self.blocks) == self._most)
+                if self._is_settled():
+                    break
         return self.result()
 
+    def _grow(self, *, last: bool) -> Course[None]:
+        """Run further combinations until every effect is explained by a group of patches."""
+        while (found := self.result()) is not None and (
+            open_ := found.open
+        ) is not None:
+            if (abs(open_.size) < CLEAR * open_.error and not last) or len(
+                self.store.runs
+            ) > self._limit:
+                return
+            wanted = [item_of(run, self.patches) for run in open_.runs]
+            self.items += tuple(item for item in wanted if item not in self.items)
+            around = [
+                item_of(found.least, self.patches),
+                item_of(open_.patches, self.patches),
+            ]
+            on = " + ".join(str(n + 1) for n in open_.patches)
+            for number in range(self._most):
+                block = yield from self._block(
+                    [*around, *wanted], f"which of patch {on} act together?"
+                )
+                if len(block) > 1:
+                    self.further.append(block)
+                known = [item for item in wanted if item not in self.store.broken]
+                noise = open_.error * math.sqrt(len(self.blocks) / (number + 1))
+                if not known or (number >= 1 and noise * CLEAR <= abs(open_.size)):
+                    break
+
+    def _steady(self) -> list[str]:
+        """The design with what failures put in its place, and groups that have an effect with what is smaller by one
+        patch: not what was only run to find them."""
+        found = self.result() if len(self.blocks) > 1 else None
+        groups = (
+            [set(term.patches) for term in found.terms if term.named] if found else []
+        )
+        passing = {item for block in self.further for item in block} - {
+            item for block in self.blocks[:2] for item in block
+        }
+        return [
+            item
+            for item in self.items
+            if item not in passing
+            or any(
+                set(subset_of(item)) <= group and len(subset_of(item)) >= len(group) - 1
+                for group in groups
+            )
+        ]
+
     def _is_settled(self) -> bool:
-        """Whether every figure is known to within the margin, and no undetected stall can change the answer."""
+        """Return whether every figure is known to within the margin, every patch is named or costs less than that, and no
+        undetected stall can change the answer."""
         attribution = self.result()
-        if attribution is None or widest(attribution) > self.rules.margin:
+        margin = self.rules.margin
+        if attribution is None or attribution.open or widest(attribution) > margin:
             return False
+        guilty = set(
+            chain.from_iterable(
+                term.patches for term in attribution.terms if term.named
+            )
+        )
+        for step in (*attribution.alone, *attribution.last):
+            if (
+                step
+                and not guilty & set(step.patches)
+                and max(-step.effect.low, step.effect.high) > margin
+            ):
+                return False
         return is_worse(attribution) or not self.may_stall
 
     def result(self) -> Attribution | None:
-        """The attribution by the blocks so far; None for fewer than two."""
-        sound = [item for item in self.items if item not in self.store.broken]
-        blocks = [block for block in self.blocks if block.keys() >= set(sound)]
-        if len(blocks) < 2 or len(sound) < 2:
+        """Return the attribution by the blocks so far; None for fewer than two."""
+        broken = self.store.broken
+        blocks = [
+            {
+                subset_of(item): value
+                for item, value in block.items()
+                if item not in broken
+            }
+            for block in (*self.blocks, *self.further)
+        ]
+        blocks = [block for block in blocks if len(block) > 1]
+        if len(blocks) < 2:
             return None
-        values = np.array([list(map(block.__getitem__, sound)) for block in blocks])
         return attribute(
             self.patches,
-            [subset_of(item) for item in sound],
-            values,
+            blocks,
+            [subset_of(item) for item in broken],
             margin=self.rules.margin,
         )
 
@@ -118,24 +197,45 @@ class Attributing:
         return any(patch.open for patch in self.stalls())
 
     def stalls(self) -> tuple[PatchStalls, ...]:
-        """By patch, the runs so far that stalled."""
-        values: dict[str, list[float]] = {}
-        for item in self.items:
-            values[item] = [value for _, value in self.store.of(item)]
+        """Return the runs so far that stalled, by patch."""
+        values = {
+            item: [value for _, value in self.store.of(item)] for item in self.items
+        }
         stalled = {item: len(stalled_trials(runs)) for item, runs in values.items()}
-        exact = bool(self.rules.exact) or _repeat(values.values())
-        return tuple(
-            _stalls_of(patch, values, stalled, exact=exact)
-            for patch in range(self.patches)
-        )
+        many = [runs for runs in values.values() if len(runs) >= ALIKE]
+        repeats = len(many) >= 2 and all(len(set(runs)) <= 1 for runs in many)
+        patches = []
+        for patch in range(self.patches):
+            on = [item for item in values if patch in subset_of(item)]
+            off = [item for item in values if patch not in subset_of(item)]
+            runs, stalls = (
+                sum(len(values[item]) for item in on),
+                sum(stalled[item] for item in on),
+            )
+            patches.append(
+                PatchStalls(
+                    runs=runs,
+                    stalled=stalls,
+                    others=sum(len(values[item]) for item in off),
+                    others_stalled=sum(stalled[item] for item in off),
+                    not_excluded=0.0
+                    if self.rules.exact or repeats
+                    else excluded(stalls, runs),
+                )
+            )
+        return tuple(patches)
 
-    def _block(self) -> Course[dict[str, float]]:
-        """Every combination once, in random order; then the replacements of those that failed."""
+    def _block(self, items: Sequence[str], why: str) -> Course[dict[str, float]]:
+        """Run every combination once, in random order; then the replacements of those that failed."""
         block: dict[str, float] = {}
-        order = self._open(block)
-        while order:
+        order = list(items)
+        while order := [
+            item
+            for item in order
+            if item not in self.store.broken and item not in block
+        ]:
+            self._random.shuffle(order)
             for item in order:
-                why = f"block {len(self.blocks) + 1} of at most {self._most}"
                 answer: Answer = yield Ask(item, "block", why)
                 self.store.add(item, answer)
                 if answer.value is not None:
@@ -144,47 +244,12 @@ class Attributing:
             failed = [
                 subset_of(item) for item in self.items if item in self.store.broken
             ]
-            self.items += tuple(
+            order = [
                 item_of(run, self.patches)
                 for run in instead(runs, failed, self.patches)
-            )
-            order = self._open(block)
+            ]
+            self.items += tuple(order)
         return block
-
-    def _open(self, block: Container[str]) -> list[str]:
-        order = [
-            item
-            for item in self.items
-            if item not in self.store.broken and item not in block
-        ]
-        self._random.shuffle(order)
-        return order
-
-
-def _repeat(runs: Collection[list[float]]) -> bool:
-    """Whether all runs of every combination are equal, and there are enough of them to believe it."""
-    many = [values for values in runs if len(values) >= ALIKE]
-    return len(many) >= 2 and all(len(set(values)) <= 1 for values in runs)
-
-
-def _stalls_of(
-    patch: int,
-    values: Mapping[str, list[float]],
-    stalled: Mapping[str, int],
-    *,
-    exact: bool,
-) -> PatchStalls:
-    on = [item for item in values if patch in subset_of(item)]
-    off = [item for item in values if patch not in subset_of(item)]
-    runs = sum(len(values[item]) for item in on)
-    stalls = sum(stalled[item] for item in on)
-    return PatchStalls(
-        runs=runs,
-        stalled=stalls,
-        others=sum(len(values[item]) for item in off),
-        others_stalled=sum(stalled[item] for item in off),
-        not_excluded=0.0 if exact else excluded(stalls, runs),
-    )
 
 
 def is_worse(attribution: Attribution) -> bool:

@@ -67,10 +67,10 @@ Examples:
 def command(what: str, fio: tuple[str, ...], **options: object) -> None:
     """Attribute a change to patches: what each one costs alone, and what they cost together.
 
-    With up to four patches, all combinations are built and run, in blocks of random order; with up to eight: none,
-    each one, each pair, all but one, and all; with more, the same without the pairs. If a combination does not apply,
-    build or run, another one takes its place where possible, and the report says what cannot be known. Commands and
-    placeholders are those of `iodelta bisect`.
+    With up to three patches, all combinations are built and run, in blocks of random order. With more, the blocks begin
+    with none, each one, all but one, and all; further combinations are run until it is known which patches act
+    together. If a combination does not apply, build or run, another one takes its place where possible, and the report
+    says what cannot be known. Commands and placeholders are those of `iodelta bisect`.
 
     Exit codes: 0 all patches together are not slower, 1 they are, 2 the request is wrong, 3 inconclusive, 4 could not
     measure.

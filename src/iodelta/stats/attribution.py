@@ -1,56 +1,60 @@
 """How much of a change each of several patches explains, alone and together, from blocks over on/off combinations.
 
-Input is one value per combination and block: the logarithm of a metric, higher is worse. Every number is a difference
-between levels of combinations that were run, estimated within each block, so drift between blocks cancels; its
-interval is that of the mean over blocks.
+Input is one value per combination and block: the logarithm of a metric, higher is worse. Levels of combinations are
+fitted with an effect of every block (blocks need not hold the same combinations), so drift between blocks cancels.
+Every figure is a difference between levels of combinations that were run; its interval and its p value come from one t
+statistic, both for all figures at once (Bonferroni).
 
-Up to four patches all 2^k combinations are run, and levels are taken as measured. Up to eight the design has none,
-every single one, every pair, all but one, and all; above, the pairs are left out. There the levels are smoothed by the
-model that such a design can hold, single effects and pairs (above eight: single effects), but only while the runs that
-it has to spare do not contradict that model. If they do, levels are taken as measured.
-
-From levels follow: what a patch does alone, on top of the others, and all together; and what every combination adds
-beyond all smaller ones that were run (Harsanyi's dividends, the Moebius transform over the existing combinations). The
-dividend of a combination that could not be run merges with that of the next larger one: nothing is assigned to a patch
-that was never switched by itself. A patch's Shapley share is the mean of what it adds over all orders of applying the
-patches, given only if all combinations for it were run.
-Sources: Harsanyi 1963; Box, Hunter and Hunter, Statistics for Experimenters, 2nd ed., chapters 5 and 6; the choice of
-the design: benchmarks/bisect/designs.md.
+The design begins with none, each patch alone, all but one, and all. What these leave unexplained is looked for by group
+testing: patches whose removal ends the effect are run by themselves, then halves of the rest, until the smallest group
+that has the effect is known. A group is named only if it has the effect and loses it without any of its members, so an
+innocent patch never rides along.
+Sources: Harsanyi 1963 (dividends); Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002; the
+choice of the design: benchmarks/bisect/patches.md.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
-from iodelta.stats.effect import Estimate, Floats, mean_t_rows
-from iodelta.stats.families import holm
-from iodelta.stats.special import fdtrc, stdtr
+from iodelta.stats.effect import Estimate, Floats
+from iodelta.stats.special import stdtr, stdtrit
 
-FULL = 4
-"""Up to so many patches every combination is run."""
+FULL = 3
+"""Up to so many patches every combination is run from the start."""
 
-PAIRS = 8
-"""Up to so many patches every pair is run."""
+LEVEL = 0.05
+"""Family-wise level of intervals."""
 
-SURE = 0.05
-"""Family-wise level at which an effect is named."""
+SURE = 0.01
+"""Family-wise level at which an effect is named: whoever wrote the patch is asked to explain it."""
 
-MISFIT = 0.05
-"""Level of the test of the model by the spare runs."""
+CARRIES = 1 / 3
+"""A smaller combination still has an effect if it has this share of it."""
+
+CLEAR = 6.0
+"""Standard errors that an effect must have to be looked into: then a third of it can be distinguished."""
+
+DOUBT = 1.5
+"""Standard errors below which a smaller group is not thought to have the effect."""
+
+FAR = 5.0
+"""Robust standard deviations from its fitted value at which a run is winsorised."""
 
 _NIL = 1e-9
 
 Subset = tuple[int, ...]
+Block = Mapping[Subset, float]
 
 
 class Step(msgspec.Struct, frozen=True):
-    """The effect of switching ``patches`` (numbers from 0) on where ``over`` are already on. ``p`` is two-sided, after
-    Holm over all steps of its kind; ``named``: significant and at least as large as the margin."""
+    """The effect of switching ``patches`` (numbers from 0) on where ``over`` are already on. ``p`` is two-sided, for
+    all figures at once; ``named``: significant and at least as large as the margin."""
 
     patches: Subset
     over: Subset
@@ -60,12 +64,12 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Term(msgspec.Struct, frozen=True):
-    """The effect of ``patches`` together beyond all smaller groups of them that were run.
+    """The effect of ``patches`` together beyond the groups among them that have one of their own.
 
-    ``fresh``: those of them that no smaller group has. ``over``: the rest, where there are fresh ones and the rest was
-    run by itself; then the effect is that of switching the fresh ones on over it. ``together``: against none at all, or
-    the smallest combination there is. ``p`` is two-sided, after Holm over all terms; ``named``: beyond doubt and as
-    large as the margin.
+    ``fresh``: those of them that no smaller combination has. ``over``: the rest, where there are fresh ones and the
+    rest was run by itself; then the effect is that of switching the fresh ones on over it. ``together``: against none
+    at all, or the smallest combination there is. ``named``: beyond doubt, as large as the margin, and gone without any
+    one of the patches.
     """
 
     patches: Subset
@@ -76,14 +80,23 @@ class Term(msgspec.Struct, frozen=True):
     p: float
     named: bool
     needed: bool = False
-    """Whether the fresh ones were never run without all of ``over``."""
+    """The fresh ones were never run without all of ``over``."""
+
+
+class Unexplained(msgspec.Struct, frozen=True):
+    """An effect of a combination that no group explains yet, and the combinations to run next."""
+
+    patches: Subset
+    size: float
+    error: float
+    runs: tuple[Subset, ...]
 
 
 class Attribution(msgspec.Struct, frozen=True):
     """What is known of every patch and of groups of them. Logarithms, positive is worse."""
 
     terms: tuple[Term, ...]
-    """The largest first."""
+    """Single patches and groups of which all that is smaller was run; the largest effect first."""
     alone: tuple[Step | None, ...]
     """Of every patch with as little else as was run; None where it was never switched."""
     last: tuple[Step | None, ...]
@@ -91,61 +104,32 @@ class Attribution(msgspec.Struct, frozen=True):
     shares: tuple[Estimate | None, ...]
     """Shapley's; None where it is not known."""
     whole: Estimate | None
-    """All patches against none."""
+    """All patches against none, at 95 % by itself."""
     rest: Estimate | None
     """What the named terms leave of the whole."""
     least: Subset
     """The patches that were on in every run."""
-    smoothed: bool
-    """Whether levels are those of the model."""
-    misfit: float | None
-    """The p value of the spare runs under the model; None where there is no model or no spare run."""
     blocks: int
+    open: Unexplained | None = None
+    """What is to be run next to explain an effect; None when all effects are explained, or nothing can be run."""
 
 
 def combinations(patches: int) -> tuple[Subset, ...]:
-    """The combinations to run, each as the patches that are on. Raises ValueError for fewer than one patch."""
+    """Return the combinations to begin with, each as the patches that are on. Raises ValueError for no patch."""
     if patches < 1:
         raise ValueError("nothing to attribute anything to")
-    everything = tuple(range(patches))
-    if patches <= FULL:
-        sizes: Collection[int] = range(patches + 1)
-    else:
-        sizes = {0, 1, order_of(patches), patches - 1, patches}
+    sizes = range(patches + 1) if patches <= FULL else (0, 1, patches - 1, patches)
     return tuple(
         itertools.chain.from_iterable(
-            itertools.combinations(everything, size) for size in sorted(sizes)
+            itertools.combinations(range(patches), size) for size in sizes
         )
     )
-
-
-def _groups(patches: int, largest: int) -> list[Subset]:
-    """All groups of up to so many patches, the smallest first."""
-    sizes = (
-        itertools.combinations(range(patches), size) for size in range(largest + 1)
-    )
-    return list(itertools.chain.from_iterable(sizes))
-
-
-def _contains(groups: Sequence[Subset], runs: Sequence[Subset]) -> Floats:
-    """1 where a run (row) has all of a group (column)."""
-    contained = [
-        set(group) <= set(run) for run, group in itertools.product(runs, groups)
-    ]
-    return np.array(contained, dtype=float).reshape(len(runs), len(groups))
-
-
-def order_of(patches: int) -> int:
-    """The largest groups whose effect is estimated: all, pairs, or single patches."""
-    if patches <= FULL:
-        return patches
-    return 2 if patches <= PAIRS else 1
 
 
 def instead(
     runs: Sequence[Subset], failed: Collection[Subset], patches: int
 ) -> tuple[Subset, ...]:
-    """Combinations, not among ``runs``, that replace those that ``failed``, guessed from the failures.
+    """Return combinations, not among ``runs``, that replace those that ``failed``, guessed from the failures.
 
     A patch seems to need another when no successful run had it without that one, and a failed run did. Patches that a
     small combination needs are added; patches that need what a large one lacks are removed. Patches have an order, so
@@ -155,222 +139,363 @@ def instead(
     earlier = {patch: needed & set(range(patch)) for patch, needed in wanted.items()}
     subsets: dict[Subset, None] = {}
     for run in failed:
-        tries = [_completed(run, needed, patches) for needed in (earlier, wanted)]
-        subsets.update(
-            dict.fromkeys([subset for subset in tries if subset not in runs][:1])
-        )
+        for needs in (earlier, wanted):
+            if len(run) <= patches / 2:
+                subset = tuple(sorted(set(run).union(*(needs[i] for i in run))))
+            else:
+                subset = tuple(i for i in run if needs[i] <= set(run))
+            if subset not in runs:
+                subsets[subset] = None
+                break
     return tuple(subsets)
-
-
-def _completed(run: Subset, needed: Mapping[int, set[int]], patches: int) -> Subset:
-    """A small combination with what it needs, a large one without what needs more."""
-    if len(run) <= patches / 2:
-        return tuple(sorted(set(run).union(*(needed[i] for i in run))))
-    return tuple(i for i in run if needed[i] <= set(run))
-
-
-def attribute(
-    patches: int,
-    runs: Sequence[Subset],
-    values: Floats,
-    level: float = 0.95,
-    *,
-    margin: float = 0.0,
-) -> Attribution:
-    """Split the whole change. ``values`` has shape (blocks, runs), one column per combination that could be run.
-
-    Raises ValueError below two blocks or two runs.
-    """
-    if len(values) < 2 or len(runs) < 2:
-        raise ValueError("an interval needs at least two blocks and two combinations")
-    smooth, misfit = _model(patches, runs, values, margin)
-    smoothed = smooth is not None
-    levels = _Levels(runs, values if smooth is None else values @ smooth, level, margin)
-    terms, named = levels.terms(smooth)
-    everything = tuple(range(patches))
-    whole = levels.between(everything, ()) if {(), everything} <= set(runs) else None
-    known = smoothed or patches <= FULL
-    return Attribution(
-        terms=terms,
-        alone=levels.steps(patches, 1),
-        last=levels.steps(patches, -1),
-        shares=tuple(
-            levels.share(i, patches) if known else None for i in range(patches)
-        ),
-        whole=None if whole is None else levels.estimate(whole),
-        rest=None if whole is None or named is None else levels.estimate(whole - named),
-        least=levels.least,
-        smoothed=smoothed,
-        misfit=misfit,
-        blocks=len(values),
-    )
 
 
 def _needs(
     sound: Sequence[Subset], broken: Collection[Subset], patches: int
 ) -> dict[int, set[int]]:
-    """The patches that each seems to need: no sound run had it without them, and a broken one did."""
+    """Return the patches that each seems to need: no sound run had it without them, and a broken one did."""
     needs: dict[int, set[int]] = {}
     for patch in range(patches):
         with_it = [set(run) for run in sound if patch in run]
         always = set.intersection(*with_it) if with_it else set()
         failing = [run for run in broken if patch in run]
-        in_all_failing = set(range(patches)).intersection(*failing)
-        needs[patch] = always - {patch} - in_all_failing
+        needs[patch] = always - {patch} - set(range(patches)).intersection(*failing)
     return needs
 
 
-def _model(
-    patches: int, runs: Sequence[Subset], values: Floats, margin: float
-) -> tuple[Floats | None, float | None]:
-    """The projection of levels on the model's, and the p value of what it leaves; no projection where all levels are
-    free, or the runs contradict it."""
-    order = order_of(patches)
-    design = _contains(_groups(patches, order), runs)
-    basis, sizes, _ = np.linalg.svd(design)
-    rank = int((sizes > _NIL * sizes[0]).sum())
-    if patches <= FULL or rank == len(runs):
-        return None, None
-    spare = values @ basis[:, rank:]
-    smooth = basis[:, :rank] @ basis[:, :rank].T
-    left = spare.mean(axis=0)
-    within = float(((spare - left) ** 2).sum()) / (len(values) - 1)
-    free = spare.shape[1]
-    ratio = len(values) * float(left @ left) / max(within, 1e-300)
-    p = float(fdtrc(free, (len(values) - 1) * free, ratio))
-    largest = float(np.abs(basis[:, rank:] @ left).max())
-    if p < MISFIT and largest > max(margin / 4, _NIL):
-        return None, p
-    return np.asarray(smooth), p
+def attribute(
+    patches: int,
+    blocks: Sequence[Block],
+    failed: Collection[Subset] = (),
+    *,
+    margin: float = 0.0,
+) -> Attribution:
+    """Split the whole change by blocks of values; ``failed`` combinations cannot be run.
 
+    Raises ValueError below two blocks or two combinations.
+    """
+    fit = _Fit(blocks, 4 * patches)
+    runs, column, least = fit.runs, fit.column, fit.least
+    needs = _needs(runs, failed, patches)
+    everything = tuple(range(patches))
 
-class _Levels:
-    """Levels of the combinations in every block, and differences between them."""
+    def without(run: Subset, taken: Collection[int]) -> Subset:
+        """Take patches away, and those that need them."""
+        left = set(run) - set(taken)
+        while lost := {i for i in left if not needs[i] & set(run) <= left}:
+            left -= lost
+        return tuple(sorted(left | set(least)))
 
-    def __init__(
-        self, runs: Sequence[Subset], levels: Floats, level: float, margin: float
-    ) -> None:
-        self._runs = tuple(runs)
-        self._column = {run: n for n, run in enumerate(runs)}
-        self.least: Subset = tuple(sorted(set(runs[0]).intersection(*runs)))
-        """The patches that were on in every run."""
-        self._levels = levels
-        self._level, self._margin = level, margin
+    def smaller(run: Subset) -> dict[int, Subset]:
+        return {i: without(run, {i}) for i in run if i not in least}
 
-    def between(self, run: Subset, other: Subset) -> Floats:
-        """By block."""
-        return np.asarray(
-            self._levels[:, self._column[run]] - self._levels[:, self._column[other]]
-        )
+    def difference(run: Subset, other: Subset) -> Floats:
+        weights = np.zeros(len(runs))
+        weights[column[run]] += 1
+        weights[column[other]] -= 1
+        return weights
 
-    def estimate(self, column: Floats) -> Estimate:
-        """The mean over blocks."""
-        mean, low, high = mean_t_rows(column[None, :], self._level)
-        return Estimate(
-            float(mean[0]), float(low[0]), float(high[0]), self._level, len(column)
-        )
-
-    def terms(self, smooth: Floats | None) -> tuple[tuple[Term, ...], Floats | None]:
-        """All dividends, and the sum of those that are named, by block; none without a combination that is part of
-        all. A dividend that the model holds to be nothing is left out."""
-        inverse = np.linalg.inv(_contains(self._runs, self._runs))
-        free = inverse if smooth is None else inverse @ smooth
-        least = self.least
-        if least not in self._column:
-            return (), None
-        rows = [
-            n
-            for n, run in enumerate(self._runs)
-            if run != least and np.abs(free[n]).max() > _NIL
-        ]
-        columns = self._levels @ inverse[rows].T
-        adjusted = holm([_p(column) for column in columns.T])
-        kept_terms, named = [], np.zeros(len(self._levels))
-        for n, p in enumerate(adjusted):
-            effect = self.estimate(columns[:, n])
-            run = self._runs[rows[n]]
-            fresh, over = self._fresh(run)
-            sure = self._sure(effect, float(p))
-            together = self.estimate(self.between(run, least))
-            needed = over is not None and self._needs(fresh, over)
-            kept_terms.append(
-                Term(run, fresh, over, effect, together, float(p), sure, needed)
+    # From small to large: a combination that was run has an effect of its own if what it has beyond the groups inside
+    # it is certain, and goes away without any one of its patches.
+    own: dict[Subset, Floats] = {}
+    beyond: dict[Subset, Floats] = {}
+    complete: list[Subset] = []
+    for run in sorted(runs, key=lambda run: (len(run), run)) if least in column else ():
+        inside = [weights for group, weights in own.items() if set(group) <= set(run)]
+        beyond[run] = difference(run, least) - sum(inside, np.zeros(len(runs)))
+        below = set(smaller(run).values())
+        if run == least or not below <= {*runs, *failed}:
+            continue
+        complete.append(run)
+        size = fit.size(beyond[run])
+        if fit.sure(beyond[run]) and all(
+            fit.sure(beyond[run] - beyond[part])
+            and not (
+                fit.sure(beyond[part])
+                and abs(fit.size(beyond[part])) >= CARRIES * abs(size)
             )
-            named = named + columns[:, n] * sure
-        kept_terms.sort(key=lambda term: -abs(term.effect.value))
-        return tuple(kept_terms), named if kept_terms else None
-
-    def _needs(self, fresh: Iterable[int], over: Iterable[int]) -> bool:
-        """Whether every combination that was run with ``fresh`` has ``over``, too."""
-        with_fresh = (run for run in self._runs if set(fresh) <= set(run))
-        return all(set(over) <= set(run) for run in with_fresh)
-
-    def steps(self, patches: int, sign: int) -> tuple[Step | None, ...]:
-        """For every patch the switch of as few as possible that has it, over as little as possible (``sign`` 1), or as
-        much (-1)."""
-        pairs = [self._switch(i, sign) for i in range(patches)]
-        columns = [None if pair is None else self.between(*pair) for pair in pairs]
-        adjusted = holm(
-            [math.nan if column is None else _p(column) for column in columns]
-        )
-        shown_steps: list[Step | None] = []
-        for pair, column, p in zip(pairs, columns, adjusted, strict=True):
-            if pair is None or column is None:
-                shown_steps.append(None)
-                continue
-            effect = self.estimate(column)
-            changed = tuple(i for i in pair[0] if i not in pair[1])
-            shown_steps.append(
-                Step(changed, pair[1], effect, float(p), self._sure(effect, float(p)))
+            for part in below & set(runs)
+        ):
+            own[run] = beyond[run]
+            beyond[run] = np.zeros(len(runs))
+    # A combination that came out high by chance is contradicted by the others with the same patches.
+    sound = (
+        {
+            group
+            for group, sure in zip(own, fit.confirmed(list(own)), strict=True)
+            if sure
+        }
+        if own
+        else set()
+    )
+    terms = []
+    for run in complete:
+        # All patches but one are complete by design; what they do beyond single patches is not a group's effect.
+        if run not in own and patches > FULL and len(run) > patches / 2:
+            continue
+        weights = own.get(run, beyond[run])
+        before = tuple(
+            sorted(
+                set[int]().union(
+                    *(set(other) for other in runs if set(other) < set(run))
+                )
             )
-        return tuple(shown_steps)
+        )
+        fresh = tuple(i for i in run if i not in before)
+        over = before if fresh and before in column else None
+        named = run in sound and abs(fit.size(weights)) >= margin
+        needed = over is not None and all(
+            set(over) <= set(other) for other in runs if set(fresh) <= set(other)
+        )
+        together = fit.estimate(difference(run, least))
+        terms.append(
+            Term(
+                run,
+                fresh,
+                over,
+                fit.estimate(weights),
+                together,
+                fit.p(weights),
+                named,
+                needed,
+            )
+        )
+    terms.sort(key=lambda term: -abs(term.effect.value))
 
-    def share(self, patch: int, patches: int) -> Estimate | None:
-        """Of every group that the patch is in, an even part of what it does beyond its parts."""
-        groups = _groups(patches, order_of(patches) - 1)
-        total = np.zeros(len(self._levels))
-        for group in groups:
-            if patch in group:
-                continue
-            with_it = tuple(sorted((*group, patch)))
-            for size in range(len(with_it) + 1):
-                for part in itertools.combinations(with_it, size):
-                    if part not in self._column:
-                        return None
-                    sign = (-1.0) ** (len(with_it) - size)
-                    total = total + sign * self._levels[:, self._column[part]] / len(
-                        with_it
-                    )
-        return self.estimate(total)
-
-    def _switch(self, patch: int, sign: int) -> tuple[Subset, Subset] | None:
-        with_it = [run for run in self._runs if patch in run]
-        without = [run for run in self._runs if patch not in run]
+    def step(patch: int, sign: int) -> Step | None:
+        """Switch as few as possible over as little as possible (``sign`` 1), or as much (-1)."""
         pairs = [
             (run, other)
-            for run, other in itertools.product(with_it, without)
-            if set(other) < set(run)
+            for run, other in itertools.product(runs, runs)
+            if patch in run and patch not in other and set(other) < set(run)
         ]
-        return min(
+        if not pairs:
+            return None
+        run, other = min(
             pairs,
-            key=lambda p: (len(p[0]) - len(p[1]), sign * len(p[1]), p),
-            default=None,
+            key=lambda pair: (len(pair[0]) - len(pair[1]), sign * len(pair[1]), pair),
+        )
+        weights = difference(run, other)
+        named = fit.sure(weights) and abs(fit.size(weights)) >= margin
+        return Step(
+            tuple(i for i in run if i not in other),
+            other,
+            fit.estimate(weights),
+            fit.p(weights),
+            named,
         )
 
-    def _fresh(self, run: Subset) -> tuple[Subset, Subset | None]:
-        """Which of its patches no smaller combination has; the others, if there are such and these were run."""
-        smaller = [set(subset) for subset in self._runs if set(subset) < set(run)]
-        before = tuple(sorted(set[int]().union(*smaller)))
-        fresh = tuple(i for i in run if i not in before)
-        return fresh, before if fresh and before in self._column else None
+    whole = difference(everything, ()) if {(), everything} <= set(runs) else None
+    explained = sum(
+        (own[term.patches] for term in terms if term.named), np.zeros(len(runs))
+    )
+    open_ = _open(fit, beyond, own, complete, smaller, without, needs, failed, margin)
+    # A patch has an even part of the effect of every group that it is in; known where groups explain the whole.
+    dividends = own
+    if patches <= FULL and len(runs) == 2**patches:
+        dividends = {}
+        for run in sorted(runs, key=len):
+            if run:
+                inside = [
+                    weights
+                    for group, weights in dividends.items()
+                    if set(group) < set(run)
+                ]
+                dividends[run] = difference(run, ()) - sum(inside, np.zeros(len(runs)))
+    known = (
+        whole is not None
+        and not failed
+        and (
+            dividends is not own or (open_ is None and not fit.sure(whole - explained))
+        )
+    )
+    shares = [
+        sum(
+            (
+                weights / len(group)
+                for group, weights in dividends.items()
+                if patch in group
+            ),
+            np.zeros(len(runs)),
+        )
+        for patch in everything
+    ]
+    return Attribution(
+        terms=tuple(terms),
+        alone=tuple(step(patch, 1) for patch in everything),
+        last=tuple(step(patch, -1) for patch in everything),
+        shares=tuple(fit.estimate(share) if known else None for share in shares),
+        whole=None if whole is None else fit.estimate(whole, single=True),
+        rest=None
+        if whole is None or not terms
+        else fit.estimate(whole - explained, single=True),
+        least=least,
+        blocks=len(blocks),
+        open=open_,
+    )
 
-    def _sure(self, effect: Estimate, p: float) -> bool:
-        return p <= SURE and abs(effect.value) >= self._margin
+
+def _open(
+    fit: _Fit,
+    beyond: Mapping[Subset, Floats],
+    own: Collection[Subset],
+    complete: Sequence[Subset],
+    smaller: Callable[[Subset], dict[int, Subset]],
+    without: Callable[[Subset, Collection[int]], Subset],
+    needs: Mapping[int, set[int]],
+    failed: Collection[Subset],
+    margin: float,
+) -> Unexplained | None:
+    """Return the unexplained effect to look into next, with the combinations that tell most about it."""
+    tried = {*fit.runs, *failed}
+    unexplained = [
+        run
+        for run, weights in beyond.items()
+        if run not in own
+        and fit.sure(weights)
+        and abs(fit.size(weights)) >= max(margin, _NIL)
+    ]
+    missing = {
+        run: [part for part in smaller(run).values() if part not in tried]
+        for run in unexplained
+    }
+    # A smaller group that may be it is run more often, until that is known.
+    for run in unexplained:
+        size = fit.size(beyond[run])
+        likely = {
+            group: abs(fit.size(beyond[group]))
+            for group in complete
+            if group not in own
+            and set(group) < set(run)
+            and max(CARRIES * abs(size), DOUBT * fit.error(beyond[group]))
+            <= abs(fit.size(beyond[group]))
+            < CLEAR * fit.error(beyond[group])
+        }
+        if likely:
+            group = max(likely, key=lambda group: likely[group])
+            parts = (part for part in smaller(group).values() if part in fit.column)
+            return Unexplained(
+                run, size, fit.error(beyond[run]), tuple(dict.fromkeys((group, *parts)))
+            )
+    # Where all that is smaller by one is known, the smallest first; else where it is soonest known.
+    for run in sorted(
+        unexplained,
+        key=lambda run: (bool(missing[run]), len(run), len(missing[run]), run),
+    ):
+        size = fit.size(beyond[run])
+        wanted = missing[run]
+        if not wanted:
+            ends = [
+                i
+                for i, part in smaller(run).items()
+                if part not in beyond
+                or abs(fit.size(beyond[part])) < CARRIES * abs(size)
+            ]
+            core = tuple(
+                sorted(set(ends).union(fit.least, *(needs[i] & set(run) for i in ends)))
+            )
+            wanted = [core, *smaller(core).values()]
+            if core in tried:
+                rest = [i for i in run if i not in core]
+                halves = (rest[: len(rest) // 2], rest[len(rest) // 2 :])
+                wanted = [without(run, half) for half in halves if half]
+        if fresh := tuple(dict.fromkeys(part for part in wanted if part not in tried)):
+            return Unexplained(run, size, fit.error(beyond[run]), fresh)
+    return None
 
 
-def _p(column: Floats) -> float:
-    n = len(column)
-    error = float(column.std(ddof=1)) / math.sqrt(n)
-    if error < 1e-12:
-        return 1.0 if abs(float(column.mean())) < _NIL else 0.0
-    return float(2 * stdtr(n - 1, -abs(float(column.mean())) / error))
+class _Fit:
+    """Levels of combinations by least squares with block effects, and tests of differences between them."""
+
+    def __init__(self, blocks: Sequence[Block], figures: int) -> None:
+        self.runs: tuple[Subset, ...] = tuple(
+            dict.fromkeys(itertools.chain.from_iterable(blocks))
+        )
+        if len(blocks) < 2 or len(self.runs) < 2:
+            raise ValueError(
+                "an interval needs at least two blocks and two combinations"
+            )
+        self.column = {run: n for n, run in enumerate(self.runs)}
+        self.least: Subset = tuple(sorted(set(self.runs[0]).intersection(*self.runs)))
+        """The patches that were on in every run."""
+        self._figures = figures
+        where = [np.array([self.column[run] for run in block]) for block in blocks]
+        values = [np.array(list(block.values()), dtype=float) for block in blocks]
+        size = len(self.runs)
+        normal = np.zeros((size, size))
+        for at in where:
+            normal[at, at] += 1.0
+            normal[np.ix_(at, at)] -= 1.0 / len(at)
+        self._normal = normal
+        self._covariance = np.linalg.pinv(normal, hermitian=True)
+        self._freedom = max(
+            1,
+            sum(map(len, values))
+            - len(blocks)
+            - int(np.linalg.matrix_rank(normal, hermitian=True)),
+        )
+        for again in (*[True] * 8, False):
+            right = np.zeros(size)
+            for at, of_block in zip(where, values, strict=True):
+                right[at] += of_block - of_block.mean()
+            self._levels = self._covariance @ right
+            left = [
+                (of_block - self._levels[at]) - (of_block - self._levels[at]).mean()
+                for at, of_block in zip(where, values, strict=True)
+            ]
+            # One run that was starved of CPU must not outweigh ten others; none is left out.
+            apart = np.abs(np.concatenate(left))
+            reach = (
+                FAR
+                * float(np.median(apart))
+                / 0.6745
+                * math.sqrt(len(apart) / self._freedom)
+            )
+            if again and reach > _NIL:
+                values = [
+                    of_block - (away - np.clip(away, -reach, reach))
+                    for of_block, away in zip(values, left, strict=True)
+                ]
+        self._variance = float(sum(away @ away for away in left)) / self._freedom
+        if self._variance < _NIL**2:
+            self._variance = 0.0
+
+    def size(self, weights: Floats) -> float:
+        return float(weights @ self._levels)
+
+    def error(self, weights: Floats) -> float:
+        return math.sqrt(
+            max(0.0, self._variance * float(weights @ self._covariance @ weights))
+        )
+
+    def confirmed(self, groups: Sequence[Subset]) -> list[bool]:
+        """Return which groups are still certain in a model of just these groups, by all combinations together."""
+        has = np.array(
+            [[set(group) <= set(run) for group in groups] for run in self.runs],
+            dtype=float,
+        )
+        inverse = np.linalg.pinv(has.T @ self._normal @ has, hermitian=True)
+        sizes = inverse @ has.T @ self._normal @ self._levels
+        errors = np.sqrt(np.maximum(0.0, self._variance * np.diag(inverse)))
+        return [
+            self._tail(abs(float(size)), float(error)) <= SURE
+            for size, error in zip(sizes, errors, strict=True)
+        ]
+
+    def p(self, weights: Floats) -> float:
+        """Two-sided, for all figures at once."""
+        return self._tail(abs(self.size(weights)), self.error(weights))
+
+    def _tail(self, size: float, error: float) -> float:
+        if not error:
+            return 1.0 if size < _NIL else 0.0
+        return min(1.0, self._figures * 2 * float(stdtr(self._freedom, -size / error)))
+
+    def sure(self, weights: Floats) -> bool:
+        return self.p(weights) <= SURE
+
+    def estimate(self, weights: Floats, *, single: bool = False) -> Estimate:
+        """With the interval that excludes zero exactly if ``p`` is below the level; by itself if ``single``."""
+        size, tail = self.size(weights), LEVEL / 2 / (1 if single else self._figures)
+        half = self.error(weights) * float(stdtrit(self._freedom, 1 - tail))
+        return Estimate(size, size - half, size + half, 1 - LEVEL, len(self._levels))

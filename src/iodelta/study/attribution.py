@@ -16,7 +16,7 @@ from iodelta.bisect.question import Patches, Question
 from iodelta.errors import RequestError
 from iodelta.stats.attribution import Attribution, Step, Subset, Term
 from iodelta.stats.effect import Estimate
-from iodelta.study.patches import answer, bundle, inestimable, model, place, stalls_of
+from iodelta.study.patches import answer, bundle, inestimable, place, stalls_of
 from iodelta.study.search import Changed, changed
 from iodelta.study.searched import state_of, values_by_item
 from iodelta.study.system import system
@@ -29,11 +29,14 @@ TOO_FEW = Attribution(
     whole=None,
     rest=None,
     least=(),
-    smoothed=False,
-    misfit=None,
     blocks=0,
 )
 """The attribution before there are enough blocks."""
+
+MODEL = (
+    "Every figure is a difference between levels of combinations that were run; intervals and p values hold for all "
+    "figures at once"
+)
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -48,9 +51,9 @@ class Part(msgspec.Struct, frozen=True):
     together: Changed
     """The whole group against none of the patches, or as few as could be run."""
     p: float
-    """Two-sided, after Holm over all groups."""
+    """Two-sided, for all figures at once."""
     real: bool
-    """Whether it is beyond doubt and as large as the margin."""
+    """Whether it is beyond doubt, as large as the margin, and (of a group) gone without any one of its patches."""
 
 
 class Switched(msgspec.Struct, frozen=True):
@@ -64,7 +67,7 @@ class Switched(msgspec.Struct, frozen=True):
     """The same in words."""
     change: Changed
     p: float
-    """Two-sided, after Holm over all patches."""
+    """Two-sided, for all figures at once."""
     real: bool
     """Whether it is beyond doubt and as large as the margin."""
 
@@ -141,7 +144,12 @@ def account(
         question=question,
         state=state_of(folder.events(), over=replay.ask is None),
         exit_code=exit_code(attribution, question.rules.margin, stalls),
-        answer="; ".join((answer(attribution, question), *stalls_of(stalls)))
+        answer="; ".join(
+            (
+                answer(attribution, question),
+                *(() if is_worse(attribution) else stalls_of(stalls)),
+            )
+        )
         if judged
         else "too few blocks for an answer",
         patches=subject.names,
@@ -151,10 +159,10 @@ def account(
         shares=tuple(map(partial(_changed, question), attribution.shares)),
         parts=tuple(map(partial(_part, question), attribution.terms)),
         inestimable=tuple(inestimable(attribution)),
-        model=model(attribution) if judged else "",
+        model=MODEL if judged else "",
         combinations=_combinations(replay, folder),
         stalls=stalls,
-        blocks=len(replay.search.blocks),
+        blocks=len(replay.search.blocks) + len(replay.search.further),
         next=f"{replay.kind.title(replay.ask.item)}: {replay.ask.why}"
         if replay.ask
         else "",

@@ -10,15 +10,7 @@ from iodelta.bisect.attribution import PatchStalls, blocks_for
 from iodelta.bisect.question import Question
 from iodelta.bisect.rises import STALLS
 from iodelta.plural import plural
-from iodelta.stats.attribution import (
-    FULL,
-    MISFIT,
-    PAIRS,
-    Attribution,
-    Step,
-    Subset,
-    Term,
-)
+from iodelta.stats.attribution import Attribution, Step, Subset, Term
 from iodelta.stats.effect import Estimate
 from iodelta.study.search import changed
 from iodelta.study.words import digits
@@ -31,9 +23,16 @@ def answer(attribution: Attribution, question: Question) -> str:
     parts = [
         _term(attribution, question, term, named[:n]) for n, term in enumerate(named)
     ]
-    if not attribution.terms:
-        steps = [step for step in _distinct(attribution.last) if step.named]
-        parts += [_step(attribution, question, step) for step in steps]
+    # An effect that no group explains yet: of single patches it is certain all the same.
+    in_terms = set(chain.from_iterable(term.patches for term in named))
+    steps = [
+        step
+        for step in _distinct(attribution.last)
+        if step.named and not in_terms & set(step.patches)
+    ]
+    if attribution.terms and attribution.open is None:
+        steps = []
+    parts += [_step(attribution, question, step) for step in steps]
     if not parts:
         parts.append(_nothing(attribution, question))
     parts += _rest(attribution, question)
@@ -44,7 +43,8 @@ def answer(attribution: Attribution, question: Question) -> str:
 def stalls_of(patches: Sequence[PatchStalls]) -> Iterator[str]:
     """Which patches stalled, and which stalls their runs do not exclude."""
     for number, patch in enumerate(patches, 1):
-        if patch.stalled:
+        # Stalls that come as often without the patch say nothing about it.
+        if patch.stalled * patch.others > 2 * patch.others_stalled * patch.runs:
             runs = plural(patch.runs, "run")
             yield (
                 f"{patch.stalled} of {runs} with patch {number} on stalled, and "
@@ -74,31 +74,6 @@ def inestimable(attribution: Attribution) -> Iterator[str]:
             yield f"patch {number} without {listed(step.over)}"
     for patches in bundles:
         yield f"which of patch {listed(patches)} it is"
-
-
-def model(attribution: Attribution) -> str:
-    """What the figures rest on."""
-    patches = len(attribution.shares)
-    misfit = attribution.misfit
-    if patches <= FULL:
-        return "Every figure is a difference between combinations as they were measured"
-    pairs = patches <= PAIRS
-    kind = "single effects and pairs" if pairs else "single effects"
-    if misfit is None:
-        return (
-            f"No spare combination can check a model of {kind}, so every figure is a difference between "
-            "combinations as they were measured"
-        )
-    if attribution.smoothed:
-        fits = misfit >= MISFIT
-        how = f" (p {misfit:.2g})" if fits else " by as much as matters"
-        return f"Figures are those of a model of {kind}, which the spare combinations do not contradict{how}"
-    several = "Three or more patches" if pairs else "Patches"
-    most = FULL if pairs else PAIRS
-    return (
-        f"{several} act together: a model of {kind} does not fit (p {misfit:.2g}), so every figure is a "
-        f"difference between combinations as they were measured; attribute at most {most} of them to see which"
-    )
 
 
 def group(patches: Subset) -> str:

@@ -117,7 +117,10 @@ def _method(account: AttributionAccount) -> Iterator[str]:
     )
     if account.model:
         yield f"{account.model}."
-    yield "p is corrected over the whole table (Holm). Shown are effects that are beyond doubt and as large as the margin."
+    yield (
+        "Shown are effects that are beyond doubt and as large as the margin; of a group also only if each of its "
+        "patches is needed for it."
+    )
 
 
 def _row(
