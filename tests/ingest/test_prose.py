@@ -107,3 +107,48 @@ def test_a_line_of_rates_after_one_that_is_read_is_not_lost_in_silence() -> None
     found = read_bytes(b"Sequential:\nRead: 2786 MB/s\nthe writes reached 2301 MB/s\n", "x.txt")
     assert [d.bandwidth.value for run in found.runs for d in run.directions] == [2786e6]
     assert [refusal.place.line for refusal in found.refusals] == [3]
+
+
+def pairs(text: str) -> list[float]:
+    """Both sides of the changes in ``text``, in 1/s, B/s or ns."""
+    found = []
+    for direction in (d for run in read_bytes(f"{text}\n".encode(), "mail.txt").runs for d in run.directions):
+        latency = [] if direction.lat is None else [direction.lat.mean.value, *direction.lat.percentiles.values()]
+        values = [direction.iops.value, direction.bandwidth.value, *latency]
+        numbers = [value if isinstance(value, float) else value.value for value in values]
+        found += [value for value in numbers if value == value]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after"),
+    [
+        ("randread latency: 210 -> 180 us", 210e3, 180e3),
+        ("512 -> 600 MB/s", 512e6, 600e6),
+        ("latency went from 210 to 180 us", 210e3, 180e3),
+        ("clat 2 -> 3 ms", 2e6, 3e6),
+        ("randwrite: 210µs → 180µs", 210e3, 180e3),
+        ("from 210us to 180", 210e3, 180e3),
+        ("clat (us): 210 -> 180", 210e3, 180e3),
+        ("latency from 1,2 ms to 0,9 ms", 1.2e6, 0.9e6),
+        ("1,234 -> 2,345 IOPS", 1234, 2345),
+        ("IOPS 100 -> 120k", 100e3, 120e3),
+        ("900 -> 1.2k IOPS", 900, 1200),
+        ("from 100 to 120 kIOPS", 100e3, 120e3),
+        ("throughput improved 512 to 600 MB/s", 512e6, 600e6),
+        ("512 vs 600 MiB/s", 512 * 2.0**20, 600 * 2.0**20),
+        ("before: 512 MB/s, after: 600 MB/s", 512e6, 600e6),
+        ("kernel 6.8 -> 6.9: 210 -> 180 us", 210e3, 180e3),
+    ],
+)
+def test_a_unit_that_a_pair_writes_once_belongs_to_both_numbers(text: str, before: float, after: float) -> None:
+    assert pairs(text) == [pytest.approx(before), pytest.approx(after)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["210 -> 1.8 ms", "30 -> 1.2k IOPS", "900 -> 1.2 GB/s", "100 -> 120 Mbps", "ping 2 -> 3 ms", "512..600 MB/s"],
+)
+def test_a_pair_whose_unit_is_not_clear_or_not_of_storage_is_refused(text: str) -> None:
+    read = read_bytes(f"{text}\n".encode(), "mail.txt")
+    assert (read.runs, len(read.refusals)) == ((), 1)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from iodelta.ingest.model import Run, Workload, unknown
 from iodelta.ingest.numbers import half_unit
+from iodelta.ingest.table_cells import RATES, TIMES
 from iodelta.ingest.table_columns import Column, column
 from iodelta.ingest.wording import clean
 from iodelta.ingest.workload_words import facts
@@ -19,37 +20,40 @@ LONGEST = 1 << 16
 MOST = 500
 """Most changes that are read from a text."""
 
-_UNITS = {
-    "iops": ("IOPS", 1.0),
-    **{f"{prefix}b/s": ("B/s", 1000.0**power) for power, prefix in enumerate("kmg", 1)},
-    **{
-        f"{prefix}ib/s": ("B/s", 1024.0**power) for power, prefix in enumerate("kmg", 1)
-    },
-    **{
-        unit: ("ns", scale)
-        for unit, scale in (
-            ("ns", 1.0),
-            ("us", 1e3),
-            ("usec", 1e3),
-            ("ms", 1e6),
-            ("msec", 1e6),
-        )
-    },
-}
 _STEP = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
-_VALUE = (
-    r"(?:~|≈|about )?(?<![\d,])(\d[\d,]{0,24}(?:\.\d{1,12})?) ?([kKMG](?![A-Za-z]))? ?"
-    r"(IOPS|[KMG]i?B(?:yte)?/s(?:ec)?|[nu]s|usec|ms(?:ec)?)?(?![\w/])"
+_UNIT = (
+    r"(?:(?:IOPS|IOP/s|I?Os?/s(?:ec)?|I/Os?/s(?:ec)?)|[KMGT]?i?B(?:yte)?s?(?:/s(?:ec|econd)?|ps)"
+    r"|[nuµμm](?:s|secs?)|secs?(?=\b)|(?:micro|milli|nano)seconds?)"
 )
-_RATE = re.compile(r"(?<![\w.])\d[\d.,]{0,20} ?(?:[kKMG]? ?IOPS|[KMG]i?B/s)\b(?! ?=)")
+_NUMBER = r"(?<![\d.,/])(\d[\d,]{0,24}(?:\.\d{1,12})?)"
+_VALUE = rf"(?:~|≈|about )?{_NUMBER} ?([kKMG](?![A-Za-z]|[ ]?[KMGT]?i?[Bb]/)|[kKMG](?=I[Oo]))? ?((?i:{_UNIT}))?(?![\w/%])"
+_RATE = re.compile(
+    rf"(?<![\w.])\d[\d.,]{{0,20}} ?(?:[kKMG]? ?IOPS|[KMG]i?B/s)\b(?! ?=)|\d ?(?:→|⇒|➜|-+>|=+>) ?\d[\d.,]{{0,20}} ?{_UNIT}(?!\w)"
+)
 _GIVEN = r"(?: ?\(([^()]{1,40})\))?"
+_ARROW = r"(?:→|⇒|➜|➔|⟶|-+>|=+>|\.{2,3}|…)"
+_RISES = r"(?:went|goes|go|improv|drop|fell|fall|rose|ris|increas|decreas|chang|reduc|regress|grew|jump|degrad|mov|shrank|down|up)"
 _CHANGES = (
-    re.compile(rf"{_VALUE} ?(?:→|-+>|=>) ?(?:\w+: ?)?{_VALUE}{_GIVEN}"),
-    re.compile(rf"\bfrom {_VALUE} to {_VALUE}{_GIVEN}"),
+    re.compile(rf"{_VALUE} ?{_ARROW} ?(?:\w+: ?)?{_VALUE}{_GIVEN}"),
+    re.compile(rf"\bfrom {_VALUE} (?:down |up )?to {_VALUE}{_GIVEN}"),
+    re.compile(rf"\b{_RISES}\w* (?:by half )?{_VALUE} to {_VALUE}{_GIVEN}"),
+    re.compile(rf"{_VALUE} (?:vs\.?|versus) {_VALUE}{_GIVEN}"),
+    re.compile(
+        rf"\b(?:before|old|base(?:line)?)\b ?[:=]? ?{_VALUE}[ ,;/|]{{1,3}}(?:and )?(?:after|new|patched)\b ?[:=]? ?{_VALUE}{_GIVEN}",
+        re.I,
+    ),
     re.compile(
         rf"\bgood\b[^.]{{1,60}}? {_VALUE}(?=[ ,.]).{{1,80}}?\bbad\b[^.]{{1,60}}? {_VALUE}(?=[ ,.]){_GIVEN}"
     ),
 )
+"""A pair of numbers, before and after; ``from`` and arrows give the order, as ``vs`` does by convention."""
+_CLOSE = 10.0
+"""Largest factor between two numbers of a pair whose prefix is written once."""
+_NOT_IO = re.compile(
+    r"\b(?:ping|rtt|network|upload|download|bandwidth of the (?:link|network)|tcp|udp|http|icmp|wi-?fi|ethernet|loss|compil\w*)\b",
+    re.I,
+)
+"""Words that make a pair of numbers something other than storage I/O."""
 _DIRECTION = re.compile(
     r"(?:\b|\brand(?:om)?|\bseq(?:uential)?)_?(read|write|trim|rw|mixed)s?\b"
 )
@@ -183,24 +187,30 @@ def _changes_in(paragraph: Paragraph) -> Iterator[Change]:
 
 
 def _change(paragraph: Paragraph, match: re.Match[str]) -> Change | None:
-    """The change in a match; None if its numbers have no unit, or different ones."""
-    before, after = _quantity(*match.groups()[:3]), _quantity(*match.groups()[3:6])
-    if before is None or after is None or not before.low > 0:
-        return None
+    """The change in a match; None if its numbers have no unit, different ones, or units that are not clear."""
     text_before = paragraph.text[: match.start()]
-    unit = before.unit if before.unit != "1" else after.unit
-    nearest = paragraph.text[max(0, match.start() - 60) : match.start(1)]
-    if unit == "1" and _are_iops(nearest, match):
-        unit = "IOPS"
-    if unit == "1" or {before.unit, after.unit} - {unit, "1"}:
+    pair = _pair_of(match.groups()[:3], match.groups()[3:6], text_before)
+    if pair is None:
+        nearest = paragraph.text[max(0, match.start() - 60) : match.start(1)]
+        if match[3] or match[6] or not _are_iops(nearest, match):
+            return None
+        pair = _pair_of((match[1], match[2], "IOPS"), (match[4], match[5], "IOPS"), "")
+    if (
+        pair is None
+        or not pair[0].low > 0
+        or _NOT_IO.search(_CLAUSE.split(text_before)[-1])
+    ):
         return None
-    rank = _rank(text_before, paragraph.text[match.end() :]) if unit == "ns" else 0.0
+    rank = (
+        _rank(text_before, paragraph.text[match.end() :])
+        if pair[0].unit == "ns"
+        else 0.0
+    )
     if rank is None:
         return None
     cells = _CELL.findall(text_before)
     return Change(
-        _in(before, unit),
-        _in(after, unit),
+        *pair,
         match[7] or "",
         paragraph.line(match.start()),
         paragraph.quoted,
@@ -209,6 +219,111 @@ def _change(paragraph: Paragraph, match: re.Match[str]) -> Change | None:
         rank,
         _direction_of(text_before),
     )
+
+
+def _pair_of(
+    first: Sequence[str | None], second: Sequence[str | None], before: str
+) -> tuple[Quantity, Quantity] | None:
+    """Two numbers in their unit; None without one, with two kinds of units, or where a unit or prefix that only one has
+    may not be meant for the other.
+
+    A unit that stands once belongs to both numbers (``210 -> 180 us``), also if the words ``before`` name it; a prefix
+    that stands once does if the numbers are then alike (``100 -> 120k``), and does not if they are alike without it
+    (``900 -> 1.2k``).
+    """
+    numbers = [
+        _plain(first[0] or "", second[0] or ""),
+        _plain(second[0] or "", first[0] or ""),
+    ]
+    prefixes = [(first[1] or "").lower(), (second[1] or "").lower()]
+    units = [_unit(first[2]), _unit(second[2])]
+    if not all(numbers):
+        return None
+    if units == [None, None]:
+        named = column(_named_before(before))
+        if named is None or named.scale is None:
+            return None
+        is_iops = named.stat == "iops"
+        kind = "IOPS" if is_iops else "B/s" if named.of == "rate" else "ns"
+        units = [(kind, named.scale)] * 2
+    one = units[0] or units[1]
+    both = [unit or one for unit in units]
+    if one is None or both[0] is None or both[1] is None or both[0][0] != both[1][0]:
+        return None
+    scales = [both[0][1] * _STEP[prefixes[0]], both[1][1] * _STEP[prefixes[1]]]
+    values = [float(number) for number in numbers]
+    if None in units:
+        ratio = values[0] * scales[0] / (values[1] * scales[1]) if values[1] else 1.0
+        if not 1 / 30 < ratio < 30 and not any(prefixes):
+            return None
+    if (bool(prefixes[0]) != bool(prefixes[1])) and None in units + [None] * (
+        one[0] == "IOPS"
+    ):
+        bare = 0 if prefixes[1] else 1
+        step = _STEP[prefixes[1 - bare]]
+        ratio = values[bare] * scales[bare] / (values[1 - bare] * scales[1 - bare])
+        if 1 / _CLOSE <= ratio * step <= _CLOSE:
+            scales[bare] *= step
+        elif not 1 / _CLOSE <= ratio <= _CLOSE and units[bare] is None:
+            return None
+    made = []
+    for number, scale in zip(numbers, scales, strict=True):
+        value, half = float(number), half_unit(number)
+        made.append(
+            Quantity(
+                value * scale, (value - half) * scale, (value + half) * scale, one[0]
+            )
+        )
+    return made[0], made[1]
+
+
+def _plain(digits: str, beside: str) -> str:
+    """Digits with a point before decimals: a comma precedes decimals unless groups of three digits follow it, here and in
+    the number ``beside`` it."""
+    is_decimal = any(
+        re.fullmatch(r"\d+,(?:\d{1,2}|\d{4,})|0,\d+", text) for text in (digits, beside)
+    )
+    text = digits.strip(",")
+    if is_decimal and text.count(",") == 1 and "." not in text:
+        return text.replace(",", ".")
+    return text.replace(",", "")
+
+
+def _unit(name: str | None) -> tuple[str, float] | None:
+    """The kind and the scale of a unit: ``ms`` is a time of 1e6 ns."""
+    if not name:
+        return None
+    lowered = re.sub(
+        r"^(micro|milli|nano)seconds?$",
+        lambda m: {"mi": "us", "na": "ns"}[m[1][:2]],
+        name.lower(),
+    )
+    if name.lower().startswith("milli"):
+        lowered = "ms"
+    if lowered in TIMES:
+        return "ns", TIMES[lowered]
+    if (
+        lowered.rstrip("second").endswith("o")
+        or lowered.startswith("io")
+        or lowered.startswith("i/o")
+    ):
+        return "IOPS", 1.0
+    rate = re.sub(r"bytes?|bs", "b", lowered)
+    rate = re.sub(r"/s\w*$|ps$", "/s", rate)
+    scale = RATES.get(rate)
+    # Mbps are megabits to most people.
+    if scale is None or re.fullmatch(r"[KMGT]?b(?:ps|/s)", name.replace("bytes", "B")):
+        return None
+    return "B/s", scale
+
+
+def _named_before(text: str) -> str:
+    """The words right before a pair that may name its measure: ``clat (us): 210 -> 180``."""
+    match = re.search(
+        r"(?:[A-Za-z0-9.%]{1,20} ){0,2}[A-Za-z0-9.%]{1,20} ?[(\[][A-Za-zµμ/]{1,8}[)\]] ?[:=]? ?$",
+        text,
+    )
+    return match[0].strip(" :=") if match else ""
 
 
 def _direction_of(before: str) -> Kind:
@@ -234,7 +349,7 @@ def _rank(before: str, after: str) -> float | None:
 def _are_iops(before: str, match: re.Match[str]) -> bool:
     """Whether numbers without a unit are IOPS: the words ``before`` them name only IOPS, and the numbers are too large
     for a version, a depth or a block size."""
-    _, named, between = before.rpartition("IOPS")
+    _, named, between = before.upper().rpartition("IOPS")
     if named and re.fullmatch(r"\s?[:=]?\s?", between):
         return True
     large = all(
@@ -271,16 +386,8 @@ def _quantity(
 ) -> Quantity | None:
     if not digits:
         return None
-    plain = digits.replace(",", "")
-    name = (
-        (unit or "")
-        .casefold()
-        .replace("byte", "b")
-        .replace("sec", "s")
-        .replace("uss", "us")
-        .replace("mss", "ms")
-    )
-    kind, scale = _UNITS.get(name, ("1", 1.0))
+    plain = _plain(digits, "")
+    kind, scale = _unit(unit) or ("1", 1.0)
     scale *= _STEP[(prefix or "").casefold()]
     value, half = float(plain), half_unit(plain)
     return Quantity(value * scale, (value - half) * scale, (value + half) * scale, kind)
