@@ -120,6 +120,15 @@ RUNS: dict[str, tuple[list[Run], list[Run]]] = {
         [run(direction(10_000, lat=latency(90, 100_000), clat=latency(95, 100_000)), depth=1)],
         [run(direction(10_000, lat=latency(90, 100_000), slat=latency(95, 99_000)), depth=1)],
     ),
+    "shares.over": (
+        [run(shares=((1e5, 60.0), (2e5, 55.0)))],
+        [run(shares=((1e5, 60.0), (2e5, 40.2))), run(shares=((1e5, 60.0), (2e5, 47.0)), fio_version="2.1")],
+    ),
+    "sampler.unit": ([run(samplers=sampler(10, 9, 12))], [run(samplers=sampler(3000, 1, 12_000))]),
+    "count.mismatch": (
+        [run(direction(lat=latency(3200, 90_000)))],
+        [run(direction(lat=latency(3200, 99_990)))],
+    ),
     "mean.made-by-stalls": ([lat(100, {50: 60, 99: 90})], [lat(100, {50: 60, 99: 101})]),
     "percentile.unit": (row("10000", p99="0.006"), row("10000", p99="3.3")),
     "percentile.capped": ([lat(100, {50: 90, 99: 17_112_760.32})], [lat(100, {50: 90, 99: 9000})]),

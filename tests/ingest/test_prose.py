@@ -111,12 +111,12 @@ def test_a_line_of_rates_after_one_that_is_read_is_not_lost_in_silence() -> None
 
 def pairs(text: str) -> list[float]:
     """Both sides of the changes in ``text``, in 1/s, B/s or ns."""
-    found = []
+    found: list[float] = []
     for direction in (d for run in read_bytes(f"{text}\n".encode(), "mail.txt").runs for d in run.directions):
-        latency = [] if direction.lat is None else [direction.lat.mean.value, *direction.lat.percentiles.values()]
-        values = [direction.iops.value, direction.bandwidth.value, *latency]
-        numbers = [value if isinstance(value, float) else value.value for value in values]
-        found += [value for value in numbers if value == value]
+        quantities = [direction.iops, direction.bandwidth]
+        if direction.lat is not None:
+            quantities += [direction.lat.mean, *direction.lat.percentiles.values()]
+        found += [quantity.value for quantity in quantities if quantity.value == quantity.value]
     return found
 
 

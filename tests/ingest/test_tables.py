@@ -910,7 +910,9 @@ def test_a_text_that_gives_nothing_is_refused_with_the_line_that_names_a_measure
 
 
 def test_a_cell_of_two_numbers_that_stand_apart_as_columns_do_is_none() -> None:
-    runs = rows_of("Member   r/s   MB/s   reads\nsda   101.0   404.0   0.52\nsdb   102.0   405.0   0.53\n")
+    read = read_bytes(b"Member   r/s   MB/s   reads\nsda   101.0   404.0   0.52\nsdb   102.0   405.0   0.53\n", "x")
+    runs = read.runs
+    assert [refusal.reason.partition(":")[0] for refusal in read.refusals] == ["2 columns not read"]
     assert [run.labels["Member"] for run in runs] == ["sda", "sdb"]
 
 
@@ -955,7 +957,7 @@ def test_lines_that_end_in_numbers_and_that_no_reader_took_are_refused_beside_a_
     assert len(found.runs) == 2
     (refusal,) = found.refusals
     assert refusal.place.line == 5
-    assert "name a measure and end in numbers" in str(refusal)
+    assert "3 lines with numbers of a result not read" in str(refusal)
 
 
 def test_prose_with_numbers_beside_a_table_is_not_refused() -> None:

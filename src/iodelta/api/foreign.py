@@ -132,7 +132,17 @@ def _statements(paths: Sequence[str], stdin: bytes, checked: Audit) -> list[Find
 def _sentences(claims: str) -> str:
     if not claims.startswith("@"):
         return claims
-    return Path(claims[1:]).read_text(encoding="utf-8")
+    try:
+        return Path(claims[1:]).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = (
+            error.strerror if isinstance(error, OSError) else None
+        ) or "it is not UTF-8 text"
+        raise RequestError(
+            f"cannot read the claims: {reason}",
+            place=claims[1:] or "--claims",
+            remedy="give @FILE with one claim a line",
+        ) from error
 
 
 def _without_statements(

@@ -46,7 +46,7 @@ Examples:
     "--exit-code",
     "gate",
     is_flag=True,
-    help="Exit with 1 if a number is impossible, for scripts.",
+    help="Exit with 1 if a number is impossible, or a result was not understood, for scripts.",
 )
 def command(
     paths: tuple[str, ...],
@@ -63,7 +63,8 @@ def command(
     standard input. Latency is total latency where the source has it.
 
     Exit codes: 0 something was read, 2 a path does not exist, 4 nothing could be read, or a folder of iodelta was
-    changed after its run. With --exit-code also 1: a hard finding, as in `iodelta audit`.
+    changed after its run. With --exit-code also 1: a hard finding, as in `iodelta audit`, or numbers that were not
+    understood.
     """
     from iodelta.study.changed import breaks
     from iodelta.study.paths import own_systems, read_all
@@ -93,9 +94,9 @@ def command(
         refuse_unread(paths, "the reasons are above" if listing.refusals else "")
     if not something or breaks(listing.findings):
         sys.exit(4)
-    sys.exit(
-        int(gate and any(finding.severity == "hard" for finding in listing.findings))
-    )
+    bad = any(finding.severity == "hard" for finding in listing.findings)
+    lost = any(refusal.lost for refusal in listing.refusals)
+    sys.exit(int(gate and (bad or lost)))
 
 
 def _again(paths: tuple[str, ...], pattern: str | None, *, each: bool) -> str:

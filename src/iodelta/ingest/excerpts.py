@@ -11,7 +11,7 @@ from iodelta.ingest.model import Run, Workload, unknown
 from iodelta.ingest.numbers import decimals, num2str
 from iodelta.ingest.table_headings import Heading, heading
 from iodelta.ingest.table_rows import row
-from iodelta.ingest.text_report import bandwidth
+from iodelta.ingest.text_report import bandwidth, name_above
 from iodelta.ingest.wording import clean
 from iodelta.ingest.workload_words import facts
 from iodelta.trial import Direction, Kind, Place
@@ -21,8 +21,6 @@ MOST = 10_000
 """Most lines that are read."""
 LONGEST = 100
 """Most characters of a name."""
-_BACK = 3
-"""Number of lines above an excerpt in which its name is searched."""
 _RATE = re.compile(r"\b((?:read|write|trim|mixed) ?: ?(?:IOPS=|io=).{10,300}?msec\)?)")
 _GROUP = re.compile(r"\b(READ|WRITE|TRIM|MIXED): (?:bw|io)=.{10,300}?msec")
 _OLD = re.compile(r"\brunt ?=", re.I)
@@ -37,23 +35,37 @@ def hinted(text: str) -> bool:
     return any(word in text for word in _HINTS)
 
 
-def runs(lines: Sequence[Line], file: str) -> list[Run]:
+def runs(lines: Sequence[Line], used: bytearray, file: str) -> list[Run]:
     """One run per such line; its name is the text before it, or the line above it."""
     reports: list[Run] = []
     for index, line in enumerate(lines):
-        if len(reports) == MOST or not hinted(line.text[:1000]):
+        if len(reports) == MOST or used[index] or not hinted(line.text[:1000]):
             continue
+        before = len(reports)
         text, place = line.text[:1000], Place(file, line.number)
         match = _RATE.search(text) or _GROUP.search(text)
         if match is None:
             reports += _paired(lines, index, text, place)
+            used[index] = len(reports) > before
             continue
         direction = (
             _rates(match[1]) if match.re is _RATE else _group(text[match.start() :])
         )
         if direction is not None:
-            name = _name(text[: match.start()]) or _above(lines, index)
-            reports.append(_run(place, name, direction))
+            name = _name(text[: match.start()])
+            group = (
+                lines[index - 1].text.strip(" :")
+                if index and match.re is _GROUP
+                else ""
+            )
+            reports.append(
+                _run(
+                    place,
+                    name if name or not group.startswith("Run status") else group,
+                    direction,
+                )
+            )
+            used[index] = 1
     return reports
 
 
@@ -68,7 +80,7 @@ def _paired(lines: Sequence[Line], index: int, text: str, place: Place) -> list[
     headings = [Heading("name", None), *map(heading, titles)]
     if not _have_rate_and_more(headings):
         return []
-    name = _name(text[: pairs[0].start()]) or _above(lines, index)
+    name = _name(text[: pairs[0].start()]) or name_above(lines, index)
     made = row(headings, [name, *numbers], place, "")
     return [run for run in made if any(map(_is_busy, run.directions))]
 
@@ -136,11 +148,3 @@ def _group(text: str) -> Direction | None:
 
 def _name(before: str) -> str:
     return clean(" ".join(before.split()).strip(" :;,|*>-=("))
-
-
-def _above(lines: Sequence[Line], index: int) -> str:
-    """The nearest short line above that is not an excerpt."""
-    for line in reversed(lines[max(0, index - _BACK) : index]):
-        if line.text.strip() and len(line.text) <= LONGEST and not hinted(line.text):
-            return _name(line.text)
-    return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, starmap
@@ -256,7 +257,7 @@ class _Document:
             priorities=priorities,
             findings=(
                 *self._findings,
-                *_remarks(job, raw, place),
+                *_remarks(job, raw, self._version, place),
                 *_group_of(jobs, numjobs, place),
             ),
         )
@@ -292,11 +293,14 @@ def _directions_of(job: RawJob) -> list[tuple[Kind, RawDirection]]:
 
 
 def _remarks(
-    job: RawJob, raw: Sequence[tuple[Kind, RawDirection]], place: Place
+    job: RawJob,
+    raw: Sequence[tuple[Kind, RawDirection]],
+    version: Version | None,
+    place: Place,
 ) -> Iterator[Finding]:
     yield from _unfinished(job, place)
     for kind, part in raw:
-        yield from _disagreement(kind, part, place)
+        yield from _disagreement(kind, part, version, place)
 
 
 def _group_of(jobs: int, numjobs: int, place: Place) -> Iterator[Finding]:
@@ -341,15 +345,44 @@ def _counts_kibibytes(raw: RawDirection, version: Version | None) -> bool:
     return all(value is None for value in later_keys)
 
 
-def _disagreement(kind: Kind, raw: RawDirection, place: Place) -> Iterator[Finding]:
-    """A warning if ``iops`` is not the I/Os over the run time, which fio truncated to an integer before 2.2.6."""
-    if not raw.total_ios or not raw.runtime or raw.iops is None:
-        return
-    counted = raw.total_ios * 1000 / raw.runtime
-    if not counted - 1.01 <= raw.iops <= counted + 0.01 + counted / raw.runtime:
-        text = f"{kind}: iops is written as {raw.iops:g}, but the I/Os over the run time make {counted:.6g}"
+def _disagreement(
+    kind: Kind, raw: RawDirection, version: Version | None, place: Place
+) -> Iterator[Finding]:
+    """A warning if a rate, or an amount, is not what the counts over the run time make; hard if it is far off.
+
+    fio truncated ``iops`` to an integer before 2.2.6.
+    """
+    size = (raw.io_bytes or 0) * (1024 if _counts_kibibytes(raw, version) else 1)
+    stated = (
+        ("iops", raw.iops, raw.total_ios, 1.01, "I/Os"),
+        ("bw", raw.bw * 1024, size, 2048.0, "bytes"),
+        ("bw_bytes", raw.bw_bytes, size, 1024.0, "bytes"),
+    )
+    for name, rate_, amount, spare, what in stated:
+        if not amount or not raw.runtime or rate_ is None or not math.isfinite(rate_):
+            continue
+        made = amount * 1000 / raw.runtime
+        if made - spare <= rate_ * (1 + 1e-6) and rate_ <= made + spare + made / max(
+            raw.runtime - 1, 1
+        ):
+            continue
+        is_far = not 1 / _FAR < (rate_ + spare) / (made + spare) < _FAR
+        text = f"{kind}: {name} is written as {rate_ / (1024 if name == 'bw' else 1):g}, but the {what} over the run time make "
+        text += f"{made / (1024 if name == 'bw' else 1):.6g}"
         remedy = "the count is used; was the file edited?"
-        yield Finding("read.disagree", "warning", str(place), text, remedy)
+        yield Finding(
+            "read.disagree", "hard" if is_far else "warning", str(place), text, remedy
+        )
+        return
+    if raw.io_kbytes and size and abs(raw.io_kbytes * 1024 - size) > 2048 + 0.02 * size:
+        text = (
+            f"{kind}: io_kbytes is {raw.io_kbytes}, but io_bytes makes {size // 1024}"
+        )
+        yield Finding("read.disagree", "hard", str(place), text, "was the file edited?")
+
+
+_FAR = 1.1
+"""Factor between a rate and its counts that shows an edited file."""
 
 
 def _has_bins(raw: RawDirection) -> bool:

@@ -231,6 +231,8 @@ class Refusal(msgspec.Struct, frozen=True):
 
     place: Place
     reason: str
+    lost: bool = False
+    """Whether it is about numbers of a result, of which other parts may have been read."""
 
 
 RunOrRefusal = Run | Refusal

@@ -16,36 +16,6 @@ _OWN_TABLE = "put its numbers into a CSV with the columns test, IOPS, BW (MiB/s)
 _CBT = "give the json_output files that its fio wrote, in the folder of the run"
 _SHORT = "its runs are too short for a comparison; run the same workloads with fio"
 _DEVICE = "it shows what a device did, not what a benchmark measured; give the benchmark's own output"
-_HINTS = (
-    "Vdbench ",
-    "reqrate",
-    "Performance Report",
-    "IOps@",
-    "max_iops",
-    "maximum_iops",
-    "DiskMark",
-    "(Q=",
-    "AS SSD Benchmark",
-    "Timing buffered disk reads",
-    "Timing O_DIRECT disk reads",
-    "%util",
-    "await",
-    "Iozone: ",
-    "Sequential Output",
-    "1024**2",
-    "th percentile:",
-    "Threads fairness:",
-    "File operations:",
-    "I/O per s",
-    "rd_sec/s",
-    "areq-sz",
-    "Total writes made",
-    "Total reads made",
-    "Device Information",
-    "Core Mask",
-    "ioping statistics",
-    "Throughput(ops/sec)",
-)
 _LONGEST = 1000
 """Most characters of a line that are read."""
 _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
@@ -66,9 +36,7 @@ _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ),
     (
         "CrystalDiskMark",
-        re.compile(
-            r"(?:Crystal|K)DiskMark \d|\(Q= {0,3}\d{1,4}, ?T= {0,3}\d{1,4}\) ?: "
-        ),
+        re.compile(r"CrystalDiskMark \d|\(Q= {0,3}\d{1,4}, ?T= {0,3}\d{1,4}\) ?: "),
         _SHORT,
     ),
     ("AS SSD", re.compile(r"^AS SSD Benchmark \d"), _SHORT),
@@ -109,6 +77,134 @@ _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ),
 )
 """Name of the tool, a pattern of its output, and what to do instead."""
+_NETWORK = "it measures a network, not storage"
+_NOT_IO = "it does not measure storage I/O"
+_CACHE = (
+    "it measures the page cache and one thread at best; run the same workload with fio"
+)
+_PARTS: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    (
+        "bench.sh",
+        re.compile(r"^\s{0,20}(?:average |avg\.? )?I/O speed\b[^:|]{0,30}:", re.I),
+        _CACHE,
+    ),
+    (
+        "dd",
+        re.compile(
+            r"\d bytes? (?:\(.{1,40}\) )?(?:copied|transferred)\b|^\d{1,12}\+\d{1,9} records (?:in|out)\b"
+        ),
+        _CACHE,
+    ),
+    (
+        "hdparm",
+        re.compile(r"^\s{0,9}Timing (?:cached|buffered|O_DIRECT)\b.{0,20} reads: "),
+        _SHORT,
+    ),
+    (
+        "iostat",
+        re.compile(
+            r"\bKB/t {1,9}(?:xfr|tps) {1,9}MB(?:/s)?\b|\btps {1,20}(?:[kM]B|Blk)_read/s|\br/s {1,20}w/s {1,20}[kM]r/s"
+            r"|\bL\(q\) {1,9}ops/s|% tm_act {1,20}Kbps|^\s{0,40}operations {1,20}bandwidth\b"
+            r"|\balloc {1,20}free {1,20}read {1,20}write|Total DISK READ|-dsk/total-|\bDisk IO\b.{0,30}\btps\b"
+        ),
+        _DEVICE,
+    ),
+    (
+        "ping",
+        re.compile(
+            r"^PING \S|bytes from .{1,80}(?:icmp_)?seq[= ]|\d packets transmitted|\b(?:rtt|round-trip) min/avg/max"
+            r"|^Reply from .{1,60} time[=<]|^Pinging \S|^\s{0,9}Minimum = \d+ ?ms, Maximum|^traceroute to |\bLoss% {1,9}Snt\b"
+        ),
+        _NETWORK,
+    ),
+    (
+        "a network test",
+        re.compile(
+            r"\[ ?ID\] {1,4}Interval {1,20}Transfer|^\[ {0,3}(?:\d{1,3}|SUM)\] {1,6}[\d.]+- {0,3}[\d.]+ {1,6}sec\b"
+            r"|Speedtest by Ookla|speedtest-cli|(?:TCP|UDP)_(?:STREAM|RR|MAERTS)\b"
+            r"|^\W{0,20}(?:Download|Upload|Idle Latency|Ping|Hosted by)\b[^|]{0,40}: {1,12}[\d.]+ ?(?:[KMG]bit/s|[KMG]bps|ms)\b"
+            r"|\b(?:Upload|Download|Send|Recv|Receive)(?: Speed)?\b.{1,40}\b(?:Upload|Download|Send|Recv|Receive)\b"
+            r"|\bNode Name\b.{0,60}\bSpeed\b|\b(?:RTT|Jitter|Packet loss)\b.{0,60}\b(?:Mbps|Mbit/s|ms)\b",
+            re.I,
+        ),
+        _NETWORK,
+    ),
+    (
+        "Geekbench",
+        re.compile(r"\bGeekbench \d|\b(?:Single|Multi)[- ]Core(?: Score)?\b", re.I),
+        _NOT_IO,
+    ),
+    (
+        "UnixBench",
+        re.compile(
+            r"System Benchmarks (?:Partial )?Index|^Dhrystone 2 using|^(?:File Copy|File Read) \d+ bufsize"
+        ),
+        _NOT_IO,
+    ),
+    (
+        "a test of memory or CPU",
+        re.compile(
+            r"^Function {1,9}Best Rate MB/s|^(?:Copy|Scale|Add|Triad): {1,20}[\d.]+|\bbogo ops|bogo-ops|\bevents per second:"
+            r"|MEMCPY\s+Elapsed:|^type {1,20}16 bytes"
+        ),
+        _NOT_IO,
+    ),
+    (
+        "sysbench",
+        re.compile(
+            r"^sysbench \d|^\s{0,9}(?:reads|writes|fsyncs)/s: {1,30}\d|^\s{0,9}(?:read|written), MiB/s: {1,30}\d"
+            r"|^\s{0,9}(?:queries|transactions): {1,30}\d|Requests/sec executed|^Threads fairness:"
+        ),
+        _OWN_TABLE,
+    ),
+    (
+        "a test of a server",
+        re.compile(
+            r"^Requests(?:/sec| per second):|Thread Stats {1,9}Avg|^tps = [\d.]+|^latency average = [\d.]+ ms|requests per second$"
+            r"|^ALL STATS$|^Percentage of the requests served"
+        ),
+        _NOT_IO,
+    ),
+    ("filebench", re.compile(r"\bIO Summary: {1,9}\d"), _OWN_TABLE),
+    (
+        "IOR",
+        re.compile(
+            r"^Max (?:Write|Read): {1,9}[\d.]+ MiB/sec|^access {1,9}bw\(MiB/s\)"
+        ),
+        _OWN_TABLE,
+    ),
+    ("ATTO", re.compile(r"ATTO Disk Benchmark"), _SHORT),
+    ("winsat", re.compile(r"^> Disk {1,3}(?:Sequential|Random) "), _SHORT),
+)
+"""The same of tools whose output is a paragraph: what stands elsewhere in the file is read."""
+_FOREIGN_TITLES = re.compile(
+    r"\b(?:[tqr]ps|tpm\w?|txns?(?:/s)?|transactions?|queries|requests?|req/s|score|points|fps|upload|download|ping|jitter|packets?"
+    r"|rtt|hops?|ttl|[KMG]bit\w*|node name|provider|isp|http|tcp|udp|rows/s|msgs?/s|inserts?|selects?)\b",
+    re.I,
+)
+
+
+_FOREIGN_TOOLS = re.compile(
+    r"\b(?:sysbench|pgbench|geekbench|iperf3?|speedtest|unixbench|stress-ng|redis|memcached|mysql|postgres\w*|oltp)\b",
+    re.I,
+)
+
+
+def foreign_measure(titles: Sequence[str], table: str) -> str:
+    """The word in the titles of a table that shows it to be of something other than storage I/O; empty without one."""
+    is_of_io = any(
+        re.search(r"iops|i/?os?/s|\bfio\b", title, re.I) for title in (*titles, table)
+    )
+    for title in (*titles, table):
+        words = title.replace("_", " ")
+        match = _FOREIGN_TOOLS.search(words) or (
+            not is_of_io and _FOREIGN_TITLES.search(words)
+        )
+        if match:
+            return match[0]
+    return ""
+
+
 _ELBENCHO = "ISO date,"
 _PHASE = re.compile(
     r"([A-Z][A-Z\d]{2,20}) {1,20}Elapsed (?:ms {1,20}: {1,20}\d{1,18} {1,20}(?P<ms>\d{1,18})"
@@ -131,17 +227,48 @@ _DBENCH = re.compile(
 )
 
 
-def refused(text: str, lines: Sequence[Line], file: str) -> list[Refusal]:
-    """A refusal for each tool whose results are in ``text`` and cannot be read."""
+def refused(
+    lines: Sequence[Line], used: bytearray, file: str
+) -> tuple[list[Refusal], bool]:
+    """A refusal for each tool whose results are among ``lines`` and cannot be read, and whether they may be anywhere in
+    the text. Paragraphs of other tools are marked in ``used``."""
     refusals: dict[str, Refusal] = {}
-    if not any(hint in text for hint in _HINTS):
-        return []
-    for line in lines:
-        for name, pattern, remedy in _REFUSED:
-            if name not in refusals and pattern.search(line.text[:_LONGEST]):
+    everywhere = False
+    for at, line in enumerate(lines):
+        text = line.text[:_LONGEST]
+        if used[at] or not text.strip():
+            continue
+        for name, pattern, remedy in (*_REFUSED, *_PARTS):
+            if not pattern.search(text):
+                continue
+            if (name, pattern, remedy) in _PARTS:
+                first, last = at, at
+                while first and _goes_on(lines[first - 1], used[first - 1]):
+                    first -= 1
+                while last + 1 < len(lines) and _goes_on(
+                    lines[last + 1], used[last + 1]
+                ):
+                    last += 1
+                used[first : last + 1] = b"\1" * (last + 1 - first)
+            else:
+                everywhere = True
+            if name not in refusals:
                 words = f"results of {name}, which are not read: {remedy}"
                 refusals[name] = Refusal(Place(file, line.number), words)
-    return list(refusals.values())
+            break
+    return list(refusals.values()), everywhere
+
+
+def _goes_on(line: Line, taken: int) -> bool:
+    """Whether a line next to another tool's may be of the same paragraph, and is not fio's or of another table."""
+    return (
+        bool(line.text.strip())
+        and not taken
+        and not _OF_STORAGE.search(line.text[:_LONGEST])
+    )
+
+
+_OF_STORAGE = re.compile(r"\biops\b|\bBW=|\(groupid=|\|.*\||\bbw[= (]|\bfio\b", re.I)
 
 
 def results(
@@ -169,6 +296,72 @@ def results(
         used[index:end] = b"\1" * (end - index)
         index = end
     return [rows for rows in tables if rows]
+
+
+_DISK_MARK = re.compile(
+    r"^\s{0,20}(Sequential|Random) {1,9}(\d{1,6}) ([KM])i?B \(Q= {0,3}(\d{1,4}), ?T= {0,3}(\d{1,4})\): {1,12}([\d.]{1,15}) MB/s"
+    r" \[ {0,12}([\d.]{1,15}) IOPS\](?: < {0,12}([\d.]{1,15}) us>)?"
+)
+_DISK_MARK_KINDS = {"[Read]": "read", "[Write]": "write", "[Mix]": "mixed"}
+
+
+def disk_mark(lines: Sequence[Line], used: bytearray, file: str) -> list[Run]:
+    """The runs of KDiskMark, which prints what fio measured in the form of CrystalDiskMark, which does not run fio."""
+    runs: list[Run] = []
+    kind: Kind | None = None
+    is_fio = False
+    for at, line in enumerate(lines):
+        text = line.text.strip()[:_LONGEST]
+        if "DiskMark" in text:
+            is_fio = "KDiskMark" in text
+        named = _DISK_MARK_KINDS.get(text.partition(" ")[0])
+        kind = named if named else kind  # type: ignore[assignment]
+        match = _DISK_MARK.match(line.text[:_LONGEST]) if is_fio and kind else None
+        used[at] |= is_fio and (match is not None or "DiskMark" in text)
+        if match is None or kind is None:
+            continue
+        depth, threads = int(match[4]), int(match[5])
+        mean = decimals(match[8] or "")
+        lat = (
+            Latency(0, mean.quantity("ns", 1e3), *(unknown("ns"),) * 3)
+            if mean and mean.value
+            else None
+        )
+        speed, rate = decimals(match[6]), decimals(match[7])
+        assert speed is not None
+        assert rate is not None
+        mode = {"read": "read", "write": "write", "mixed": "rw"}[kind]
+        runs.append(
+            Run(
+                place=Place(file, line.number),
+                format="table",
+                jobname=clean(" ".join(text.partition(":")[0].split())),
+                jobs=threads,
+                directions=(
+                    Direction(
+                        kind,
+                        0,
+                        0,
+                        0,
+                        rate.quantity("1/s"),
+                        speed.quantity("B/s", 1e6),
+                        lat,
+                    ),
+                ),
+                workload=Workload(
+                    rw=f"rand{mode}" if match[1] == "Random" else mode,
+                    bs=int(match[2]) << {"K": 10, "M": 20}[match[3]],
+                    iodepth=depth,
+                    numjobs=threads,
+                ),
+                labels={
+                    "test": clean(" ".join(text.partition(":")[0].split())),
+                    "direction": kind,
+                },
+                table="KDiskMark",
+            )
+        )
+    return runs
 
 
 def _elbencho_csv(

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from iodelta.ingest.model import Run, Workload, unknown
 from iodelta.ingest.numbers import half_unit
-from iodelta.ingest.table_cells import RATES, TIMES
 from iodelta.ingest.table_columns import Column, column
+from iodelta.ingest.vocabulary import RATES, TIMES
 from iodelta.ingest.wording import clean
 from iodelta.ingest.workload_words import facts
 from iodelta.trial import Direction, Kind, Latency, Place, Quantity

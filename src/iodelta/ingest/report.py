@@ -17,6 +17,7 @@ from iodelta.ingest import (
     own_reports,
     prose,
     read_stats,
+    robot,
     tables,
     terse,
     text_report,
@@ -48,31 +49,82 @@ def read_text(data: bytes, file: str) -> list[Item]:
     if data.count(b"\n") + data.count(b"\r") > MOST_LINES:
         reason = f"more than {MOST_LINES} lines and no fio log"
         return list(once([*reports, [Refusal(Place(file), reason)]]))
-    cleaned = lines(data)
+    cleaned = _restored(lines(data))
     used = bytearray(len(cleaned))
     whole = "\n".join(line.text for line in cleaned)
     reports += _reports_of_tools(cleaned, used, whole, file)
-    refused = [
-        *other_tools.refused(whole, cleaned, file),
-        *own_reports.refused(whole, cleaned, file),
-    ]
+    of_tools, everywhere = other_tools.refused(cleaned, used, file)
+    own = own_reports.refused(whole, cleaned, file)
+    refused = [*of_tools, *own]
     has_stats = read_stats.HINT.search(whole)
     stats = read_stats.dumps(cleaned, used, file) if has_stats else []
-    if tables.hinted(whole) and not refused:
+    if tables.hinted(whole) and not (everywhere or own):
         reports += map(list, tables.tables(cleaned, used, file, ended=ended))
     items: list[Item] = [*once(sorted(reports, key=_line)), *stats, *refused]
-    if items and not refused:
+    if not any(isinstance(item, Run) for item in items):
+        items += _without_results(cleaned, used, whole, file, refused=bool(items))
+    if items and not own and not everywhere:
         items += tables.lost(cleaned, used, file)
-    return items or _without_results(cleaned, whole, file)
+    return items or [_nothing(cleaned, file)]
 
 
-def _without_results(cleaned: Sequence[Line], whole: str, file: str) -> list[Item]:
+_JOINED = re.compile(
+    r"\s+(?=(?:read|write|trim|mixed) ?: ?(?:IOPS=|io=)|(?:[sc]?lat|sync) ?\((?:nsec|usec|msec)\) ?:|[sc]?lat percentiles \("
+    r"|\| +\d|bw ?\( ?[KMG]i?B|iops +:|iops: min|cpu ?:|cpu +:|IO depths +:|IO depths:|submit +:|submit:|complete +:|complete:"
+    r"|issued \w{3,4}:|issued +:|latency +:|latency: |Run status group|(?:READ|WRITE|TRIM|MIXED): (?:bw|io)=|Disk stats"
+    r"|[\w.-]{1,60}: \(groupid=|[\w.-]{1,60}: \(g=\d|Starting \d|fio-\d|errors +:|[\w-]{2,20}: ios=)"
+)
+_CAPITALS = re.compile(
+    r"\b(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|starting(?= \d)|run(?= status)|disk(?= stats)"
+    r"|io(?= depths))\b"
+)
+
+
+def _restored(cleaned: list[Line]) -> list[Line]:
+    """``cleaned`` with fio's reports in fio's own capitals, and on lines of their own where they were joined to one."""
+    joined = [
+        line
+        for line in cleaned
+        if "(groupid=" in line.text.lower() and len(line.text) > 600
+    ]
+    in_capitals = any("(GROUPID=" in line.text for line in cleaned)
+    if not joined and not in_capitals:
+        return cleaned
+    restored: list[Line] = []
+    for line in cleaned:
+        text = line.text
+        if in_capitals and not re.search("[a-z]{2}", text):
+            text = _CAPITALS.sub(
+                lambda word: "IO" if word[0] == "io" else word[0].capitalize(),
+                text.lower(),
+            )
+            text = re.sub(r"\(([rwt])\)", lambda kind: f"({kind[1].upper()})", text)
+            if re.search(r"^\s*(?:read|write|trim|mixed) ?: ?iops=", text):
+                text = text.replace("iops=", "IOPS=").replace("bw=", "BW=")
+            elif re.search(
+                r"^\s*(?:read|write|trim|mixed): (?:bw|io)=.*(?:run|mint)=", text
+            ):
+                head, _, rest = text.partition(":")
+                text = f"{head.upper()}:{rest}"
+        parts = (
+            _JOINED.split(text) if "(groupid=" in text and len(text) > 600 else [text]
+        )
+        restored += [
+            Line(line.number, part, line.tabbed if len(parts) == 1 else "")
+            for part in parts
+        ]
+    return restored
+
+
+def _without_results(
+    cleaned: Sequence[Line], used: bytearray, whole: str, file: str, *, refused: bool
+) -> list[Item]:
     """The contents of a text without a report or table: excerpts of reports, numbers in sentences, or the reason why
     there is nothing."""
     parts: list[Item] = []
     if excerpts.hinted(whole):
-        parts += excerpts.runs(cleaned, file)
-    return parts or _in_sentences(cleaned, whole, file) or [_nothing(cleaned, file)]
+        parts += excerpts.runs(cleaned, used, file)
+    return parts or ([] if refused else _in_sentences(cleaned, used, whole, file))
 
 
 _OF_JSON = ('"jobs"', '"client_stats"', '"fio version"', '"jobname"')
@@ -87,16 +139,22 @@ def _reports_of_tools(
         reports += json_found.in_lines(cleaned, used, file)
     if whole.count(";") >= terse.LEAST:
         reports += terse.records(cleaned, used, file)
-    if "(groupid=" in whole:
-        reports += _split(text_report.reports(cleaned, used, file))
     if "IOPS=" in whole or "submitter=" in whole:
         reports += [[run] for run in io_uring.outputs(cleaned, used, file)]
+    if "(groupid=" in whole or text_report.HINT.search(whole):
+        reports += _split(text_report.reports(cleaned, used, file))
+    if robot.HINT in whole:
+        reports += robot.tables(cleaned, used, file)
     if "(Read/Write)" in whole:
         reports += [list(runs) for runs in kbench.summaries(cleaned, used, file)]
+    if "KDiskMark" in whole:
+        reports += [[run] for run in other_tools.disk_mark(cleaned, used, file)]
     return reports + other_tools.results(cleaned, used, file)
 
 
-def _in_sentences(cleaned: Sequence[Line], whole: str, file: str) -> list[Item]:
+def _in_sentences(
+    cleaned: Sequence[Line], used: bytearray, whole: str, file: str
+) -> list[Item]:
     """The numbers in the sentences of a text, and a refusal for those that were not understood."""
     runs = prose.rows(whole, file)
     items: list[Item] = [
@@ -106,12 +164,17 @@ def _in_sentences(cleaned: Sequence[Line], whole: str, file: str) -> list[Item]:
         for run in runs
     ]
     unread = prose.unread(whole, runs) if runs else []
+    used[:] = b"\1" * len(used) if runs else used
     if unread:
         lines = plural(len(unread), "line")
         words = f"{lines} with rates in sentences that iodelta does not understand: not read; put them in"
         place = Place(file, cleaned[unread[0] - 1].number)
         items.append(
-            Refusal(place, f"{words} a CSV with the columns test, IOPS, BW (MiB/s)")
+            Refusal(
+                place,
+                f"{words} a CSV with the columns test, IOPS, BW (MiB/s)",
+                lost=True,
+            )
         )
     return items
 

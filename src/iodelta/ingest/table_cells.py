@@ -6,36 +6,7 @@ import re
 from collections.abc import Sequence
 
 from iodelta.ingest.numbers import Printed, half_unit
-
-RATES = {
-    "b/s": 1.0,
-    "kb/s": 1e3,
-    "mb/s": 1e6,
-    "gb/s": 1e9,
-    "tb/s": 1e12,
-    "kib/s": 2.0**10,
-    "mib/s": 2.0**20,
-    "gib/s": 2.0**30,
-    "tib/s": 2.0**40,
-    "kbps": 1e3,
-    "mbps": 1e6,
-    "gbps": 1e9,
-}
-"""Bytes per second of a unit in small letters."""
-TIMES = {
-    "s": 1e9,
-    "sec": 1e9,
-    "secs": 1e9,
-    "ms": 1e6,
-    "msec": 1e6,
-    "us": 1e3,
-    "µs": 1e3,
-    "μs": 1e3,
-    "usec": 1e3,
-    "ns": 1.0,
-    "nsec": 1.0,
-}
-"""Nanoseconds of a unit in small letters."""
+from iodelta.ingest.vocabulary import english
 
 _NUMBER = re.compile(
     r"([~≈]?[+-]?)((?:\d{1,3}(?:[ ,'_\xa0\u202f\u2009]\d{3}){1,5}|\d{1,18})(?:[.,]\d{1,18})?(?:[eE][+-]?\d{1,2})?)"
@@ -146,7 +117,8 @@ def _with_point(mantissa: str, comma: bool) -> str:
 
 def plain(text: str) -> str:
     """A cell without Markdown's emphasis."""
-    return _EMPHASIS.sub("", text).strip()
+    text = _EMPHASIS.sub("", text).strip()
+    return text if text.isascii() else english(text).strip()
 
 
 def is_missing(text: str) -> bool:

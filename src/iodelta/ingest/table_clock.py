@@ -10,7 +10,8 @@ from itertools import pairwise, starmap
 from statistics import median
 from typing import NamedTuple
 
-from iodelta.ingest.table_cells import TIMES, plain
+from iodelta.ingest.table_cells import plain
+from iodelta.ingest.vocabulary import TIMES
 
 _UNITS = {
     **TIMES,

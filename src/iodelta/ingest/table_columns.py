@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from iodelta.ingest.table_cells import RATES, TIMES, plain
+from iodelta.ingest.table_cells import plain
+from iodelta.ingest.vocabulary import RATES, TIMES, english
 from iodelta.trial import Kind
 
 Stat = Literal["iops", "bw", "mean", "stddev", "min", "max", "percentile"]
@@ -21,7 +22,7 @@ BYTES = re.compile(
 BITS = re.compile(r"[kmgt]?i?bits?\s?(?:/\s?s|ps|per\s)", re.I)
 TIME = re.compile(r"[(\[ _/]([mnuµμ]?s(?:ec)?)s?(?:[)\] _]|$)", re.I)
 IOPS = re.compile(
-    r"(?:\b|(?<=_))(?<!\d )([km]?)[ -]?(?:iops|ios?/s(?:ec)?|i/os? per s(?:ec(?:ond)?)?)"
+    r"(?:\b|(?<=_))(?<!\d )([km]?)[ -]?(?:iops|iops?/s(?:ec)?|ios?/s(?:ec)?|i/os?/s(?:ec)?|(?:i/os?|ios?) per s(?:ec(?:ond)?)?)"
     r"(?:(?=\b|_)(?:\s?[(\[]\s?(?:in )?([km])\s?[)\]])?)"
 )
 TIMES_TEN = re.compile(
@@ -82,7 +83,7 @@ def with_point(title: str) -> str:
     """A title with a point before the decimals of its percentile: ``p99,9``, ``p99_9`` and ``99,9%`` are 99.9."""
     return _UNPOINTED.sub(
         lambda match: f"{match['named'] or '99'}.{match['after'] or match['bare']}",
-        title,
+        english(title),
     )
 
 
@@ -98,7 +99,7 @@ def column(title: str) -> Column | None:
         return _rate(text, words, "iops", _iops_scale(text))
     if measures == {"bw"}:
         # Mbps may mean megabits or, incorrectly, megabytes.
-        may_be_bits = re.search(r"(?:\b|_)[KMG]b(?:ps\b|/s)", title)
+        may_be_bits = re.search(r"(?:\b|_)[KMG]b(?:ps\b|/s)", english(title))
         scale = None if may_be_bits else _byte_scale(text, words)
         return _rate(text, words, "bw", scale)
     return _latency(text, words)

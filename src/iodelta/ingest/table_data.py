@@ -29,7 +29,7 @@ _KNOWN = re.compile(
     re.I,
 )
 """Digits that titles contain: percentiles, block sizes, depths, jobs, and digits within names."""
-_AXIS = re.compile(r"v?\d{1,9}(?:\.\d{1,6}){0,4}")
+_AXIS = re.compile(r"v?\d{1,9}(?:\.\d{1,6}){0,4}(?:[-+~][a-z][\w.+~-]{0,40})?", re.I)
 _ROUND = re.compile(r"(?:[125]|10|20|50)0*|1[0-6]|[3-9]|24|40|48|60|80|96")
 _NAME = 5
 """Most words of a measure with its number."""
@@ -47,11 +47,28 @@ def is_data(grid: Grid) -> bool:
     """Whether the titles are a row of data: most have digits outside names, sizes and percentiles."""
     titles = [title for title in grid.titles if title]
     numbered = [title for title in titles if has_number(title)]
+    if _are_values(grid.titles[1:]):
+        return True
     if 2 * len(numbered) <= len(titles):
         return False
-    if titles[0] not in numbered and _is_axis(numbered):
+    if grid.titles[0] not in numbered and _is_axis(numbered):
         return False
     return not all(_names_version(grid, title) for title in numbered)
+
+
+def _are_values(titles: Sequence[str]) -> bool:
+    """Whether titles can only be the numbers of a row: all are numbers or changes, and no versions, depths or sizes."""
+    named = list(filter(None, titles))
+    numbers = [title for title in named if not _CHANGE.fullmatch(title)]
+    if not named or not all(map(is_number, numbers)):
+        return False
+    return len(numbers) < len(named) or not _is_axis(
+        [_SIZE.sub(r"\1", title) for title in numbers]
+    )
+
+
+_CHANGE = re.compile(r"[(]?[~+−-]\s?\d{1,6}(?:[.,]\d{1,6})?\s?%[)]?")
+_SIZE = re.compile(r"^(\d{1,6}) ?[kKmM](?:i?B)?$")
 
 
 def ends_in_number(grid: Grid) -> bool:
@@ -121,6 +138,49 @@ def headings(grid: Grid) -> list[Heading]:
 def _below(grid: Grid, at: int) -> list[str]:
     """The cells below a title."""
     return [cells[at] for _, cells, _ in grid.rows if at < len(cells)]
+
+
+def unknown_numbers(grid: Grid, headings: Sequence[Heading]) -> list[str]:
+    """Titles of columns with numbers that are neither of a known measure nor known to be something else: a setting, a
+    count, a change, or round numbers, which name their rows."""
+    unknown = []
+    for at, h in enumerate(headings):
+        if not at or h.column is not None or h.refused or not h.title.strip():
+            continue
+        cells = [text for text in _below(grid, at) if not is_missing(text)]
+        numbers = list(filter(is_number, cells))
+        if not numbers or 2 * len(numbers) < len(cells):
+            continue
+        whole = [text for text in numbers if text.isdigit() and _is_round(int(text))]
+        is_name = len(whole) == len(numbers) or len(set(numbers)) == 1 < len(numbers)
+        names = [
+            place
+            for place, other in enumerate(headings)
+            if other.column is None and place != at
+        ]
+        distinct = [
+            len({tuple(cells[place] for place in places) for _, cells, _ in grid.rows})
+            for places in (names, [*names, at])
+        ]
+        is_name = is_name or distinct[0] < distinct[1]
+        if (
+            not is_name
+            and not _SETTING.search(h.title.replace("_", " "))
+            and not names_other(h.title)
+        ):
+            unknown.append(h.title)
+    return unknown
+
+
+_SETTING = re.compile(
+    r"\b(?:q?d|io ?depth|depth|queue\w*|(?:num)?jobs?|threads?|procs?|clients?|cores?|cpus?|numa|nodes?|dis[ck]s?|drives?|devices?"
+    r"|kernel|version|release|fio|bs|blocks?|block ?size|size|sizes|seed|date|time|year|day|run|runs|rep\w*|iter\w*|loops?|no|nr"
+    r"|id|index|rank|step|groups?|rw ?mix\w*|mix|ratio|pct|percent|sec|secs|seconds?|duration|runtime|elapsed|ramp|port|lba"
+    r"|temp\w*|util\w*|samples?|counts?|n|errors?|bytes|ios|total|capacity|\w*bytes|watts?|power|line|commit|build|usr|sys|ctx\w*|faults?)\b"
+    r"|[%#Δ]|°|\bnr ?\w+",
+    re.I,
+)
+"""Titles of numbers that say how it was measured, or that are not of I/O."""
 
 
 def in_doubt(

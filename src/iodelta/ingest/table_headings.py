@@ -8,7 +8,7 @@ from itertools import filterfalse
 from typing import NamedTuple
 
 from iodelta.ingest.model import Workload
-from iodelta.ingest.table_cells import decimal_comma
+from iodelta.ingest.table_cells import decimal_comma, plain
 from iodelta.ingest.table_columns import (
     BARE,
     BITS,
@@ -88,7 +88,7 @@ class Heading(NamedTuple):
 def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> Heading:
     """The meaning of a column's ``title`` above ``cells``; ``commas``: those of another column precede decimals."""
     title = " ".join(title.split()).removesuffix(":").rstrip()
-    parsed = column(title)
+    parsed = column(title) or _of_cells(title, cells)
     if parsed is None:
         return Heading(title, None, refused=names_measure(title))
     clear = with_point(title)
@@ -96,6 +96,28 @@ def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> H
     return Heading(
         title, parsed, decimal_comma(cells, beside=commas), False, asked, _owner(clear)
     )
+
+
+def _of_cells(title: str, cells: Sequence[str]) -> Column | None:
+    """The rate that only the units in the ``cells`` name; None if the title names something else."""
+    written = [text for text in cells if any(map(str.isdigit, text))]
+    text = plain_title(title)
+    if not written or measures_of(text) or is_other(text) or COMPARES.search(title):
+        return None
+    of_rates = [_RATE_CELL.fullmatch(plain(each)) for each in written]
+    if not all(of_rates):
+        return None
+    units = {bool(match and match["iops"]) for match in of_rates}
+    if len(units) > 1:
+        return None
+    direction = column(f"{title} bw")
+    kind = None if direction is None else direction.kind
+    return Column(kind, "rate", *(("iops", 0, 1.0) if units.pop() else ("bw", 0, None)))
+
+
+_RATE_CELL = re.compile(
+    r"~?\d[\d.,' ]{0,20} ?(?:(?P<iops>[kKmM]? ?(?:IOPS|iops|IOP/s))|[kKMGT]?i?B(?:ytes?)?(?:/s(?:ec)?|ps))(?: ?(?:\(.{1,20}\)|±.{1,12}))?"
+)
 
 
 def several(title: str) -> bool:

@@ -13,9 +13,16 @@ from itertools import chain
 
 import msgspec
 
-from iodelta.ingest import table_data, table_samples, table_spaces, table_summaries
+from iodelta.ingest import (
+    other_tools,
+    table_data,
+    table_samples,
+    table_spaces,
+    table_summaries,
+)
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Run
+from iodelta.ingest.numbers import Printed, half_unit
 from iodelta.ingest.table_cells import cell, decimal_comma, plain
 from iodelta.ingest.table_clock import Spread
 from iodelta.ingest.table_columns import column
@@ -35,7 +42,7 @@ from iodelta.ingest.table_metrics import is_doubled, is_headless, metric_rows
 from iodelta.ingest.table_rows import row
 from iodelta.ingest.table_titles import is_certain
 from iodelta.ingest.wording import clean
-from iodelta.trial import Direction, Place
+from iodelta.trial import Direction, Finding, Place
 
 TITLE = 100
 """Most characters of a title, and of a quoted name."""
@@ -43,13 +50,30 @@ _BACK = 6
 """Number of lines above a table in which its title is searched."""
 _EMPTY_CELLS = re.compile(r"(?:\s*[,;|]){2,}$")
 OF_ANOTHER = (
-    "not read, because a title must name one measure and its unit once, without words that change the measure; "
+    "a title must name one measure and its unit once, without words that change the measure; "
     "a name of a variant is understood if every measure has a column for each of several variants"
 )
 _BETWEEN = "not read, because names of other measures stand between its rows"
 _DOUBLED = (
     "a table that names a measure twice without saying how the two differ: not read"
 )
+
+
+_CHANGES = re.compile(
+    r"^\W*(?:%|diff\w*|change|delta|Δ|gain|speed-?up|slow-?down|improvement|improved|regression|loss|drop|vs\b.*|unterschied"
+    r"|abweichung|änderung|veränderung|изменение|разница|écart|diferencia|变化|差异)\W*(?:in )?\W*%?\W*$",
+    re.I,
+)
+"""Titles of columns with the change between two numbers of the row, in percent."""
+_WORDED = re.compile(r"gain|speed|slow|improve|regression|loss|drop", re.I)
+_PERCENT = re.compile(r"[(]?~?([+-]?)\s?(\d{1,6}(?:\.\d{1,6})?)\s?%[)]?")
+
+
+def _change(first: Printed, second: Printed) -> tuple[float, float]:
+    """Bounds of the change from one number to another, in percent."""
+    half = (first.high - first.low) / 2, (second.high - second.low) / 2
+    low = 100 * ((second.value - half[1]) / (first.value + half[0]) - 1)
+    return low, 100 * ((second.value + half[1]) / max(first.value - half[0], 1e-9) - 1)
 
 
 class Meaning:
@@ -80,6 +104,10 @@ class Meaning:
         grid = table_summaries.without_index(directed(grid))
         if not grid.mark and table_data.ends_in_number(grid) and self._continues():
             return []  # a line within a paragraph
+        foreign = other_tools.foreign_measure(grid.titles, title)
+        if foreign:
+            self.doubted = f"a table with {clean(foreign)!r}: not read, because it is not known to measure storage I/O"
+            return []
         is_data = table_data.is_data(grid)
         runs: list[Run] = []
         # Only a table with a measure in each row may begin with data; otherwise it is a log whose lines name measures.
@@ -89,7 +117,67 @@ class Meaning:
             runs = self._pivot(grid, title) or self._rows(grid, title)
         if not runs and is_doubled(grid):
             self.doubted = _DOUBLED
+        contradicted = self._contradicted(grid) if runs else []
+        if contradicted:
+            runs[0] = msgspec.structs.replace(
+                runs[0], findings=(*runs[0].findings, *contradicted)
+            )
         return list(map(_without_idle, runs))
+
+    def _contradicted(self, grid: Grid) -> list[Finding]:
+        """A finding for each row with a change in percent that no two numbers of the row make."""
+        findings = []
+        changes = [
+            at for at, title in enumerate(grid.titles) if at and _CHANGES.search(title)
+        ]
+        spread = [
+            at
+            for at, title in enumerate(grid.titles)
+            if at and COMPARES.search(title) and at not in changes
+        ]
+        for index, cells, _ in grid.rows:
+            parsed = {
+                at: cell(text)
+                for at, text in enumerate(cells)
+                if at and at not in (*changes, *spread)
+            }
+            numbers = [
+                (value, suffix)
+                for value, suffix in filter(None, parsed.values())
+                if value.value > 0
+            ]
+            for at in changes:
+                stated = _PERCENT.fullmatch(
+                    plain(cells[at]).replace("−", "-").replace(",", ".")
+                )
+                if stated is None or len(numbers) < 2:
+                    continue
+                shares = [
+                    _change(first[0], second[0])
+                    for first in numbers
+                    for second in numbers
+                    if first is not second and first[1] == second[1]
+                ]
+                half = half_unit(stated[2]) * 1.2
+                percent = float(f"{stated[1] if stated[1] == '-' else ''}{stated[2]}")
+                # A gain, loss or speed-up is often written without its sign.
+                bare = not stated[1] or _WORDED.search(grid.titles[at]) is not None
+                fits = any(
+                    low - half <= number <= high + half
+                    for low, high in shares
+                    for number in ((percent, -percent) if bare else (percent,))
+                )
+                if shares and not fits:
+                    likely = _change(numbers[-2][0], numbers[-1][0])
+                    pair = f"{numbers[-2][0].value:g} to {numbers[-1][0].value:g}"
+                    text = f"{clean(grid.titles[at])}: it says {clean(cells[at])}, but {pair} is {sum(likely) / 2:+.3g} %"
+                    remedy = "give the change of the numbers"
+                    findings.append(
+                        Finding(
+                            "change.row", "hard", str(self.place(index)), text, remedy
+                        )
+                    )
+        return findings
 
     def _rows(self, grid: Grid, title: str) -> list[Run]:
         """A table with a line of titles that name measures: a run per row."""
@@ -165,7 +253,9 @@ class Meaning:
         if len(runs) < 2:
             return []
         if not is_certain(named):
-            self.doubted = f"the table of {clean(named)!r}: {OF_ANOTHER}"
+            self.doubted = (
+                f"the table of {clean(named)!r}: not read, because {OF_ANOTHER}"
+            )
             return []
         return runs
 

@@ -17,6 +17,7 @@ from iodelta.ingest.table_headings import (
     Heading,
     heading,
     is_statistic,
+    names_measure,
     names_other,
     several,
 )
@@ -25,6 +26,7 @@ from iodelta.ingest.table_rows import row
 from iodelta.ingest.table_titles import certain, doubled
 from iodelta.trial import Place
 
+_COUNT = re.compile(r"bytes|_ios\b|total|runtime|count|jobs|depth", re.I)
 _LEADING = 3
 """Most columns of names before the column of measures."""
 _CHANGE = re.compile(r"[(]?[~+−-]?\s?\d{1,6}(?:[.,]\d{1,6})?\s?%[)]?")
@@ -97,6 +99,20 @@ def unread(grid: Grid) -> list[str]:
     titles = [] if layout.statistics else list(filter(is_statistic, grid.titles))
     for headings in _named(layout, rows):
         titles += [h.title for h in certain(headings) if h.refused]
+    for _, cells, _ in rows:
+        name = cells[layout.measure]
+        numbers = sum(
+            is_number(cells[at]) for at in (*layout.variants, *layout.statistics)
+        )
+        if numbers and not (
+            is_column(name)
+            or names_other(name)
+            or names_measure(name)
+            or _COUNT.search(name)
+            or _CHANGE.fullmatch(name)
+            or COMPARES.search(name)
+        ):
+            titles.append(name)
     return list(dict.fromkeys(titles))
 
 
@@ -155,18 +171,26 @@ def _names_measure(text: str) -> bool:
 
 def _layout(titles: Sequence[str], rows: Sequence[Row]) -> _Layout | None:
     for at in range(min(_LEADING, len(titles) - 1)):
-        if _names_measures([cells[at] for _, cells, _ in rows]):
+        # Of a table without titles, the first row's name would be that of a measure of all.
+        is_titled = titles[1:2] != ["column 1"]
+        is_mixed = at == 0 and is_titled and not any(map(_is_measured, titles))
+        if _names_measures([cells[at] for _, cells, _ in rows], is_mixed=is_mixed):
             return _layout_after(at, titles, rows)
     return None
 
 
-def _names_measures(names: Sequence[str]) -> bool:
-    """Whether a column names the measures of the rows: at least one is known, and half of all are names of some."""
+def _names_measures(names: Sequence[str], *, is_mixed: bool) -> bool:
+    """Whether a column names the measures of the rows: at least one is known, and half of all are names of some, unless
+    the table ``is_mixed``: no title names a measure, so that only rows can."""
     without_number = filterfalse(has_number, names)
     if not any(map(is_column, without_number)):
         return False
     named = sum(_names_measure(text) or several(text) for text in names)
-    return 2 * named >= len(names)
+    return 2 * named >= len(names) or is_mixed
+
+
+def _is_measured(title: str) -> bool:
+    return is_column(title) or several(title)
 
 
 def _layout_after(

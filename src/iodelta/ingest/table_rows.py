@@ -10,9 +10,10 @@ from typing import NamedTuple
 from iodelta.ingest.model import Run, Workload, unknown
 from iodelta.ingest.numbers import Printed
 from iodelta.ingest.options import known
-from iodelta.ingest.table_cells import TIMES, cell, is_missing
+from iodelta.ingest.table_cells import cell, is_missing
 from iodelta.ingest.table_columns import Stat
 from iodelta.ingest.table_headings import COMPARES, Heading, names_rows, workload_words
+from iodelta.ingest.vocabulary import TIMES, english
 from iodelta.ingest.wording import clean
 from iodelta.ingest.workload_words import facts
 from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity, Severity
@@ -213,6 +214,7 @@ def quantity_of(h: Heading, text: str) -> tuple[Quantity | None, Problem | None]
         words = _DOUBTFUL.words.format(mark=_MARKS[mark[0]])
         return None, _DOUBTFUL._replace(words=words)
     printed, suffix = number
+    suffix = english(suffix)
     if printed.value < 0:
         return None, _NOT_READ  # a difference
     read = {"iops": _iops, "bw": _bandwidth}.get(h.column.stat, _time)

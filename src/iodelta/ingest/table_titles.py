@@ -17,7 +17,7 @@ _HARMLESS = frozenset(
     "b bytes k m s us ms ns microseconds milliseconds nanoseconds aggregate aggregated combined measured observed "
     "achieved actual result results fio storage operations ops ios i o per second seconds in of the at is higher "
     "lower more less better best worst peak minimum maximum percentile percentiles quantile median mixed mix rw r "
-    "w trim trims both million millions thousand thousands 1".split()
+    "w trim trims both rate speed value values wert million millions thousand thousands 1".split()
 )
 """Words that do not change the measure in a title."""
 _PARTS = re.compile(

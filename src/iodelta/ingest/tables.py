@@ -20,6 +20,7 @@ from iodelta.ingest.table_grids import LONGEST, RULE, SOME, Grid
 from iodelta.ingest.table_headings import COMPARES
 from iodelta.ingest.table_meaning import OF_ANOTHER, TITLE, Meaning, has_finding, quoted
 from iodelta.ingest.table_metrics import metric_rows, unread
+from iodelta.ingest.vocabulary import english
 from iodelta.ingest.wording import clean
 from iodelta.plural import plural
 from iodelta.trial import Place
@@ -35,18 +36,22 @@ _HINTS = (
     "percentile",
     "io/s",
     "i/os",
+    "iop/s",
+    "ops/s",
+    "bandbreite",
+    "durchsatz",
+    "vitesse",
+    "velocidad",
 )
 _DIGIT = re.compile(r"\d")
 _NEAR = 4
 """Most lines between the name of a measure and the titles of its table."""
 _RANK = re.compile(r"\d{1,3}(?:[.,]\d{1,6})?\s?%")
-_LEAST_LOST = 3
-"""Fewest lines with final numbers for an unread table in a paragraph; next to a line that was read, one is enough."""
 
 
 def hinted(text: str) -> bool:
     """Whether a measure may be named in ``text``."""
-    lowered = text.lower()
+    lowered = text.lower() if text.isascii() else english(text).lower()
     return any(word in lowered for word in _HINTS)
 
 
@@ -73,6 +78,10 @@ def tables(
             if torn is not None:
                 runs, last = table_ends.torn(runs, lines, last, torn, file)
             groups.append(runs)
+            titles = {run.table for run in runs if isinstance(run, Run)} - {""}
+            for above in range(max(0, index - 6), index):
+                if any(title in clean(lines[above].text) for title in titles):
+                    used[above] = 1
             used[index : last + 1] = b"\1" * (last + 1 - index)
         index = max(last, index) + 1
     return groups
@@ -84,34 +93,54 @@ def _unless_taken(line: Line, taken: int) -> Line:
 
 
 def lost(lines: Sequence[Line], used: Sequence[int], file: str) -> list[Refusal]:
-    """A refusal for each unread paragraph with lines that name a measure and end in numbers."""
-    refusals: list[Refusal] = []
-    at = 0
-    while at < len(lines):
-        end = at
-        while end < len(lines) and not used[end] and lines[end].text.strip():
-            end += 1
-        is_below = at > 0 and used[at - 1]
-        is_above = end < len(lines) and used[end]
-        least = 1 if is_below or is_above else _LEAST_LOST
-        refusals += _lost(lines[at:end], least, file)
-        at = end + 1
-    return refusals
+    """One refusal for all lines with numbers of a result that no reader took."""
+    unread = []
+    for at, line in enumerate(lines):
+        if used[at] or not _DIGIT.search(line.text):
+            continue
+        text = line.text[:LONGEST]
+        text = text if text.isascii() else english(text)
+        names_number = table_spaces.ends_in_number(text) and table_data.names_number(
+            text
+        )
+        if names_number or _RESULT.search(text):
+            unread.append(line)
+    if not unread:
+        return []
+    words = f"{plural(len(unread), 'line')} with numbers of a result not read"
+    if len(unread) > 1:
+        words += f" ({ranges([line.number for line in unread])})"
+    first = clean(" ".join(unread[0].text.split()))[:TITLE]
+    remedy = (
+        "put them into a table with a title, a measure and its unit for every column"
+    )
+    return [
+        Refusal(
+            Place(file, unread[0].number), f"{words}: {first!r}; {remedy}", lost=True
+        )
+    ]
 
 
-def _lost(paragraph: Sequence[Line], least: int, file: str) -> list[Refusal]:
-    """A refusal if at least ``least`` lines of a paragraph look like rows of a table."""
-    rows = []
-    for line in paragraph:
-        if table_spaces.ends_in_number(line.text[:LONGEST]):
-            rows.append(line)
-    if len(rows) < least:
-        return []
-    if not any(table_data.names_number(line.text[:LONGEST]) for line in rows):
-        return []
-    words = "lines that name a measure and end in numbers, but do not form a table with clear columns: not read"
-    remedy = "put a comma, tab or | between their columns"
-    return [Refusal(Place(file, rows[0].number), f"{words}; {remedy}")]
+_RESULT = re.compile(
+    r"(?<![\w.,:/-])\d[\d.,]{0,20} ?(?:[kKMGT]i?B(?:ytes?)?(?:/s(?:ec)?|ps)(?![\w/])|[kKM]? ?(?:IOPS|iops|IOP/s|IO/s)\b)"
+    r"|\b(?:iops|bw|bandwidth|throughput|[cs]?lat(?:ency|encies)?)\b[^\d\n,;]{0,24}[=:] {0,9}\d"
+    r"|\b\d{1,2}(?:[.,]\d{1,4})?th ?[=:] ?\[? {0,9}\d|\bmin ?[=:].{1,30}\bmax ?[=:].{1,40}\b(?:avg|mean) ?[=:] ?\d",
+    re.I,
+)
+"""A number with the unit of a rate, a measure with its number, a line of percentiles or of minimum, maximum and mean."""
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """``lines 251-255, 268``."""
+    groups: list[list[int]] = []
+    for number in numbers:
+        if groups and number - groups[-1][1] <= 1:
+            groups[-1][1] = number
+        else:
+            groups.append([number, number])
+    shown = ["-".join(map(str, dict.fromkeys(ends))) for ends in groups]
+    more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
+    return f"lines {', '.join(shown[:8])}{more}"
 
 
 def first_hint(lines: Sequence[Line]) -> Line | None:
@@ -250,23 +279,39 @@ class _Table:
         """Refusals for the parts of a table that are not read."""
         by_row = metric_rows(grid, self._meaning.places(grid), "")
         if by_row:
-            return [*self._of_others(grid, unread(grid)), *self._odd_directions(grid)]
+            return [
+                *self._named(grid, unread(grid), "row"),
+                *self._odd_directions(grid),
+            ]
         headings = table_data.headings(grid)
         titles = [h.title for h in headings if h.refused]
+        if any(h.column is not None for h in headings):
+            names = {
+                text for run in self._meaning.runs(grid) for text in run.labels.values()
+            }
+            titles += [
+                title
+                for title in table_data.unknown_numbers(grid, headings)
+                if clean(title) not in names
+            ]
         return [
-            *self._of_others(grid, titles),
+            *self._named(grid, titles, "column"),
             *self._summaries(table_summaries.summaries(grid, headings)),
             *self._odd_directions(grid),
         ]
 
-    def _of_others(self, grid: Grid, titles: Sequence[str]) -> Iterator[Refusal]:
-        """A refusal for titles that name a measure with a word that may change it."""
+    def _named(self, grid: Grid, titles: Sequence[str], noun: str) -> Iterator[Refusal]:
+        """A refusal for columns or rows with numbers that are not read; changes of others follow from these."""
         wanted = [
             title for title in titles if not COMPARES.search(_RANK.sub("", title))
         ]
         if wanted:
             place = self._meaning.place(grid.first)
-            yield Refusal(place, f"{quoted(wanted)}: {OF_ANOTHER}")
+            yield Refusal(
+                place,
+                f"{plural(len(wanted), noun)} not read: {quoted(wanted)}: {OF_ANOTHER}",
+                lost=True,
+            )
 
     def _summaries(self, summed: dict[int, str]) -> Iterator[Refusal]:
         if summed:

@@ -33,11 +33,12 @@ END = re.compile(
 _DATE = re.compile(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\w{3}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})"
 )
+_COLON = re.compile(r"(?<=[:,])(min|max|avg|stdev|per|samples):(?=\d)")
 _TIGHT = re.compile(r" ?([=,:()]) ?")
 _HEADS = re.compile(
-    r"read|write|trim|mixed|(?:[sc]?lat|sync)\((?:n|u|m)sec\)|bw\([^()]{1,12}\)|iops|cpu|IO depths|submit|complete|"
+    r"read|write|trim|mixed|(?:[sc]?lat|sync)\((?:n|u|m)sec\)|bw\([^()]{1,12}\)|iops|cpu|(?:IO|io) depths|submit|complete|"
     r"issued\b.{0,12}|latency|errors|fsync/.{0,60}|steadystate|block lifetime percentiles|states|Description|"
-    r"(?:[sc]?lat|sync) .{0,60}percentiles\(.{0,8}|(?:[sc]?lat|high|low) prio.{0,60}"
+    r"(?:[sc]?lat|sync) .{0,60}percentiles?\(?.{0,8}|(?:[sc]?lat|high|low) prio.{0,60}"
 )
 _DIGITS = re.compile(r"\d{1,20}")
 _GROUPED = re.compile(r"\d\.\d")
@@ -48,13 +49,15 @@ _BW = re.compile(
     r"\(([\d.]{1,24}[kmgtpe]?i?)b?/(\d{1,18})msec\)",
     re.I,
 )
-_PERCENTILES = re.compile(r"([sc]?lat|sync) percentiles\((nsec|usec|msec)\)")
+_PERCENTILES = re.compile(r"([sc]?lat|sync) percentiles?\(?(nsec|usec|msec)\)?")
 _WHOLE = r"\d{1,3}(?:[.,' \u2019\u202f\xa0]\d{3}){1,5}|\d{1,19}"
 _PERCENTILE = re.compile(
-    rf"(\d{{1,3}}\.\d{{1,12}})th=(?:\[ ?({_WHOLE}) ?\]|({_WHOLE})(?=,? |,?$))"
+    rf"(\d{{1,3}}(?:[.,]\d{{1,12}})?) ?th=(?:\[ ?({_WHOLE}) ?\]|\[? ?({_WHOLE}) ?\]?(?=, ?\||, ?\d{{1,3}}(?:[.,]\d{{1,12}})? ?th=|,$)"
+    rf"|({_WHOLE}) ?\]?(?=,? |,?$))"
 )
 """fio prints percentiles as whole numbers, so a mark between digits separates thousands. A truncated value lacks its
-closing bracket and does not match."""
+closing bracket and does not match; within a line a bracket may be lost."""
+_RANK = re.compile(r"\d ?th ?=")
 _ISSUED = re.compile(
     r"total=([\drwd=/,]{1,120}),? ?short=([\drwd=/,]{1,120})(?:,? ?drop(?:ped)?=([\drwd=/,]{1,120}))?"
 )
@@ -103,6 +106,7 @@ class Rates(NamedTuple):
 def statement(line: str) -> Statement:
     """Parse ``line``. Digits after a comma belong to the number before it."""
     text = _TIGHT.sub(r"\1", " ".join(line[:4000].split()))
+    text = _COLON.sub(r"\1=", text)
     head, _, body = text.partition(":")
     fields: dict[str, str] = {}
     key = ""
@@ -156,7 +160,7 @@ def begins(stated: Statement) -> bool:
     """Whether a line is the beginning of a line of fio, and not the rest of a wrapped one."""
     return (
         stated.text.startswith("|")
-        or "th=[" in stated.text[:20]
+        or is_ranked(stated.text)
         or _HEADS.fullmatch(stated.head) is not None
     )
 
@@ -255,9 +259,38 @@ def percentile_head(stated: Statement) -> tuple[str, int] | None:
 def percentiles(text: str) -> list[tuple[float, int]]:
     """(percent, value) of each percentile in the text of percentile lines; values in the unit of the heading."""
     return [
-        (float(percent), int(re.sub(r"\D", "", bracketed or bare)))
-        for percent, bracketed, bare in _PERCENTILE.findall(text)
+        (
+            float(percent.replace(",", ".")),
+            int(re.sub(r"\D", "", bracketed or bare or last)),
+        )
+        for percent, bracketed, bare, last in _PERCENTILE.findall(text)
     ]
+
+
+def is_ranked(text: str) -> bool:
+    """Whether a line begins with percentiles."""
+    return _RANK.search(text, 0, 24) is not None
+
+
+def unread(stated: Statement) -> bool:
+    """Whether a line of a report has numbers that are not understood."""
+    name = stated.head.partition("(")[0]
+    if stated.text.startswith("|") or is_ranked(stated.text):
+        return stated.text.count("=") != len(percentiles(stated.text))
+    if _HEADS.fullmatch(stated.head) is None:
+        return bool(re.search(r"\d", stated.text))
+    if (
+        name in ("slat", "clat", "lat", "sync") and _BUCKETS.search(stated.text) is None
+    ) or (stated.head == "iops" or stated.head.startswith("bw(")):
+        fields = statistics(stated)
+        return (
+            not percentile_head(stated)
+            and not {"min", "max", "avg", "stdev"} <= fields.keys()
+        )
+    return False
+
+
+_BUCKETS = re.compile(r":(?:>=)?\d{1,4}=[<\d.]")
 
 
 def sampler_scale(stated: Statement) -> float | None:

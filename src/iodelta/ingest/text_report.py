@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
+import msgspec
+
 from iodelta.ingest import text_lines as say
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.command_line import agrees, command_options
@@ -31,6 +33,23 @@ from iodelta.workload.fio_schema import rate
 
 _ETA = re.compile(r"\[eta [^\[\]]{0,40}\]|\^C")
 
+
+_CONTINUES = re.compile(r"\w{1,12} ?= ?\S")
+_OWN_HEAD = re.compile(r"[^\W\d][\w ]{0,30}(?:\([^()]{1,12}\))? *: +\w{1,12} ?[=:] ?\d")
+_GROUP = re.compile(r"Run status group (\d{1,9})")
+_GROUP_LINE = re.compile(r"(READ|WRITE|TRIM|MIXED): (?:bw|io)=")
+_NAME_FAR = 12
+"""Most lines above a report without a head in which its name is searched."""
+_NO_NAME = re.compile(
+    r"`{3}|~{3}|[\W_]*$|\[? ?\d{1,6}\.\d{3,9}\]|\[?\d{4}-\d\d-\d\d|\[?\d\d?:\d\d(?::\d\d)?|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? "
+    r"|\w{3} +\d{1,2} \d\d:\d\d|.{0,60}\b(?:IOPS|iops|bw|BW|aggrb|min|avg|usr|th) ?=|Run status|Disk stats|fio-\d"
+)
+"""Lines that are no name: fences, timestamps, lines of fio."""
+
+HINT = re.compile(
+    r"\b(?:read|write|trim|mixed) ?: ?(?:IOPS=|io=)|\d ?th ?=|\bmin ?=.{1,40}max ?=.{1,40}avg ?="
+)
+"""A line of a report whose head is missing."""
 
 ORDER = ("slat", "clat", "lat")
 """The order in which fio writes the latencies of a direction; its samples follow."""
@@ -65,24 +84,41 @@ class _Part:
 
 
 class _Job:
-    """One job's block: its head, and the statements below it."""
+    """One job's block: its head, if it has one, and the statements below it."""
 
-    def __init__(self, number: int, head: re.Match[str], text: str) -> None:
+    def __init__(
+        self, number: int, head: re.Match[str] | None, text: str, name: str = ""
+    ) -> None:
         self.number = number
-        self.name = _ETA.split(head[1] or "")[-1].strip()
-        self.group, self.jobs, self.error = int(head[2]), int(head[3]), int(head[4])
-        self.verror, self.pid = head[5] or "", int(head[6])
-        self.lines = [text]
+        self.has_head = head is not None
+        self.name = name
+        self.group: int | None = None
+        self.jobs: int | None = None
+        self.error, self.pid = 0, None
+        if head is not None:
+            self.name = _ETA.split(head[1] or "")[-1].strip()
+            self.group, self.jobs, self.error, self.pid = (
+                int(head[at]) for at in (2, 3, 4, 6)
+            )
+        self.lines, self.numbers = [text], [number]
+        self.kinds: set[str] = set()
         self.wrapped = 0
 
-    def add(self, text: str) -> None:
-        """Add a line: a new statement, or the rest of the previous one."""
-        if say.begins(say.statement(text)):
+    def add(self, number: int, text: str) -> bool:
+        """Add a line: a new statement, or the rest of the previous one; False if it is neither."""
+        stated = say.statement(text)
+        if say.begins(stated) or (self.has_head and _OWN_HEAD.match(text)):
             self.lines.append(text)
+            self.numbers.append(number)
             self.wrapped = 0
-        elif self.wrapped < say.WRAPPED:
-            self.lines[-1] += " " + text
-            self.wrapped += 1
+            return True
+        if self.wrapped >= say.WRAPPED or (
+            not self.has_head and not _CONTINUES.match(text)
+        ):
+            return False
+        self.lines[-1] += " " + text
+        self.wrapped += 1
+        return True
 
 
 class _Invocation:
@@ -95,6 +131,8 @@ class _Invocation:
         self.jobs: list[_Job] = []
         self.names: set[str] = set()
         self.disks: list[Disk] = []
+        self.groups: list[tuple[int, str, int]] = []
+        """The lines of the run status: number of the group, text, and line."""
         self.stacked = False
 
     def again(self) -> _Invocation:
@@ -139,6 +177,7 @@ class _Reports:
         """fio's messages since the last report."""
         self._job: _Job | None = None
         self._in_disks = False
+        self._group: int | None = None
 
     def end(self) -> list[Run | Refusal]:
         return self._found + _runs(self._now, self._file)
@@ -155,15 +194,50 @@ class _Reports:
             return True
         if say.END.match(text):
             self._job, self._in_disks = None, text.startswith("Disk stats")
+            group = _GROUP.match(text)
+            self._group = int(group[1]) if group else None
             self._said.append(text)
             return True
-        if self._job is not None:
-            self._job.add(text[:4000])
+        if self._group is not None and _GROUP_LINE.match(text):
+            if not any(
+                job.group == self._group if job.has_head else job.kinds
+                for job in self._now.jobs
+            ):
+                return False
+            self._now.groups.append((self._group, text, self._lines[index].number))
+            return True
+        if self._takes(index, text[:4000]):
             return True
         if self._in_disks and ": ios=" in text:
             self._disk(index, text)
             return True
         return self._version(text) or self._remark(text)
+
+    def _takes(self, index: int, text: str) -> bool:
+        """Whether a line belongs to the job above it, or begins one whose head is missing."""
+        job, stated, number = self._job, say.statement(text), self._lines[index].number
+        is_rate = stated.head in say.KINDS and say.rates(stated, None) is not None
+        if job is not None and not (
+            is_rate and not job.has_head and stated.head in job.kinds
+        ):
+            if is_rate:
+                job.kinds.add(stated.head)
+            if job.add(number, text):
+                return True
+            self._job = None if not job.has_head else job
+            if job.has_head:
+                return not re.search(r"\d", text)
+        is_statement = (
+            is_rate
+            or ("avg" in stated.fields and say.begins(stated))
+            or say.is_ranked(stated.text)
+        )
+        if not is_statement or self._in_disks:
+            return False
+        self._job = _Job(number, None, "", name_above(self._lines, index))
+        self._job.kinds = {stated.head} if is_rate else set()
+        self._now.jobs.append(self._job)
+        return self._job.add(number, text)
 
     def _begin(self, banner: re.Match[str]) -> None:
         """The banner of a job: it begins the next start of fio if jobs were reported before."""
@@ -212,7 +286,53 @@ def _runs(now: _Invocation, file: str) -> list[Run | Refusal]:
     findings = remarks(now.said, file)
     # fio's own sum over its clients would count everything twice.
     jobs = [job for job in now.jobs if job.name != "All clients"] or now.jobs
-    return [_run(now, job, Place(file, job.number), findings) for job in jobs]
+    items = [_run(now, job, Place(file, job.number), findings) for job in jobs]
+    for group, finding in _of_groups(now, version_of(now.version), file):
+        first = next(
+            (
+                at
+                for at, item in enumerate(items)
+                if isinstance(item, Run) and item.group == group
+            ),
+            None,
+        )
+        if first is not None:
+            changed = items[first]
+            assert isinstance(changed, Run)
+            items[first] = msgspec.structs.replace(
+                changed, findings=(*changed.findings, finding)
+            )
+    for job, item in zip(jobs, list(items), strict=True):
+        statements = list(map(say.statement, job.lines[1:]))
+        unread, below_head = [], False
+        for at, stated in enumerate(statements):
+            is_ranked = stated.text.startswith("|") or say.is_ranked(stated.text)
+            if say.unread(stated) or (is_ranked and not below_head):
+                unread.append(at)
+            below_head = say.percentile_head(stated) is not None or (
+                is_ranked and below_head
+            )
+        if unread and isinstance(item, Run):
+            quoted = clean(job.lines[1 + unread[0]].strip()[:100])
+            words = f"{plural(len(unread), 'line')} of the report of {item.jobname!r} not understood: {quoted!r}"
+            items.append(
+                Refusal(Place(file, job.numbers[1 + unread[0]]), words, lost=True)
+            )
+    return items
+
+
+def name_above(lines: Sequence[Line], index: int) -> str:
+    """The nearest short line above that can be the name of a report without a head."""
+    for line in reversed(lines[max(0, index - _NAME_FAR) : index]):
+        text = line.text.strip()
+        if (
+            text
+            and len(text) <= 100
+            and not _NO_NAME.match(text)
+            and not say.begins(say.statement(text))
+        ):
+            return clean(text.strip("#*`=_- :"))
+    return ""
 
 
 def _run(
@@ -239,6 +359,9 @@ def _run(
         if direction.iops.value or direction.bytes:
             directions.append(direction)
             findings += _disagreement(rates, direction, place)
+    if not directions and not job.has_head:
+        words = f"a report of fio without its head and its line of rates: {plural(len(statements), 'line')} not read"
+        return Refusal(place, words, lost=True)
     if not directions and not job.error:
         return Refusal(
             place, f"the report of job {clean(job.name)!r} has no line with its rate"
@@ -251,7 +374,7 @@ def _run(
     return Run(
         place=place,
         format="text",
-        jobname=clean(job.name),
+        jobname=clean(job.name) or ("" if job.has_head else "excerpt"),
         group=job.group,
         jobs=job.jobs,
         directions=without_sum(directions, asked.rw),
@@ -266,11 +389,34 @@ def _run(
         usr_cpu=_percent(cpu.get("usr", "")),
         sys_cpu=_percent(cpu.get("sys", "")),
         context_switches=whole(cpu.get("ctx", "")),
+        shares=tuple(_shares(statements)),
         depths={depth: _percent(share) for depth, share in depths.items()},
         disks=tuple(now.disks),
         samplers=_all_samplers(parts),
         findings=(*findings, *_own_remarks(fields, place)),
     )
+
+
+def _shares(statements: Sequence[say.Statement]) -> Iterator[tuple[float, float]]:
+    """fio's coarse histogram in ascending order; each key is the upper bound of its bucket."""
+    for stated in statements:
+        if (
+            stated.head not in ("lat(nsec)", "lat(usec)", "lat(msec)")
+            or "avg" in stated.fields
+        ):
+            continue
+        step = say.STEP[stated.head[4]]
+        for bound, share in stated.fields.items():
+            percent = decimals(share.removesuffix("%"))
+            if (
+                percent is not None
+                and percent.value > 0
+                and bound.removeprefix(">=").isdigit()
+            ):
+                yield (
+                    math.inf if bound.startswith(">=") else float(bound) * step,
+                    percent.value,
+                )
 
 
 def _own_remarks(
@@ -342,7 +488,7 @@ def _parts(
     target = ""
     for stated in statements:
         head = say.percentile_head(stated)
-        if stated.text.startswith("|") or "th=[" in stated.text[:20]:
+        if stated.text.startswith("|") or say.is_ranked(stated.text):
             if target:
                 step, text = part.percentiles[target]
                 part.percentiles[target] = (step, f"{text} {stated.text}")
@@ -452,27 +598,102 @@ def _common(rates: say.Rates) -> tuple[float, float]:
     return max(c.low for c in candidates), min(c.high for c in candidates)
 
 
-_APART = 1.2
-"""Factor between spellings of a bandwidth that no rounding of any fio explains."""
-
-
-def _apart(rates: say.Rates) -> bool:
-    low, high = _common(rates)
-    return rates.runtime_ms > 1 and low > _APART * high
+_APART = 1.1
+"""Factor between rates that no rounding of any fio explains."""
 
 
 def _disagreement(
     rates: say.Rates, direction: Direction, place: Place
 ) -> tuple[Finding, ...]:
-    if _apart(rates):
-        text = f"{rates.kind}: the printed bandwidth is not the amount over the run time, {rates.amount.value * 1000 / rates.runtime_ms:.6g} B/s"
-        remedy = "was the report edited? Read fio's own output"
-        return (Finding("read.disagree", "warning", str(place), text, remedy),)
-    if rates.iops.quantity("1/s").overlaps(direction.iops):
-        return ()
-    text = f"{rates.kind}: IOPS is printed as {rates.iops.value:g}, but the I/Os issued make {direction.iops.value:.6g}"
-    remedy = "the issued count is used; was the report edited?"
-    return (Finding("read.disagree", "warning", str(place), text, remedy),)
+    """Findings for printed rates that are not the amounts over the run time; hard if no rounding of any fio explains it."""
+    findings = []
+    printed = [("bandwidth", "B/s", speed) for speed in rates.bandwidth]
+    exact = {"bandwidth": direction.bandwidth, "IOPS": direction.iops}
+    if rates.runtime_ms > 1 and rates.amount.value:
+        low, high = (
+            bound * 1000 / (rates.runtime_ms + step)
+            for bound, step in ((rates.amount.low, 1), (rates.amount.high, -1))
+        )
+        exact["bandwidth"] = Quantity(
+            rates.amount.value * 1000 / rates.runtime_ms, low, high, "B/s"
+        )
+    for name, unit, number in (("IOPS", "1/s", rates.iops), *printed):
+        known = exact[name]
+        if (
+            number.quantity(unit).overlaps(known)
+            or (name == "bandwidth" and rates.runtime_ms < 2)
+            or math.isnan(known.value)
+        ):
+            continue
+        is_apart = number.low > _APART * known.high or number.high * _APART < known.low
+        if name == "bandwidth" and not is_apart:
+            continue
+        source = "I/Os issued" if name == "IOPS" else "amount"
+        text = f"{rates.kind}: {name} is printed as {number.value:.6g}, but the {source} over the run time makes {known.value:.6g}"
+        remedy = "the totals are used; was the report edited? Read fio's own output"
+        findings.append(
+            Finding(
+                "read.disagree",
+                "hard" if is_apart else "warning",
+                str(place),
+                text,
+                remedy,
+            )
+        )
+        break
+    return tuple(findings)
+
+
+def _of_groups(
+    now: _Invocation, version: Version | None, file: str
+) -> Iterator[tuple[int, Finding]]:
+    """The group of each line of the run status that contradicts the jobs of the group, and the finding."""
+    for group, text, line in now.groups:
+        kind = text.partition(":")[0].lower()
+        fields = dict(re.findall(r"(\w+)= ?([^, ]+)", text))
+        jobs = [
+            job
+            for job in now.jobs
+            if job.group == group and job.has_head and job.name != "All clients"
+        ]
+        stated = [
+            say.rates(say.statement(row), version)
+            for job in jobs
+            for row in job.lines[1:]
+        ]
+        own = [rates for rates in stated if rates is not None and rates.kind == kind]
+        kilo = 1000 if "bw" in fields else 1024
+        amount = num2str(fields.get("io", ""), version, kilo=kilo, truncated=False)
+        speed = num2str(fields.get("bw") or fields.get("aggrb", ""), version, kilo=kilo)
+        if (
+            amount is None
+            or speed is None
+            or not any(rates.amount.value for rates in own)
+        ):
+            continue
+        low, high = (
+            sum(rates.amount.low for rates in own),
+            sum(rates.amount.high for rates in own),
+        )
+        words = ""
+        if low > amount.high * 1.02 or high * 1.02 < amount.low:
+            words = f"{kind}: the group moved {amount.value:.6g} bytes, but its jobs {sum(rates.amount.value for rates in own):.6g}"
+        longest = max(rates.runtime_ms for rates in own)
+        if longest > 1 and not words:
+            least, most = low * 1000 / (longest + 1), high * 1000 / (longest - 1)
+            if least > speed.high * _APART or most * _APART < speed.low:
+                words = f"{kind}: the group's rate is {speed.value:.6g} B/s, but its jobs make {high * 1000 / longest:.6g}"
+        if words:
+            yield (
+                group,
+                Finding(
+                    "read.group-sum",
+                    "hard",
+                    f"{file}:{line}",
+                    words,
+                    "was the report edited? Read fio's own output",
+                ),
+            )
 
 
 def _latency(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -28,11 +29,38 @@ def read_all(
     paths: Sequence[str], *, stdin: BinaryIO | None = None, pattern: str | None = None
 ) -> tuple[Layout, Audit]:
     """Everything in ``paths`` as one layout, and its audit. Raises RequestError, MeasureError for a damaged folder."""
-    layouts = [read_one(path, stdin=stdin, pattern=pattern) for path in paths]
+    layouts = _once([read_one(path, stdin=stdin, pattern=pattern) for path in paths])
     kinds = dict.fromkeys(layout.kind for layout in layouts)
     parts = {name: _joined(layouts, name) for name in JOINED}
     whole = Layout(kind="+".join(kinds), **parts)
     return whole, audit(entry.run for entry in whole.entries)
+
+
+def _once(layouts: Sequence[Layout]) -> list[Layout]:
+    """The layouts without what an earlier one has read already: a file that is named twice, or in a folder named too."""
+    seen: set[str] = set()
+    unique = []
+    for layout in layouts:
+        own = [entry.run.place.file for entry in layout.entries] + [
+            refusal.place.file for refusal in layout.refusals
+        ]
+        real = {
+            file: os.path.realpath(file.partition("!")[0]) + file.partition("!")[2]
+            for file in own
+        }
+        entries = tuple(
+            entry for entry in layout.entries if real[entry.run.place.file] not in seen
+        )
+        refusals = tuple(
+            refusal
+            for refusal in layout.refusals
+            if real[refusal.place.file] not in seen
+        )
+        unique.append(
+            msgspec.structs.replace(layout, entries=entries, refusals=refusals)
+        )
+        seen.update(real.values())
+    return unique
 
 
 JOINED = ("entries", "device_stats", "refusals", "findings", "logs")

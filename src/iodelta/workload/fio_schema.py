@@ -77,6 +77,7 @@ class RawDirection(msgspec.Struct):
     io_bytes: Count | None = None  # KiB up to 2.20
     io_kbytes: Count | None = None  # since 2.21
     bw: float = math.nan  # KiB/s
+    bw_bytes: float | None = None  # since 3.0
     iops: float | None = None  # an integer before 2.2.6
     runtime: Count = 0
     total_ios: Count | None = None  # since 2.1.14

@@ -7,7 +7,8 @@ from itertools import pairwise, starmap
 from operator import attrgetter
 
 from iodelta.audit.model import Evidence, Mark, rule
-from iodelta.audit.numbers import known, parts, span
+from iodelta.audit.numbers import all_known, known, parts, span
+from iodelta.audit.rules.sampling import version
 from iodelta.ingest import Run
 from iodelta.trial import Direction, Latency, Quantity
 
@@ -73,6 +74,10 @@ def longer_than_whole(evidence: Evidence) -> Iterator[Mark]:
             whole = latencies.pop("lat", None)
             if whole is None:
                 continue
+            text = _sum(run, latencies.get("slat"), latencies.get("clat"), whole)
+            if text:
+                yield Mark((index,), f"{_named(run, direction)}{text}")
+                continue
             for name, part in latencies.items():
                 longer = _longer(part, whole) if _same_ios(name, part, whole) else ""
                 if longer:
@@ -122,6 +127,30 @@ def _broken(first: Named, other: Named) -> str:
     if low.low * (1 - slack) <= high.high:
         return ""
     return f"{name} {span(low.value)} above {other_name} {span(high.value)}"
+
+
+def _sum(run: Run, slat: Latency | None, clat: Latency | None, lat: Latency) -> str:
+    """Why means of submission and completion do not add up to the total; empty if they do, or are of other I/Os."""
+    if slat is None or clat is None or not slat.count == clat.count == lat.count:
+        return ""
+    if not all_known(slat.mean, clat.mean, lat.mean) or run.options.get(
+        "ramp_time", "0"
+    ).strip("0 smu"):
+        return ""
+    # fio before 2.99 cut each latency to a microsecond.
+    spare = 100 if version(run) >= (2, 99) else 2000
+    low, high = slat.mean.low + clat.mean.low, slat.mean.high + clat.mean.high
+    if (
+        low <= lat.mean.high * (1 + PARTS) + spare
+        and high >= lat.mean.low * (1 - PARTS) - spare
+    ):
+        return ""
+    parts_ = f"slat {span(slat.mean.value)} + clat {span(clat.mean.value)}"
+    return f"{parts_} make {span(slat.mean.value + clat.mean.value)}, but lat is {span(lat.mean.value)}"
+
+
+PARTS = 0.03
+"""Share by which submission and completion together may miss the total."""
 
 
 def _same_ios(name: str, part: Latency, whole: Latency) -> bool:

@@ -1,0 +1,268 @@
+"""Every number of a result is read, or what holds it is named: columns, rows, lines, the heads of reports."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from iodelta.audit import audit
+from iodelta.ingest import Imported, read_bytes
+
+REPORT = """\
+rr: (g=0): rw=randread, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine=libaio, iodepth=16
+fio-3.36
+Starting 1 process
+
+rr: (groupid=0, jobs=1): err= 0: pid=3089: Mon Jan  6 10:11:12 2025
+  read: IOPS=152k, BW=594MiB/s (623MB/s)(5940MiB/10001msec)
+    slat (nsec): min=900, max=91000, avg=1500.25, stdev=500.10
+    clat (usec): min=20, max=9100, avg=103.40, stdev=44.20
+     lat (usec): min=21, max=9102, avg=104.90, stdev=44.30
+    clat percentiles (usec):
+     |  1.00th=[   55],  5.00th=[   63], 10.00th=[   69], 20.00th=[   78],
+     | 50.00th=[   99], 90.00th=[  139], 99.00th=[  210], 99.90th=[  519],
+     | 99.99th=[ 1500]
+   bw (  KiB/s): min=590000, max=620000, per=100.00%, avg=608256.00, stdev=5000.00, samples=19
+   iops        : min=147500, max=155000, avg=152064.00, stdev=1250.00, samples=19
+  lat (usec)   : 50=1.00%, 100=50.00%, 250=48.00%, 500=0.90%, 750=0.05%
+  lat (msec)   : 2=0.04%, 4=0.01%
+  cpu          : usr=20.00%, sys=40.00%, ctx=900000, majf=0, minf=20
+  IO depths    : 1=0.1%, 2=0.1%, 4=0.1%, 8=0.1%, 16=100.0%, 32=0.0%, >=64=0.0%
+     submit    : 0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%
+     complete  : 0=0.0%, 4=100.0%, 8=0.0%, 16=0.1%, 32=0.0%, 64=0.0%, >=64=0.0%
+     issued rwts: total=1520640,0,0,0 short=0,0,0,0 dropped=0,0,0,0
+     latency   : target=0, window=0, percentile=100.00%, depth=16
+
+Run status group 0 (all jobs):
+   READ: bw=594MiB/s (623MB/s), 594MiB/s-594MiB/s (623MB/s-623MB/s), io=5940MiB (6229MB), run=10001-10001msec
+"""
+
+
+def reading(text: str) -> Imported:
+    return read_bytes(text.encode(), "mail.txt")
+
+
+def numbers(read: Imported) -> list[tuple[str, str, float]]:
+    """Direction, measure and value (1/s, B/s, ns) of everything that was read."""
+    found: list[tuple[str, str, float]] = []
+    for direction in (each for run in read.runs for each in run.directions):
+        named = {"iops": direction.iops, "bw": direction.bandwidth}
+        for name, latency in direction.latencies().items():
+            named[name] = latency.mean
+            named |= {f"{name} p{rank:g}": value for rank, value in latency.percentiles.items()}
+        found += [(direction.kind, name, round(q.value, 3)) for name, q in named.items() if q.value == q.value]
+    return found
+
+
+def said(read: Imported) -> list[str]:
+    return [refusal.reason for refusal in read.refusals if refusal.lost]
+
+
+SOUND = numbers(reading(REPORT))
+
+
+def test_a_whole_report_loses_nothing() -> None:
+    read = reading(REPORT)
+    assert (len(SOUND), said(read), audit(read.runs).hits) == (5 + 9, [], ())
+
+
+@pytest.mark.parametrize(
+    ("change", "to"),
+    [
+        (r"avg=103.40", "avg: 103.40"),
+        (r"(min|max|avg|stdev)=", r"\1: "),
+        (r"\.00th", "th"),
+        (r"(\d)\.(\d\dth)", r"\1,\2"),
+        (r"percentiles", "percentile"),
+        (r"th=\[ *(\d+)\]", r"th=\1"),
+        (r"th=\[", "th="),
+        (r"\],", ","),
+        (r"th=\[", "th = [ "),
+        (r"\n +", "\n"),
+        (r"\s+", " "),
+        (r"(?s).*", lambda match: match[0].upper()),
+        (r"(?m)^", "> "),
+        (r"(?m)^", "\t"),
+    ],
+)
+def test_a_report_that_was_written_in_another_way_is_read_all_the_same(change: str, to: str) -> None:
+    read = reading(re.sub(change, to, REPORT))
+    assert set(numbers(read)) == set(SOUND)
+
+
+@pytest.mark.parametrize(
+    ("change", "to", "line"),
+    [
+        (r"(\d+\.\d+)th=", r"p\1=", 11),
+        (r"    clat percentiles \(usec\):\n", "", 10),
+        (r"percentiles \(usec\)", "percentiles", 11),
+        (r"avg=103.40", "mean=103.40", 8),
+        (r"avg=608256.00", "mittel=608256.00", 14),
+        (r"(?s)^.*?percentiles \(usec\):\n", "", 1),
+        (r"lat \(usec\): min=21", "Gesamt (usec): min=21", 9),
+    ],
+)
+def test_a_line_of_a_report_that_is_not_understood_is_said_with_its_place(change: str, to: str, line: int) -> None:
+    read = reading(re.sub(change, to, REPORT))
+    assert [refusal.place.line for refusal in read.refusals if refusal.lost] == [line]
+
+
+ROW = [("read", "iops", 6498.0), ("read", "bw", 26_600_000.0), ("read", "lat", 650_000.0)]
+
+
+@pytest.mark.parametrize(
+    ("titles", "cells"),
+    [
+        ("IOP/s|BW (MB/s)|lat (ms)", "6498|26.6|0.65"),
+        ("IOPS|МБ/с|задержка, мс", "6498|26.6|0.65"),
+        ("IOPS|пропускная способность|задержка", "6498|26,6 МБ/с|0,65 мс"),
+        ("IOPS|Durchsatz|Latenz", "6498|26.6 MB/s|0.65 ms"),
+        ("IOPS|Débit (Mo/s)|Latence (ms)", "6498|26,6|0,65"),
+        ("IOPS|带宽(MB/s)|延迟(毫秒)", "6498|26.6|0.65"),
+        ("IOPS|帯域 (MB/秒)|レイテンシ (ms)", "6498|26.6|0.65"),
+        ("I/Os per second|MB/s|avg time (us)", "6498|26.6|650"),
+        ("kIOPS|Ergebnis|Latencia (ms)", "6.498|26.6 MB/s|0.65"),
+    ],
+)
+@pytest.mark.parametrize("mark", [" | ", ",", "\t", ";"])
+def test_a_column_is_read_by_its_measure_and_unit_in_any_language(titles: str, cells: str, mark: str) -> None:
+    """A unit may also be in the cells; a column that is not understood is named."""
+    if "," in titles + cells and mark == ",":
+        mark = ";"
+    text = "\n".join(mark.join(line.split("|")) for line in (f"test|{titles}", f"randread|{cells}"))
+    if mark == " | ":
+        text = text.replace("\n", "\n---|---|---|---\n")
+    read = reading(f"{text}\n")
+    unread = [name for name in titles.split("|") if any(repr(name) in reason for reason in said(read))]
+    got = {name: value for _, name, value in numbers(read)}
+    wanted = [
+        (name, value) for (_, name, value), title in zip(ROW, titles.split("|"), strict=True) if title not in unread
+    ]
+    assert [got.get(name) for name, _ in wanted] == pytest.approx([value for _, value in wanted])
+    assert set(unread) <= {"Ergebnis"}
+
+
+@pytest.mark.parametrize("title", ["Rate", "MB", "ms", "ops/s", "задача", "Latenz-Varianz (ms)", "speedup of BW"])
+def test_a_column_that_is_not_understood_is_named(title: str) -> None:
+    read = reading(f"test | IOPS | {title}\n---|---|---\nrandread | 6498 | 26.6\nrandwrite | 5498 | 21.3\n")
+    assert [value for _, _, value in numbers(read)] == [6498, 5498]
+    assert title.startswith("speedup") or any(title in reason for reason in said(read))
+
+
+ROBOT = """\
+FYI, we noticed a 330.6% improvement of fio.write_iops due to commit:
+
+aaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbbbb
+---------------- ---------------------------
+         %stddev     %change         %stddev
+             \\          |                \\
+     12735 ±  5%     -77.1%       2912 ±  4%  fio.write_clat_mean_us
+      0.05 ±  9%      -0.0        0.01 ± 20%  fio.latency_4us%
+   3783763 ±  6%    +330.6%   16293190 ±  3%  fio.write_iops
+     14780            +330.6%      63645        fio.write_bw_MBps
+     20352 ±  8%     -80.2%       4032        fio.write_clat_99%_us
+    123456            +3.0%     127160        vmstat.system.cs
+     12.25            +8.0%      13.23        fio.write_something_new
+"""
+
+
+def test_the_tables_of_the_test_robot_are_read_by_row() -> None:
+    read = reading(ROBOT)
+    assert [run.labels["variant"] for run in read.runs] == ["aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"]
+    assert numbers(read)[:4] == [
+        ("write", "iops", 3783763),
+        ("write", "bw", 14780e6),
+        ("write", "clat", 12735e3),
+        ("write", "clat p99", 20352e3),
+    ]
+    assert [reason for reason in said(read) if "fio.write_something_new" in reason]
+    wrong = reading(ROBOT.replace("-77.1%", "-17.1%")).runs[0].findings
+    assert [(finding.rule, finding.severity) for finding in wrong] == [("change.row", "hard")]
+
+
+def test_a_row_of_data_is_no_heading_and_the_rows_without_a_unit_are_named() -> None:
+    rows = "randread-4k-qd1 | 11.2k | 11.1k | -0.9%\nrandread-4k-qd32 | 245k | 231k | -5.7%\n"
+    read = reading(f" | 6.8 | 6.9-rc1 | diff\n{rows}seqread-1m-qd8 (MB/s) | 6800 | 6790 | -0.1%\n")
+    assert [(run.jobname, value) for run, (_, _, value) in zip(read.runs, numbers(read), strict=True)] == [
+        ("6.8", 6800e6),
+        ("6.9-rc1", 6790e6),
+    ]
+    assert "2 rows not read: 'randread-4k-qd1', 'randread-4k-qd32'" in said(read)[0]
+
+
+@pytest.mark.parametrize("above", ["```", "2025-01-06 10:11:12", "[ 12.345678] done", "-----", "10:11:12"])
+def test_a_run_without_a_head_is_named_by_words(above: str) -> None:
+    lines = "read : io=102120KB, bw=618740 B/s, iops=151 , runt=169006msec\n"
+    lines += "slat (usec): min=275 , max=876 , avg=657.88, stdev=27.57\n"
+    other = lines.replace("read ", "write").replace("657", "24")
+    read = reading(f"**Unpatched**\n{above}\n{lines}\n{above}\n{other}")
+    assert {run.jobname for run in read.runs} == {"Unpatched"}
+    assert [(kind, value) for kind, name, value in numbers(read) if name == "slat"] == [
+        ("read", 657_880),
+        ("write", 24_880),
+    ]
+
+
+def test_the_rest_of_a_report_whose_head_is_cut_is_read_and_the_cut_is_said() -> None:
+    read = reading(REPORT[REPORT.index("     | 50.00th") :])
+    assert numbers(read) == [("read", "bw", 594 * 2.0**20)]
+    assert [refusal.place.line for refusal in read.refusals if refusal.lost] == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (" I/O Speed(1st run) : 1.1 GB/s\n I/O Speed(average) : 1092.3 MB/s\n", "bench.sh"),
+        ("1073741824 bytes (1.1 GB, 1.0 GiB) copied, 1.2 s, 905 MB/s\n", "dd"),
+        (" Timing cached reads:   20000 MB in  2.00 seconds = 10000.00 MB/sec\n", "hdparm"),
+        (
+            "        ada1              da0\nKB/t   tps  MB/s KB/t   tps  MB/s\n1024   103 102.99  0.0     0  0.00\n",
+            "iostat",
+        ),
+        ("Device             tps    kB_read/s    kB_wrtn/s\nsda  10.1 200.2 300.3\n", "iostat"),
+        (
+            "PING 1.1.1.1 (1.1.1.1) 56(84) bytes of data.\n64 bytes from 1.1.1.1: icmp_seq=1 ttl=57 time=4.21 ms\n",
+            "ping",
+        ),
+        (
+            "[ ID] Interval           Transfer     Bitrate\n[  5]   0.00-10.00  sec  1.10 GBytes   941 Mbits/sec\n",
+            "a network test",
+        ),
+        (
+            "Node Name  Upload Speed  Download Speed  Latency\nA place  942.15 Mbps  941.20 Mbps  0.55 ms\n",
+            "a network test",
+        ),
+        ("Geekbench 6 Benchmark Test:\nSingle Core | 1234\n", "Geekbench"),
+        ("sysbench 1.0.20 (using system LuaJIT)\n    reads/s:      1234.5\n", "sysbench"),
+        (
+            "CrystalDiskMark 8.0.4 x64\n[Read]\n  SEQ  1MiB (Q=  8, T= 1):  3567.483 MB/s [   3402.2 IOPS]\n",
+            "CrystalDiskMark",
+        ),
+    ],
+)
+def test_the_output_of_another_tool_is_refused_by_its_name(text: str, name: str) -> None:
+    read = reading(text)
+    assert (read.runs, [refusal.reason.partition(",")[0] for refusal in read.refusals]) == ((), [f"results of {name}"])
+
+
+@pytest.mark.parametrize(
+    "titles", ["threads | tps | latency (ms)", "host | ping (ms) | latency (ms)", "test | requests | avg latency (ms)"]
+)
+def test_a_table_of_something_else_than_storage_is_refused(titles: str) -> None:
+    read = reading(f"{titles}\n---|---|---\n1 | 1200 | 0.8\n2 | 2300 | 0.9\n")
+    assert read.runs == ()
+    assert "not known to measure storage I/O" in read.refusals[0].reason
+
+
+def test_another_tool_beside_a_table_does_not_hide_it() -> None:
+    table = "| test | IOPS |\n|---|---|\n| randread | 6498 |\n"
+    read = reading(f"64 bytes from 1.1.1.1: icmp_seq=1 ttl=57 time=4.21 ms\n\n{table}")
+    assert [value for _, _, value in numbers(read)] == [6498]
+
+
+def test_kdiskmark_is_fio() -> None:
+    line = "Random   4 KiB (Q= 32, T= 1):   812.345 MB/s [ 198325.5 IOPS] <   160.92 us>\n"
+    read = reading(f"KDiskMark (3.1.4): https://github.com/JonMagon/KDiskMark\n\n[Read]\n{line}\n[Write]\n{line}")
+    assert [(run.workload.rw, run.workload.iodepth) for run in read.runs] == [("randread", 32), ("randwrite", 32)]
+    assert numbers(read)[:3] == [("read", "iops", 198325.5), ("read", "bw", 812345e3), ("read", "lat", 160920)]
