@@ -14,7 +14,7 @@ from waiting import until
 from workshop import Workshop, attach, no_other_takes_loops, unmount
 
 from iodelta.errors import IodeltaError, MachineError, RefusedError, RequestError
-from iodelta.lab.guard import check_write, is_scratch, make_scratch, refuse_reasons
+from iodelta.lab.guard import check_write, is_scratch, refuse_reasons, scratch_directory
 from iodelta.machine import Completed, LocalMachine, Machine
 from iodelta.probe.made import record
 from iodelta.probe.topology import resolve
@@ -535,9 +535,23 @@ def test_a_file_with_contents_is_written_only_when_it_is_named(tmp_path: Path) -
 
 
 def test_a_scratch_file_may_be_written_and_found_again_by_the_next_run(tmp_path: Path) -> None:
-    directory = make_scratch(HERE, str(tmp_path))
+    directory = make_scratch(str(tmp_path))
     assert allowed(made_in(directory)) == ()
-    assert make_scratch(HERE, str(tmp_path)) == directory
+    assert make_scratch(str(tmp_path)) == directory
+
+
+def make_scratch(parent: str) -> str:
+    """A scratch directory, which stays because there is a file in it."""
+    with scratch_directory(HERE, parent, "", {}) as inside:
+        Path(inside, "kept").touch()
+    return inside
+
+
+def test_an_empty_scratch_directory_is_removed_and_one_in_use_stays(tmp_path: Path) -> None:
+    with scratch_directory(HERE, str(tmp_path), "", {}) as inside:
+        assert is_scratch(HERE, inside)
+    assert list(tmp_path.iterdir()) == []
+    assert Path(make_scratch(str(tmp_path))).is_dir()
 
 
 def made_in(directory: str | Path) -> Path:
@@ -593,7 +607,7 @@ def record_turned_into_a_link(path: Path) -> None:
 def test_what_iodelta_made_is_known_by_its_inode_and_not_by_its_name(
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
-    path = made_in(make_scratch(HERE, str(tmp_path)))
+    path = made_in(make_scratch(str(tmp_path)))
     change(path)
     assert "was not made by iodelta" in refusal(path) or "hard links" in refusal(path)
 
@@ -612,7 +626,7 @@ def test_a_directory_of_the_users_does_not_become_scratch_by_its_name(tmp_path: 
     theirs.mkdir()
     (theirs / ".hidden").write_bytes(b"precious")
     with pytest.raises(RefusedError, match="iodelta did not make it"):
-        make_scratch(HERE, str(tmp_path))
+        make_scratch(str(tmp_path))
     assert not is_scratch(HERE, str(theirs))
 
 
@@ -620,11 +634,11 @@ def test_a_directory_of_the_users_does_not_become_scratch_by_its_name(tmp_path: 
 @pytest.mark.beside
 @pytest.mark.parametrize("whose", ["", "IODELTA-SCRATCH.txt"], ids=["directory", "mark"])
 def test_a_mark_that_another_user_wrote_makes_no_scratch_directory(tmp_path: Path, whose: str) -> None:
-    theirs = Path(make_scratch(HERE, str(tmp_path)))
+    theirs = Path(make_scratch(str(tmp_path)))
     os.chown(theirs / whose, 65534, 65534)
     assert not is_scratch(HERE, str(theirs))
     with pytest.raises(RefusedError, match="belongs to user 65534 and you are user 0"):
-        make_scratch(HERE, str(tmp_path))
+        make_scratch(str(tmp_path))
 
 
 @pytest.mark.root
@@ -643,7 +657,7 @@ def test_nothing_is_written_into_an_empty_directory_of_another_user(tmp_path: Pa
     theirs.mkdir()
     os.chown(theirs, 65534, 65534)
     with pytest.raises(RefusedError, match="belongs to user 65534"):
-        make_scratch(HERE, str(tmp_path))
+        make_scratch(str(tmp_path))
     assert list(theirs.iterdir()) == []
 
 
@@ -652,33 +666,33 @@ def test_a_link_makes_no_scratch_directory_and_is_not_followed(tmp_path: Path) -
     elsewhere.mkdir()
     here.symlink_to(elsewhere)
     with pytest.raises(RefusedError, match="is a symbolic link, where iodelta makes a directory"):
-        make_scratch(HERE, str(tmp_path))
+        make_scratch(str(tmp_path))
     assert list(elsewhere.iterdir()) == []
     here.unlink()
-    mark, text = Path(make_scratch(HERE, str(tmp_path)), "IODELTA-SCRATCH.txt"), elsewhere / "text"
+    mark, text = Path(make_scratch(str(tmp_path)), "IODELTA-SCRATCH.txt"), elsewhere / "text"
     mark.rename(text)
     mark.symlink_to(text)
     assert not is_scratch(HERE, str(here))
     with pytest.raises(RefusedError, match="is a symbolic link, where iodelta makes a regular file"):
-        make_scratch(HERE, str(tmp_path))
+        make_scratch(str(tmp_path))
 
 
 def test_others_cannot_put_anything_into_a_scratch_directory(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        assert Path(make_scratch(HERE, str(tmp_path))).stat().st_mode & 0o777 == 0o700
+        assert Path(make_scratch(str(tmp_path))).stat().st_mode & 0o777 == 0o700
     finally:
         os.umask(before)
 
 
 def test_a_scratch_directory_that_was_begun_before_a_crash_is_finished(tmp_path: Path) -> None:
     (tmp_path / "iodelta-scratch").mkdir()
-    assert is_scratch(HERE, make_scratch(HERE, str(tmp_path)))
+    assert is_scratch(HERE, make_scratch(str(tmp_path)))
 
 
 def test_where_no_scratch_directory_can_be_made_the_reason_is_told(tmp_path: Path) -> None:
-    with pytest.raises(MachineError, match="No such file"):
-        make_scratch(HERE, str(tmp_path / "missing"))
+    with pytest.raises(RefusedError, match="part of it is missing"):
+        make_scratch(str(tmp_path / "missing"))
 
 
 def test_a_directory_itself_is_never_written(tmp_path: Path) -> None:
@@ -688,7 +702,7 @@ def test_a_directory_itself_is_never_written(tmp_path: Path) -> None:
 def test_another_name_for_scratch_data_is_still_the_users_file(tmp_path: Path) -> None:
     path = tmp_path / "mine"
     path.write_bytes(b"precious")
-    scratch = Path(make_scratch(HERE, str(tmp_path))) / "data"
+    scratch = Path(make_scratch(str(tmp_path))) / "data"
     scratch.hardlink_to(path)
     assert "hard links" in refusal(scratch)
     linked = scratch.with_name("linked")

@@ -20,7 +20,6 @@ from iodelta import knob
 from iodelta.cli.main import cli
 from iodelta.errors import RequestError
 from iodelta.knob.mirror import PERMITTED
-from iodelta.lab.guard import make_scratch
 from iodelta.machine import LocalMachine
 from iodelta.probe.made import record
 from iodelta.probe.topology import resolve
@@ -95,7 +94,8 @@ def test_a_mix_of_reads_and_writes_is_done_only_on_members_that_iodelta_made_or_
     refused = trial(tmp_path, theirs, *mix)
     assert refused.exit_code == 1
     assert b"member1" in refused.stderr
-    ours = files(Path(make_scratch(LocalMachine(), str(tmp_path))), 2, mib=2)
+    (tmp_path / "ours").mkdir()
+    ours = files(tmp_path / "ours", 2, mib=2)
     for member in ours:
         record(LocalMachine(), member)
     found = read_run(trial(tmp_path, ours, *mix))

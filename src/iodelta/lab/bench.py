@@ -59,6 +59,8 @@ class Requests:
     """The path there of ``t/io_uring``, for cells that are measured by it."""
     python: str = "python3"
     """What runs the supervisor of commands there."""
+    opened: str = ""
+    """The path by which loads open the target; empty for its own."""
 
     def of(
         self,
@@ -263,11 +265,16 @@ class Bench:
 
     def background(self, condition: Condition) -> BackgroundLoad:
         """The condition's background load, to be entered. Raises RequestError for a placeholder it cannot fill."""
-        words = background_words(
-            condition, self.target, self._plan.experiment.target.files
+        files = self._plan.experiment.target.files
+        opened = msgspec.structs.replace(
+            self.target, real_path=self._requests.opened or self.target.real_path
         )
         return BackgroundLoad(
-            self._machine, words, workdir=self._requests.workdir, env=self._env
+            self._machine,
+            background_words(condition, opened, files),
+            shown=background_words(condition, self.target, files),
+            workdir=self._requests.workdir,
+            env=self._env,
         )
 
     def trial(
@@ -384,6 +391,7 @@ class Bench:
                 done = run(
                     self._machine,
                     request,
+                    opened=self._requests.opened,
                     stop=stop,
                     on_start=start,
                     on_tick=tick,
@@ -433,6 +441,7 @@ class Bench:
         return run(
             self._machine,
             self._requests.of(cell, variant, seed=seed, launcher=(*words, *launcher)),
+            opened=self._requests.opened,
             stop=stop,
             env=self._env,
         )

@@ -10,7 +10,8 @@ from iodelta.lab.boots import Boots
 from iodelta.lab.guard import check_commands, check_write, refuse_at_once
 from iodelta.lab.guests import Guests, look_at_guests
 from iodelta.lab.reboots import Reboots, look_at_host
-from iodelta.lab.setup import Survey, other_members, survey
+from iodelta.lab.setup import Survey, opened_by_name, other_members, survey
+from iodelta.lab.workdir import workdir
 from iodelta.machine import Machine
 from iodelta.machine.ssh import SshMachine
 from iodelta.machine.vm import VmMachine
@@ -57,7 +58,9 @@ def _refuse(
 ) -> None:
     if not found.scratch:
         size = None if found.target.kind == "directory" else found.size
-        check_write(machine, found.target, destroy, size).close()
+        with workdir(machine) as place:
+            held_in = "" if opened_by_name(experiment) else place
+            check_write(machine, found.target, destroy, size, place=held_in).close()
     for member in other_members(machine, experiment, found.target):
         check_write(machine, member, destroy).close()
 

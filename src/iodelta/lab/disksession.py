@@ -91,7 +91,8 @@ def refusal(
 ) -> RefusedError | None:
     """What the guard says of the disk; None where it may be written. Raises RequestError."""
     try:
-        check_write(machine, survey.target, control.destroy).close()
+        with workdir(machine) as place:
+            check_write(machine, survey.target, control.destroy, place=place).close()
     except RefusedError as error:
         return error
     return None
@@ -129,12 +130,12 @@ def go(folder: Folder, machine: Machine, control: Control) -> State:
             stack.enter_context(undo_log(machine, plan.identifier, folder.path))
             stack.enter_context(alone(machine, [disk.target], folder.path))
             place = stack.enter_context(workdir(machine))
+            env = marked(plan.identifier)
             permit = stack.enter_context(
-                check_write(machine, disk.target, control.destroy)
+                check_write(machine, disk.target, control.destroy, place=place, env=env)
             )
             if not folder.has(ENVIRONMENT):
                 folder.write_struct(ENVIRONMENT, environment(machine, disk.target))
-            env = marked(plan.identifier)
             return Preparation(
                 disk, folder, control, place=place, env=env, permit=permit
             ).run()

@@ -7,17 +7,19 @@ Only what iodelta made itself needs none (``iodelta.probe.made``).
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
-from collections.abc import Sequence
-from types import TracebackType
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType, TracebackType
 
 import msgspec
 
-from iodelta.errors import MachineError, RefusedError, RequestError
+from iodelta.errors import MachineError, RefusedError, RequestError, pasted
 from iodelta.experiment import Experiment
 from iodelta.experiment.command import unseen
-from iodelta.machine import LocalMachine, Machine
+from iodelta.machine import LocalMachine, Machine, literal, throw_away
+from iodelta.machine.held import Way, kept_open, way_to
 from iodelta.probe.contents import look
 from iodelta.probe.made import made
 from iodelta.probe.mounts import mount_of
@@ -28,6 +30,8 @@ from iodelta.probe.usage import Reason, Uses, current_uses, device_reasons, file
 SCRATCH = "iodelta-scratch"
 MARK = "IODELTA-SCRATCH.txt"
 MARK_TEXT = "iodelta made this directory. Everything in it may be overwritten or deleted at any time.\n"
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 KERNEL_FILESYSTEMS = frozenset(
     "binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs fusectl hugetlbfs mqueue proc pstore "
@@ -47,9 +51,12 @@ class WritePermit:
         machine: Machine,
         target: Target,
         lifted: tuple[Reason, ...],
-        held: int | None,
+        held: contextlib.ExitStack,
+        opened: str,
     ) -> None:
         self.target = target
+        self.opened = opened
+        """The path to write to: one that nobody can lead to another file while the permit is held."""
         self.lifted = lifted
         """Reasons for a refusal that the user lifted by naming the target: shown before anything starts."""
         self._machine = machine
@@ -71,9 +78,7 @@ class WritePermit:
 
     def close(self) -> None:
         """Let go of the device."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        self._held.close()
 
     def __enter__(self) -> WritePermit:
         return self
@@ -137,11 +142,15 @@ def check_write(
     target: Target,
     destroy: Sequence[str] = (),
     size: int | None = None,
+    *,
+    place: str = "",
+    env: Mapping[str, str] = NOTHING,
 ) -> WritePermit:
     """Permission to write to ``target``, looked up just now. Raises RefusedError with the reason and the remedy.
 
     ``destroy`` are the paths of ``--destroy``; one of them must lead to the target itself unless iodelta made it.
-    ``size`` is how many bytes a file will have. The target is read; nothing is written.
+    ``size`` is how many bytes a file will have. The target is read; nothing is written. With a directory of ours,
+    ``place``, a file that others can exchange is kept open, and written to as ``opened``; without, it is refused.
     """
     if target.kind == "directory" and not is_scratch(machine, target.real_path):
         what = (
@@ -153,51 +162,119 @@ def check_write(
     named = _named(machine, target, destroy)
     reasons = refuse_reasons(machine, target, size)
     refuse_at_once(reasons)
-    held = _hold(machine, target)
-    try:
+    with contextlib.ExitStack() as stack:
+        exclusive = _hold(machine, target, stack)
+        opened = _opened(machine, target, place, env, stack)
         # Between the check and the open another device may have taken the path: check, hold and read must mean one.
         _same(target, resolve(machine, target.path))
         if target.kind != "directory" and not made(machine, target):
-            reasons += _content_reasons(machine, target, held)
+            reasons += _content_reasons(machine, target, opened, exclusive)
         for reason in reasons:
             if reason.absolute or not named:
                 raise _refused(reason, f"--destroy {_stable_path(target)}", destroy)
-    except BaseException:
-        if held is not None:
-            os.close(held)
-        raise
-    return WritePermit(machine, target, reasons, held)
+        return WritePermit(machine, target, reasons, stack.pop_all(), opened)
+    raise AssertionError("no context of the stack suppresses an exception")
 
 
-def make_scratch(machine: Machine, parent: str) -> str:
-    """A marked directory for scratch files in ``parent``; the one of an earlier run is used again.
-
-    Raises RefusedError when something of that name is there that iodelta did not make, or that others can exchange;
-    MachineError when it cannot be made.
-    """
-    path = f"{parent.rstrip('/')}/{SCRATCH}"
-    if _is_marked(machine, path):
-        return path
-    made = machine.run(["mkdir", "-m", "700", "--", path])
-    # Another run may have made it between the check and mkdir.
-    if made.returncode != 0 and _is_marked(machine, path):
-        return path
-    if made.returncode != 0 and status(machine, path) and not _is_empty(machine, path):
+def _opened(
+    machine: Machine,
+    target: Target,
+    place: str,
+    env: Mapping[str, str],
+    stack: contextlib.ExitStack,
+) -> str:
+    """The path by which the target is written, of the very object that was looked up. Raises RefusedError."""
+    if throw_away(machine):
+        return target.real_path
+    way = way_to(machine, target.path)
+    if way.path != target.real_path:
+        raise _replaced(target)
+    if target.kind == "directory":  # its entries may be links to directories elsewhere
+        listed = machine.run(
+            ["stat", "-c", "%F/%n", "--", *machine.glob(f"{literal(way.path)}/*")],
+            env={"LC_ALL": "C"},
+        )
+        links = [
+            line.partition("/")[2]
+            for line in listed.text.splitlines()
+            if line.startswith("symbolic link/")
+        ]
+        way = next(
+            (
+                one
+                for one in (way, *(way_to(machine, link) for link in links))
+                if one.exposed
+            ),
+            way,
+        )
+    if way.exposed and (target.kind != "file" or not place):
         raise RefusedError(
-            "exists already, and iodelta did not make it",
-            place=path,
-            remedy="move it away, or choose another directory for the scratch file",
+            f"another user may exchange it while it is written to: {way.exposed}",
+            place=target.path,
+            remedy="name a path on which only you and root may rename anything, or run as that user",
         )
-    marked = machine.run(["tee", "--", f"{path}/{MARK}"], stdin=MARK_TEXT.encode())
-    if marked.returncode != 0:
-        raise MachineError(
-            f"cannot make a scratch directory: {(made.stderr or marked.stderr).decode(errors='replace').strip()}",
-            place=path,
-            remedy="choose a directory that you may write to",
+    opened = stack.enter_context(kept_open(machine, way, place, env))
+    found = status(machine, opened) if way.exposed else None
+    if found is not None and f"{found.devno} {found.inode}" != target.identity.backing:
+        raise _replaced(target)
+    if found is not None and found.links > 1:
+        raise RefusedError(
+            f"has {found.links - 1} other names (hard links) and {way.exposed}, who may have made it one of these",
+            place=target.path,
+            remedy="name a file of its own",
         )
-    # Checked once more: a network filesystem may give root's files to another user (root_squash).
-    _is_marked(machine, path)
-    return path
+    return opened
+
+
+@contextlib.contextmanager
+def scratch_directory(
+    machine: Machine, parent: str, place: str, env: Mapping[str, str]
+) -> Iterator[str]:
+    """A marked directory for scratch files in ``parent``, by a path that nobody can lead elsewhere meanwhile.
+
+    The one of an earlier run is used again; at the end an empty one is removed. ``place`` and ``env`` as for
+    ``kept_open``. Raises RefusedError when something of that name is there that iodelta did not make, or that others
+    can exchange; MachineError when it cannot be made.
+    """
+    with contextlib.ExitStack() as stack:
+        way = Way(parent) if throw_away(machine) else way_to(machine, parent)
+        above = f"{stack.enter_context(kept_open(machine, way, place, env)).rstrip('/')}/{SCRATCH}"
+        made = machine.run(["mkdir", "-m", "700", "--", above])
+        if made.returncode != 0:
+            _is_marked(machine, above)  # refuses a link, and what is another user's
+        path = f"{way.path.rstrip('/')}/{SCRATCH}"
+        if made.returncode != 0 and status(machine, above) is None:
+            raise _no_scratch(path, made.error_text)
+        way = Way(path) if throw_away(machine) else way_to(machine, path)
+        inside = stack.enter_context(kept_open(machine, way, place, env))
+        if not _is_marked(machine, f"{inside}/.", path):
+            if not _is_empty(machine, f"{inside}/."):
+                raise RefusedError(
+                    "exists already, and iodelta did not make it",
+                    place=path,
+                    remedy="move it away, or choose another directory for the scratch file",
+                )
+            marked = machine.run(
+                ["tee", "--", f"{inside}/{MARK}"], stdin=MARK_TEXT.encode()
+            )
+            if marked.returncode != 0:
+                raise _no_scratch(path, marked.error_text)
+            # Checked once more: a network filesystem may give root's files to another user (root_squash).
+            _is_marked(machine, f"{inside}/.", path)
+        yield inside
+        if all(
+            name.endswith(f"/{MARK}") for name in machine.glob(f"{literal(inside)}/*")
+        ):
+            machine.run(["rm", "-f", "--", f"{inside}/{MARK}"])
+            machine.run(["rmdir", "--", above])
+
+
+def _no_scratch(path: str, why: str) -> MachineError:
+    return MachineError(
+        f"cannot make a scratch directory: {why}",
+        place=path,
+        remedy="choose a directory that you may write to",
+    )
 
 
 def is_scratch(machine: Machine, directory: str) -> bool:
@@ -211,19 +288,27 @@ def is_scratch(machine: Machine, directory: str) -> bool:
         return False
 
 
-def _is_marked(machine: Machine, directory: str) -> bool:
-    """As ``is_scratch``; raises RefusedError when directory or mark are there and a link, or another user's."""
-    mark = f"{directory}/{MARK}"
+def _is_marked(machine: Machine, directory: str, shown: str = "") -> bool:
+    """As ``is_scratch``; raises RefusedError when directory or mark are there and a link, or others may change them."""
+    shown = shown or directory
     # stat does not follow links, and /proc/self/ belongs to the user who runs it.
     asked = machine.run(
-        ["stat", "-c", "%u %F", "--", "/proc/self/", directory, mark],
+        [
+            "stat",
+            "-c",
+            "%u %a %F",
+            "--",
+            "/proc/self/",
+            directory,
+            f"{directory}/{MARK}",
+        ],
         env={"LC_ALL": "C"},
     )
     (user, *_), *owners = (
-        line.split(" ", 1) for line in asked.text.splitlines() or [""]
+        line.split(" ", 2) for line in asked.text.splitlines() or [""]
     )
-    for path, wanted, (owner, kind) in zip(
-        (directory, mark), ("directory", "regular file"), owners, strict=False
+    for path, wanted, (owner, mode, kind) in zip(
+        (shown, f"{shown}/{MARK}"), ("directory", "regular file"), owners, strict=False
     ):
         if kind.replace(" empty", "") != wanted:
             raise RefusedError(
@@ -235,9 +320,15 @@ def _is_marked(machine: Machine, directory: str) -> bool:
             raise RefusedError(
                 f"belongs to user {owner} and you are user {user}: its owner can exchange what is in it",
                 place=path,
-                remedy=f"delete {directory}, run as that user, or choose another directory for the scratch file",
+                remedy=f"delete {shown}, run as that user, or choose another directory for the scratch file",
             )
-    return asked.returncode == 0 and machine.read(mark) == MARK_TEXT
+        if wanted == "directory" and int(mode, 8) & 0o022:
+            raise RefusedError(
+                f"others may write to it (mode {mode})",
+                place=path,
+                remedy=f"say `chmod go-w {pasted(path)}`",
+            )
+    return asked.returncode == 0 and machine.read(f"{directory}/{MARK}") == MARK_TEXT
 
 
 def _file_reasons(
@@ -353,11 +444,11 @@ def _space_reasons(
 
 
 def _content_reasons(
-    machine: Machine, target: Target, held: int | None
+    machine: Machine, target: Target, opened: str, exclusive: bool
 ) -> tuple[Reason, ...]:
     """Reasons in the contents. Raises RefusedError where they cannot be read, or a write would fail."""
     try:
-        contents = look(machine, target)
+        contents = look(machine, msgspec.structs.replace(target, real_path=opened))
     except MachineError as error:
         raise RefusedError(
             f"cannot be read, so its contents are unknown: {error.what}",
@@ -366,14 +457,14 @@ def _content_reasons(
         ) from error
     remedy = "choose one whose contents may be lost"
     if target.kind == "file":
-        _openable(machine, target)
+        _openable(machine, target, opened)
         remedy = "name a directory instead, iodelta makes a scratch file there"
     reasons = [
         Reason(target.path, f"was not made by iodelta ({contents.said})", remedy, False)
     ]
     if (
         "ZFS" in contents.signatures
-        and held is None
+        and not exclusive
         and machine.glob("/proc/spl/kstat/zfs/*/state")
     ):
         what = "has a ZFS label, and pools are imported here"
@@ -383,14 +474,14 @@ def _content_reasons(
     return tuple(reasons)
 
 
-def _openable(machine: Machine, target: Target) -> None:
+def _openable(machine: Machine, target: Target, opened: str) -> None:
     """Open a file for writing and write nothing: append-only files and running programs show only then."""
     if target.fstype == "overlay":
         return  # opening it for writing copies it to the upper layer
     words = [
         "dd",
         "if=/dev/null",
-        f"of={target.real_path}",
+        f"of={opened}",
         "conv=notrunc,nocreat",
         "count=0",
         "status=none",
@@ -405,10 +496,10 @@ def _openable(machine: Machine, target: Target) -> None:
         )
 
 
-def _hold(machine: Machine, target: Target) -> int | None:
-    """Open the device exclusively where that is possible: only in our own process, so only on this machine."""
+def _hold(machine: Machine, target: Target, stack: contextlib.ExitStack) -> bool:
+    """Keep the device open exclusively where that is possible: only in our own process, so only on this machine."""
     if target.kind != "block" or not isinstance(machine, LocalMachine):
-        return None
+        return False
     try:
         descriptor = os.open(target.real_path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
     except OSError as error:
@@ -424,11 +515,11 @@ def _hold(machine: Machine, target: Target) -> int | None:
             place=target.path,
             remedy="run as root",
         ) from error
+    stack.callback(os.close, descriptor)
     number = os.fstat(descriptor).st_rdev
     if f"{os.major(number)}:{os.minor(number)}" != target.devno:
-        os.close(descriptor)
         raise _replaced(target)
-    return descriptor
+    return True
 
 
 def _named(machine: Machine, target: Target, destroy: Sequence[str]) -> bool:

@@ -335,7 +335,12 @@ class Preparation:
 
         tick(0.0)
         return run_fio(
-            disk.machine, request, stop=self._control.stop, on_tick=tick, env=self._env
+            disk.machine,
+            request,
+            opened=self._permit.opened if self._permit else "",
+            stop=self._control.stop,
+            on_tick=tick,
+            env=self._env,
         )
 
     def _moved(self, start: int | None) -> float:

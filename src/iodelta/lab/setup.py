@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from iodelta.errors import IodeltaError, RequestError
+from iodelta.errors import IodeltaError, RefusedError, RequestError
 from iodelta.experiment import Experiment, facts, size_bytes
 from iodelta.experiment.io_uring import TOOL, switches
 from iodelta.experiment.model import TARGET_CLASS
@@ -374,6 +374,11 @@ def _jobs(
     return jobs
 
 
+def opened_by_name(experiment: Experiment) -> bool:
+    """Whether commands or a mirror open the target, which have only its name."""
+    return experiment.of_command or any(map(mirrored, all_settings(experiment)))
+
+
 @contextlib.contextmanager
 def ready(
     machine: Machine,
@@ -394,14 +399,29 @@ def ready(
         mirrors = other_members(machine, plan.experiment, target)
         stack.enter_context(alone(machine, [target, *mirrors], folder.path))
         place = stack.enter_context(workdir(machine))
+        opened, permit = target.real_path, None
         if found.scratch:
-            target = scratch_file(machine, plan, target, found.size, place, control)
-        permit = None
+            made = scratch_file(machine, plan, target, found.size, place, control)
+            target, opened = stack.enter_context(made)
+        by_name = opened_by_name(plan.experiment)
         if found.writes and not found.scratch:
             # A directory of files exists already and needs no free space.
             size = None if target.kind == "directory" else found.size
-            permit = stack.enter_context(
-                check_write(machine, target, control.destroy, size)
+            held_in = "" if by_name else place
+            permit = check_write(
+                machine,
+                target,
+                control.destroy,
+                size,
+                place=held_in,
+                env=marked(plan.identifier),
+            )
+            opened = stack.enter_context(permit).opened
+        if by_name and opened != target.real_path:
+            raise RefusedError(
+                "another user may exchange it, and commands and mirrors open it by its name",
+                place=target.path,
+                remedy="choose a directory on whose path only you and root may rename anything, or run as that user",
             )
         if plan.experiment.prepare is not None:
             disk = disk_of(machine, plan.experiment, target, found.size, found.fio)
@@ -434,7 +454,13 @@ def ready(
         tool = tool_of(plan.experiment)
         program = io_uring.program(machine, tool, place) if tool else ""
         requests = Requests(
-            plan.experiment, target, found.size, found.fio, place, program
+            plan.experiment,
+            target,
+            found.size,
+            found.fio,
+            place,
+            program,
+            opened=opened,
         )
         if plan.experiment.of_command:
             requests = dataclasses.replace(

@@ -97,7 +97,7 @@ def background_fio(
 class BackgroundLoad:
     """Keeps a command running from ``with`` to its end, restarting it whenever it ends.
 
-    ``words`` is an argument list; its errors go to ``background.err`` in ``workdir``. The command is in a session of
+    ``words`` is an argument list, recorded as ``shown``; its errors go to ``background.err`` in ``workdir``. The command is in a session of
     its own and carries ``env`` (the experiment's marker) besides a mark of this load. Entering raises MachineError when
     it cannot be started and MeasureError when it keeps dying at once; both name the command. Leaving ends the command
     and everything it started.
@@ -110,8 +110,10 @@ class BackgroundLoad:
         *,
         workdir: str,
         env: Mapping[str, str] | None = None,
+        shown: Sequence[str] = (),
     ) -> None:
         self.words = tuple(words)
+        self._shown = tuple(shown) or self.words
         self._machine = machine
         self._workdir = workdir
         self._errors = f"{workdir}/background.err"
@@ -183,7 +185,7 @@ class BackgroundLoad:
             max(0.0, min(end, last) - max(begin, first)) for first, last in lives
         )
         return Background(
-            command=self.words,
+            command=self._shown,
             alive=min(1.0, alive / (end - begin)) if end > begin else 0.0,
             restarts=sum(begin <= start < end for start in starts[1:]),
             rate=_rate(samples, begin, end),
@@ -274,7 +276,7 @@ class BackgroundLoad:
         )
         return MeasureError(
             f"the background load {how} {ATTEMPTS} times at once: {message or 'it printed nothing'}",
-            place=shlex.join(self.words),
+            place=shlex.join(self._shown),
             remedy="try the command by hand",
         )
 

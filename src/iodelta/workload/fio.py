@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import starmap
 
+import msgspec
+
 from iodelta.errors import MachineError, MeasureError, RequestError
 from iodelta.experiment import Option
 from iodelta.experiment.model import option_word
@@ -234,13 +236,14 @@ def run(
     machine: Machine,
     request: FioRequest,
     *,
+    opened: str = "",
     stop: Callable[[], bool] = lambda: False,
     on_tick: Callable[[float], None] = lambda seconds: None,
     on_start: Callable[[int], None] = lambda pid: None,
     env: Mapping[str, str] | None = None,
     allowance: float = 60.0,
 ) -> FioRun:
-    """Run fio to its end and keep all its output.
+    """Run fio to its end and keep all its output. ``opened`` is a path of the same target that it gets in its place.
 
     ``stop`` is called five times a second; once it is true fio gets SIGTERM, SIGKILL after a second, and the result
     says ``stopped``. ``on_start`` gets its pid, ``on_tick`` is called once a second with the seconds since the start. A
@@ -249,7 +252,8 @@ def run(
     cannot be started.
     """
     args = command_of(request)
-    _check_reach(machine, request)
+    opening = msgspec.structs.replace(request, target=opened or request.target)
+    _check_reach(machine, opening)
     log = any_command.REPORT if request.tool == "command" else LOG
     paths = [f"{request.workdir}/{name}" for name in (OUTPUT, STDOUT, STDERR, log)]
     machine.run(["rm", "-f", "--", *paths])  # fio appends to logs
@@ -260,7 +264,7 @@ def run(
     )
     started, begun = machine.time(), time.monotonic()
     process = machine.start(
-        args,
+        command_of(opening),
         env={"LC_ALL": "C", **(env or {})},
         cwd=place,
         stdout=paths[1],
