@@ -153,7 +153,7 @@ def test_a_write_never_leaves_the_place_that_another_user_exchanges(place: Place
 
 
 @pytest.mark.root
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("use", USES)
 def test_hundreds_of_writes_never_leave_the_place_that_another_user_exchanges(place: Place, use: str) -> None:
     race(place, use, 200)

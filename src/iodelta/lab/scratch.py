@@ -56,7 +56,9 @@ def scratch_file(
             or target.identity.backing != f"{found.devno} {found.inode}"
         ):
             raise RefusedError(
-                f"leads to {target.real_path}, which is not the scratch file that was written",
+                f"is a link to {target.real_path}, which is not a scratch file"
+                if target.real_path != path
+                else "is not the file that was written there a moment ago",
                 place=path,
                 remedy="somebody exchanged it: choose another directory for the scratch file",
             )

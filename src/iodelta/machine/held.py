@@ -63,18 +63,12 @@ def way_to(machine: Machine, path: str) -> Way:
             )
         (user, _), *owners = ((int(owner), int(mode, 16)) for owner, mode, _ in lines)
         us = {0, user}
-        for name, (above, shared), (owner, mode) in zip(
+        for name, above, (owner, mode) in zip(
             names[1:], owners, owners[1:], strict=False
         ):
-            exposed = ways[-1].exposed
-            if not exposed and above not in us:
-                exposed = f"user {above} owns {ways[-1].path}"
-            elif (
-                not exposed
-                and shared & 0o022
-                and not (shared & stat.S_ISVTX and owner in us)
-            ):
-                exposed = f"others may write to {ways[-1].path}"
+            exposed = ways[-1].exposed or _shared(
+                ways[-1].path, *above, us, by_us=owner in us
+            )
             todo = todo[1:]
             if not stat.S_ISLNK(mode):
                 ways.append(Way(name, exposed))
@@ -96,6 +90,28 @@ def way_to(machine: Machine, path: str) -> Way:
                 ways = [Way("/")]
             break
     return ways[-1]
+
+
+def way_inside(machine: Machine, directory: str) -> Way:
+    """The same for what we make in ``directory``."""
+    way = way_to(machine, directory)
+    asked = machine.run(["stat", "-c", "%u %f", "--", "/proc/self/", way.path])
+    (user, _), (owner, mode) = (
+        (int(words[0]), int(words[1], 16))
+        for words in map(str.split, asked.text.splitlines())
+    )
+    return Way(
+        way.path, way.exposed or _shared(way.path, owner, mode, {0, user}, by_us=True)
+    )
+
+
+def _shared(directory: str, owner: int, mode: int, us: set[int], *, by_us: bool) -> str:
+    """Who besides us may rename an entry of a directory, which belongs to us or not; empty for nobody."""
+    if owner not in us:
+        return f"user {owner} owns {directory}"
+    if mode & 0o022 and not (mode & stat.S_ISVTX and by_us):
+        return f"others may write to {directory}"
+    return ""
 
 
 @contextlib.contextmanager

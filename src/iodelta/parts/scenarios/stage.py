@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from iodelta.errors import MeasureError
+from iodelta.errors import MeasureError, RefusedError
 from iodelta.lab.guard import MARK, MARK_TEXT
 from iodelta.lab.progress import Watcher
 from iodelta.lab.undo import UndoLog, undo_by, undo_log
 from iodelta.lab.workdir import workdir
-from iodelta.machine import Machine
+from iodelta.machine import Machine, throw_away
+from iodelta.machine.held import Way, way_inside
 from iodelta.machine.vm import VmMachine
 from iodelta.probe.made import record
 from iodelta.probe.topology import Target, resolve
@@ -282,6 +283,13 @@ def staged(
     ``iodelta restore``.
     """
     identifier = identifier or f"{random.SystemRandom().getrandbits(64):016x}"
+    way = Way(home) if throw_away(machine) else way_inside(machine, home)
+    if way.exposed:
+        raise RefusedError(
+            f"another user may exchange what a scenario makes in it: {way.exposed}",
+            place=home,
+            remedy="--target DIRECTORY makes everything elsewhere, where only you and root may rename anything",
+        )
     directory = f"{home.rstrip('/')}/{PREFIX}{identifier}"
     # Settled after the experiment itself, whose processes may still use what was made: logs go by name.
     with undo_log(machine, f"scenario-{identifier}", Path(directory)) as log:
