@@ -225,3 +225,13 @@ def test_values_for_each_direction_stay_where_a_workload_has_them(options: str) 
 def test_a_variants_list_for_directions_that_its_cells_lack_is_refused() -> None:
     variants = '\n[variant.a]\n"fio.bs" = "4k,64k"\n[variant.b]\n"fio.bs" = "8k"\n'
     assert "give one value" in refusal('[workload]\nrw = "randread"' + variants)
+
+
+@pytest.mark.parametrize(
+    "line", ['target = "/dev/x"', 'target = ["/dev/x"]', 'design = "5s"', "design = [5]", 'prepare = "yes"']
+)
+def test_a_value_in_place_of_a_table_is_answered_by_the_table(line: str) -> None:
+    table = line.partition(" ")[0]
+    text = f'{line}\n[workload]\nrw = "randread"\n[variant.a]\n[variant.b]\n"block.scheduler" = "none"\n'
+    with pytest.raises(RequestError, match=rf"\[{table}\] is a table: \w+ = "):
+        parse(text)

@@ -17,6 +17,8 @@ from iodelta.audit import engine
 from iodelta.ingest import reading
 from iodelta.knob import registry
 from iodelta.machine import unusable as unusable_machine
+from iodelta.vm.builds import NEEDS
+from iodelta.vm.guest import PACKAGES
 
 MANAGERS = {
     "apt-get": "apt-get install",
@@ -47,6 +49,24 @@ PROGRAMS = (
     ),
     ("mdadm", "mdadm", "mdadm", "scenarios of md RAID"),
     ("cc", "gcc", "gcc", "fio build: t/io_uring, and fio for guests"),
+    *(
+        (name, package, package, "guests: programs and targets in them")
+        for name, package in PACKAGES.items()
+        if name
+        not in (
+            "fio",
+            "gcc",
+            "qemu-system-x86_64",
+            "busybox",
+            "mkfs.btrfs",
+            "btrfs",
+            "mdadm",
+        )
+    ),
+    *(
+        (name, package, package, "kernel build")
+        for name, package in (("make", "make"), *NEEDS.values())
+    ),
 )
 """Program, its package in Debian and in Fedora, and what needs it."""
 

@@ -58,13 +58,13 @@ def list_(format_: str) -> None:
     for kernel in built:
         click.echo(f"built      {inert(kernel.name):<34} {inert(kernel.image)}")
     known = {kernel.release for kernel in here}
-    for package in available:
+    for package in packages.for_guests(available):
         if package.release not in known:
             click.echo(
                 f"available  {inert(package.release):<34} {inert(package.package)} {inert(package.version)}"
             )
-    if reason:
-        say_line(reason)
+    if said := reason or packages.left_out(available):
+        say_line(said)
 
 
 @command.command(
@@ -76,7 +76,8 @@ def list_(format_: str) -> None:
 def fetch(names: tuple[str, ...], format_: str) -> None:
     """Download kernels from the system's package manager: releases, versions or their beginnings, or FIRST..LAST.
 
-    A package is verified by the package list's checksum and unpacked into ~/.cache/iodelta; nothing is installed.
+    A package is verified by the package list's checksum and unpacked into ~/.cache/iodelta; nothing is installed. A
+    version chooses the small kernels made for guests (Debian: cloud). Get another one, as of rt, by its whole release.
     """
     from iodelta.vm import packages
 
@@ -142,8 +143,9 @@ def build(tree: Path, config: Path | None, revs: tuple[str, ...], into: Path | N
     """Build kernels for guests from a source tree of Linux, and print the name of each.
 
     Use that name after kernel= in `run`, `bisect` and `scenario`. The configuration is small: CPUs and NUMA nodes,
-    null_blk, ublk, io_uring, AIO, a serial console, no modules. Nothing is written to TREE: objects and kernels are
-    kept in ~/.cache/iodelta, by commit, configuration and compiler. Another commit compiles only what it changes.
+    null_blk, ublk, io_uring, AIO, a serial console, no modules. The files of TREE stay as they are: objects and kernels
+    are kept in ~/.cache/iodelta, by commit, configuration and compiler. With --rev, git notes a worktree in TREE/.git
+    until the build ends. Another commit compiles only what it changes.
 
     Exit codes: 0 success, 2 a kernel does not build: iodelta prints the errors and the last lines of make's log.
     """

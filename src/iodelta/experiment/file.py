@@ -58,6 +58,15 @@ def load(path: Path) -> Experiment:
     )
 
 
+_AS_TABLES = {
+    "target": 'path = "/dev/nvme0n1"',
+    "design": 'budget = "5m"',
+    "workload": 'rw = "randread"',
+    "prepare": 'purge = "discard"',
+}
+"""Tables that are easily given as a value -> a first key of each."""
+
+
 def parse(
     text: str,
     name: str = "experiment.toml",
@@ -76,6 +85,15 @@ def parse(
     data = toml_data(text, name)
     source = Source(text, name, numbered=numbered)
     check_keys(source.refuse, data, (), _TOP)
+    for table, example in _AS_TABLES.items():
+        if not isinstance(
+            data.get(table, {}), dict | list if table == "workload" else dict
+        ):
+            source.refuse(
+                f"[{table}] is a table: {example}",
+                table,
+                remedy=f"write the line [{table}], and {example.partition(' = ')[0]} = ... below it",
+            )
     design = parse_design(source, data.get("design", {}))
     target = parse_target(source, data.get("target", {}))
     workloads = parse_workloads(source, data.get("workload"), base)

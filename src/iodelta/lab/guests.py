@@ -110,6 +110,8 @@ class Guests(Boots):
     ) -> Iterator[Ready]:
         """A new guest. Only the first one is surveyed: the others have the same devices."""
         with _booted(self._machine, self._experiment, variant, condition) as guest:
+            for panic in guest.told:
+                self._control.watcher.note(f"variant {variant.name}: {panic}")
             looked = self._found = self._found or _survey(
                 guest, self._experiment, variant
             )

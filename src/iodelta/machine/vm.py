@@ -37,10 +37,16 @@ CALM = "no_timer_check tsc=nowatchdog"
 replaces the TSC by a slower clock."""
 
 BOOT = 180.0
-"""Seconds within which the guest must reach a shell: a busy machine without KVM takes 10."""
+"""Seconds within which a guest of one CPU must reach a shell on a machine at rest: without KVM it takes 10."""
 
 BEAT, PATIENCE = 3.0, 90.0
-"""Seconds between beats to the guest, and seconds without an answer after which it is given up."""
+"""Seconds between beats to the guest, and seconds without an answer after which such a guest is given up."""
+
+ALIVE = 4
+"""A guest is given up only after it had as much CPU time as it may wait, or after this multiple of that time."""
+
+BOOTS = 3
+"""Boots of a guest that panics before its first trial. Emulated guests with many CPUs panic in one boot of three."""
 
 SOCKET = 107
 """Bytes that the path of a socket may have (sun_path of unix(7), and a NUL)."""
@@ -91,6 +97,7 @@ class GuestLine:
         self._beats: Channel | None = None
         self._looking = threading.Lock()
         self.kernel: kernels.Kernel | None = None
+        self.panicked = False
 
     def open(self) -> None:
         """Boot it. Raises RequestError, MeasureError for what is missing, LostError for a guest that does not start."""
@@ -249,19 +256,22 @@ class GuestLine:
             self._sockets.pop(f"err.{number}"),
         )
         channel = Channel((line.dup(), line, errors), self.lost)
-        end = time.monotonic() + limit
+        wait = self._wait(limit)
         channel.begin(":")
-        while time.monotonic() < end:
+        while not wait.over:
             with contextlib.suppress(LostError):
                 if channel.greeted(1.0):
                     return channel
             if self._look() or self._reason:
                 break
         channel.close()
-        self._give_up(f"the guest did not start a shell within {limit:.0f} s")
+        self._give_up(f"the guest did not start a shell within {wait}")
         raise self.lost()
 
     # --------------------------------------------------------------------------------------------- its health
+
+    def _wait(self, seconds: float) -> boot.Wait:
+        return boot.Wait(self._guest, patience(self.spec, seconds), ALIVE)
 
     def _look(self, wait: float = 0.0) -> bool:
         """Whether it has ended; then the reason is known."""
@@ -273,6 +283,7 @@ class GuestLine:
                 self._reason = (
                     self._reason or ended.problem or "the guest ended by itself"
                 )
+                self.panicked = self.panicked or ended.panicked
                 self._console = (
                     self._console
                     or ended.console
@@ -302,13 +313,13 @@ class GuestLine:
     def _exchange_beat(self) -> None:
         if self._beats is None:
             return None
-        begun, sent = time.monotonic(), time.time()
+        begun, sent, wait = time.monotonic(), time.time(), self._wait(PATIENCE)
         self._beats.send("date +%s.%N; iodelta_end 0")
         while (reply := self._beats.receive(1.0)) is None:
             if self._closing.is_set() or self._look():
                 return None
-            if time.monotonic() - begun > PATIENCE:
-                return self._give_up(f"the guest hangs: no answer for {PATIENCE:.0f} s")
+            if wait.over:
+                return self._give_up(f"the guest hangs: no answer for {wait}")
         clock = re.fullmatch(rb"(\d+\.\d+)\n", reply.stdout)
         if clock:
             self._ahead = float(clock[1]) - (sent + (time.monotonic() - begun) / 2)
@@ -321,10 +332,28 @@ class VmMachine(ShellMachine):
     def __init__(self, text: str = "", *, spec: Spec | None = None) -> None:
         self.spec = spec or parse(text)
         self._line = GuestLine(self.spec)
+        self.told: tuple[str, ...] = ()
+        """Panics before this guest came up."""
         super().__init__(f"vm:{text}" if text else "vm", self._line)
 
     def __enter__(self) -> VmMachine:
-        super().__enter__()
+        for left in reversed(range(BOOTS)):
+            try:
+                super().__enter__()
+                break
+            except LostError as error:
+                if not left or not self._line.panicked:
+                    tries = f" in each of {BOOTS} boots" if self._line.panicked else ""
+                    raise LostError(
+                        error.what + tries, place=error.place, remedy=error.remedy
+                    ) from error
+                self.told += (
+                    f"{error.what.partition(chr(10))[0]}; it is booted again",
+                )
+                self._line = GuestLine(self.spec)
+                learned, told = self._learned, self.told
+                ShellMachine.__init__(self, self.name, self._line)
+                self._learned, self.told = learned, told
         try:
             self.directory = self._wait_for_disks() or self.directory
             if self.spec.target:
@@ -349,7 +378,7 @@ class VmMachine(ShellMachine):
     def _wait_for_disks(self) -> str:
         """The first disk's device, once all are there. Raises MeasureError."""
         nodes = guest_disks.nodes(self.spec.disks)
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + patience(self.spec, PATIENCE)
         while absent := [node for node in nodes if not self.glob(node)]:
             if time.monotonic() > end:
                 raise MeasureError(
@@ -363,13 +392,23 @@ class VmMachine(ShellMachine):
 
     def _make_target(self) -> None:
         code = guest_targets.script(self.spec.target, dict(self.spec.options))
-        done = self.run(["sh", "-c", code], timeout=120)
+        done = self.run(["sh", "-c", code], timeout=patience(self.spec, 120.0))
         if done.returncode:
             why = done.stderr.decode(errors="replace").strip().splitlines()
             raise MeasureError(
                 f"cannot make {self.spec.target}: {why[-1] if why else 'it does not say why'}",
                 place=self._line.place,
             )
+
+
+def patience(spec: Spec, seconds: float) -> float:
+    """Return how long a guest may take for what takes ``seconds`` at most with one CPU on a machine at rest: its
+    ``wait``, or more for many emulated CPUs and a busy machine."""
+    if spec.wait:
+        return float(spec.wait)
+    if boot.why_no_kvm():
+        seconds *= 1 + spec.cpus / 8
+    return seconds * max(1.0, min(10.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def check_guests(specs: Sequence[Spec], *, tool: str = "") -> None:

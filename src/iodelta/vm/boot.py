@@ -97,6 +97,7 @@ class Ended(msgspec.Struct, frozen=True):
     seconds: float
     console: tuple[str, ...] = ()
     """The last lines of its console, when there was a problem."""
+    panicked: bool = False
 
 
 def command(boot: Boot, *, console: str, out: str) -> list[str]:
@@ -190,7 +191,9 @@ class Guest:
         problem = self._trouble(console, over=over)
         if problem:
             self.stop()
-            return Ended(problem, self._seconds, last_lines(console))
+            return Ended(
+                problem, self._seconds, last_lines(console), b"Kernel panic" in console
+            )
         if not over:
             return None
         return Ended("", self._seconds)
@@ -207,6 +210,11 @@ class Guest:
             self._process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(30)
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of CPU time so far."""
+        return _cpu_seconds(self.pid)
 
     @property
     def _seconds(self) -> float:
@@ -253,6 +261,26 @@ class Guest:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+class Wait:
+    """A wait for a guest: over after ``seconds`` in which it had that much CPU time, or after a multiple of them."""
+
+    def __init__(self, guest: Guest | None, seconds: float, most: int) -> None:
+        self._guest, self._seconds, self._most = guest, seconds, most
+        self._begun, self._cpu = time.monotonic(), guest.cpu if guest else 0.0
+
+    @property
+    def over(self) -> bool:
+        passed = time.monotonic() - self._begun
+        starved = (
+            self._guest is not None and self._guest.cpu - self._cpu < self._seconds
+        )
+        return passed > self._seconds * (self._most if starved else 1)
+
+    def __str__(self) -> str:
+        spent = self._guest.cpu - self._cpu if self._guest else 0.0
+        return f"{time.monotonic() - self._begun:.0f} s ({spent:.0f} s of CPU time)"
 
 
 def available() -> str:

@@ -280,7 +280,12 @@ def _compiled(
         if re.match(r"\s+[A-Z][A-Z0-9_-]+\s+(\[M\]\s+)?\S", text):
             done += 1
             if first:
-                on_step("compiling", min(0.99, done / expected))
+                some = (
+                    f", {done - done % SOME} of about {expected} files"
+                    if done >= SOME
+                    else ""
+                )
+                on_step(f"compiling{some}", min(0.99, done / expected))
             elif done % SOME == 1:
                 on_step(
                     f"compiling, {done} files"

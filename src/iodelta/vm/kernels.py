@@ -248,6 +248,14 @@ def _image(path: str, name: str, modules: str) -> Kernel:
     release = version(data, path).partition(" ")[0]
     if not modules and Path(f"/lib/modules/{release}").is_dir():
         modules = f"/lib/modules/{release}"
+    if not modules:
+        # A bare image of a kernel that was fetched or built: its modules are in the cache.
+        for place in (*cache(KERNELS).glob("*"), *cache(BUILDS).glob("*")):
+            for tree in (
+                *place.glob(f"lib/modules/{release}"),
+                *place.glob(f"usr/lib/modules/{release}"),
+            ):
+                modules = str(tree)
     beside = Path(path).with_name(f"config-{release}")
     config = str(beside) if beside.is_file() else ""
     return Kernel(

@@ -18,8 +18,10 @@ from iodelta.tools.cache import cache, held
 from iodelta.vm.kernels import KERNELS, Kernel, find, matches, order, recorded, within
 
 TIMEOUT = 900.0
-_IMAGE = re.compile(r"Package: (linux-image-(\d+\.\d+\.\d+[\w.+~-]*-cloud-\w+))\n")
-"""Debug symbols and unsigned images have longer names, and a name that is only a series is not a kernel."""
+_IMAGE = re.compile(r"Package: (linux-image-(\d+\.\d+\.\d+[\w.+~-]*?))\n")
+"""A name that is only a series is not a kernel."""
+
+_NO_IMAGE = ("-dbg", "-unsigned", "-dbgsym")
 
 
 class Package(msgspec.Struct, frozen=True):
@@ -34,24 +36,43 @@ class Package(msgspec.Struct, frozen=True):
 
 
 def available() -> list[Package]:
-    """Kernels that the system's package manager knows, by version. Raises MeasureError without apt.
-
-    Only what is made for virtual machines (Debian's ``cloud`` flavour): small, and with every block driver needed.
-    """
+    """Return the kernels that the system's package manager knows, by version. Raises MeasureError without apt."""
     packages: dict[str, Package] = {}
     for stanza in _run(["apt-cache", "dumpavail"]).split("\n\n"):
         image = _IMAGE.match(stanza)
         version = re.search(r"^Version: (\S+)$", stanza, re.MULTILINE)
-        if image and version:
+        if image and version and not image[2].endswith(_NO_IMAGE):
             newest = packages.get(image[2])
             if newest is None or order(newest.version) < order(version[1]):
                 packages[image[2]] = Package(image[1], image[2], version[1])
     return sorted(packages.values(), key=lambda package: order(package.version))
 
 
+def for_guests(packages: Sequence[Package]) -> list[Package]:
+    """Return those made for virtual machines (Debian's ``cloud`` flavour: small, with every block driver that a guest
+    needs), or all where a distribution has none."""
+    return [package for package in packages if "-cloud-" in package.release] or list(
+        packages
+    )
+
+
+def left_out(packages: Sequence[Package]) -> str:
+    """Return the sentence about the packages that a version does not choose, and how to get them; empty without any."""
+    rest = [package for package in packages if package not in for_guests(packages)]
+    if not rest:
+        return ""
+    return (
+        f"a version chooses the small kernels for guests (cloud); {len(rest)} others (generic, rt) are fetched by their "
+        f"whole release, as in `iodelta kernel fetch {rest[-1].release}`"
+    )
+
+
 def choose(name: str, packages: Sequence[Package]) -> Package:
-    """The newest package whose release or version is ``name`` or begins so. Raises MeasureError."""
-    fitting = [
+    """Return the newest package whose release or version is ``name`` or begins so; of those for guests, unless the
+    whole release is given. Raises MeasureError."""
+    exact = [package for package in packages if package.release == name]
+    packages = for_guests(packages)
+    fitting = exact or [
         package
         for package in packages
         if matches(name, package.release, package.version)
@@ -67,6 +88,7 @@ def choose(name: str, packages: Sequence[Package]) -> Package:
 
 def between(first: str, last: str, packages: Sequence[Package]) -> list[Package]:
     """The packages from ``first`` to ``last``, both included, by version. Raises MeasureError when there is none."""
+    packages = for_guests(packages)
     chosen = [
         package
         for package in packages

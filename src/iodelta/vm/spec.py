@@ -14,8 +14,8 @@ MEMORY = 384
 """Default MiB: ten boots in a row stay below half a GiB at a time."""
 
 FORM = (
-    "vm[:KERNEL][,memory=MIB][,cpus=N][,nodes=N][,cpufreq=MHZ:MHZ...][,cmdline=WORDS][,modules=NAME:...][,programs=NAME:...]"
-    "[,disk=SIZE|PATH[:OPTION...]][,target=KIND[:OPTION...]]"
+    "vm[:KERNEL][,memory=MIB][,cpus=N][,nodes=N][,wait=SECONDS][,cpufreq=MHZ:MHZ...][,cmdline=WORDS][,modules=NAME:...]"
+    "[,programs=NAME:...][,disk=SIZE|PATH[:OPTION...]][,target=KIND[:OPTION...]]"
 )
 
 
@@ -39,6 +39,8 @@ class Spec(msgspec.Struct, frozen=True):
     cpus: int = 1
     nodes: int = 1
     """NUMA nodes that CPUs and memory are spread over."""
+    wait: int = 0
+    """Seconds that the guest may take to start, or to answer; 0: by its CPUs and the load of this machine."""
     cpufreq: tuple[int, ...] = ()
     """Frequencies of every CPU in MHz, falling, that cpufreq can choose from; they do not change the speed."""
     cmdline: str = ""
@@ -228,7 +230,7 @@ def _refuse(what: str) -> RequestError:
     return RequestError(what, place="machine", remedy=f"as in {FORM}")
 
 
-NUMBERS = ("memory", "cpus", "nodes")
+NUMBERS = ("memory", "cpus", "nodes", "wait")
 READERS: dict[str, Callable[[str], object]] = {
     "cpufreq": _clocks,
     "cmdline": str,

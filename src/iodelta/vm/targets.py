@@ -35,7 +35,7 @@ fail() { echo "$*" >&2; exit 1; }
 quiet() { "$@" >/tmp/said 2>&1 || fail "$1: $(tail -n 2 /tmp/said | tr '\n' ' ')"; }
 disk() {  # disk N [ATTRIBUTE=VALUE]...: one null_blk, its own attributes before the user's
     place=/sys/kernel/config/nullb/nullb$1; shift
-    mkdir "$place" || fail 'null_blk: no device can be made by configfs'
+    mkdir "$place" || fail 'null_blk: no device can be made by configfs; of a kernel whose null_blk is a module give BZIMAGE:MODULES'
     for one in "$@" $attributes; do
         printf %s "${one#*=}" 2>/dev/null >"$place/${one%%=*}" || fail "null_blk does not take $one"
     done

@@ -46,7 +46,15 @@ def headline(account: PathAccount) -> str:
     if account.sharing.shifts:
         return sharing.headline(account)
     if not account.shifts:
-        return f"Nothing could be compared ({inert(account.state)})."
+        # Why is a part of the answer; all reasons follow in a section of their own.
+        why = inert(account.problems[0] if account.problems else account.state)
+        missing = account.planned - account.boots
+        boots = (
+            f" ({missing} of {plural(account.planned, 'boot')} missing)"
+            if missing > 0
+            else ""
+        )
+        return f"Nothing could be compared: {why}{boots}."
     return (
         sharing.by_kernel(account, account.shifts, "path", _words)
         or "No step: every kernel's path is as long as that of the one before."
