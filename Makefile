@@ -3,6 +3,9 @@
 # and how sure iodelta is, before a release.
 .PHONY: demo test soak bench test-changed check native docs man packages kernel-bisect ssh-reboot clean
 
+# Hundreds of processes start iodelta and the tests: Python keeps what it compiled, and pytest what it rewrote.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Tests marked root or fio, but not beside, are one group: no two of them run at a time.
 PYTEST = .venv/bin/pytest -n auto --dist loadgroup --max-worker-restart=0
 
@@ -12,7 +15,7 @@ demo:
 
 test:
 	@scripts/setup test
-	@.venv/bin/python -m compileall -q src  # hundreds of processes start iodelta; where Python keeps no bytecode, each compiles it
+	@.venv/bin/python -m compileall -q src
 	@$(MAKE) --no-print-directory -j2 --output-sync check native docs
 	$(PYTEST) --tier push --all-run
 
@@ -35,6 +38,7 @@ check:
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	.venv/bin/pytest --collect-only -qq >/dev/null
 
 native:
 	@MAKEFLAGS= scripts/native check

@@ -67,7 +67,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     missing = tiers.unexcused(terminal.stats.get("skipped", []))
     if missing:
-        terminal.write_line(f"\n{len(missing)} tests were skipped that should run:", red=True)
+        terminal.write_line(f"\nskipped, though a full set-up would run it ({len(missing)}):", red=True)
         for line in missing:
             terminal.write_line(line)
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED

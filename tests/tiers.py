@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 import pytest
 from hypothesis import HealthCheck, settings
-from scipy.stats import binom
 
 TENTH = 10
 """At a push, this part of the examples and of the simulated experiments is drawn: always the same ones."""
@@ -60,6 +59,8 @@ def unexcused(reports: list[pytest.TestReport]) -> list[str]:
 
 def most(rate: float, count: int) -> int:
     """Return the most of ``count`` events that a true ``rate`` gives in 999 of 1000 simulations."""
+    from scipy.stats import binom  # only where it is used: every process of the tests loads this file
+
     return int(binom.ppf(0.999, count, rate))
 
 
