@@ -114,7 +114,9 @@ def test_every_file_is_read_or_refused_with_a_reason() -> None:
     files = {str(path.relative_to(CORPUS)) for path in CORPUS.rglob("*") if path.is_file()}
     told = {run.place.file for run in everything().runs} | {item.place.file for item in everything().refusals}
     assert {name.removeprefix(f"{CORPUS}/") for name in told} == files
-    refused = {r.place.file.removeprefix(f"{CORPUS}/"): r.reason for r in everything().refusals}
+    read_in_part = {run.place.file for run in everything().runs}
+    refusals = [r for r in everything().refusals if r.place.file not in read_in_part or "garbage" in r.reason]
+    refused = {r.place.file.removeprefix(f"{CORPUS}/"): r.reason for r in refusals}
     assert refused.keys() == UNREADABLE.keys()
     for file, reason in refused.items():
         assert UNREADABLE[file] in reason

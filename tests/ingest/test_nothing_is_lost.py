@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -266,3 +267,17 @@ def test_kdiskmark_is_fio() -> None:
     read = reading(f"KDiskMark (3.1.4): https://github.com/JonMagon/KDiskMark\n\n[Read]\n{line}\n[Write]\n{line}")
     assert [(run.workload.rw, run.workload.iodepth) for run in read.runs] == [("randread", 32), ("randwrite", 32)]
     assert numbers(read)[:3] == [("read", "iops", 198325.5), ("read", "bw", 812345e3), ("read", "lat", 160920)]
+
+
+TERSE = (Path(__file__).parents[1] / "data" / "same-run" / "fio-3.33.out").read_text()
+
+
+@pytest.mark.parametrize("width", [60, 65, 72, 78])
+def test_a_terse_record_that_mail_wrapped_is_still_that_of_the_report_above_it(width: int) -> None:
+    lines = TERSE.splitlines()
+    wrapped = [
+        part for line in lines for part in ([line] if ";fio-" not in line else re.findall(f".{{1,{width}}}", line))
+    ]
+    assert len(wrapped) > len(lines)
+    assert [run.also for run in reading("\n".join(wrapped)).runs] == [run.also for run in reading(TERSE).runs]
+    assert "terse3" in reading(TERSE).runs[0].also

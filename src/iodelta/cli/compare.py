@@ -15,6 +15,7 @@ from iodelta.cli.files import refuse_unread
 from iodelta.cli.gate import Words, exit_code, fails
 from iodelta.cli.shared_options import in_formats, names_files
 from iodelta.errors import MeasureError, RequestError, pasted
+from iodelta.report.stories.story import Detail
 
 if TYPE_CHECKING:
     from iodelta.ingest.layouts import Layout
@@ -47,6 +48,7 @@ Examples:
 @in_formats(VALUE_FORMATS)
 @delivered
 @scaled
+@click.option("--verbose", is_flag=True, help="Show everything, not just one screen.")
 @fails
 def command(
     paths: tuple[str, ...],
@@ -58,6 +60,7 @@ def command(
     charts: Path | None,
     scale: Scale,
     force: bool,
+    verbose: bool,
     fail_on: Words,
 ) -> None:
     """Compare results from any source: BASE with each NEW, or the variants in one folder.
@@ -93,6 +96,7 @@ def command(
         output,
         charts,
         force=force,
+        detail=Detail(whole=verbose),
     )
     if comparison.exit_code == MeasureError.exit_code and format_ == "console":
         _refuse_empty_sides(paths, layouts)

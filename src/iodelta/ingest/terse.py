@@ -51,6 +51,11 @@ def records(
         if not fields:
             continue
         used[index] = 1
+        end = index + 1
+        while end < len(lines) and _goes_on(lines[end].text, lines[end - 1].text):
+            fields = _fields(";".join(fields) + lines[end].text.strip())
+            used[end] = 1
+            end += 1
         run = _record(fields, Place(file, line.number))
         is_sum = isinstance(run, Run) and run.jobname == "All clients"
         if is_sum and reports:
@@ -58,8 +63,23 @@ def records(
         if index > before + 1 or _again(run, reports[-1]):
             reports.append([])
         reports[-1].append(run)
-        before = index
+        before = end - 1
     return reports
+
+
+_WRAP = 55
+"""Characters of the shortest line that mail wraps."""
+_WRAPPED = re.compile(r"[^;\s]{0,60}(?:;[^;\s]{0,60}){2,400}")
+_LAST = re.compile(r"[\d.;%]{1,60}|[a-z][\w-]{0,30}(?:;[\d.%]{1,20})+")
+
+
+def _goes_on(text: str, before: str) -> bool:
+    """Whether a line can only be the rest of a record, which mail has wrapped; the last one may be short."""
+    text = text.strip()
+    if _MODERN.search(text) or _OLD.match(text):
+        return False
+    is_last = len(before.strip()) >= _WRAP and _LAST.fullmatch(text) is not None
+    return is_last or _WRAPPED.fullmatch(text) is not None
 
 
 def _fields(text: str) -> list[str]:

@@ -27,6 +27,9 @@ from iodelta.study.words import inert
 EXAMPLES = 2
 """Places quoted for a rule that fired many times."""
 
+IMPOSSIBLE = 20
+"""Rows whose arithmetic is shown where it is impossible."""
+
 FILES = 8
 """Files that are named for a rule that fired in many."""
 
@@ -54,7 +57,9 @@ def of_audit(audited: Audited, detail: Detail = PLAIN) -> Story:
                 (run.fio_version for run in audited.runs),
                 alone=not audited.runs,
             ),
-            *section("To do it again", (inert(audited.again),), commands=True),
+            *section(
+                "To do it again", (inert(audited.again),), commands=True, rest=True
+            ),
         ),
     )
 
@@ -85,9 +90,11 @@ def _answer(audited: Audited) -> str:
     counted = [plural(count, noun) for count, noun in counts if count]
     if not counted:
         return "No run and no table to judge."
-    fails = "fails" if audited.bad < 2 else "fail"
-    count = f"{audited.bad} of them" if audited.bad else "none"
-    return f"{' and '.join(counted)}: {count} {fails} a hard rule."
+    read = sum(finding.severity == "hard" for finding in audited.findings)
+    impossible = f"{audited.bad} impossible" if audited.bad else "nothing impossible"
+    if not audited.bad and read:
+        impossible = f"{plural(read, 'contradiction')} in what was read"
+    return f"{' and '.join(counted)} checked, {impossible}."
 
 
 def _tables(audited: Audited) -> Iterator[Table]:
@@ -109,25 +116,25 @@ def _tables(audited: Audited) -> Iterator[Table]:
 
 
 def _fired(audited: Audited, hits: Sequence[Hit], common: str, *, whole: bool) -> Item:
-    """One rule: where, with examples, and what to do."""
-    rule = rule_named(hits[0].finding.rule)
+    """One rule: the arithmetic of each impossible row, else examples; and what to do."""
+    first = hits[0].finding
+    rule = rule_named(first.rule)
     below = []
-    if len(hits) > 1:
-        runs = sorted(set(chain.from_iterable(hit.runs for hit in hits)))
-        below.append(
-            f"{len(hits)} times: {_places([audited.runs[run] for run in runs], common)}"
-        )
-    shown = hits if whole else hits[: EXAMPLES if len(hits) > 1 else 1]
-    for hit in shown:
+    runs = sorted(set(chain.from_iterable(hit.runs for hit in hits)))
+    most = len(hits) if whole else IMPOSSIBLE if first.severity == "hard" else EXAMPLES
+    for hit in hits[:most]:
         below.append(
             f"{inert(hit.finding.place.removeprefix(common))}: {inert(hit.finding.explanation)}"
+        )
+    if len(hits) > most:
+        below.append(
+            f"{len(hits)} times: {_places([audited.runs[run] for run in runs], common)}"
         )
     mends = sum(len(hit.repairs) for hit in hits)
     tail = f" {plural(mends, 'cell')} can be mended (--repair)." if mends else ""
     below.append(f"{_to_do(rule.remedy)}{tail}")
     return Item(
-        f"{hits[0].finding.severity}: {_sentence(rule.says)[:-1]} [{rule.id}]",
-        tuple(below),
+        f"{first.severity}: {_sentence(rule.says)[:-1]} [{rule.id}]", tuple(below)
     )
 
 

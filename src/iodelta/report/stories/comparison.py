@@ -11,6 +11,7 @@ from iodelta.errors import pasted
 from iodelta.plural import plural
 from iodelta.report.stories.environment import differing
 from iodelta.report.stories.sources import (
+    findings,
     findings_or_none,
     not_read,
     system_of_sides,
@@ -45,37 +46,109 @@ ONE_SIDED = 12
 
 
 def of_comparison(comparison: Comparison, detail: Detail = PLAIN) -> Story:
-    """Results from anywhere, compared: differences, what they are based on, what else differs."""
+    """Results from anywhere, compared: differences, what they are based on, what else differs.
+
+    Of single runs one screen holds a line for each number: they allow no verdict, so the rest is for who asks for it.
+    """
     words = " ".join(map(quoted, comparison.paths))
+    again = f"iodelta compare {words} --margin {100 * comparison.margin:g}%"
+    single = _are_single(comparison)
     return Story(
         question="",
-        answer=answer(comparison),
-        tables=tuple(_comparison_tables(comparison)),
+        answer=_SINGLE if single else answer(comparison),
+        tables=(_differences(comparison),)
+        if single
+        else tuple(_comparison_tables(comparison)),
         sections=(
-            *_what_else_differs(comparison),
+            *_what_else_differs(comparison, rest=single),
             *section("On one side only", _one_sided(comparison.unmatched)),
-            *section("Method", method(comparison)),
-            *findings_or_none(comparison.findings),
-            *section("Not read", not_read(comparison.refusals)),
-            *system_of_sides(comparison.systems),
-            *section(
-                "To do it again",
-                (f"iodelta compare {words} --margin {100 * comparison.margin:g}%",),
-                commands=True,
+            *section("Method", method(comparison), rest=single),
+            *(
+                section("Findings", findings(comparison.findings))
+                if single
+                else findings_or_none(comparison.findings)
             ),
+            *section("Not read", not_read(comparison.refusals)),
+            *section(
+                "System", system_of_sides(comparison.systems)[0].items, rest=single
+            ),
+            *section("To do it again", (again,), commands=True, rest=single),
         ),
+        details=f"{again} --verbose" if single else "",
     )
 
 
-def _what_else_differs(comparison: Comparison) -> Iterator[Section]:
+_SINGLE = "One run per side: the noise is unknown, so no verdict. Six or more per side, interleaved, can decide."
+
+
+def _are_single(comparison: Comparison) -> bool:
+    """Whether one run on each side of one variant is all there is."""
+    bases = {row.basis for row in comparison.compared}
+    return (
+        bases == {"single runs"}
+        and len(comparison.variants) == 1
+        and not any(comparison.lacking.values())
+    )
+
+
+def _differences(comparison: Comparison) -> Table:
+    """Every number of single runs on a line: its name, old and new value, and the change."""
+    cells = {row.cell for row in comparison.compared}
+    several = len({row.metric.partition(".")[0] for row in comparison.compared}) > 1
+    rows = []
+    for row in sorted(comparison.compared, key=lambda row: list(cells).index(row.cell)):
+        change, _ = change_of(row.change)
+        if row.unsound or not row.resolved:
+            change += " not credible" if row.unsound else " not resolved"
+        name = name_of(row, several)
+        values = (
+            quantity(row.values[0], row.unit),
+            quantity(row.values[1], row.unit),
+            change,
+        )
+        rows.append(
+            Row(
+                inert(f"{row.cell}: {name}" if len(cells) > 1 else name),
+                tuple(map(Cell, values)),
+            )
+        )
+    (cell, *others) = cells
+    names = map(_short, map(inert, (comparison.baseline, *comparison.variants)))
+    return Table(
+        title="",
+        first="number" if others else inert(cell),
+        heads=(*names, "change"),
+        rows=tuple(rows),
+        words=False,
+    )
+
+
+def _short(name: str) -> str:
+    """The end of a name, which differs from that of the other side more often than its beginning does."""
+    return name if len(name) <= _NAME else f"~{name[1 - _NAME :]}"
+
+
+_NONE = "no known difference"
+_BRIEF = 60
+"""Characters of the differences that one screen shows."""
+_NAME = 16
+"""Characters of a side's name above its column."""
+
+
+def _what_else_differs(comparison: Comparison, *, rest: bool) -> Iterator[Section]:
     """The differences of each variant's environment; once where they are the same for all."""
     differences = {
-        variant: tuple(differing(facts)) or ("no known difference",)
+        variant: tuple(differing(facts)) or (_NONE,)
         for variant, facts in comparison.differences.items()
     }
     title = "What else differs"
     if len(set(differences.values())) == 1:
-        yield from section(title, next(iter(differences.values())))
+        items = next(iter(differences.values()))
+        known = "; ".join(item.partition("): ")[2] or item for item in items)
+        short = known if len(known) <= _BRIEF else f"{known[: _BRIEF - 4]} ..."
+        yield from section(
+            title, items, brief=short if rest else "", rest=rest and items == (_NONE,)
+        )
         return
     for variant, items in differences.items():
         yield from section(f"{title}: {inert(variant)}", items)
