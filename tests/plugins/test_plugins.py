@@ -6,19 +6,41 @@ import os
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from fio_files import write
+from msgspec.structs import replace
+
+from iodelta import plugins
+from iodelta.api import testing
+from iodelta.audit.model import Mark, Rule
+from iodelta.errors import RequestError
+from iodelta.ingest import Run
+from iodelta.knob.base import Saved
+from iodelta.knob.files import FileKnob
+from iodelta.machine import LocalMachine, Machine
+from iodelta.trial import Place
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/plugin"
 
 BROKEN = {
-    "knobs": ("import_fails = acme_broken.missing:Knob", "shadow = acme_broken:Shadow", "raises = acme_broken:Raises"),
-    "rules": ("raises = acme_broken:raises", "shadow = acme_broken:shadow"),
-    "readers": ("raises = acme_broken:read",),
-    "machines": ("ssh = acme_broken:machine", "odd = acme_broken:NOTHING"),
+    "knobs": (
+        "exits = acme_exits:Knob",
+        "odd = acme_broken:Odd",
+        "import_fails = acme_broken.missing:Knob",
+        "shadow = acme_broken:Shadow",
+        "raises = acme_broken:Raises",
+    ),
+    "rules": ("raises = acme_broken:raises", "shadow = acme_broken:shadow", "odd = acme_broken:odd"),
+    "readers": ("raises = acme_broken:read", "exits = acme_exits:read"),
+    "machines": ("nothing = acme_broken:no_machine", "ssh = acme_broken:machine", "odd = acme_broken:NOTHING"),
 }
 
 BROKEN_CODE = """
@@ -40,6 +62,19 @@ class Raises(FileKnob):
     @classmethod
     def script_files(cls, name):
         return ()
+
+class Odd(Raises):
+    names = ("acme.odd",)
+    def paths(self):
+        return ("/proc/self/comm",)
+    def read(self):
+        return 5
+
+odd = Rule("acme.odd", "hard", "says", "needs", "remedy", lambda evidence: 5)
+
+def no_machine(place):
+    from contextlib import nullcontext
+    return nullcontext("nothing")
 
 def find(evidence):
     raise KeyError("nobody thought of this")
@@ -70,6 +105,7 @@ def both(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The example, and a package in which everything is broken, as a path of Python's."""
     place = tmp_path_factory.mktemp("broken")
     (place / "acme_broken.py").write_text(BROKEN_CODE)
+    (place / "acme_exits.py").write_text("import sys\nsys.exit('the licence\\nhas expired')\n")
     info = place / "acme_broken-0.1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-broken\nVersion: 0.1\n")
@@ -117,6 +153,7 @@ def test_a_broken_plugin_is_one_sentence_that_names_it_and_the_others_go_on(both
     assert "thp.enabled" in knobs.stdout
     said = " ".join(knobs.stdout.split())
     assert "the knob raises of the package acme-broken 0.1 failed with ValueError: no board" in said
+    assert "the knob odd of the package acme-broken 0.1 returned 5 (int), where str is expected" in said
     words = (
         "run",
         "--dry-run",
@@ -134,17 +171,130 @@ def test_a_broken_plugin_is_one_sentence_that_names_it_and_the_others_go_on(both
     sentence = "the knob import_fails of the package acme-broken 0.1 cannot be used: loading it failed with Module"
     assert sentence in unknown.stderr
     assert "block.scheduler is a knob of iodelta" in unknown.stderr
+    assert "0.1 cannot be used: loading it failed with SystemExit: the licence has expired" in unknown.stderr
     assert "Traceback" not in unknown.stderr
 
     (tmp_path / "acme.txt").write_text("acme: randread bs=4k 41200 iops\n")
     audited = iodelta(both, "audit", "acme.txt", cwd=tmp_path)
     said = " ".join(audited.stdout.split())
     assert "the rule raises of the package acme-broken 0.1 failed with KeyError" in said, audited.stderr
+    assert "the rule odd of the package acme-broken 0.1 returned 5 (int), where Iterable[Mark] is expected" in said
     assert audited.returncode == 0, "a broken rule is no hard finding"
     assert "41200" in iodelta(both, "show", "acme.txt", "--format", "csv", cwd=tmp_path).stdout
 
-    for name, text in (("odd:x", "the machine odd of the package acme-broken"), ("ssh:", "")):
+    lacks = "the machine nothing of the package acme-broken 0.1 returned str, which lacks append, directory"
+    for name, text in (("odd:x", "the machine odd of the package acme-broken"), ("ssh:", ""), ("nothing:x", lacks)):
         done = iodelta(both, "knobs", "--machine", name, cwd=tmp_path)
         assert done.returncode == 2, done.stderr
         assert text in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def knob_that(**methods: object) -> type[FileKnob]:
+    """A sound knob of a plugin, but for these methods."""
+    sound: dict[str, object] = {
+        "names": ("acme.knob",),
+        "paths": lambda self: ("/proc/self/comm",),
+        "absent": lambda self: "absent",
+        "allowed": lambda self: ("a",),
+        "check": check_letters,
+        "script_files": classmethod(lambda cls, name: ("/proc/self/comm",)),
+    }
+    return type("Acme", (FileKnob,), {**sound, **methods})
+
+
+def check_letters(self: FileKnob, value: str, beside: object = None) -> None:
+    if not value.isalpha():
+        raise RequestError("not letters")
+
+
+def rule_that(find: object, **fields: object) -> Rule:
+    words: dict[str, object] = {"id": "a.b", "severity": "hard", "says": "s", "needs": "n", "remedy": "r", **fields}
+    return Rule(find=find, **words)  # type: ignore[arg-type]
+
+
+def exits(*values: object, **options: object) -> None:
+    raise SystemExit(3)
+
+
+RUN = Run(place=Place("file.txt"), format="text")
+COMMAND = LocalMachine().run(["true"])
+
+
+class Board(LocalMachine):
+    """Not a LocalMachine to iodelta, which would trust it."""
+
+
+def board(**verbs: object) -> Callable[[str], AbstractContextManager[Machine]]:
+    """A machine of a plugin that hands all but ``verbs`` to this one."""
+    machine = SimpleNamespace(**{name: getattr(Board(), name) for name in plugins._members(Machine)} | verbs)
+    return lambda place: nullcontext(cast(Machine, machine))
+
+
+loose: Any = testing
+loose_saved: Any = Saved
+loose_mark: Any = Mark
+no_machine: Any = nullcontext
+
+WRONG: dict[str, tuple[Callable[[], None], str]] = {
+    "available": (lambda: loose.check_knob(knob_that(available=lambda self: 3)), r"3 \(int\), where str \| None"),
+    "allowed": (lambda: loose.check_knob(knob_that(allowed=lambda self: ["a"])), "where tuple"),
+    "inner": (lambda: loose.check_knob(knob_that(allowed=lambda self: ("a", 3))), "is expected"),
+    "read": (lambda: loose.check_knob(knob_that(read=lambda self: None)), "where str is expected"),
+    "save": (
+        lambda: loose.check_knob(knob_that(save=lambda self, values=(): loose_saved(1, "", (), ""))),
+        "Saved.knob = 1",
+    ),
+    "names": (lambda: loose.check_knob(knob_that(names="acme.knob")), "its names"),
+    "findings": (lambda: loose.check_knob(knob_that(findings=lambda self, values, size=None: [1])), "where Mapping"),
+    "launcher": (lambda: loose.check_knob(knob_that(launcher=lambda self, value: "nice")), "where tuple"),
+    "undo": (lambda: loose.check_knob(knob_that(undo_lines=classmethod(lambda cls, saved: ["rm"]))), "'rm'"),
+    "knob exits": (lambda: loose.check_knob(knob_that(allowed=exits)), "Acme failed with SystemExit: 3"),
+    "knob begins": (lambda: loose.check_knob(knob_that(__init__=exits)), "Acme failed with SystemExit: 3"),
+    "rule": (lambda: loose.check_rule(rule_that(lambda evidence: None)), "where Iterable"),
+    "rule exits": (lambda: loose.check_rule(rule_that(exits)), "SystemExit"),
+    "rule later": (lambda: loose.check_rule(rule_that(lambda evidence: map(exits, evidence.runs))), "SystemExit"),
+    "severity": (lambda: loose.check_rule(rule_that(lambda evidence: (), severity="loud")), "severity = 'loud'"),
+    "mark": (
+        lambda: loose.check_rule(rule_that(lambda e: [loose_mark(("0",), "x")] if e.runs else [])),
+        r"\[0\]\.runs\[0\] = '0'",
+    ),
+    "run": (
+        lambda: loose.check_rule(rule_that(lambda e: [loose_mark((7,), "x")] if e.runs else [])),
+        "about run 7 of 2",
+    ),
+    "no run": (lambda: loose.check_rule(rule_that(lambda e: [loose_mark((), "x")] if e.runs else [])), "about no run"),
+    "reader": (lambda: loose.check_reader(lambda data, name: None, b"x"), "returned None"),
+    "reader exits": (lambda: loose.check_reader(exits, b"x"), "SystemExit"),
+    "item": (lambda: loose.check_reader(lambda data, name: [RUN, "x"], b"x"), "returned .*'x'"),
+    "field": (lambda: loose.check_reader(lambda data, name: [replace(RUN, jobname=3)], b"x"), r"\[0\]\.jobname = 3"),
+    "no connection": (lambda: loose.check_machine(lambda place: None, "x"), "AbstractContextManager is expected"),
+    "no machine": (lambda: loose.check_machine(lambda place: no_machine(), "x"), "lacks append, directory"),
+    "machine exits": (lambda: loose.check_machine(board(run=exits), "x"), "SystemExit"),
+    "verb": (lambda: loose.check_machine(board(run=lambda words: "done"), "x"), "where Completed is expected"),
+    "output": (
+        lambda: loose.check_machine(board(run=lambda words: replace(COMMAND, stdout="one two\n")), "x"),
+        "Completed.stdout = 'one two",
+    ),
+    "attribute": (lambda: loose.check_machine(board(directory=b"/"), "x"), "where str is expected"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_contracts_find_each_wrong_answer(name: str) -> None:
+    check, said = WRONG[name]
+    with pytest.raises(AssertionError, match=said) as error:
+        check()
+    assert "\n" not in str(error.value)
+
+
+def test_a_plugin_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "SECONDS", 0.2)
+
+    def stubborn(data: bytes, name: str) -> None:
+        while True:
+            with suppress(Exception):
+                time.sleep(60)
+
+    with pytest.raises(AssertionError, match=r"it took longer than 0\.2 s"):
+        loose.check_reader(stubborn, b"x")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from iodelta import plugins
-from iodelta.audit.model import Audit, Evidence, Hit, Rule
+from iodelta.audit.model import Audit, Evidence, Hit, Mark, Rule
 from iodelta.audit.rules import (
     depth,
     device,
@@ -19,7 +19,7 @@ from iodelta.audit.rules import (
     steady,
     units,
 )
-from iodelta.errors import RequestError
+from iodelta.errors import IodeltaError, RequestError
 from iodelta.ingest import Run
 from iodelta.trial import Finding
 
@@ -70,25 +70,26 @@ def audit(runs: Iterable[Run], *, rules: Sequence[Rule] | None = None) -> Audit:
 
 
 def unusable(name: str, made: object) -> str:
-    """Why a plugin's rule cannot be used; empty if it can."""
+    """Return why a plugin's rule cannot be used; empty if it can."""
     if not isinstance(made, Rule):
         return "it is not made by iodelta.audit.model.rule"
-    if made.id not in {rule.id for rule in RULES}:
-        return ""
-    return f"{made.id} is a rule of iodelta"
+    if wrong := plugins.misfit(made, Rule):
+        return f"it is {wrong}"
+    return (
+        f"{made.id} is a rule of iodelta"
+        if made.id in {rule.id for rule in RULES}
+        else ""
+    )
 
 
 def _of_plugins(evidence: Evidence) -> Iterator[Hit]:
     """The hits of plugins' rules. A rule that fails becomes a finding, and the others continue."""
     for plugin in plugins.plugins("rule", unusable) if evidence.runs else ():
-        find = plugins.guarded(
-            plugin.title, lambda rule: list(judge(evidence, (rule,)))
-        )
         try:
             if plugin.trouble:
                 raise RequestError(plugin.trouble)
-            yield from find(plugin.made)
-        except RequestError as error:
+            yield from checked(plugin.title, plugin.made, evidence)
+        except IodeltaError as error:
             yield Hit(
                 Finding(
                     FAILED.id,
@@ -101,16 +102,31 @@ def _of_plugins(evidence: Evidence) -> Iterator[Hit]:
             )
 
 
+def checked(title: str, rule: Rule, evidence: Evidence) -> list[Hit]:
+    """Return the hits of a plugin's rule. Raises PluginError, beginning with ``title``, for what it does wrong."""
+    marks = plugins.guarded(title, rule.find, Iterable[Mark])(evidence)
+    for mark in marks:
+        for run in (*mark.runs, *(repair.run for repair in mark.repairs)):
+            if not 0 <= run < len(evidence.runs):
+                raise plugins.PluginError(
+                    f"{title} returned a mark about run {run} of {len(evidence.runs)}"
+                )
+        if not mark.runs:
+            raise plugins.PluginError(f"{title} returned a mark about no run")
+    return [_hit(rule, mark, evidence) for mark in marks]
+
+
 def judge(evidence: Evidence, rules: Sequence[Rule]) -> Iterable[Hit]:
     """The hits of ``rules``, in their order."""
-    for rule in rules:
-        for mark in rule.find(evidence):
-            place = evidence.place(mark.runs[0])
-            finding = Finding(
-                rule.id,
-                mark.severity or rule.severity,
-                place,
-                mark.explanation,
-                rule.remedy,
-            )
-            yield Hit(finding, mark.runs, mark.repairs)
+    return (
+        _hit(rule, mark, evidence) for rule in rules for mark in rule.find(evidence)
+    )
+
+
+def _hit(rule: Rule, mark: Mark, evidence: Evidence) -> Hit:
+    severity, place = mark.severity or rule.severity, evidence.place(mark.runs[0])
+    return Hit(
+        Finding(rule.id, severity, place, mark.explanation, rule.remedy),
+        mark.runs,
+        mark.repairs,
+    )

@@ -192,19 +192,14 @@ def _by_plugins(data: bytes, name: str) -> list[Item]:
     refused: list[Item] = []
     for plugin in plugins.sound("reader", unusable):
         try:
-            items: list[Item] = plugins.guarded(
-                plugin.title, lambda reader: [*reader(data, name)]
-            )(plugin.made)
+            items = plugins.guarded(plugin.title, plugin.made, Iterable[Item])(
+                data, name
+            )
         except IodeltaError as error:
             refused.append(Refusal(Place(name), error.what))
             continue
-        wrong = [type(item).__name__ for item in items if not isinstance(item, Item)]
-        if wrong:
-            refused.append(
-                Refusal(Place(name), f"{plugin.title} returned a {wrong[0]}, not a Run")
-            )
-        elif items:
-            return items
+        if items:
+            return list(items)
     return refused
 
 

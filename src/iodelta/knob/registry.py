@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import functools
+import typing
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from typing import Any
 
 import msgspec
 
@@ -63,20 +65,6 @@ FAMILIES: tuple[type[Knob], ...] = (
 )
 """In the order in which they must be applied and restored: a knob that may reset others comes before them."""
 
-GUARDED = (
-    "available",
-    "allowed",
-    "read",
-    "save",
-    "check",
-    "findings",
-    "apply",
-    "verify",
-    "release",
-    "launcher",
-)
-"""Methods of a plugin's knob whose exceptions name the plugin."""
-
 
 def families() -> tuple[type[Knob], ...]:
     """All families, those of plugins last."""
@@ -85,30 +73,42 @@ def families() -> tuple[type[Knob], ...]:
 
 @functools.cache
 def _of_plugins() -> tuple[type[Knob], ...]:
-    return tuple(_guarded(plugin) for plugin in plugins.sound("knob", unusable))
+    return tuple(
+        guarded(plugin.title, plugin.made) for plugin in plugins.sound("knob", unusable)
+    )
 
 
 def unusable(name: str, made: object) -> str:
-    """Why a plugin's knob cannot be used; empty where it can."""
+    """Return why a plugin's knob cannot be used; empty where it can."""
     if not (isinstance(made, type) and issubclass(made, Knob)):
         return "it is not a class that derives from iodelta.knob.base.Knob"
     if made.__abstractmethods__:
         return f"it lacks {', '.join(sorted(made.__abstractmethods__))}"
+    for attribute, hint in (("names", tuple[str, ...]), ("harmless", bool)):
+        if wrong := plugins.misfit(getattr(made, attribute, None), hint):
+            return f"its {attribute} are {wrong}"
     for knob_name in made.names:
         if _matching(FAMILIES, knob_name):
             return f"{knob_name} is a knob of iodelta"
     return ""
 
 
-def _guarded(plugin: plugins.Plugin) -> type[Knob]:
-    """A subclass of the plugin's class whose methods name the plugin in every error."""
-    methods: dict[str, object] = {}
-    for name in GUARDED:
-        methods[name] = plugins.guarded(plugin.title, getattr(plugin.made, name))
-    # ``restore`` is a class method, already bound to the plugin's class: so it is static in the subclass.
-    restore_one = plugins.guarded(plugin.title, plugin.made.restore)
-    methods["restore"] = staticmethod(restore_one)
-    subclass: type[Knob] = type(plugin.made.__name__, (plugin.made,), methods)
+def guarded(title: str, made: type[Knob]) -> type[Knob]:
+    """Return a subclass of a plugin's class: what its methods raise and return is checked, and errors have ``title``."""
+    methods: dict[str, object] = {"__init__": plugins.guarded(title, made.__init__)}
+    for name, own in vars(Knob).items():
+        if name.startswith("_") or not callable(getattr(Knob, name)):
+            continue
+        function = getattr(made, name)
+        returns = typing.get_type_hints(getattr(Knob, name)).get("return", Any)
+        checked = plugins.guarded(
+            title, getattr(function, "__func__", function), returns
+        )
+        methods[name] = (
+            classmethod(checked) if isinstance(own, classmethod) else checked
+        )
+    methods["matches"] = vars(Knob)["matches"]  # by its names, which were checked
+    subclass: type[Knob] = type(made.__name__, (made,), methods)
     return subclass
 
 

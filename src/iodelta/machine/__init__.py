@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+import typing
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, cast
 
 from iodelta import plugins
 from iodelta.errors import RequestError
@@ -19,6 +22,10 @@ __all__ = [
     "reach",
     "throw_away",
 ]
+
+
+CONNECT = 600.0
+"""Seconds that a plugin's machine may take to connect, which may be a boot, and to end."""
 
 
 def throw_away(machine: Machine) -> bool:
@@ -45,10 +52,8 @@ def reach(name: str = "") -> AbstractContextManager[Machine]:
         return VmMachine(place)
     for plugin in plugins.sound("machine", unusable):
         if plugin.name == kind:
-            made: AbstractContextManager[Machine] = plugins.guarded(
-                plugin.title, plugin.made
-            )(place)
-            return made
+            connect = plugins.guarded(plugin.title, plugin.made, AbstractContextManager)
+            return guarded(plugin.title, connect(place))
     known = "local, ssh:HOST, or vm:KERNEL"
     broken = plugins.troubles("machine", unusable)
     raise RequestError(
@@ -63,3 +68,48 @@ def unusable(name: str, made: object) -> str:
     if name in ("local", "ssh", "vm"):
         return f"{name} is a machine of iodelta"
     return "" if callable(made) else "it is not a function of the part behind the colon"
+
+
+@contextmanager
+def guarded(
+    title: str, connection: AbstractContextManager[Machine]
+) -> Iterator[Machine]:
+    """Enter a plugin's machine, and check what its verbs raise and return; errors begin with ``title``."""
+    machine = plugins.guarded(title, connection.__enter__, Machine, CONNECT)()
+    leave = plugins.guarded(title, connection.__exit__, seconds=CONNECT)
+    try:
+        yield (
+            machine
+            if isinstance(machine, LocalMachine)
+            else cast(Machine, _Guarded(title, machine))
+        )
+    except BaseException as error:
+        if not leave(type(error), error, error.__traceback__):
+            raise
+    else:
+        leave(None, None, None)
+
+
+class _Guarded:
+    """A machine of a plugin."""
+
+    def __init__(self, title: str, machine: Machine) -> None:
+        self._title, self._machine = title, machine
+
+    def __getattr__(self, name: str) -> Any:
+        own = vars(Machine).get(name)
+        hinted = own.fget if isinstance(own, property) else own
+        returns = typing.get_type_hints(hinted or Machine).get(
+            "return" if hinted else name, Any
+        )
+        value = plugins.guarded(
+            self._title,
+            lambda: getattr(self._machine, name),
+            Any if callable(own) else returns,
+        )()
+        # Its commands last as long as they do.
+        return (
+            plugins.guarded(self._title, value, returns, None)
+            if callable(own)
+            else value
+        )
