@@ -6,7 +6,9 @@ a defect of iodelta and keeps its traceback.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
+from collections.abc import Iterator
 from typing import ClassVar
 
 
@@ -32,6 +34,18 @@ class IodeltaError(Exception):
     def sentence(self) -> str:
         """The message in one line, for a text that it becomes a part of."""
         return "; ".join(" ".join(line.split()) for line in str(self).split("\n  ", 1))
+
+
+@contextlib.contextmanager
+def needs_extra(extra: str, use: str) -> Iterator[None]:
+    """Import packages within. Raises RequestError, naming the ``extra`` of iodelta, where one is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise RequestError(
+            f"{use} needs {error.name}",
+            remedy=f"install iodelta with it: pip install 'iodelta[{extra}]'",
+        ) from error
 
 
 def pasted(path: object) -> str:

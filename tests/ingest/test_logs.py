@@ -332,10 +332,10 @@ ROW = SOUND | st.tuples(st.lists(COLUMN, min_size=1, max_size=7), st.sampled_fro
 
 def alike(text: bytes, shift: int) -> None:
     """Both find the same rows in ``text``."""
-    found = log_rows._parsed(text, shift, plain=False)
+    found = log_rows._parsed(text, shift)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_rows, "native_function", lambda name: None)
-        expected = log_rows._parsed(text, shift, plain=False)
+        expected = log_rows._parsed(text, shift)
     assert found.damaged == expected.damaged
     for own, other in zip(found[:4], expected[:4], strict=True):
         assert own.tolist() == other.tolist()

@@ -73,6 +73,8 @@ PROGRAMS = (
 EXTRAS = (
     ("sqlalchemy", "history", "history"),
     ("distributed", "fleet", "fleet run"),
+    ("polars", "frames", "trials.parquet, and data frames for Python"),
+    ("vl-convert-python", "pictures", "report --charts"),
     ("deltalake", "lake", "history export --to delta"),
     ("starlette", "web", "serve"),
     (
@@ -151,7 +153,7 @@ def components() -> tuple[Component, ...]:
         "kernel": platform.release(),
         "fio": _fio(),
     }
-    for package in ("polars", "numpy", *(extra[0] for extra in EXTRAS)):
+    for package in ("numpy", *(extra[0] for extra in EXTRAS)):
         versions[package] = _version(package)
     return tuple(
         Component(name, version) for name, version in versions.items() if version

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from iodelta.api.series import Series, chosen
-from iodelta.errors import RequestError
+from iodelta.errors import RequestError, needs_extra
 
 if TYPE_CHECKING:
     from iodelta.history.answers import Candidate, NightAdded
@@ -120,13 +120,8 @@ def log_of(place: str, log: Path | None) -> Log:
 
 def store_class() -> type[Store]:
     """Raises RequestError where the extra is not installed."""
-    try:
+    with needs_extra("history", "a history"):
         from iodelta.history.store import Store
-    except ModuleNotFoundError as error:
-        raise RequestError(
-            f"a history needs {error.name}",
-            remedy="install iodelta with it: pip install 'iodelta[history]'",
-        ) from error
     return Store
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iodelta.errors import RequestError
+from iodelta.errors import RequestError, needs_extra
 from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.story import Detail
 
@@ -39,7 +39,8 @@ def framed(page: str) -> str:
 
 def frame_of(result: Result) -> polars.DataFrame:
     """The rows of a result, with the columns of ``--format csv``."""
-    import polars
+    with needs_extra("frames", "a data frame"):
+        import polars
 
     from iodelta.report.formats.render import rendered
 
@@ -156,7 +157,8 @@ class Experiment(Told):
     def histograms(self) -> polars.DataFrame:
         """Latencies in fio's bins: trial, cell, variant, block, direction, which latency, edges of the bin in ns
         (``low`` belongs to it, ``high`` does not), and the I/Os in it."""
-        import polars
+        with needs_extra("frames", "a data frame"):
+            import polars
 
         names = ("trial", "cell", "variant", "block", "direction", "latency")
         kinds = (

@@ -23,7 +23,7 @@ def command(folder: Path, format_: str) -> None:
     """
     from iodelta.lab.folder import CountFolder, Folder  # --help does without
     from iodelta.lab.integrity import VERDICT
-    from iodelta.report.derived import TRIALS, derive
+    from iodelta.report.derived import PAGE, TRIALS, derive
 
     opened = Folder.open(folder)
     if isinstance(opened, CountFolder):
@@ -32,11 +32,14 @@ def command(folder: Path, format_: str) -> None:
         rebuild(opened, format_)
         return
     account = derive(opened, unchanged=True)
+    made = tuple(name for name in (VERDICT, TRIALS, PAGE) if (folder / name).exists())
     if format_ == "json":
         from iodelta.report.answers import RebuildAnswer
 
-        print_document(RebuildAnswer((VERDICT, TRIALS), account.trials))
+        print_document(RebuildAnswer(made, account.trials))
         return
     click.echo(
-        f"{folder / VERDICT} and {TRIALS} rebuilt from {plural(account.trials, 'trial')}"
+        f"{folder / ', '.join(made)} rebuilt from {plural(account.trials, 'trial')}"
     )
+    if TRIALS not in made:
+        click.echo(f"{TRIALS} needs polars: pip install 'iodelta[frames]'", err=True)

@@ -11,7 +11,7 @@ import click
 
 from iodelta.cli.files import print_document
 from iodelta.cli.histories import FORMAT, LOG
-from iodelta.errors import RequestError
+from iodelta.errors import RequestError, needs_extra
 
 if TYPE_CHECKING:
     from iodelta.web.histories import Histories
@@ -216,11 +216,6 @@ def _prefix(text: str) -> str:
 
 def _check_extra() -> None:
     """Raises RequestError where the extra is not installed."""
-    try:
+    with needs_extra("web", "the server"):
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise RequestError(
-            f"the server needs {error.name}",
-            remedy="install iodelta with it: pip install 'iodelta[web]'",
-        ) from error

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from iodelta.errors import RequestError
+from iodelta.errors import RequestError, needs_extra
 from iodelta.fleet.entry import ALL, checked, text_of
 from iodelta.fleet.host import FleetHost
 
@@ -119,13 +119,8 @@ def expanded(pattern: str) -> Iterator[str]:
 
 
 def _yaml(text: str, inventory: _Found) -> Any:
-    try:
+    with needs_extra("fleet", "an Ansible inventory"):
         import yaml
-    except ModuleNotFoundError as error:
-        raise RequestError(
-            "an Ansible inventory needs yaml",
-            remedy="install iodelta with it: pip install 'iodelta[fleet]'",
-        ) from error
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
         """Values with tags such as !vault are dropped."""

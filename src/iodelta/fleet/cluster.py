@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from iodelta.errors import MeasureError, RequestError
+from iodelta.errors import MeasureError, RequestError, needs_extra
 
 SCHEME = "tcp://"
 HERE = "127.0.0.1:0"
@@ -22,13 +22,8 @@ def workers(address: str, most: int) -> Iterator[tuple[Any, int]]:
 
     Raises RequestError where the extra is missing or the address is not valid, MeasureError when no scheduler answers.
     """
-    try:
+    with needs_extra("fleet", "a fleet"):
         from distributed import Client, LocalCluster
-    except ModuleNotFoundError as error:
-        raise RequestError(
-            f"a fleet needs {error.name}",
-            remedy="install iodelta with it: pip install 'iodelta[fleet]'",
-        ) from error
     if not address:
         # distributed warns about threads that block, and ours block while they wait for hosts.
         logging.getLogger("distributed").setLevel(logging.ERROR)

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from iodelta.errors import needs_extra
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.store import Line
 
@@ -113,7 +114,8 @@ def row_of(line: Line, point: HistoryPoint) -> PointRow:
 
 def frame(lines: Iterable[Line]) -> Any:
     """The rows as a polars frame."""
-    import polars as pl
+    with needs_extra("frames", "a data frame"):
+        import polars as pl
 
     kinds = {
         "value": pl.Float64,

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from iodelta.decoding import from_json
-from iodelta.errors import RequestError
+from iodelta.errors import RequestError, needs_extra
 from iodelta.experiment import Subject
 from iodelta.history.foreign import FOREIGN, NO_ERROR
 from iodelta.history.log import Given
@@ -280,7 +280,8 @@ def _csv(data: bytes) -> Iterator[Told]:
 
 
 def _parquet(data: bytes) -> Iterator[Told]:
-    import polars as pl
+    with needs_extra("frames", "reading Parquet"):
+        import polars as pl
 
     try:
         records = pl.read_parquet(io.BytesIO(data)).to_dicts()

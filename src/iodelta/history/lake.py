@@ -11,7 +11,7 @@ import msgspec
 import polars as pl
 
 from iodelta.decoding import from_json
-from iodelta.errors import MeasureError, RequestError
+from iodelta.errors import MeasureError, RequestError, needs_extra
 from iodelta.history.answers import Candidate, HistoryPoint, LakeWritten
 from iodelta.history.points import Key
 from iodelta.history.scan import scan
@@ -91,13 +91,8 @@ def _quoted(text: str) -> str:
 
 def _delta(target: str) -> tuple[Any, Any]:
     """The table, None where there is none yet, and what writes to it. Raises RequestError, MeasureError."""
-    try:
+    with needs_extra("lake", "a lake"):
         from deltalake import DeltaTable, write_deltalake
-    except ModuleNotFoundError as error:
-        raise RequestError(
-            f"a lake needs {error.name}",
-            remedy="install iodelta with it: pip install 'iodelta[lake]'",
-        ) from error
     with _said(target):
         return (
             DeltaTable(target) if DeltaTable.is_deltatable(target) else None
@@ -220,13 +215,8 @@ def _by_dask(target: str, wanted: Sequence[str], engine: str) -> list[list[Candi
             place="--engine",
             remedy="write it as dask://HOST:PORT",
         )
-    try:
+    with needs_extra("lake", "this engine"):
         from distributed import Client, KilledWorker
-    except ModuleNotFoundError as error:
-        raise RequestError(
-            f"this engine needs {error.name}",
-            remedy="install iodelta with it: pip install 'iodelta[lake]'",
-        ) from error
     try:
         client = Client(f"tcp://{address}", timeout=30, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError) as error:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -238,9 +238,7 @@ def chunks(head: bytes, rest: Readable, shift: int) -> Iterator[Chunk]:
     ``shift`` is 1 if a maximum follows the value. Errors that ``rest`` raises are passed on.
     """
     blocks = whole_rows(head, rest)
-    first = list(islice(blocks, 2))
-    plain = len(first) == 1  # polars is quicker at it, but takes as long to load
-    parsed = (_parsed(rows, shift, plain=plain) for rows in chain(first, blocks))
+    parsed = (_parsed(rows, shift) for rows in blocks)
     with ThreadPoolExecutor(1) as pool:
         pending = pool.submit(next, parsed, None)
         while (chunk := pending.result()) is not None:
@@ -309,8 +307,8 @@ def matrix(rows: bytes, columns: int) -> Ints | None:
     return None
 
 
-def _parsed(rows: bytes, shift: int, *, plain: bool) -> Chunk:
-    """Complete rows as columns: by the native core, else by numpy if they are ``plain``, else by polars."""
+def _parsed(rows: bytes, shift: int) -> Chunk:
+    """Complete rows as columns: by the native core, else by numpy, else row by row."""
     take = native_function("take_rows")
     taken = take(rows, shift) if take else None
     if taken is not None:
@@ -319,36 +317,26 @@ def _parsed(rows: bytes, shift: int, *, plain: bool) -> Chunk:
         )
         return Chunk(times, values, kinds, blocks, 0)
     columns = rows[: rows.find(b"\n") + 1 or None].count(b",") + 1
-    quick = matrix(rows, columns) if plain and columns >= 4 + shift else None
+    quick = matrix(rows, columns) if columns >= 4 + shift else None
     if quick is not None:
         wanted = quick.T[[0, 1, 2 + shift, 3 + shift]]
         times, values, kinds, blocks = np.ascontiguousarray(wanted)
         return Chunk(times, values, kinds, blocks, 0)
-    return _by_polars(rows, shift, columns)
+    return _by_rows(rows, shift)
 
 
-def _by_polars(rows: bytes, shift: int, columns: int) -> Chunk:
-    import polars as pl
-
-    names = [f"column_{number}" for number in range(1, max(columns, 4 + shift) + 1)]
-    wanted = [names[number] for number in (0, 1, 2 + shift, 3 + shift)]
-    schema = dict.fromkeys(names, pl.String) | dict.fromkeys(wanted, pl.Int64)
-    try:
-        table = pl.read_csv(
-            rows,
-            has_header=False,
-            schema=schema,
-            columns=wanted,
-            quote_char=None,
-            ignore_errors=True,
-            truncate_ragged_lines=True,
-            encoding="utf8-lossy",
-        )
-    except pl.exceptions.PolarsError:
-        nothing = np.zeros(0, dtype=np.int64)
-        return Chunk(nothing, nothing, nothing, nothing, rows.count(b"\n"))
-    whole = table.drop_nulls()
-    times, values, kinds, blocks = (
-        whole.get_column(name).to_numpy() for name in wanted
+def _by_rows(rows: bytes, shift: int) -> Chunk:
+    """Rows of which some are damaged, one after the other."""
+    wanted = re.compile(
+        rb"\s*(-?\d{1,19}),\s*(-?\d{1,19}),%b\s*(-?\d{1,19}),\s*(-?\d{1,19})\s*(?:,.*)?"
+        % (rb"[^,]*," * shift)
     )
-    return Chunk(times, values, kinds, blocks, len(table) - len(whole))
+    lines = [line for line in rows.split(b"\n") if line.strip()]
+    matches = filter(None, map(wanted.fullmatch, lines))
+    numbers = [
+        row
+        for row in (tuple(map(int, match.groups())) for match in matches)
+        if max(row) < 1 << 63
+    ]
+    times, values, kinds, blocks = np.array(numbers, dtype=np.int64).reshape(-1, 4).T
+    return Chunk(times, values, kinds, blocks, len(lines) - len(numbers))

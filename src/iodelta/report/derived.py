@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from iodelta.errors import needs_extra
 from iodelta.lab.account import OVER
 from iodelta.lab.folder import Folder
 from iodelta.lab.integrity import VERDICT
@@ -75,9 +77,14 @@ def derive(folder: Folder, *, unchanged: bool = False) -> Account:
     if unchanged:
         refuse_changed(seen.account.findings, str(folder.path))
     folder.write(VERDICT, written(document(seen.account)))
-    folder.write(
-        TRIALS, _parquet([seen.trials[number] for number in sorted(seen.trials)])
-    )
+    if (
+        importlib.util.find_spec("polars") is not None
+    ):  # else the extra frames and `iodelta rebuild` add it later
+        buffer = io.BytesIO()
+        frame_of([seen.trials[number] for number in sorted(seen.trials)]).write_parquet(
+            buffer
+        )
+        folder.write(TRIALS, buffer.getvalue())
     if (folder.path / PAGE).exists():
         charts = _charts(seen)
         _renew_page(folder, seen.account, charts, PLAIN)
@@ -133,15 +140,10 @@ def _charts(match: Judged, scale: Scale = "auto") -> Charts:
     return tuple(figures(msgspec.structs.replace(source, scale=scale)))
 
 
-def _parquet(trials: list[Trial]) -> bytes:
-    buffer = io.BytesIO()
-    frame_of(trials).write_parquet(buffer)
-    return buffer.getvalue()
-
-
 def frame_of(trials: Sequence[Trial]) -> polars.DataFrame:
     """One row per trial and direction, or per trial of a command; latencies in ns, sizes in bytes."""
-    import polars
+    with needs_extra("frames", "a data frame"):
+        import polars
 
     rows: list[dict[str, Any]] = []
     for trial in trials:

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from iodelta.errors import needs_extra
 from iodelta.history.answers import Alert, Candidate, HistorySeries, Note
 from iodelta.history.courses import Course
 from iodelta.history.newest import OPENMETRICS
@@ -260,7 +261,8 @@ def picture(request: Request) -> Response:
     course = course_of(request)
     if len(course.line.points) > PICTURED:
         raise HTTPException(404)
-    import vl_convert
+    with needs_extra("pictures", "a chart as SVG"):
+        import vl_convert
 
     from iodelta.report.formats.charts.export import VEGA_LITE
     from iodelta.report.formats.charts.specs import alone

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from iodelta.errors import MeasureError
+from iodelta.errors import MeasureError, needs_extra
 from iodelta.report.formats.charts.model import Figure
 from iodelta.report.formats.charts.specs import alone
 
@@ -20,7 +20,8 @@ VEGA_LITE = "6.1"
 
 def export(figures: Iterable[Figure], folder: Path) -> list[Path]:
     """Write ``NAME.svg`` and ``NAME.png`` for each figure that draws something. Raises MeasureError."""
-    import vl_convert
+    with needs_extra("pictures", "drawing a chart as SVG or PNG"):
+        import vl_convert
 
     made = []
     try:
