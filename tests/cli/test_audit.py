@@ -49,6 +49,16 @@ def test_sound_numbers_are_exit_code_0(tmp_path: Path) -> None:
     assert b"1 run checked, nothing impossible." in said.stdout
 
 
+@pytest.mark.parametrize("command", ["audit", "show"])
+def test_a_named_file_that_cannot_be_read_is_exit_code_4_although_another_was(command: str, tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "folder"):
+        write(place / "x.json")
+        (place / "bad.bin").write_bytes(bytes(range(256)))
+    said = iodelta(command, "x.json", "bad.bin", cwd=tmp_path)
+    assert (said.returncode, b"bad.bin: nothing here could be read" in said.stderr) == (4, True)
+    assert iodelta(command, "folder", cwd=tmp_path).returncode == 0, "a folder may hold other things"
+
+
 def test_repair_writes_the_table_with_every_change_marked(tmp_path: Path) -> None:
     said = iodelta("audit", table(tmp_path), "--repair", "mended.md", cwd=tmp_path)
     assert said.returncode == 1

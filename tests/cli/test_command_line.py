@@ -348,6 +348,22 @@ def test_a_shell_completes_scenarios_knobs_and_their_values(tmp_path: Path) -> N
     assert completed("iodelta run iodelta-2", tmp_path) == ["iodelta-2"], "the shell lists files itself"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        {},
+        {"COMP_WORDS": "iodelta run"},
+        {"COMP_WORDS": "iodelta run", "COMP_CWORD": "x"},
+        {"_IODELTA_COMPLETE": "what"},
+    ],
+)
+def test_a_completion_that_goes_wrong_prints_nothing(words: dict[str, str], tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COMP_")}
+    environment |= {"_IODELTA_COMPLETE": "bash_complete", **words}
+    ran = subprocess.run([IODELTA], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=LIMIT)
+    assert (ran.stdout, ran.stderr) == ("", "")
+
+
 def test_a_shell_completes_the_values_that_a_knob_takes_here(tmp_path: Path) -> None:
     assert completed("iodelta run --variant a:memory.drop_caches=", tmp_path) == [
         f"a:memory.drop_caches={value}" for value in COUNTERS

@@ -241,3 +241,44 @@ def test_a_plan_is_not_shown_on_a_device_that_is_measured_now(
     assert isinstance(done.exception, BusyError), done.output
     assert done.exception.place == "/runs/first"
     assert done.stdout == ""
+
+
+def test_a_run_of_ones_own_that_left_no_record_is_not_of_another_user(
+    tmp_path: Path, others: list[subprocess.Popen[str]]
+) -> None:
+    one = other(others, "/runs/first", tmp_path)
+    (tmp_path / "state/devices" / names(tmp_path)[0]).unlink()
+    with pytest.raises(BusyError, match=rf"\(process {one.pid}\)"):
+        enter(tmp_path)
+
+
+COMMAND = """
+question = "Which is quicker?"
+[target]
+path = "none"
+[workload]
+command = ["echo", "{text}"]
+only_reads = true
+[variant.a]
+"workload.text" = "a"
+[variant.b]
+"workload.text" = "b"
+[design]
+blocks = 1
+trial = "0.2s"
+"""
+
+
+def test_a_command_that_uses_no_disk_is_not_refused_while_one_is_measured(
+    tmp_path: Path, others: list[subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    other(others, "/runs/first", tmp_path)
+    (tmp_path / "cpu.toml").write_text(COMMAND)
+    done = CliRunner().invoke(cli, ["run", "cpu.toml", "--fail-on", "nothing"])
+    assert done.exit_code == 0, done.output
+    (tmp_path / "disk.toml").write_text(COMMAND.replace('path = "none"', ""))
+    assert isinstance(CliRunner().invoke(cli, ["run", "disk.toml"]).exception, BusyError)
+    (tmp_path / "wrong.toml").write_text(COMMAND.replace("{text}", "{target}").replace('"workload.text"', "env.TEXT"))
+    refused = CliRunner().invoke(cli, ["run", "wrong.toml"]).exception
+    assert "a command with {target}, need a target" in str(refused)

@@ -93,7 +93,7 @@ def audited(
     from iodelta.audit.claims import check_claims
     from iodelta.bundle.packed import is_own
     from iodelta.study.audited import audited as together
-    from iodelta.study.paths import own_audit, read_all
+    from iodelta.study.paths import own_audit, read_all, unread
 
     own = [path for path in paths if path != "-" and is_own(path)]
     foreign = [path for path in paths if path not in own]
@@ -105,14 +105,16 @@ def audited(
     for experiment in experiments.values():
         statements += experiment.findings
         refusals += experiment.refusals
+    refusals = _without_statements(refusals, statements)
     return together(
         checked,
         check_claims(_sentences(claims), checked),
         statements,
-        _without_statements(refusals, statements),
+        refusals,
         trials=sum(experiment.trials for experiment in experiments.values()),
         systems={path: experiment.system for path, experiment in experiments.items()},
         again=_again(paths, claims, pattern),
+        unread=unread(paths, refusals, checked.runs),
     )
 
 

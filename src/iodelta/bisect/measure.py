@@ -129,7 +129,7 @@ class CellMeasure:
 
     def _present(self) -> Target | None:
         """The target, if it is on this machine and exists already: --put may create it."""
-        if self._plan.experiment.machines:
+        if self._plan.experiment.machines or self._plan.experiment.target.none:
             return None
         try:
             return target_of(self._here, self._plan.experiment)

@@ -65,7 +65,8 @@ def command(
     """Find impossible, inconsistent and unsafe numbers in PATHS: fio results, tables, prose, archives, iodelta's own
     folders; - is standard input.
 
-    Exit codes: 0 no hard finding, 1 a hard finding or a false claim, 2 the request is wrong, 4 nothing to check.
+    Exit codes: 0 no hard finding, 1 a hard finding or a false claim, 2 the request is wrong, 4 nothing to check, or a
+    file of PATHS could not be read (a folder may hold other things).
     """
     if rules:
         from iodelta.study.audited import rules_answer
@@ -87,6 +88,8 @@ def command(
     if repair is not None:
         _repair(report, repair, force=force)
     deliver(report, tuple, format_, output, force=force, detail=Detail(whole=whole))
+    for path in report.unread if report.runs else ():
+        click.echo(f"iodelta: {inert(path)}: nothing here could be read", err=True)
     sys.exit(report.exit_code)
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import click
 from click.shell_completion import CompletionItem
 
-from iodelta.errors import IodeltaError
-
 
 def settings(
     context: click.Context, parameter: click.Parameter, incomplete: str
@@ -23,7 +21,7 @@ def settings(
     target = str(context.params.get("target") or ".")
     try:
         return [before + word for word in _words(last, target) if word.startswith(last)]
-    except IodeltaError:
+    except Exception:  # noqa: BLE001 (the user is writing a line, which an error would break)
         return []
 
 

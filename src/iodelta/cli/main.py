@@ -159,4 +159,10 @@ def main() -> NoReturn:
 
         sys.stderr.write(f"iodelta: {inert_message(str(error))}\n")
         sys.exit(error.exit_code)
+    except Exception:
+        if "_IODELTA_COMPLETE" not in os.environ:
+            raise
+        sys.exit(
+            1
+        )  # a shell would print the traceback into the line that is being written
     raise AssertionError("click exits by itself")

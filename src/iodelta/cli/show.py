@@ -62,13 +62,14 @@ def command(
     """List what PATHS contain in one table: fio results of any kind, t/io_uring, tables, archives, folders; - is
     standard input. Latency is total latency where the source has it.
 
-    Exit codes: 0 something was read, 2 a path does not exist, 4 nothing could be read, or a folder of iodelta was
-    changed after its run. With --exit-code also 1: a hard finding, as in `iodelta audit`, or numbers that were not
+    Exit codes: 0 something was read, 2 a path does not exist, 4 nothing could be read of all or of a file that PATHS
+    names, or a folder of iodelta was changed after its run. With --exit-code also 1: a hard finding, as in `iodelta audit`, or numbers that were not
     understood.
     """
     from iodelta.study.changed import breaks
-    from iodelta.study.paths import own_systems, read_all
+    from iodelta.study.paths import own_systems, read_all, unread
     from iodelta.study.runs import shown
+    from iodelta.study.words import inert
 
     with awaited(paths):
         layout, audited = read_all(paths, stdin=sys.stdin.buffer, pattern=name_pattern)
@@ -92,7 +93,10 @@ def command(
     something = bool(listing.rows or listing.devices)
     if not something and format_ == "console":
         refuse_unread(paths, "the reasons are above" if listing.refusals else "")
-    if not something or breaks(listing.findings):
+    unread_files = unread(paths, listing.refusals, audited.runs)
+    for path in unread_files if something else ():
+        click.echo(f"iodelta: {inert(path)}: nothing here could be read", err=True)
+    if not something or unread_files or breaks(listing.findings):
         sys.exit(4)
     bad = any(finding.severity == "hard" for finding in listing.findings)
     lost = any(refusal.lost for refusal in listing.refusals)

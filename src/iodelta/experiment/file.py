@@ -16,6 +16,7 @@ from iodelta.experiment.command import (
     check_fits,
     parse_measures,
     placed,
+    uses_target,
 )
 from iodelta.experiment.design import parse_design
 from iodelta.experiment.expand import assemble
@@ -220,6 +221,15 @@ def _check_weights(source: Source, experiment: Experiment) -> None:
 def _check_prepare(
     source: Source, data: Mapping[str, Any], experiment: Experiment, clock: str
 ) -> None:
+    if experiment.target.none and (
+        uses_target(experiment) or not all(cell.command for cell in experiment.cells)
+    ):
+        source.refuse(
+            "fio, and a command with {target}, need a target",
+            "target",
+            "path",
+            remedy='remove path = "none", or measure a command that uses no disk',
+        )
     if "prepare" not in data:
         return
     if clock == "instructions" or experiment.boot_knobs:
@@ -301,7 +311,7 @@ def _instruments(source: Source, table: Any) -> tuple[str, ...]:
 
 def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
     """The table ``[target]``. Refuses with the key."""
-    check_keys(source.refuse, table, ("target",), Target.__struct_fields__)
+    check_keys(source.refuse, table, ("target",), ("path", "size", "files"))
     for key, value in table.items():
         if not is_filled(value):
             source.refuse(
@@ -324,6 +334,8 @@ def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
             "target",
             "files",
         )
+    if path == "none":
+        return Target(none=True)
     return Target(**table)
 
 

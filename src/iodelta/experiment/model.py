@@ -43,6 +43,8 @@ class Target(msgspec.Struct, frozen=True):
     files: str = ""
     """Of the files that a directory holds already, the names, as fio's ``filename_format`` spells them:
     ``$jobnum/$filenum``. iodelta made and marked that directory; its entries may lead to other filesystems."""
+    none: bool = False
+    """Whether the commands use no disk (``path = "none"``), so that nobody else who measures on one is in their way."""
 
 
 class Subject(msgspec.Struct, frozen=True):

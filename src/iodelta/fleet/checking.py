@@ -95,7 +95,7 @@ def _steps(
     else:
         yield CheckedStep("knobs", True, "all can be set")
     yield _permit(host, machine, experiment, survey, destroy, commands)
-    with alone(machine, [survey.target], Path.cwd()):
+    with alone(machine, [] if experiment.target.none else [survey.target], Path.cwd()):
         yield CheckedStep("in use", True, "by nobody")
     yield CheckedStep("environment", True, _machine(machine, survey.target))
 

@@ -397,7 +397,8 @@ def ready(
         # The log comes first: after a kill, what was started is found and ended by it.
         log = stack.enter_context(undo_log(machine, plan.identifier, folder.path))
         mirrors = other_members(machine, plan.experiment, target)
-        stack.enter_context(alone(machine, [target, *mirrors], folder.path))
+        used = [] if plan.experiment.target.none else [target, *mirrors]
+        stack.enter_context(alone(machine, used, folder.path))
         place = stack.enter_context(workdir(machine))
         opened, permit = target.real_path, None
         if found.scratch:

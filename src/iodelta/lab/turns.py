@@ -62,10 +62,12 @@ class Holder(msgspec.Struct, frozen=True):
     """Unix seconds, by the clock of the machine that has the device."""
     locker: int = 0
     """Process that the kernel names for the lock; 0 where it names none."""
+    stranger: bool = False
+    """Whether that is a process of another user."""
 
     def __str__(self) -> str:
         if not self.since:
-            return f"process {self.pid}, of another user"
+            return f"process {self.pid}{', of another user' if self.stranger else ''}"
         return f"process {self.pid}, since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(self.since))}"
 
 
@@ -199,7 +201,11 @@ def _holder(machine: Machine, place: str, inode: str) -> Holder | None:
         return holder
     if not locker:
         return None
-    return Holder("", locker, 0.0, locker)
+    # Runs of one user with other state directories do not see each other's records.
+    own = machine.run(
+        ["sh", "-c", 'test "$(stat -c %u "/proc/$1")" = "$(id -u)"', "sh", str(locker)]
+    )
+    return Holder("", locker, 0.0, locker, stranger=own.returncode != 0)
 
 
 def _locker(machine: Machine, inode: str) -> int:

@@ -50,6 +50,8 @@ class Audited(msgspec.Struct, frozen=True):
     """The command that audits the same."""
     systems: dict[str, tuple[tuple[str, str], ...]] = {}
     """Path -> what the machine was, of each of iodelta's own experiments."""
+    unread: tuple[str, ...] = ()
+    """Files that were named, and of which nothing could be read."""
 
     @property
     def rows(self) -> int:
@@ -86,13 +88,14 @@ class Audited(msgspec.Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """0, 1 for a hard finding or a false claim, 4 when there was nothing to judge."""
+        """0, 1 for a hard finding or a false claim, 4 when a file that was named, or all, could not be judged."""
         of_claims = filter(None, (claim.finding() for claim in self.claims))
         of_rules = (hit.finding for hit in self.hits)
         findings = (*of_rules, *self.findings, *of_claims)
         if any(finding.severity == "hard" for finding in findings):
             return 1
-        return 0 if self.runs or self.findings or self.trials else 4
+        something = self.runs or self.findings or self.trials
+        return 0 if something and not self.unread else 4
 
 
 def audited(
@@ -103,6 +106,7 @@ def audited(
     trials: int = 0,
     systems: Mapping[str, tuple[tuple[str, str], ...]] = NONE,
     again: str = "",
+    unread: tuple[str, ...] = (),
 ) -> Audited:
     """The result of the rules, the readers, the claims and the prose (or of iodelta's own trials)."""
     system: tuple[tuple[str, str], ...] = ()
@@ -124,6 +128,7 @@ def audited(
         system=system,
         again=again,
         systems=dict(systems),
+        unread=unread,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -34,6 +34,15 @@ def read_all(
     parts = {name: _joined(layouts, name) for name in JOINED}
     whole = Layout(kind="+".join(kinds), **parts)
     return whole, audit(entry.run for entry in whole.entries)
+
+
+def unread(
+    paths: Sequence[str], refusals: Sequence[Refusal], runs: Iterable[Run]
+) -> tuple[str, ...]:
+    """Return the files among ``paths`` of which nothing could be read. A folder may hold things of other kinds."""
+    read = {run.place.file.partition("!")[0] for run in runs}
+    refused = {refusal.place.file for refusal in refusals} - read
+    return tuple(path for path in paths if path in refused)
 
 
 def _once(layouts: Sequence[Layout]) -> list[Layout]:
