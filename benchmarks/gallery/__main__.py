@@ -42,7 +42,6 @@ OF_ONE = {
     "jobs": "over-jobs-{n}-read-iops",
     "grid": "grid-{n}-read-iops",
     "knee": "knee-{n}-read-mean",
-    "map": "latency-map-{n}-read",
     "histogram": "distribution-read-",
 }
 """Picture of one disk -> how the name of its figure begins; {n} is a number."""
@@ -74,7 +73,6 @@ PARTS = {
     "distribution": "randrw",
     "time": "iodepth-16",
     "total": "iodepth-16",
-    "map": "iodepth-16",
 }
 """What is in the title of a picture, where several figures have its name."""
 
@@ -88,7 +86,6 @@ HEADINGS = {
     "CPU time": ("cpu",),
     "Over time": ("time", "total"),
     "Over what had been written": ("written",),
-    "Latency over time": ("map",),
     "Filesystem against filesystem": ("filesystems",),
     "A stall in a log": ("stall",),
     "Numbers from a mail": ("posted-depth", "posted-bandwidth", "posted-policies", "posted-merge"),

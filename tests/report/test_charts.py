@@ -23,7 +23,6 @@ from iodelta.report.formats.charts import (
     distribution,
     figures,
     forest,
-    members,
     order,
     percentiles,
     shift,
@@ -32,7 +31,7 @@ from iodelta.report.formats.charts import (
 from iodelta.report.formats.charts.__main__ import specifications
 from iodelta.report.formats.charts.export import export
 from iodelta.report.formats.charts.model import labels
-from iodelta.report.formats.charts.sources import members_of, of_account
+from iodelta.report.formats.charts.sources import of_account
 from iodelta.report.formats.charts.specs import FOLDER, alone, filled
 from iodelta.study.values import cell_places, of_samples
 from iodelta.study.views import views
@@ -108,7 +107,7 @@ def test_every_family_draws_where_the_data_has_it(drawn: dict[str, Figure]) -> N
         {"course"},
         {"grid", "values-log", "knee-wide"},
     )  # depth by jobs, and values far apart
-    of_logs = {"timeline-log", "latency_map"}
+    of_logs = {"timeline-log"}
     asked_for = {"knee-linear", "knee-wide-linear", "percentiles-linear", "rounds-log"}
     others = of_histories | of_other_cells | of_logs | asked_for
     assert families == {path.stem for path in FOLDER.glob("*.json")} - others
@@ -245,30 +244,6 @@ def test_trials_are_counted_in_whole_numbers(family: str) -> None:
 
 def test_an_unknown_order_is_not_drawn_as_one() -> None:
     assert list(order.figures(msgspec.structs.replace(source(), ordered=False))) == []
-
-
-def test_the_members_of_an_array_share_all_its_reads() -> None:
-    figure = next(members.figures(source()))
-    assert [(row["member"], row["low"], row["high"]) for row in figure.rows[:2]] == [("sda", 0, 60), ("sdb", 60, 100)]
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({"target": {"device": "sda"}, "devices": [{"name": "sda"}]}, ()),
-        ({"target": {"device": "loop0"}, "devices": [{"name": "loop0"}, {"name": "vda"}]}, ()),
-        (
-            {"target": {"device": "sda", "fstype": "btrfs"}, "devices": [{"name": "sda"}, {"name": "sdb"}]},
-            ("sda", "sdb"),
-        ),
-        (
-            {"target": {"fstype": "btrfs"}, "devices": [{"name": "loop4"}, {"name": "vda"}, {"name": "loop5"}]},
-            ("loop4", "loop5"),
-        ),
-    ],
-)
-def test_one_device_below_another_is_no_array(environment: dict[str, Any], expected: tuple[str, ...]) -> None:
-    assert members_of(environment) == expected
 
 
 def test_pictures_are_files_that_show_their_titles(drawn: dict[str, Figure], tmp_path: Path) -> None:

@@ -11,11 +11,9 @@ from click.testing import CliRunner
 from iodelta.cli import compare as compare_command
 from iodelta.cli import show as show_command
 from iodelta.ingest import read
-from iodelta.report.formats.charts import Source, latency_map, timeline
+from iodelta.report.formats.charts import Source, timeline
 from iodelta.report.formats.charts.model import Figure
-from iodelta.study.latency_maps import latency_maps
 from iodelta.study.timelines import Timeline, timelines
-from iodelta.trial import bin_index
 
 CORPUS = Path(__file__).parent.parent / "data" / "fio-3.33"
 
@@ -181,33 +179,3 @@ def test_compare_overlays_the_logs_of_both_sides(tmp_path: Path) -> None:
     assert found.exit_code in (0, 1, 3), found.output
     (picture,) = pictures.glob("timeline-*.svg")
     assert all(side in picture.read_text() for side in ("old", "new"))
-
-
-def hist(folder: Path, counts: dict[int, int], rows: int = 30) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    row = ", ".join(str(counts.get(index, 0)) for index in range(1856))
-    text = "".join(f"{1000 * (at + 1)}, 0, 4096, {row}\n" for at in range(rows))
-    (folder / "job_clat_hist.1.log").write_text(text)
-
-
-def test_histogram_logs_of_two_sides_share_their_axis(tmp_path: Path) -> None:
-    hist(tmp_path / "old", {bin_index(100_000): 900, bin_index(5_000_000): 1})
-    hist(tmp_path / "new", {bin_index(200_000): 900, bin_index(90_000_000): 100})
-    maps = latency_maps({side: read([tmp_path / side]).runs for side in ("old", "new")})
-    source = Source(baseline="", variants=(), cells=(), margin=0.01, latency_maps=maps)
-    old, new = latency_map.figures(source)
-    assert old.texts["latencies"] == new.texts["latencies"]
-    assert "27,030 I/Os in 30 s" in old.alt
-    levels = {row["level"] for row in old.rows}
-    assert levels == {"more", "to 1 %"}, "901 I/Os, one of which is 0.11 %"
-    assert {row["value"] for row in new.extra["lines"] if row["point"] == "p99"} != {None}
-    assert len(old.table) <= latency_map.LINES
-    assert all("ms" in cells[4] for cells in new.table)
-
-
-def test_a_histogram_log_without_any_io_draws_nothing(tmp_path: Path) -> None:
-    hist(tmp_path, {})
-    source = Source(
-        baseline="", variants=(), cells=(), margin=0.01, latency_maps=latency_maps({"": read([tmp_path]).runs})
-    )
-    assert list(latency_map.figures(source)) == []

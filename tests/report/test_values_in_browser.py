@@ -16,7 +16,6 @@ from test_console import account, experiment
 from test_html import Watched, file, html, told
 from test_html_everywhere import COLLIDING, NAMELESS
 from test_inert import hostile_account
-from test_shares import coarse
 from waiting import until
 
 from benchmarks.gallery.__main__ import unpacked
@@ -364,17 +363,6 @@ def test_long_names_of_variants_leave_room_for_charts_and_numbers(browser: Brows
 
 
 @pytest.mark.night
-def test_shares_of_ios_are_read_without_powers_of_ten(browser: Browser, tmp_path: Path) -> None:
-    coarse(tmp_path / "results" / "a.json", 1000, latency_us={"4": 1.6, "10": 54.8, "20": 30.0, "50": 13.6})
-    path = page_of(read_layout(tmp_path / "results"), tmp_path / "page.html")
-    for width in (320, 1280):
-        legible(browser, path, width)
-        page = Watched(browser.new_page(viewport={"width": width, "height": 900})).open(path)
-        axis = page.locator("[id^=plot-shares] svg .role-axis-label").first.locator("text")
-        assert {"10", "50"} <= set(axis.all_text_contents())
-        page.close()
-
-
 def test_commands_are_copied_by_a_button(browser: Browser, tmp_path: Path) -> None:
     path = page_of(runner(tmp_path / "results", 1, (1,), (1,)), tmp_path / "page.html")
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])

@@ -17,7 +17,6 @@ from iodelta.report.formats.charts import (
     knee,
     percentiles,
     rounds,
-    shares,
     sweep,
     timeline,
 )
@@ -30,9 +29,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 def specifications() -> dict[str, dict[str, Any]]:
     """Name -> specification, validated by altair against Vega-Lite's schema, without looks."""
     with_one_chart = [
-        family
-        for family in FAMILIES.values()
-        if family not in (bars, curves, heat, shares)
+        family for family in FAMILIES.values() if family not in (bars, curves, heat)
     ]
     made = {
         family.__name__.rpartition(".")[2]: family.chart() for family in with_one_chart

@@ -9,9 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from iodelta.stats.shift import ShiftFunction
-from iodelta.study.latency_maps import LatencyMap
 from iodelta.study.preparation import DiskAccount
-from iodelta.study.shares import Shares
 from iodelta.study.timelines import Timeline
 from iodelta.study.values import Values
 from iodelta.study.words import inert, measured, percent
@@ -80,20 +78,14 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     shifts: tuple[tuple[str, str, ShiftFunction], ...] = ()
     sweeps: tuple[Mapping[str, int], ...] = ()
     """Depth sweeps: cell -> I/Os in flight."""
-    members: tuple[str, ...] = ()
-    """The target's member devices, by kernel name."""
     backgrounds: Mapping[str, str] = {}
     """Cell -> the background load that ran while it was measured; without the cells that had none."""
     values: Values | None = None
     """What was measured, cell by cell."""
-    shares: tuple[Shares, ...] = ()
-    """fio's coarse histograms, of runs without a finer one."""
     timelines: tuple[Timeline, ...] = ()
     """fio's logs, chart by chart."""
     sessions: tuple[float, ...] = ()
     """Unix seconds at which the sessions of an experiment began."""
-    latency_maps: tuple[LatencyMap, ...] = ()
-    """fio's histogram logs."""
     prepared: tuple[DiskAccount, ...] = ()
     """The disks that were prepared before the first trial."""
     scale: Scale = "auto"

@@ -19,8 +19,6 @@ from iodelta.report.stories.comparison import name_of, says_of
 from iodelta.study.cell import Compared
 from iodelta.study.comparison import Comparison, with_syncs
 from iodelta.study.experiment import Account
-from iodelta.study.latency_maps import latency_maps
-from iodelta.study.shares import of_entries as shares_of
 from iodelta.study.sides import shared_cells, short_names, sides_of
 from iodelta.study.timelines import timelines
 from iodelta.study.values import of_entries, of_trials
@@ -60,7 +58,6 @@ def of_account(
         knees=account.views.knees,
         shifts=account.views.shifts,
         sweeps=tuple(sweeps(experiment)),
-        members=members_of(environment),
         sessions=tuple(sessions),
         backgrounds={
             cell.name: cell.condition
@@ -87,18 +84,6 @@ def _effect(verdict: Verdict, several: bool) -> Effect:
         says=verdict.phrase,
         counted=plural(verdict.blocks, "block"),
     )
-
-
-def members_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
-    """The devices among which the target's reads are shared out: those of a btrfs, or those below a stacked device."""
-    target = environment.get("target", {})
-    recorded = [device.get("name") for device in environment.get("devices", ())]
-    names = [str(name) for name in recorded if name]
-    # The device under the files of loop devices is shared by all of them.
-    names = [name for name in names if name.startswith("loop")] or names
-    if target.get("fstype") != "btrfs":
-        names = [name for name in names if name != target.get("device")]
-    return tuple(names) if len(names) > 1 else ()
 
 
 def of_comparison(
@@ -137,9 +122,7 @@ def of_comparison(
             sweep for sweep in depths.values() if len(set(sweep.values())) >= SWEEP
         ),
         values=of_entries(measured),
-        shares=shares_of(measured),
         timelines=timelines(logs),
-        latency_maps=latency_maps(logs),
     )
 
 
@@ -174,9 +157,7 @@ def of_layout(layout: Layout) -> Source:
         trials=tuple(_trials(entries)),
         ordered=False,
         values=values,
-        shares=shares_of(entries),
         timelines=timelines({"": layout.logs}),
-        latency_maps=latency_maps({"": layout.logs}),
     )
 
 
