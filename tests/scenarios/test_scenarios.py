@@ -526,3 +526,26 @@ def test_a_dry_run_plans_what_would_be_asked_says_the_space_and_makes_nothing(
     if one.space[full]:
         assert f"up to {size(one.space[full])}; " in said
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", [one.name for one in catalogue.SCENARIOS if one.counted])
+def test_where_a_guests_time_says_nothing_kernels_are_compared_by_counts(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """And the run says that it counts; with KVM, or ``--timed``, it measures time."""
+    begun: list[str] = []
+    monkeypatch.setattr(
+        "iodelta.cli.counting.begin", lambda experiment, *given, **named: begun.append(experiment.clock)
+    )
+    monkeypatch.setattr("iodelta.vm.boot.why_no_kvm", lambda: "there is no /dev/kvm")
+    words = ["scenario", "run", name, "--vm", "--kernel", "6.1", "--kernel", "6.12", "--folder", str(tmp_path / "out")]
+    done = CliRunner().invoke(cli, words)
+    assert begun == ["instructions"]
+    assert "Time in an emulated guest says nothing (there is no /dev/kvm), so instructions are counted" in done.stderr
+    assert parse(scenario(name).in_counts(("6.1", "6.12")), name).baseline == "6.1"
+
+
+def test_what_cannot_be_counted_is_refused() -> None:
+    for words in (["jbod-mmap", "--vm", "--count"], ["queue-depth-sweep", "--count"]):
+        done = CliRunner().invoke(cli, ["scenario", "run", *words])
+        assert isinstance(done.exception, RequestError)

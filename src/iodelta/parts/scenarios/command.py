@@ -136,6 +136,13 @@ def show(name: str, full: bool, machine: str, format_: str) -> None:
     multiple=True,
     help="Kernel of the guest: 6.12, or a bzImage. Repeatable; each kernel becomes a variant.",
 )
+@click.option(
+    "--count",
+    is_flag=True,
+    help="Count instructions in guests instead of measuring time: exact on any machine. Kernels are compared so without "
+    "KVM.",
+)
+@click.option("--timed", is_flag=True, help="Compare kernels by time even without KVM.")
 @in_formats(FORMATS)
 @delivered
 @click.option(
@@ -162,6 +169,8 @@ def run(
     machine: str,
     vm: bool,
     kernels: tuple[str, ...],
+    count: bool,
+    timed: bool,
     format_: str,
     output: Path | None,
     charts: Path | None,
@@ -187,6 +196,21 @@ def run(
         ORIGIN: msgspec.json.encode(Origin(name, full, kernels, vm, target, machine))
     }
     _check_kernels(kernels, vm=vm)
+    if (count or (len(kernels) > 1 and not full and not timed)) and vm:
+        _counted(
+            chosen,
+            kernels,
+            format_,
+            output,
+            folder,
+            always=count,
+            force=force,
+            dry_run=dry_run,
+        )
+    elif count:
+        raise RequestError(
+            "instructions are counted in guests", place="--count", remedy="add --vm"
+        )
     if dry_run and charts is not None:
         raise RequestError(
             "a plan has no charts", place="--dry-run", remedy="omit --charts"
@@ -227,6 +251,67 @@ def run(
         for line in chosen.tell(made):
             click.echo(line, err=format_ != "console")
     sys.exit(account.exit_code)
+
+
+def _counted(
+    chosen: Scenario,
+    kernels: tuple[str, ...],
+    format_: str,
+    output: Path | None,
+    folder: Path | None,
+    *,
+    always: bool,
+    force: bool,
+    dry_run: bool,
+) -> None:
+    """Count the question in guests and end, if it can be counted and that was asked for or there is no KVM."""
+    from iodelta.cli.counting import begin
+    from iodelta.cli.progress import say_line
+    from iodelta.errors import RequestError
+    from iodelta.experiment import parse
+    from iodelta.vm.boot import why_no_kvm
+    from iodelta.vm.kernels import here
+
+    if not chosen.counted:
+        if always:
+            raise RequestError(
+                "this question has no answer in instructions",
+                place=f"{chosen.name} --count",
+            )
+        return
+    reason = why_no_kvm()
+    if not (always or reason):
+        return
+    if reason:
+        say_line(
+            f"Time in an emulated guest says nothing ({reason}), so instructions are counted: --timed measures it."
+        )
+    # Without names: from the oldest kernel that is here to the newest.
+    known = [kernel.release for kernel in here()]
+    named = (
+        kernels
+        if len(kernels) > 1
+        else (*dict.fromkeys((*kernels[:1], *known[-1:])),)
+        if kernels
+        else known[:1] + known[-1:]
+    )
+    if len(set(named)) < 2:
+        raise RequestError(
+            "two kernels are compared",
+            place="--kernel",
+            remedy="`iodelta kernel fetch 6.1 6.12`, and name both",
+        )
+    text = chosen.in_counts(tuple(named))
+    begin(
+        parse(text, chosen.name),
+        text,
+        folder or _new(chosen),
+        format_,
+        output,
+        force=force,
+        dry_run=dry_run,
+    )
+    sys.exit(0)
 
 
 def _check_kernels(kernels: tuple[str, ...], *, vm: bool) -> None:

@@ -102,6 +102,9 @@ class Scenario:
     """What fills gaps of ``guest`` and template according to the requested kernels and to what this machine has."""
     small_boots: Callable[[int], Values] = lambda kernels: {}
     """What a small run of so many kernels has instead of ``small`` then: every trial is a boot."""
+    counted: str = ""
+    """An experiment file that counts the same question in guests, with the gap ``@VARIANTS@`` for kernels: where a guest
+    is emulated, its time says nothing. Empty where counts cannot answer."""
     measures: tuple[str, ...] = ()
     """Kinds of ``--target`` that may be measured instead of what it would make: ``block``, ``file``."""
     tell: Callable[[Folder], Iterable[str]] | None = None
@@ -115,6 +118,18 @@ class Scenario:
     def text(self, values: Values, *, full: bool) -> str:
         """The experiment file; a gap that nothing fills stays."""
         return self._filled(self.template.lstrip("\n"), values, full=full)
+
+    def in_counts(self, kernels: Sequence[str]) -> str:
+        """Return the experiment file that counts instructions under these kernels, the first as the baseline."""
+        variants = "\n".join(
+            f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n"
+            for kernel in kernels
+        )
+        known = {"variants": variants, "baseline": kernels[0], "new": kernels[-1]}
+        text = re.sub(
+            r"@([A-Z_]+)@", lambda gap: known[gap[1].lower()], self.counted.lstrip("\n")
+        )
+        return f'machine = "vm"\nclock = "instructions"\n{text}'
 
     def made(self, stage: Stage, *, machine: str) -> str:
         """The experiment file on what it has just made; ``machine`` is a name, empty for this one. Raises MeasureError.

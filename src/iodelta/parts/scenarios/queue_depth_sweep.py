@@ -33,6 +33,26 @@ ramp = "@RAMP@"
 budget = "@BUDGET@"
 """
 
+COUNTED = """
+question = "What does @NEW@ cost a random read in instructions, at which depth and under which scheduler?"
+baseline = "@BASELINE@"
+
+[workload]
+rw = "randread"
+bs = "4k"
+ioengine = "libaio"
+direct = 1
+norandommap = 1
+iodepth = [1, 8, 32, 128]
+
+@VARIANTS@
+[condition.none]
+"block.scheduler" = "none"
+
+[condition.mq-deadline]
+"block.scheduler" = "mq-deadline"
+"""
+
 SCHEDULERS = {
     "new": "mq-deadline",
     "baseline": "none",
@@ -88,5 +108,6 @@ SCENARIO = Scenario(
     guest="cpus=2,memory=512,target=null_blk:size=512:irqmode=2:completion_nsec=100000",
     in_guest={"target": PLACE},
     small_boots=lambda kernels: {"depths": "[1, 32, 512]", "budget": f"{8 * kernels}m"},
+    counted=COUNTED,
     measures=("block", "file"),
 )

@@ -44,6 +44,23 @@ budget = "@BUDGET@"
 settle = "200ms"
 """
 
+COUNTED = """
+question = "How long is the path of an I/O through an md RAID10 (LAYOUT), by block size, from @BASELINE@ to @NEW@?"
+baseline = "@BASELINE@"
+
+[target]
+path = "md-raid10:layout=LAYOUT:chunk=32"
+
+[workload]
+rw = ["randread", "randwrite"]
+bs = ["4k", "512k", "1024k"]
+ioengine = "libaio"
+direct = 1
+iodepth = 1
+
+@VARIANTS@
+"""
+
 DISKS = 4
 PREFERRED = ("powersave", "ondemand", "schedutil", "conservative")
 """What a distribution may have as its default instead of ``performance``, the report's own first."""
@@ -158,6 +175,7 @@ def _scenario(name: str, layout: str, title: str) -> Scenario:
         needs=governors,
         building=building,
         guest=f"cpus=2,memory=768,cpufreq=3000:2000:1000,target=md-raid10:layout={layout}:chunk=32:size=64",
+        counted=COUNTED.replace("LAYOUT", layout),
         measures=("block",),
         tell=tell,
     )

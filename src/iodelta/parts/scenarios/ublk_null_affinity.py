@@ -50,6 +50,24 @@ budget = "@BUDGET@"
 metrics = ["read.iops"]
 """
 
+COUNTED = """
+question = "What does @NEW@ cost a read of a ublk null device, in instructions and locked instructions?"
+baseline = "@BASELINE@"
+anatomy = "path"
+
+[target]
+path = "ublk-null:queues=1"
+
+[workload]
+rw = "randread"
+bs = "4k"
+ioengine = "io_uring"
+direct = 1
+iodepth = 1
+
+@VARIANTS@
+"""
+
 CPU_SETS = """
 [condition.anywhere]
 [condition.node-0]
@@ -362,5 +380,6 @@ SCENARIO = Scenario(
         "conditions": CPU_SETS,
     },
     small_boots=lambda kernels: {"budget": f"{10 * kernels}m"},
+    counted=COUNTED,
     measures=("block",),
 )
