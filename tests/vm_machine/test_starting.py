@@ -58,6 +58,7 @@ def test_waits_grow_with_cpus_and_load_and_can_be_set(monkeypatch: pytest.Monkey
     assert 90 <= at_rest < patience(Spec(cpus=16), 90.0)
     monkeypatch.setattr(os, "getloadavg", lambda: (90.0, 60.0, 30.0))
     assert patience(Spec(), 90.0) > 5 * at_rest
+    assert patience(Spec(budget=180.0), 90.0) == 180.0, "no wait is longer than the budget"
     assert patience(parse("6.12,wait=30"), 90.0) == 30.0
 
 

@@ -68,6 +68,7 @@ def _booted(
 ) -> Iterator[VmMachine]:
     """A new guest for one variant, its kernel verified. Raises RequestError, MeasureError, LostError."""
     spec: Spec = changed(machine.spec, settings_of(experiment, variant, condition))
+    spec = msgspec.structs.replace(spec, budget=experiment.design.budget)
     with machine.other(spec) as guest:
         release = guest.run(["uname", "-r"]).text.strip()
         if release != guest.release:

@@ -42,8 +42,11 @@ BOOT = 180.0
 BEAT, PATIENCE = 3.0, 90.0
 """Seconds between beats to the guest, and seconds without an answer after which such a guest is given up."""
 
-ALIVE = 4
+ALIVE = 2
 """A guest is given up only after it had as much CPU time as it may wait, or after this multiple of that time."""
+
+LONGEST = 900.0
+"""Seconds of the longest wait."""
 
 BOOTS = 3
 """Boots of a guest that panics before its first trial. Emulated guests with many CPUs panic in one boot of three."""
@@ -406,9 +409,10 @@ def patience(spec: Spec, seconds: float) -> float:
     ``wait``, or more for many emulated CPUs and a busy machine."""
     if spec.wait:
         return float(spec.wait)
+    most = max(60.0, spec.budget) if spec.budget else LONGEST
     if boot.why_no_kvm():
         seconds *= 1 + spec.cpus / 8
-    return seconds * max(1.0, min(10.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
+    return min(most, seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def check_guests(specs: Sequence[Spec], *, tool: str = "") -> None:

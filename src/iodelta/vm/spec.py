@@ -41,6 +41,8 @@ class Spec(msgspec.Struct, frozen=True):
     """NUMA nodes that CPUs and memory are spread over."""
     wait: int = 0
     """Seconds that the guest may take to start, or to answer; 0: by its CPUs and the load of this machine."""
+    budget: float = 0.0
+    """Seconds that the whole experiment may take: no wait is longer; 0 for no such limit."""
     cpufreq: tuple[int, ...] = ()
     """Frequencies of every CPU in MHz, falling, that cpufreq can choose from; they do not change the speed."""
     cmdline: str = ""
