@@ -57,6 +57,18 @@ class Setup:
     margin: float = 0.02
     drawn: bool = False
     """Change and noise are drawn anew for every experiment: any change up to ``WIDEST``, any CV in ``CVS``."""
+    begins: int = 0
+    """The first block in which the change, or ``switched``, exists."""
+    ends: int = 10**6
+    """The first block in which it exists no longer."""
+    switched: float = 0.0
+    """A change of those of the variant's trials that follow one of the baseline."""
+    runs: int = 1
+    """Stalls come in so many trials of the variant in a row."""
+    modes: float = 0.0
+    """The variant runs at two speeds so far apart, each in half of its trials, with the baseline's mean."""
+    session: float = 0.0
+    """An sd of what is constant per arm in a session of the experiment (placement of the two builds)."""
     mirrored: bool = False
     """The orders of folders made before: one draw for two blocks, the second in the reverse order of the first."""
 
@@ -77,7 +89,7 @@ class Setup:
     @property
     def null(self) -> bool:
         """Whether the variant itself is equal to the baseline."""
-        return self.change == 0 and (self.stalls == 0 or self.after_baseline) and not self.drawn
+        return self.change == 0 and (self.stalls == 0 or self.after_baseline) and not self.drawn and not self.modes
 
     @property
     def quiet(self) -> bool:
@@ -157,11 +169,32 @@ def _cell(setup: Setup, rng: np.random.Generator) -> Cell:
     machine = setup.noise(rng, len(arm))
     prone = ~np.concatenate([arm[:1], arm[:-1]]) if setup.after_baseline else arm
     stalled = prone & (rng.random(len(arm)) < setup.stalls)
+    if setup.runs > 1:  # of the variant's own trials, in the order they run
+        own = int(arm.sum())
+        begin = setup.stalls / (setup.runs - (setup.runs - 1) * setup.stalls)
+        lost, left_of = np.zeros(own, dtype=bool), 0
+        # The run may begin in the middle of an episode.
+        if rng.random() < setup.stalls:
+            left_of = int(rng.integers(1, setup.runs + 1))
+        for at in range(own):
+            if not left_of and rng.random() < begin:
+                left_of = setup.runs
+            lost[at], left_of = left_of > 0, max(0, left_of - 1)
+        stalled = np.zeros(len(arm), dtype=bool)
+        stalled[arm] = lost
     left = exposures(arm, setup.memory, 0.0) * math.log1p(-setup.debt)
     if setup.onto_baseline:
         left = np.where(arm, 0.0, left)
     with np.errstate(divide="ignore"):
-        logs = machine + arm * (math.log1p(setup.change) + setup.spread * rng.standard_normal(len(arm)))
+        block = np.arange(len(arm)) // (2 * repeats)
+        there = arm & (block >= setup.begins) & (block < setup.ends)
+        after = np.concatenate([[False], ~arm[:-1]])
+        logs = machine + arm * setup.spread * rng.standard_normal(len(arm)) + there * math.log1p(setup.change)
+        logs = logs + (there & after) * math.log1p(setup.switched)
+        if setup.modes:
+            logs = logs + arm * np.log1p(setup.modes / 2 * rng.choice([-1.0, 1.0], len(arm)))
+        if setup.session:
+            logs = logs + arm * setup.session * rng.standard_normal()
         logs = logs + np.where(stalled, np.log1p(-setup.depth), 0.0) + left
     rates = np.exp(logs).reshape(setup.blocks, 2, repeats)
     rows = np.arange(setup.blocks)

@@ -71,7 +71,7 @@ def _projected(early: Verdict, final: Verdict) -> tuple[bool, float] | None:
         return never, early.open_share
     if never:
         return early.needed.high is None, early.needed.share
-    return early.needed.low <= final.blocks <= (early.needed.high or math.inf), early.needed.share
+    return early.needed.low <= final.stopped <= (early.needed.high or math.inf), early.needed.share
 
 
 def _alarm(seen: Seen) -> bool:
@@ -89,14 +89,14 @@ def _covered(change: Change | None, truth: float) -> bool:
 def _covered_where_seen(seen: Seen) -> bool | None:
     """Whether the total is covered, where one of the variant's trials up to the look stalled: no interval of what was
     measured can hold stalls that did not happen yet."""
-    if not seen.cells[0].stalled[: seen.verdict.blocks].any():
+    if not seen.cells[0].stalled[: seen.verdict.stopped].any():
         return None
     return _covered(seen.verdict.total, seen.setup.total)
 
 
 def _improvement_where_seen(seen: Seen) -> bool | None:
     """Whether it is called an improvement, where one of the variant's trials up to the look stalled."""
-    if not seen.cells[0].stalled[: seen.verdict.blocks].any():
+    if not seen.cells[0].stalled[: seen.verdict.stopped].any():
         return None
     return seen.verdict.word == "improvement"
 
@@ -202,7 +202,7 @@ def _size_said(seen: Seen) -> list[float]:
 
 
 VALUES: dict[str, Callable[[Seen], list[float]]] = {
-    "median blocks": lambda seen: [seen.verdict.blocks],
+    "median blocks": lambda seen: [seen.verdict.stopped],
     "size said / true": _size_said,
 }
 """Measures of which the median over experiments is shown."""

@@ -79,7 +79,7 @@ def race(name: str, model: Noise, *, seed: int, reps: int, cv: float) -> Heat:
     quiet = [verdict for verdict in words[0.0] if verdict.word == "equivalent"]
     rate = max(own.alarms, 0.01)
     peers = tuple(_peer(rule, model, rate, MANY * reps, cv, rng) for rule in RULES)
-    blocks = float(np.median([verdict.blocks for verdict in quiet])) if quiet else math.inf
+    blocks = float(np.median([verdict.stopped for verdict in quiet])) if quiet else math.inf
     return Heat(name, rate, (own, *peers), len(quiet) / len(words[0.0]), blocks)
 
 

@@ -217,7 +217,7 @@ def test_bencher_gets_medians_and_the_interval_of_the_change(mixed: Account) -> 
     )
     assert verdict.change is not None
     assert found["iodepth=1 / old"]["read.iops"] == {"value": verdict.baseline_value}
-    assert found["iodepth=1 / new"]["read.iops"] == {"value": verdict.variant_measured}
+    assert found["iodepth=1 / new"]["read.iops"] == {"value": verdict.variant_value}
     change = found["iodepth=1 / new"]["read.iops change (%)"]
     assert change["value"] == pytest.approx(-5, abs=0.5)
     assert change["lower_value"] < change["value"] < change["upper_value"] < 0

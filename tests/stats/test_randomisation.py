@@ -1,4 +1,4 @@
-"""The null made by the randomiser, the total change, stalls and honest sizes, each against an oracle."""
+"""The null made by the randomiser, the total change, stalls and corrected sizes, each against an oracle."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import ndtri
 
 from iodelta.stats.replay import critical, joint, patterns, share_of
-from iodelta.stats.size import Doubt, Hurdles, honest, projection
+from iodelta.stats.sequential import median_unbiased, nominal_tails, schedule
+from iodelta.stats.size import Doubt, Hurdles, projection
 from iodelta.stats.speeds import within_speed
 from iodelta.stats.spread import fisher_exact
 from iodelta.stats.stalls import excluded, likelier_by_arm, stalled_trials, trials_needed
@@ -157,20 +159,22 @@ def test_fishers_test_is_that_of_scipy() -> None:
         fisher_exact(5, 4, 0, 4)
 
 
-@pytest.mark.parametrize("cv", [0.02, 0.05, 0.10])
-def test_a_size_called_at_a_look_is_honest_for_a_change_of_one_margin(cv: float) -> None:
-    """Normal noise, ten looks, a change of exactly the margin: half of the sizes said are too large, half too small."""
-    looks, bound, margin = np.array([9, 12, 16, 20, 26, 32, 40, 50, 64, 80]), 2.7, math.log1p(0.02)
-    sd = cv * math.sqrt(2)
-    steps = np.diff(np.concatenate([[0], looks]))
-    rng = np.random.default_rng(5)
-    means = np.cumsum(margin * steps + sd * np.sqrt(steps) * rng.standard_normal((6000, len(looks))), axis=1) / looks
-    errors = sd / np.sqrt(looks)
-    called = means / errors >= bound
-    at = called.argmax(axis=1)
-    sizes = [honest(means[row, at[row]], errors[at[row]], margin) for row in np.flatnonzero(called.any(axis=1))[:400]]
-    assert 0.85 <= np.median(sizes) / margin <= 1.2
-    assert honest(0.2, 0.01, margin) == pytest.approx(0.2, rel=0.02)
+@pytest.mark.parametrize("cv", [0.01, 0.02, 0.05, 0.10])
+def test_a_corrected_change_is_too_large_as_often_as_too_small(cv: float) -> None:
+    """Normal noise, ten looks, a change of one margin: by stagewise ordering half of the runs say less than the truth,
+    whatever look they stopped at."""
+    plan = schedule((9, 12, 16, 22, 26, 32, 40, 50, 64, 80), reserve=0.1)
+    tails, blocks = nominal_tails(plan, 0.025), np.array(plan.blocks)
+    bounds_of = -ndtri(np.array(tails))
+    drift, rng = math.log1p(0.02) / (cv * math.sqrt(2)), np.random.default_rng(5)
+    z = np.cumsum(drift + rng.standard_normal((80, 80)), axis=1)[:, blocks - 1] / np.sqrt(blocks)
+    sizes = []
+    for row in z:
+        stops = np.flatnonzero(np.abs(row) >= bounds_of)
+        at = int(stops[0]) if len(stops) else len(blocks) - 1
+        found = median_unbiased(float(row[at]), plan.blocks[: at + 1], tails[: at + 1])
+        sizes.append(found / math.sqrt(blocks[at]) / drift)
+    assert 0.25 <= np.mean(np.array(sizes) > 1.0) <= 0.75
 
 
 def test_no_bound_is_given_at_a_level_that_the_patterns_cannot_reach() -> None:

@@ -30,7 +30,7 @@ def test_it_is_seen_at_its_size_and_takes_the_word_back(change: float, word: str
     seen = []
     for seed in range(10):
         one = left(change, seed)
-        alone = machine_of(units_of(one, RULES), BLOCKS).onto_baseline
+        alone = machine_of(units_of(one, RULES), BLOCKS).onto(0)
         assert alone is not None
         assert alone.shown.tolist() == [True]
         assert alone.share[0] == pytest.approx(-0.75, abs=0.15), "three of four of its trials follow the variant's"
@@ -44,7 +44,7 @@ def test_it_is_seen_at_its_size_and_takes_the_word_back(change: float, word: str
 
 
 def test_where_nothing_is_left_it_is_seldom_seen() -> None:
-    seen = [machine_of(units_of(left(0.0, seed), RULES), BLOCKS).onto_baseline for seed in range(200)]
+    seen = [machine_of(units_of(left(0.0, seed), RULES), BLOCKS).onto(0) for seed in range(200)]
     assert sum(bool(one is not None and one.shown[0]) for one in seen) <= 21  # binomial of 5 %, 99.9 %
 
 

@@ -53,7 +53,7 @@ def test_stalls_of_another_cell_count_against_the_trials_of_all() -> None:
     assert other is not None
     assert (other.variant, other.stalled, other.trials) == ((), 3, 60)
     assert judged.verdicts[2].word == "inconclusive"
-    assert "3 of 60 trials stalled" in judged.verdicts[2].phrase
+    assert "3 episodes of stalls in 60 trials" in judged.verdicts[2].phrase
 
 
 def test_a_stall_that_came_later_changes_no_word_that_was_said() -> None:

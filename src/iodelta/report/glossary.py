@@ -172,7 +172,7 @@ FIELDS = {
     "value": "The estimate.",
     "variant": "Name of the variant.",
     "variant_sd": "Standard deviation of the variant's logarithms.",
-    "variant_value": "`baseline_value` x (1 + `change`), in the metric's unit.",
+    "variant_value": "The variant's value as measured, in the metric's unit.",
     "variants": "Names of variants, or the variants themselves.",
     "visits": "How often the speed was entered.",
     "what": "Dotted name of what differs.",

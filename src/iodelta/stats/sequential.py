@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.special import ndtr, ndtri
+from iodelta.stats.special import ndtr, ndtri, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -166,3 +166,55 @@ def _nodes(upper: Floats) -> tuple[Floats, Floats]:
     """Gauss-Legendre nodes and weights on [-far, upper] for each upper bound."""
     half = 0.5 * (np.minimum(upper, _FAR) + _FAR)[:, None]
     return half * (_NODES + 1.0) - _FAR, half * _WEIGHTS
+
+
+def median_unbiased(z: float, blocks: Sequence[int], tails: Sequence[float]) -> float:
+    """The drift, in standard errors at the last of these looks, at which a run that ends there with ``z`` or beyond
+    is as likely as not: median-unbiased by stagewise ordering (Jennison and Turnbull 2000, chapter 8).
+
+    ``tails`` are the one-sided levels at which a look stops; 0 for one that cannot.
+    """
+    if len(blocks) < 2:
+        return z
+    # By t: few blocks must be clearer to stop than a normal statistic, by ranks as by a mean.
+    bounds = [
+        min(_FAR, -float(stdtrit(n - 1, tail))) if tail > 0.0 and n > 1 else _FAR
+        for n, tail in zip(blocks, tails, strict=True)
+    ]
+    times = np.asarray(blocks) / blocks[-1]
+    nodes = [b * _NODES for b in bounds[:-1]]
+
+    def beyond(drift: float) -> float:
+        """The chance of an upper stop before the last look, or of ``z`` or more there."""
+        x = nodes[0]
+        mean = drift * math.sqrt(times[0])
+        mass = (
+            bounds[0]
+            * _WEIGHTS
+            * np.exp(-0.5 * (x - mean) ** 2)
+            / math.sqrt(2 * math.pi)
+        )
+        total = float(ndtr(mean - bounds[0]))
+        for look in range(1, len(blocks)):
+            r = math.sqrt(times[look - 1] / times[look])
+            s = math.sqrt(1.0 - r * r)
+            step = drift * (math.sqrt(times[look]) - r * math.sqrt(times[look - 1]))
+            last = look == len(blocks) - 1
+            limit = z if last else bounds[look]
+            total += float(mass @ ndtr((r * x + step - limit) / s))
+            if not last:
+                apart = (nodes[look][:, None] - r * x - step) / s
+                mass = (
+                    bounds[look]
+                    * _WEIGHTS
+                    * (np.exp(-0.5 * apart**2) @ mass)
+                    / (s * math.sqrt(2 * math.pi))
+                )
+                x = nodes[look]
+        return total
+
+    low, high = z - 6.0, z + 6.0
+    for _ in range(18):
+        middle = (low + high) / 2
+        low, high = (low, middle) if beyond(middle) > 0.5 else (middle, high)
+    return (low + high) / 2

@@ -1,9 +1,4 @@
-"""The honest size of a change, and how long an answer will take.
-
-A change is called when its estimate crosses a bound, so the estimate at that look is too large: 1.06 to 2.6 times the
-truth at a change of one margin and a noise of 2 to 10 %. Shrinkage corrects it: a prior for changes is weighed against
-the estimate's error (empirical Bayes; Efron 2011, "Tweedie's formula and selection bias").
-"""
+"""How long an answer will take, by replaying the looks to come."""
 
 from __future__ import annotations
 
@@ -21,12 +16,6 @@ from iodelta.stats.special import stdtrit
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-
-SMALL, SMALL_SHARE = 0.75, 0.9
-"""Assumption: this share of all changes that people ask about is normal, with this sd in margins."""
-
-LARGE = 10.0
-"""Assumption: the others are Cauchy, with this scale in margins. The heavy tail leaves a large change as measured."""
 
 DRAWS = 1000
 """Futures replayed for a projection."""
@@ -70,31 +59,6 @@ class Doubt(msgspec.Struct, frozen=True):
     wider: float = 1.0
 
 
-_GRID = np.linspace(-8.0, 8.0, 801)
-
-
-def honest(value: float, error: float, margin: float) -> float:
-    """The median of the posterior of a change estimated as ``value`` with standard error ``error``, all log-ratios.
-
-    Between 0 and ``value``."""
-    if not error > 0.0 or not math.isfinite(value):
-        return value
-    at = value + error * _GRID
-    small = (
-        SMALL_SHARE
-        * np.exp(-0.5 * (at / (SMALL * margin)) ** 2)
-        / (SMALL * math.sqrt(2 * math.pi))
-    )
-    large = (1.0 - SMALL_SHARE) / (
-        math.pi * LARGE * (1.0 + (at / (LARGE * margin)) ** 2)
-    )
-    reached = np.cumsum(np.exp(-0.5 * _GRID**2) * (small + large))
-    estimate = float(np.interp(reached[-1] / 2, reached, at))
-    if value > 0.0:
-        return min(max(estimate, 0.0), value)
-    return max(min(estimate, 0.0), value)
-
-
 class Hurdles(msgspec.Struct, frozen=True):
     """What decides at the looks to come: the one-sided levels of a single test for a change and for equivalence, look
     by look, the ``margin`` as a log-ratio, and the blocks below which equivalence is not said. ``spare`` has the
@@ -124,9 +88,8 @@ def projection(
     """At how many blocks an open comparison will probably be decided; None where that cannot be told.
 
     ``d`` are the log-ratios so far and ``value`` the change they show; ``later`` are the looks to come. The true effect
-    and spread are drawn from what was seen alone; the future is normal. (With the sizes that are likely beforehand, as
-    ``honest`` has them, a range holds less often where the effect is large.) ``doubt`` is taken off the change in every
-    future, and comes to be known better there, too. ``calm`` are the blocks in which no trial stalled: the noise to
+    and spread are drawn from what was seen alone; the future is normal. ``doubt`` is taken off the change in every future, and
+    comes to be known better there, too. ``calm`` are the blocks in which no trial stalled: the noise to
     come is theirs. Default: all of them.
     """
     n, calm_d = len(d), d if calm is None else d[calm]

@@ -1,14 +1,16 @@
 """Rare stalls: which trials of an arm stalled, and which share of stalls the trials exclude.
 
 n trials without a stall exclude, at 95 %, stalls in more than about 3 / n of all trials, but not less (the rule of
-three; Hanley and Lippman-Hand 1983). Assumption: trials stall independently, each with the same chance. If stalls come
-in bursts, a run can fall between two bursts and see none.
+three; Hanley and Lippman-Hand 1983). That holds for single stalls. Stalls that come in runs are as many fewer episodes:
+n trials are n / L chances for a run of L, so the share of trials that they leave open is about L times as large.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,6 +65,14 @@ def excluded(stalled: int, trials: int, confidence: float | None = None) -> floa
         return 1.0
     level = confidence_of(stalled) if confidence is None else confidence
     return float(betaincinv(stalled + 1, trials - stalled, level))
+
+
+def episodes(stalled: Iterable[float], trials: Sequence[float]) -> tuple[int, int]:
+    """How many episodes the stalled ones of an arm's ``trials`` (in run order) make, and the longest of them, in trials:
+    a stall directly after a stall of the same arm continues it."""
+    lost = set(stalled)
+    runs = [len(list(run)) for hit, run in groupby(trials, lost.__contains__) if hit]
+    return len(runs), max(runs, default=0)
 
 
 def stalled_trials(worse: ArrayLike) -> tuple[int, ...]:

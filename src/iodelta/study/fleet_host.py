@@ -35,7 +35,6 @@ from iodelta.verdict.series_units import units_of
 UNKNOWN = "not recorded"
 
 FALSE_ALARMS = "calibration.false-alarms"
-UNSTABLE = "verdict.unstable"
 
 
 class FleetMember(msgspec.Struct, frozen=True):
@@ -382,7 +381,7 @@ def _obstacle(verdict: Verdict, typical: HostChange | None, *, idle: bool) -> st
     if idle:
         return "trials there did no I/O, so its change has no size"
     for finding in verdict.findings:
-        if finding.severity == "hard" or finding.rule == UNSTABLE:
+        if finding.severity == "hard":
             return finding.explanation
     if typical is None:
         return "most of its blocks have the same change, so the uncertainty of its change is unknown"

@@ -207,9 +207,20 @@ def measured(value: float | None, low: float | None, high: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """``-1.9 .. -0.4 %``, or why there is none; ``x0.5 .. x702`` where percentages would be absurd."""
+    """``-1.9 .. -0.4 %``, ``below -0.2 %`` where one end is unbounded, or why there is none; ``x0.5 .. x702`` where
+    percentages would be absurd."""
+    low = None if low == -math.inf else low
+    high = None if high == math.inf else high
     if low is None or high is None:
-        return "too few blocks"
+        end = high if low is None else low
+        if end is None:
+            return "too few blocks"
+        bound = (
+            _times(end)
+            if end >= MANIFOLD
+            else f"{_signed(end, _places_to_see(end, 1))} %"
+        )
+        return f"{'below' if low is None else 'above'} {bound}"
     if high >= MANIFOLD:
         return f"{_times(low)} .. {_times(high)}"
     return f"{between(low, high)} %"

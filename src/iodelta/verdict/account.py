@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from iodelta.plural import plural
 from iodelta.stats.carry import LEVEL
+from iodelta.stats.course import course_of
 from iodelta.stats.effect import Estimate
-from iodelta.stats.replay import smallest_share
+from iodelta.stats.replay import patterns, smallest_share
 from iodelta.stats.sequential import nominal_tails
 from iodelta.trial import Finding
 from iodelta.verdict import explain
@@ -23,6 +25,7 @@ from iodelta.verdict.model import (
     LARGEST,
     Carry,
     Change,
+    Course,
     Look,
     Stalls,
     Verdict,
@@ -35,6 +38,8 @@ from iodelta.verdict.rules import Rules
 from iodelta.verdict.stalled import counted
 from iodelta.verdict.units import Units
 
+Floats = NDArray[np.float64]
+
 
 def accounts(
     jobs: Sequence[Job],
@@ -42,12 +47,20 @@ def accounts(
     outcomes: Sequence[Outcome],
     rules: Rules,
 ) -> list[Verdict]:
-    """The verdicts of ``jobs``, in order."""
-    return [
-        _account(
-            job, trace, outcome, numbers_of(job.unit, trace, outcome, rules), rules
-        )
+    """The verdicts of ``jobs``, in order. One table has one kind of central value: means where some row of it rests on
+    the total, so that the row that does adds up."""
+    numbers = [
+        numbers_of(job.unit, trace, outcome, rules)
         for job, trace, outcome in zip(jobs, traces, outcomes, strict=True)
+    ]
+    means = {
+        job.unit.metric.name
+        for job, trace, found in zip(jobs, traces, numbers, strict=True)
+        if found is not None and found.total is not None and trace.basis == "total"
+    }
+    rows = zip(jobs, traces, outcomes, numbers, strict=True)
+    return [
+        _account(*row, rules, means=row[0].unit.metric.name in means) for row in rows
     ]
 
 
@@ -60,7 +73,9 @@ class _Shown(NamedTuple):
     carry: Carry | None = None
     direct: Change | None = None
     deployed: Change | None = None
+    corrected: float | None = None
     stalls: Stalls | None = None
+    course: Course | None = None
     unflagged: Change | None = None
     two_speeds: bool = False
     sd: float | None = None
@@ -85,11 +100,17 @@ def look_of(trace: Trace, at: int, rules: Rules) -> Look | None:
 
 
 def _account(
-    job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, rules: Rules
+    job: Job,
+    trace: Trace,
+    outcome: Outcome,
+    numbers: Numbers | None,
+    rules: Rules,
+    *,
+    means: bool,
 ) -> Verdict:
     unit = job.unit
     look = look_of(trace, outcome.at, rules)
-    used = look.blocks if look else len(unit.d)
+    used = len(unit.d)
     findings = list(unit.all_findings)
     word, alone, step = outcome.word, trace.alone, outcome.step
     if numbers is not None:
@@ -108,12 +129,12 @@ def _account(
         and numbers.sd > 0.0
     ):
         outlook = outlook_of(job, trace, outcome, numbers, rules)
-    shown = _Shown() if numbers is None else _shown(numbers, unit, used)
+    shown = _Shown() if numbers is None else _shown(numbers, unit, used, rules)
     phrase, rule = _phrase_and_rule(
         job, trace, outcome, numbers, word, look, findings, rules
     )
     basis = "typical" if shown.total is None else trace.basis
-    before, after = _levels(unit, used, total=basis == "total")
+    before, after = _levels(unit, used, means=means)
     return Verdict(
         cell=unit.cell,
         metric=unit.metric,
@@ -127,16 +148,19 @@ def _account(
         look=look,
         next_look=_next_look(job, outcome, rules),
         baseline_value=before,
-        variant_value=_adding_up(before, shown.change, after),
-        variant_measured=after,
+        variant_value=after,
+        central="mean" if means else "median",
         change=shown.change,
         basis=basis,
+        apart=_apart(before, after, shown, unit, basis, means=means),
+        corrected=shown.corrected,
         typical=shown.typical,
         total=shown.total,
         carry=shown.carry,
         direct=shown.direct,
         deployed=shown.deployed,
         stalls=shown.stalls,
+        course=shown.course,
         flagged=_flagged(unit, used),
         flags=flags_of(unit, used),
         unflagged=shown.unflagged,
@@ -162,8 +186,9 @@ def _account(
     )
 
 
-def _shown(numbers: Numbers, unit: Units, used: int) -> _Shown:
+def _shown(numbers: Numbers, unit: Units, used: int, rules: Rules) -> _Shown:
     sign = -1.0 if unit.higher_is_better else 1.0
+    corrected = numbers.corrected
     return _Shown(
         change=_change(numbers.shown, unit),
         typical=_change(numbers.typical, unit),
@@ -171,13 +196,59 @@ def _shown(numbers: Numbers, unit: Units, used: int) -> _Shown:
         carry=_carry(numbers, unit),
         direct=_change_or_none(numbers.direct, unit),
         deployed=_change_or_none(numbers.deployed, unit),
+        corrected=None if corrected is None else relative(sign * corrected),
         stalls=_stalls(unit, used),
+        course=_course(numbers.d, unit, rules),
         unflagged=_change_or_none(numbers.unflagged, unit),
         two_speeds=numbers.two_speeds,
         sd=numbers.sd if math.isfinite(numbers.sd) else None,
         p=numbers.p,
         changes=tuple(np.expm1(np.minimum(sign * unit.d[:used], LARGEST)).tolist()),
     )
+
+
+def _course(d: Floats, unit: Units, rules: Rules) -> Course | None:
+    """The course of one machine's change; a host's own change is no course."""
+    if unit.hosts:
+        return None
+    course = course_of(d, patterns(unit.coins, rules.seed))
+    if course is None or abs(course.inside - course.outside) < math.log1p(rules.margin):
+        return None
+    sign = -1.0 if unit.higher_is_better else 1.0
+    turn = course.last + 1 if course.first == 0 else course.first
+    return Course(
+        unit.numbers[course.first],
+        unit.numbers[course.last],
+        course.first == 0,
+        course.last == len(d) - 1,
+        relative(sign * course.inside),
+        relative(sign * course.outside),
+        course.p,
+        unit.started[turn] if turn < len(unit.started) else None,
+    )
+
+
+def _apart(
+    before: float | None,
+    after: float | None,
+    shown: _Shown,
+    unit: Units,
+    basis: str,
+    *,
+    means: bool,
+) -> str:
+    """Why the change is not the ratio of the two values, in three words; empty where it is."""
+    if not before or after is None or shown.change is None:
+        return ""
+    if abs(after / before - 1.0 - shown.change.value) <= 1e-9 * max(
+        1.0, after / before
+    ):
+        return ""
+    if shown.change == shown.deployed:
+        return "deployed, not counted"
+    if unit.hosts:
+        return "mean over hosts"
+    return "total over blocks" if basis == "total" else "median of ratios"
 
 
 def _change(estimate: Estimate, unit: Units) -> Change:
@@ -196,16 +267,6 @@ def _change(estimate: Estimate, unit: Units) -> Change:
 
 def _change_or_none(estimate: Estimate | None, unit: Units) -> Change | None:
     return None if estimate is None else _change(estimate, unit)
-
-
-def _adding_up(
-    before: float | None, change: Change | None, measured: float | None
-) -> float | None:
-    """The variant's value as baseline x (1 + change), so that the row adds up although the estimate is not the ratio of
-    the medians; as measured where either is unknown."""
-    return (
-        measured if before is None or change is None else before * (1.0 + change.value)
-    )
 
 
 def _carry(numbers: Numbers, unit: Units) -> Carry | None:
@@ -227,7 +288,13 @@ def _stalls(unit: Units, used: int) -> Stalls | None:
     if not unit.singles:
         return None
     in_cell, everywhere = unit.stalled_by(used) or ((), ()), counted(unit, used)
-    return Stalls(*in_cell, everywhere.trials, everywhere.bound, everywhere.stalled)
+    return Stalls(
+        *in_cell,
+        everywhere.trials,
+        everywhere.bound,
+        everywhere.stalled,
+        everywhere.longest,
+    )
 
 
 def _flagged(unit: Units, used: int) -> int:
@@ -244,17 +311,17 @@ def _smallest_p(unit: Units, used: int, rules: Rules) -> float | None:
 
 
 def _levels(
-    unit: Units, used: int, *, total: bool
+    unit: Units, used: int, *, means: bool
 ) -> tuple[float | None, float | None]:
     """Both variants' values for the row: medians over blocks, or the means behind a total."""
     old, new = unit.baseline_values[:used], unit.variant_values[:used]
     if not len(old):
         return None, None
-    if not total:
+    if not means:
         return _finite(np.median(old)), _finite(np.median(new))
     arms = unit.arms(used)
     # For a rate ``arms`` are exchanged, so that a ratio above 1 is always worse (see ``Units.arms``).
-    means = (
+    of_arms = (
         (arms.new.mean(), arms.old.mean())
         if unit.higher_is_better
         else (
@@ -262,7 +329,7 @@ def _levels(
             arms.new.sum() / arms.new_weight.sum(),
         )
     )
-    return _finite(means[0]), _finite(means[1])
+    return _finite(of_arms[0]), _finite(of_arms[1])
 
 
 def _finite(value: np.floating) -> float | None:
@@ -299,7 +366,7 @@ def _phrase_and_rule(
         return _so_far(job, rules), "no look was taken"
     reserved = _reserved(job, trace, outcome, word, rules)
     phrase = reserved or _phrase(unit, trace, outcome, numbers, word, rules)
-    stalls = counted(unit, look.blocks).bound if unit.singles else None
+    stalls = counted(unit, len(unit.d)) if unit.singles else None
     if left := explain.left_open(word, stalls, rules.stalls):
         phrase += f"; {left}"
     total = numbers.total if trace.basis == "total" else None
@@ -320,9 +387,6 @@ def _reserved(
     job: Job, trace: Trace, outcome: Outcome, word: Word, rules: Rules
 ) -> str:
     """Why the word is not the one that the numbers alone suggest; empty where it is."""
-    merged = trace.merged.get(outcome.at)
-    if merged is not None and not merged.clean:
-        return "unstable machine: neighbouring blocks resemble each other"
     if word != "inconclusive":
         return ""
     if job.standing == "dropped":
@@ -344,11 +408,10 @@ def _phrase(
     rules: Rules,
 ) -> str:
     """What the look shows, in words."""
-    margin = math.log1p(rules.margin)
-    used = trace.claim.plan.blocks[outcome.at]
+    margin, used = math.log1p(rules.margin), len(unit.d)
     withheld = trace.withheld.get(outcome.at)
     if word == "inconclusive" and withheld is not None:
-        return explain.withheld(withheld, unit.variant, unit.conditioning)
+        return explain.withheld(*withheld, unit.variant, unit.conditioning)
     if word == "inconclusive" and trace.few_trials:
         return _few_trials(unit, used, rules)
     if word == "inconclusive" and unit.hosts:
@@ -358,7 +421,7 @@ def _phrase(
             numbers.typical.low,
             numbers.typical.high,
             rules.margin,
-            counted(unit, used).bound,
+            counted(unit, used),
         )
     if trace.basis == "total" and numbers.total is not None:
         stalls = _stalls(unit, used)
@@ -378,7 +441,7 @@ def _phrase(
 def _few_trials(unit: Units, used: int, rules: Rules) -> str:
     count = counted(unit, used)
     if not count.enough_for(rules.stalls):
-        return explain.few_trials(count.stalled, count.trials, rules.stalls)
+        return explain.few_trials(count, rules.stalls)
     more, fewer = unit.stalled_by(used) or ((), ())
     if len(fewer) > len(more):
         return explain.stalls_reach(unit.baseline, len(fewer), used)

@@ -9,6 +9,7 @@ import numpy as np
 from iodelta.stats.carry import Carry, drawn_in, own_change
 from iodelta.stats.effect import hodges_lehmann
 from iodelta.stats.total import log_total
+from iodelta.verdict.explain import SWITCH
 from iodelta.verdict.hosts import total_over, typical_over
 from iodelta.verdict.machine import Machine
 from iodelta.verdict.model import Basis, Word
@@ -18,6 +19,13 @@ from iodelta.verdict.units import Units
 
 SHOWN_WITHOUT = 2.4
 """Standard errors from 0 that an improvement must keep once the carry-over that may have made it is taken off."""
+
+ALONE = 1.7
+"""Standard errors by which the trials of the variant that followed one of its own, a quarter of them, must show an
+improvement by themselves."""
+
+WITHIN = 1.0
+"""Standard errors of a change without a lasting carry-over that must lie inside the margin, too, for ``equivalent``."""
 
 SLIGHT = 0.25
 """A carry-over of at most this share of the change, or of the margin, does not withhold a word."""
@@ -30,34 +38,36 @@ def made_by_carry(
     machine: Machine | None,
     blocks: int,
     rules: Rules,
-) -> bool:
-    """Whether carry-over could have made the word; in superblocks, whether the variant's lasting state may overturn it.
+) -> str:
+    """Why carry-over could have made the word: empty where it could not, ``SWITCH``, or ``carry``. In superblocks,
+    whether the variant's lasting state may overturn it.
 
     A word is compared with the change that it rests on: where the variant stalls now and then, its typical change is
-    about 0 and has either sign. In plain blocks a word must survive every memory:
+    about 0 and has either sign. In plain blocks a word must survive every shape, onto all trials under every memory,
+    onto the baseline's only, onto the variant's only:
 
     - ``equivalent`` does not survive a carry-over that is shown and not slight, nor a change that leaves the margin
       once the carry-over is taken off.
     - A regression does not survive where the blocks fit a carry-over that made all of it (a warm cache) as well as a
-      change of its own, unless stalls of its own made it.
-    - An improvement must be shown without the carry-over, and no carry-over may favour it. More is required of it
-      because the variant that does the damage gains from carry-over.
-
-    So far any trial may suffer. Perhaps only those of the baseline do: three of four follow a trial of the variant, and
-    what both have in common shows almost nothing of it. An improvement and ``equivalent`` must survive that, too; a
-    regression only where it is seen, because otherwise half of the real regressions would be withheld.
+      change of its own, unless stalls of its own made it; nor where they show a gain of the baseline's trials alone, or
+      a loss of the variant's right after each change of variant that those after its own do not share.
+    - An improvement must be shown without the carry-over, and no carry-over may favour it; the variant's trials that
+      followed one of its own must show it by themselves. More is required of it because the variant that does the
+      damage gains from carry-over.
     """
     if machine is None:
-        return False
+        return ""
     if rules.carry == "superblocks":
-        return _not_reached(unit, word, basis, machine, blocks, rules)
+        return "carry" * _not_reached(unit, word, basis, machine, blocks, rules)
     carry = machine.carry
     if rules.carry != "tested" or carry is None:
-        return False
+        return ""
     change, noise = _plain(unit, basis, machine, blocks)
+    margin = math.log1p(rules.margin)
+    baseline, variant = machine.onto(0), machine.onto(1)
     if word == "regression":
         carried = carry.share * carry.value
-        own_blocks = own_change(
+        own = own_change(
             np.full(carried.shape, change),
             noise,
             carried,
@@ -69,14 +79,35 @@ def made_by_carry(
             and (carried < change).all()
             and own_stalls(unit, unit.d[:blocks], SHOWN_WITHOUT)
         ):
-            return False
-        return not own_blocks.all() or _gained(machine.onto_baseline, change)
-    margin = math.log1p(rules.margin)
+            return ""
+        if not own.all() or _gained(baseline, change):
+            return "carry"
+        if variant is None or not variant.shown[0]:
+            return ""
+        alone, error = _alone(variant, change, noise)
+        switched = change - alone > SLIGHT * change and alone < ALONE * error
+        return SWITCH * switched
     limit = SLIGHT * (margin if word == "equivalent" else abs(change))
-    return any(
+    if any(
         _may_be(one, word, change, noise, limit, margin)
-        for one in (carry, machine.onto_baseline)
+        for one in (carry, baseline)
         if one is not None
+    ):
+        return "carry"
+    if variant is None:
+        return ""
+    alone, error = _alone(variant, change, noise)
+    if word == "equivalent":
+        step = bool(variant.shown[0]) and abs(change - alone) > limit
+        return SWITCH * (step or abs(alone) > margin)
+    return SWITCH * (-alone <= ALONE * error)
+
+
+def _alone(variant: Carry, change: float, noise: float) -> tuple[float, float]:
+    """The change of the variant's trials that followed one of its own, and its standard error."""
+    left = 1.0 - float(variant.share[0])
+    return change + left * float(variant.value[0]), math.hypot(
+        noise, left * float(variant.error[0])
     )
 
 
@@ -96,25 +127,32 @@ def _may_be(
     adjusted = carry.adjusted(change)
     most = np.abs(carry.share) * (np.abs(carry.value) + carry.half)
     shown = carry.shown & (most > limit)
+    error = np.hypot(noise, np.abs(carry.share) * carry.error)
     if word == "equivalent":
-        return bool((shown | (np.abs(adjusted) > margin)).any())
+        # A debt of one trial is known best; the lasting ones must leave room for their error.
+        slack = np.where(np.arange(len(error)) > 0, WITHIN, 0.0) * error
+        return bool((shown | (np.abs(adjusted) + slack > margin)).any())
     favoured = shown & (carry.share * carry.value < 0)
-    asked = SHOWN_WITHOUT * np.hypot(noise, np.abs(carry.share) * carry.error)
-    return bool((favoured | (-adjusted <= asked)).any())
+    return bool((favoured | (-adjusted <= SHOWN_WITHOUT * error)).any())
 
 
 def _not_reached(
     unit: Units, word: Word, basis: Basis, machine: Machine, blocks: int, rules: Rules
 ) -> bool:
     """Whether counted trials were still approaching a state in which ``equivalent``, or the sign of a change, is wrong
-    under some memory."""
+    under some memory, by the errors of what is still to come."""
     if machine.ahead is None or not machine.ahead.shown:
         return False
-    change, _ = _plain(unit, basis, machine, blocks)
+    change, noise = _plain(unit, basis, machine, blocks)
     deployed = machine.ahead.deployed(change)
     if word == "equivalent":
         return bool((np.abs(deployed) > math.log1p(rules.margin)).any())
-    return bool((deployed * (1.0 if word == "regression" else -1.0) <= 0.0).any())
+    side = 1.0 if word == "regression" else -1.0
+    moved = machine.ahead.value != 0.0
+    least = side * deployed - np.where(
+        moved, np.hypot(2 * noise, machine.ahead.half), 0.0
+    )
+    return bool((least <= 0.0).any())
 
 
 def _plain(

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.guards import Merged, lag1_rows, merge_until_clean
 from iodelta.stats.sequential import Schedule, nominal_tails
 from iodelta.verdict.carried import made_by_carry
 from iodelta.verdict.hosts import seen_over_hosts
@@ -29,9 +28,6 @@ from iodelta.verdict.stalled import counted
 from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
-
-GUARD = 0.01
-"""Level of the test for correlation between neighbouring blocks (lag 1)."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +61,10 @@ class Trace:
     """By look: the one-sided level of a single test to which the corrected level corresponds."""
     alone_critical: float = 0.0
     """As ``critical`` at the look that settled ``alone``, at the level that a comparison has by itself."""
-    merged: dict[int, Merged] = field(default_factory=dict)
-    """Looks at which neighbouring blocks were correlated, and the result of merging them."""
     machine: dict[int, Machine] = field(default_factory=dict)
     """By look: what the machine itself added to the blocks."""
-    withheld: dict[int, Word] = field(default_factory=dict)
-    """Looks at which carry-over could have made the word, and the word."""
+    withheld: dict[int, tuple[Word, str]] = field(default_factory=dict)
+    """Looks at which carry-over could have made the word: the word, and why (see ``carried.made_by_carry``)."""
     few_trials: bool = False
     """Whether only the number of trials stands between the latest look and ``equivalent``."""
 
@@ -159,7 +153,6 @@ def _replay_set(
                 parts=parts,
                 latest=look == taken - 1,
             )
-        _guard(units, tested, seen, traces, look, margin, last=look == taken - 1)
         for row, (unit, trace) in enumerate(zip(units, traces, strict=True)):
             if not trace.settled:
                 _take(
@@ -209,10 +202,12 @@ def _unless_carried(
     """Both words, inconclusive where carry-over could have made one; the trace keeps the withheld word."""
     carried = set()
     for word, basis in dict.fromkeys(words):
-        if word != "inconclusive" and made_by_carry(
-            unit, word, basis, trace.machine.get(look), blocks, rules
-        ):
-            trace.withheld[look] = word
+        machine = trace.machine.get(look)
+        why = ""
+        if word != "inconclusive":
+            why = made_by_carry(unit, word, basis, machine, blocks, rules)
+        if why:
+            trace.withheld[look] = (word, why)
             carried.add(word)
     (word, _), (alone, _) = words
     return (
@@ -250,9 +245,8 @@ def _take(
         few = True
         word, alone = (_unless_equivalent(candidate) for candidate in (word, alone))
     trace.few_trials = few
-    merged = look in trace.merged
-    trace.critical[look] = seen.critical_for(basis, claimed, merged=merged)
-    alone_critical = seen.critical_for(alone_basis, each, merged=merged)
+    trace.critical[look] = seen.critical_at(claimed)
+    alone_critical = seen.critical_at(each)
     word, basis = _unless_undone(word, basis, unit, trace, blocks, trace.critical[look])
     alone, alone_basis = _unless_undone(
         alone, alone_basis, unit, trace, blocks, alone_critical
@@ -329,47 +323,10 @@ def _unless_undone(
 
 
 def _judged(unit: Units, trace: Trace, look: int, blocks: int) -> Floats | None:
-    """The log-ratios judged at a look: within a speed, and merged where neighbours are correlated; None where the units
-    have no values of their own."""
-    merged, machine = trace.merged.get(look), trace.machine.get(look)
-    if machine is None:
-        return None
-    return (
-        np.array(merged.batches)
-        if merged is not None and merged.clean
-        else unit.d[:blocks] - machine.added
-    )
+    """The log-ratios judged at a look, within a speed; None where the units have no values of their own."""
+    machine = trace.machine.get(look)
+    return None if machine is None else unit.d[:blocks] - machine.added
 
 
 def _unless_equivalent(word: Word) -> Word:
     return "inconclusive" if word == "equivalent" else word
-
-
-def _guard(
-    units: Sequence[Units],
-    tested: Tested,
-    seen: Seen,
-    traces: Sequence[Trace],
-    look: int,
-    margin: float,
-    *,
-    last: bool,
-) -> None:
-    """Where neighbouring blocks are correlated, take the typical p values from batches of blocks instead; where no
-    batching helps, nothing is settled at this look."""
-    # Over hosts the unit is the host's own mean: correlation between its blocks does not matter.
-    if units[0].hosts:
-        return
-    # Only rows that could settle a word are tested, and all at the last look, whose findings are shown.
-    lively = (np.minimum(seen.above, seen.below).min(axis=0) < 0.05) | (
-        seen.within.max(axis=0) < 0.05
-    )
-    rows = np.flatnonzero(lively | last)
-    if not len(rows):
-        return
-    for row in rows[lag1_rows(tested.d[rows])[1] < GUARD]:
-        merged = merge_until_clean(tested.d[row], level=GUARD)
-        traces[row].merged[look] = merged
-        seen.replace_typical(
-            int(row), merged.size if merged.clean else 0, margin, tested
-        )

@@ -40,7 +40,6 @@ def doubts_of(
     findings += _carry(unit, trace, at, numbers)
     findings += _not_reached(unit, numbers)
     findings += _flags(unit, used)
-    findings += _correlated(unit, trace, at)
     findings += _apart(unit, numbers)
     trend = _not_interleaved(unit, used, numbers.typical) if judged else None
     return ([*findings, trend], True) if trend is not None else (findings, False)
@@ -87,20 +86,26 @@ def _place(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Finding]:
 
 
 def _carry(unit: Units, trace: Trace, at: int, numbers: Numbers) -> list[Finding]:
-    """Carry-over that is shown, or that withheld a word; that onto the baseline's trials alone only where no other is
+    """Carry-over that is shown, or that withheld a word; that onto one arm's trials alone only where no other is
     shown."""
-    if numbers.carry is None:
+    carry = numbers.carry
+    if carry is None:
         return []
-    carry, alone = numbers.carry, numbers.onto_baseline
-    if not carry.shown.any() and alone is not None and alone.shown.any():
-        carry, what = alone, f"a trial of {unit.baseline} after one of {unit.variant}"
-    elif carry.shown.any() or at in trace.withheld:
-        what = f"a trial after one of {unit.variant}"
-    else:
-        return []
+    what = f"a trial after one of {unit.variant}"
+    if not carry.shown.any():
+        arms = zip(numbers.onto, (unit.baseline, unit.variant), strict=True)
+        for one, arm in arms:
+            if one is not None and one.shown.any():
+                carry, what = one, f"a trial of {arm} after one of {unit.variant}"
+                break
+        else:
+            if at not in trace.withheld:
+                return []
     best = carry.best
-    value = float(carry.value[best])
-    part = relative(abs(value * float(carry.share[best])))
+    value, share = float(carry.value[best]), float(carry.share[best])
+    if carry is numbers.onto[1]:  # in steady use all its trials follow its own
+        share = 1.0 - share
+    part = relative(abs(value * share))
     return [
         Finding(
             "verdict.carry-over",
@@ -200,26 +205,6 @@ def _one_block(unit: Units, used: int) -> list[Finding]:
             unit.place,
             "one block cannot show whether the variants differ or the machine changed between trials",
             "run more blocks; the plan says how many a verdict needs",
-        )
-    ]
-
-
-def _correlated(unit: Units, trace: Trace, at: int) -> list[Finding]:
-    merged = trace.merged.get(at)
-    if merged is None:
-        return []
-    how = (
-        f"judged on batches of {plural(merged.size, 'block')}"
-        if merged.clean
-        else "and batches of blocks still do: nothing can be decided"
-    )
-    return [
-        Finding(
-            "verdict.correlated" if merged.clean else "verdict.unstable",
-            "note" if merged.clean else "warning",
-            unit.place,
-            f"neighbouring blocks resemble each other (lag-1 {merged.lag1:.2f}, p {merged.p:.2g}), {how}",
-            "find what changes slowly on this machine: temperature, other load, a filling device",
         )
     ]
 

@@ -11,9 +11,13 @@ from iodelta.stats.hosts import FEWEST_BLOCKS, Mean
 from iodelta.stats.stalls import excluded, trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict.model import Change, Look, Needed, Stalls, Word
+from iodelta.verdict.stalled import Counted
 
 INSIDE = "inside the margin so far"
 """The beginning of every reason why an interval inside the margin is not yet ``equivalent``."""
+
+SWITCH = "switch"
+"""Why a word is withheld: the variant's trials right after a change of variant differ from those after its own."""
 
 BEYOND = 1e4
 """No change of a storage device is this large: one side of it did no I/O."""
@@ -59,38 +63,48 @@ def phrase_of(word: Word, low: float, high: float, margin: float) -> str:
     return "neither a change nor equivalence is shown"
 
 
-def equivalent(low: float, high: float, margin: float, stalls: float) -> str:
+def equivalent(low: float, high: float, margin: float, stalls: Counted) -> str:
     """The statement behind ``equivalent``: the margin, whether a small change is real, and which stalls are not
     excluded."""
     size = f"equivalent within {100.0 * margin:.3g} %"
     if low > 0 or high < 0:
         size += f" ({'worse' if low > 0 else 'better'}, but by less than that)"
-    return f"{size}; {not_excluded(stalls)}"
+    return f"{size}; {not_excluded(stalls.bound, stalls.longest)}"
 
 
-def not_excluded(stalls: float) -> str:
+def open_stalls(bound: float, longest: int) -> str:
+    """The stalls that trials leave open: ``bound`` is their share of trials, ``longest`` the longest episode seen."""
+    upto = f"in up to {100.0 * bound:.0f} % of trials"
+    if not longest:
+        return f"single stalls {upto} (runs of n: n times that)"
+    return f"stalls {upto}" if longest == 1 else f"stalls in runs of {longest} {upto}"
+
+
+def not_excluded(bound: float, longest: int) -> str:
     """The share of stalls that the trials do not exclude."""
-    return f"stalls in up to {100.0 * stalls:.0f} % of trials are not excluded"
+    return f"{open_stalls(bound, longest)} are not excluded"
 
 
-def left_open(word: Word, stalls: float | None, share: float) -> str:
+def left_open(word: Word, stalls: Counted | Stalls | None, share: float) -> str:
     """What an improvement after few trials leaves open, as "equivalent" always says; empty for other words, where no
     trials were counted (None), and where they exclude stalls in ``share`` of them."""
-    if word != "improvement" or stalls is None or stalls <= share:
+    if word != "improvement" or stalls is None:
         return ""
-    return not_excluded(stalls)
+    bound = stalls.not_excluded if isinstance(stalls, Stalls) else stalls.bound
+    return not_excluded(bound, stalls.longest) if bound > share else ""
 
 
-def few_trials(stalled: int, trials: int, share: float) -> str:
+def few_trials(stalls: Counted, share: float) -> str:
     """Why an interval inside the margin is not yet ``equivalent``."""
-    needed = trials_needed(share, stalled=stalled)
+    needed = trials_needed(share, stalled=stalls.stalled) * max(1, stalls.longest)
     limit = f"{100.0 * share:.3g} %"
-    if not stalled:
+    if not stalls.stalled:
         excluding = f"{plural(needed, 'trial')} are needed to exclude stalls in {limit} of trials"
-        return f"{INSIDE}; {excluding}, {trials} were run"
+        return f"{INSIDE}; {excluding}, {stalls.trials} were run"
+    what = "stalls" if stalls.longest == 1 else f"runs of up to {stalls.longest} stalls"
     seen = (
-        f"{stalled} of {plural(trials, 'trial')} stalled: stalls in up to "
-        f"{100.0 * excluded(stalled, trials):.0f} % of them"
+        f"{plural(stalls.stalled, 'episode')} of stalls in {plural(stalls.trials, 'trial')}: {what} in up to "
+        f"{100.0 * stalls.bound:.0f} % of them"
     )
     more = f"about {plural(needed, 'trial')} in all, without another stall, would exclude {limit}"
     return f"{INSIDE}; {seen} are not excluded; {more}"
@@ -116,16 +130,18 @@ def hosts(mean: Mean | None, count: int) -> str:
     return f"{plural(counted, 'host')} changed alike, but neither a change of their mean nor equivalence is shown"
 
 
-def withheld(word: Word, variant: str, conditioning: int = 0) -> str:
+def withheld(word: Word, why: str, variant: str, conditioning: int = 0) -> str:
     """Why carry-over withholds a word; in superblocks, that there were too few uncounted trials."""
     if conditioning:
         return (
             f"{word} is withheld: the state of {variant} is not reached in the counted trial; "
             f"measure with {more_conditioning(conditioning)}"
         )
+    what = f"what a trial of {variant} leaves to the next trial could produce it"
+    if why == SWITCH:
+        what = f"the trials of {variant} right after each change of variant could produce it"
     return (
-        f"{word} is withheld: what a trial of {variant} leaves to the next trial could produce it; "
-        'measure with [design] carry-over = "superblocks"'
+        f'{word} is withheld: {what}; measure with [design] carry-over = "superblocks"'
     )
 
 

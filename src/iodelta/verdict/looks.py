@@ -20,7 +20,6 @@ from iodelta.stats.replay import (
 )
 from iodelta.stats.special import stdtr
 from iodelta.stats.total import Arms, Replay, log_total
-from iodelta.verdict.model import Basis
 
 Floats = NDArray[np.float64]
 
@@ -84,67 +83,13 @@ class Seen:
     def critical_at(self, level: float) -> float:
         """The one-sided level of a single test that the corrected ``level`` comes to."""
         if self.smallest is None:
-            return self.quick_critical_at(level)
+            return level / (self.statistics * self.parts)
         return critical(
             self.smallest,
             level / self.parts,
             statistics=self.statistics,
             exact=self.exact,
         )
-
-    def quick_critical_at(self, level: float) -> float:
-        """As ``critical_at`` without a replay."""
-        return level / (self.statistics * self.parts)
-
-    def critical_for(self, basis: Basis, level: float, *, merged: bool) -> float:
-        """As ``critical_at`` for the test of one estimand: the typical change of ``merged`` blocks is not replayed."""
-        return (
-            self.quick_critical_at(level)
-            if merged and basis == "typical"
-            else self.critical_at(level)
-        )
-
-    def replace_typical(
-        self, row: int, batch: int, margin: float, tested: Tested
-    ) -> None:
-        """The typical p values of one metric from batches of so many blocks; 1 where ``batch`` is 0."""
-        if not batch:
-            self.above[:, row] = self.below[:, row] = self.within[:, row] = 1.0
-            return
-        width = float(tested.width()[row])
-        above, below = (
-            _batch_tails(tested, row, batch, width)[0],
-            _batch_tails(tested, row, batch, -width)[1],
-        )
-        self.above[0, row] = min(1.0, self.statistics * self.parts * above)
-        self.below[0, row] = min(1.0, self.statistics * self.parts * below)
-        inside = (
-            _batch_tails(tested, row, batch, width - margin)[0],
-            _batch_tails(tested, row, batch, margin - width)[1],
-        )
-        self.within[0, row] = max(inside) if width < margin else 1.0
-
-
-def _batch_tails(
-    tested: Tested, row: int, batch: int, mu: float
-) -> tuple[float, float]:
-    """Signed-rank p values of "above mu" and "below mu" from the means of batches, without the oldest blocks that fill
-    none. Where blocks share a draw the batches are made anew in every replay: no batch has a draw of its own."""
-    d = tested.d[row : row + 1] - mu
-    if tested.independent:
-        above, below = tails_rows(_batches(d, batch), 0.0)
-        return float(above[0]), float(below[0])
-    replayed = signed_ranks(_batches(tested.signs * d, batch)).sum(axis=1)[:, None]
-    seen = signed_ranks(_batches(d, batch)).sum(axis=1)
-    above, below = (
-        share_of(side * replayed, side * seen, exact=tested.exact)
-        for side in (1.0, -1.0)
-    )
-    return float(above[0]), float(below[0])
-
-
-def _batches(d: Floats, size: int) -> Floats:
-    return np.asarray(d[:, d.shape[1] % size :].reshape(len(d), -1, size).mean(axis=2))
 
 
 def seen_at(

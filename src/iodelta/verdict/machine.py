@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.carry import Ahead, Carry, Levels, ahead_of, carry_over, drawn_in
+from iodelta.stats.carry import (
+    MEMORIES,
+    Ahead,
+    Carry,
+    Levels,
+    ahead_of,
+    carry_over,
+    drawn_in,
+)
 from iodelta.stats.speeds import within_speed
 from iodelta.verdict.units import Units
 
@@ -29,22 +37,49 @@ class Machine:
     two_speeds: bool
     unit: Units
     blocks: int
+    _onto: dict[int, Carry | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @cached_property
     def carry(self) -> Carry | None:
         """Computed on first use: at most looks there is no word that it could withhold."""
         return _carry(self.unit, self.blocks)
 
-    @cached_property
-    def onto_baseline(self) -> Carry | None:
-        """The carry-over of a memory of one trial if only trials of the baseline suffer (or gain) from the variant's."""
-        return _carry(self.unit, self.blocks, onto_baseline=True)
+    def onto(self, arm: int) -> Carry | None:
+        """The carry-over of a memory of one trial if only trials of the baseline (0) or of the variant (1) suffer (or
+        gain) from a trial of the variant before them."""
+        if arm not in self._onto:
+            self._onto[arm] = _carry(self.unit, self.blocks, onto=arm)
+        return self._onto[arm]
 
     @cached_property
     def ahead(self) -> Ahead | None:
-        """In superblocks: how far the variant's state was still from being reached."""
+        """In superblocks: how far the variant's state was still from being reached, under the memories that fit.
+
+        One uncounted trial leaves a single step from it to the counted trial, which lasts on under one memory and is
+        over under another. Counted trials that ran after three of their own tell: those of a debt that lasts differ.
+        """
         rows = self.unit.ahead[:, : self.blocks]
-        return ahead_of(rows[:, np.isfinite(rows).all(axis=0)])
+        ahead = ahead_of(rows[:, np.isfinite(rows).all(axis=0)])
+        if ahead is None or self.unit.conditioning != 1 or not ahead.shown:
+            return ahead
+        value, half = ahead.value.copy(), ahead.half.copy()
+        exposed = self.unit.exposed[..., : self.blocks]
+        for row, memory in enumerate(MEMORIES):
+            contrast = (exposed[row, 1] - exposed[row, 0])[None, :]
+            if not memory or exposed.shape[-1] < self.blocks:
+                continue
+            share = contrast.mean(axis=1)
+            seen = carry_over(self.unit.d[: self.blocks], contrast, share)
+            # In steady use the exposures differ by 1 / (1 - memory); what of it is still to come is in ``value``.
+            scale = 1.0 / (1.0 / (1.0 - memory) - float(share[0]))
+            apart = abs(scale * value[row] - float(seen.value[0]))
+            if seen.known and apart > math.hypot(
+                scale * half[row], float(seen.half[0])
+            ):
+                value[row] = half[row] = 0.0
+        return Ahead(value, half)
 
 
 def machine_of(unit: Units, blocks: int) -> Machine:
@@ -66,14 +101,14 @@ def machine_of(unit: Units, blocks: int) -> Machine:
     return Machine(added[0], two_speeds=True, unit=unit, blocks=blocks)
 
 
-def _carry(unit: Units, blocks: int, *, onto_baseline: bool = False) -> Carry | None:
+def _carry(unit: Units, blocks: int, *, onto: int | None = None) -> Carry | None:
     """The carry-over; over hosts from what differs inside each, since a host's own change is no carry-over. None where
     the orders do not tell: the counted trials of superblocks all follow their own arm's."""
     if unit.exposed.shape[-1] < blocks or unit.unit != "blocks" or len(unit.direct):
         return None
     exposed = unit.exposed[..., :blocks]
-    if onto_baseline:
-        exposed = exposed[:1] * np.array([1.0, 0.0])[:, None]
+    if onto is not None:
+        exposed = exposed[:1] * np.eye(2)[onto][:, None]
     contrast = exposed[:, 1] - exposed[:, 0]
     order = (
         np.argsort(np.array(unit.hosts[:blocks]), kind="stable")
@@ -85,7 +120,9 @@ def _carry(unit: Units, blocks: int, *, onto_baseline: bool = False) -> Carry | 
         within_hosts(rows, unit.hosts)[..., order]
         for rows in (unit.d[:blocks], contrast)
     )
-    if onto_baseline:  # whose trials follow the variant's where they are second
+    # Trials of the baseline follow the variant's where they are second: what the place does is taken out. Those of the
+    # variant follow one of its own only where they are first, and without the other half of them little could be seen.
+    if onto == 0:
         place = np.where(unit.baseline_first[:blocks], 1.0, -1.0)[order]
         d, inside = (
             _without(rows, place - place.mean()) for rows in (drawn_in(d), inside)

@@ -73,9 +73,12 @@ class Stalls(msgspec.Struct, frozen=True):
     """Trials of the variant up to the look, those of other cells too; of this cell alone where some stalled here and
     that leaves more open."""
     not_excluded: float
-    """Upper bound (95 %, 99 % where one stalled, 99.5 % where two did) of the share of its trials that stall."""
+    """Upper bound (95 %, 99 % after one episode, 99.5 % after two) of the share of its trials that stall: of single
+    stalls where none was seen, else in episodes as long as the longest seen."""
     stalled: int = 0
-    """How many of ``trials`` stalled."""
+    """Episodes of stalls among ``trials``: a stall directly after a stall of the variant continues one."""
+    longest: int = 0
+    """Trials of the longest episode; 0 where none stalled."""
 
 
 class Flags(msgspec.Struct, frozen=True):
@@ -88,6 +91,23 @@ class Flags(msgspec.Struct, frozen=True):
     trials: int
     """Trials of each variant."""
     p: float
+
+
+class Course(msgspec.Struct, frozen=True):
+    """The change differs in a stretch of blocks, ``first`` to ``last`` (as numbered in the run, from 0), from the rest:
+    ``inside`` and ``outside`` are relative changes; ``p`` of a change that is the same throughout."""
+
+    first: int
+    last: int
+    starts: bool
+    """Whether the stretch holds the first block of the run."""
+    ends: bool
+    """Whether it holds the last one."""
+    inside: float
+    outside: float
+    p: float
+    since: float | None = None
+    """When the stretch began, or, where it holds the first block, when it ended: seconds since 1970."""
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -119,21 +139,25 @@ class Verdict(msgspec.Struct, frozen=True):
     alone: Word
     step: Step
     blocks: int
-    """Units judged: complete blocks up to the look that decided (boot pairs where boots are the unit)."""
+    """All complete blocks measured (boot pairs where boots are the unit); ``look`` has those of the word."""
     look: Look | None
     """The look this word stems from; None before the first."""
     next_look: int | None
     """Complete blocks of the cell at which the next look will be taken; None when there is none."""
     baseline_value: float | None
-    """Median over blocks, in the metric's unit; the mean over trials where the word rests on the total."""
+    """As measured over ``blocks``, in the metric's unit: the ``central`` value."""
     variant_value: float | None
-    """``baseline_value`` x (1 + ``change``), so that a row adds up; ``variant_measured`` is what was read."""
-    variant_measured: float | None
-    """The variant's own median (or mean) over blocks."""
+    """As measured over the same blocks."""
+    central: Literal["median", "mean"]
+    """``mean`` where some comparison of the metric rests on the total; the same for all rows of a table."""
     change: Change | None
-    """The change that the word rests on, at its honest size: corrected for having been called at a look."""
+    """The change that the word rests on, from all blocks: typical, total, or in superblocks deployed."""
     basis: Basis
     """Whether ``change`` is the one of a typical trial or of all work done."""
+    apart: str
+    """Why ``change`` is not exactly the ratio of the two values; empty where it is."""
+    corrected: float | None
+    """The typical change, median-unbiased for having stopped at a look: by stagewise ordering."""
     typical: Change | None
     """Typical change: Hodges-Lehmann estimate of the block log-ratios, signed-rank interval."""
     total: Change | None
@@ -146,6 +170,8 @@ class Verdict(msgspec.Struct, frozen=True):
     """In superblocks: the change once the variant's state is reached, under every memory; None where the interval of
     the typical change holds that, too. Its value is the change as measured."""
     stalls: Stalls | None
+    course: Course | None
+    """The stretch of blocks in which the change differs from the rest; None where it is the same throughout."""
     flagged: int
     """Blocks with a trial that was flagged as disturbed."""
     flags: tuple[Flags, ...]
@@ -191,6 +217,16 @@ class Verdict(msgspec.Struct, frozen=True):
     def is_withheld(self) -> bool:
         """Whether carry-over took a word back."""
         return self.word == "inconclusive" and " is withheld: " in self.phrase
+
+    @property
+    def stopped(self) -> int:
+        """Blocks up to the look that the word stems from; all where there was none."""
+        return self.look.blocks if self.look is not None else self.blocks
+
+    @property
+    def estimand(self) -> str:
+        """What ``change`` is: ``typical``, ``total`` or ``deployed``."""
+        return "deployed" if self.change == self.deployed is not None else self.basis
 
 
 class FamilySummary(msgspec.Struct, frozen=True):

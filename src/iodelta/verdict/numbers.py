@@ -11,11 +11,8 @@ from numpy.typing import NDArray
 
 from iodelta.stats.carry import Ahead, Carry, direct_bias, drawn_in
 from iodelta.stats.effect import Estimate, hodges_lehmann, tails_rows
-from iodelta.stats.hosts import places_of, smallest_t
 from iodelta.stats.replay import EXACT_COINS, patterns
-from iodelta.stats.sequential import nominal_tails
-from iodelta.stats.size import honest
-from iodelta.stats.special import ndtri
+from iodelta.stats.sequential import median_unbiased, nominal_tails
 from iodelta.stats.spread import fisher_exact
 from iodelta.stats.total import bounds, log_total
 from iodelta.verdict.carried import SLIGHT
@@ -36,10 +33,14 @@ from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
 
+ERROR = 1.05
+"""Standard error of Hodges-Lehmann over that of the mean, normal noise assumed (95 % efficiency at 9 blocks)."""
+
 
 @dataclass(frozen=True)
 class Numbers:
-    """The estimates at the look shown. ``shown`` is the one the word rests on, at its honest size."""
+    """The estimates from all blocks measured. Intervals hold over all looks at once, so that of the look that gave the
+    word holds, too, and the narrower end of both is given. ``shown`` is the estimate that the word rests on."""
 
     shown: Estimate
     typical: Estimate
@@ -50,12 +51,14 @@ class Numbers:
     the typical change holds that, too."""
     not_reached: bool
     """Whether the state is seen not to be reached."""
+    corrected: float | None
+    """Median-unbiased for having stopped at a look: the typical change by stagewise ordering."""
     unflagged: Estimate | None
     carry: Carry | None
-    onto_baseline: Carry | None
-    """What only the baseline's trials may suffer (or gain) from trials of the variant."""
+    onto: tuple[Carry | None, Carry | None]
+    """What only the baseline's trials, or only the variant's, may suffer (or gain) from the trial before."""
     d: Floats
-    """The log-ratios judged: within a speed, merged into batches where the guard asked for it."""
+    """The log-ratios judged: within a speed."""
     two_speeds: bool
     sd: float
     p: float
@@ -65,41 +68,102 @@ def numbers_of(
     unit: Units, trace: Trace, outcome: Outcome, rules: Rules
 ) -> Numbers | None:
     """The estimates of one comparison; None where there is no value."""
-    if unit.refusal is not None and unit.refusal.rule != "verdict.few-boots":
+    used = len(unit.d)
+    if not used or (
+        unit.refusal is not None and unit.refusal.rule != "verdict.few-boots"
+    ):
         return None
-    at = outcome.at
-    used = trace.claim.plan.blocks[at] if at >= 0 else len(unit.d)
-    if not used:
-        return None
-    machine = trace.machine.get(at) or machine_of(unit, used)
-    clean = unit.d[:used] - machine.added
-    merged = trace.merged.get(at)
-    d = np.array(merged.batches) if merged is not None and merged.clean else clean
-    tail = _tail(trace, outcome, rules)
-    typical = _typical(unit, d, 1.0 - 2.0 * tail)
-    pays = TOTAL_PAYS if unit.hosts and outcome.word != "equivalent" else 1.0
-    total = _total(unit, used, tail / pays, rules, typical)
+    machine = machine_of(unit, used)
+    d = unit.d - machine.added
+    plan = trace.claim.plan.blocks
+    # The look of the word, and the latest: of each the blocks, the level and the log-ratios within a speed.
+    looks = []
+    for look in sorted({outcome.at, trace.taken - 1} - {-1}):
+        found = trace.machine.get(look) or machine_of(unit, plan[look])
+        looks.append((plan[look], _tail(trace, outcome, rules, look), found.added))
+    if not looks:
+        looks = [(used, rules.spendable / 2, machine.added)]
+    typicals, totals = [], []
+    for blocks, tail, added in looks:
+        part = _typical(unit, unit.d[:blocks] - added, 1.0 - 2.0 * tail)
+        pays = TOTAL_PAYS if unit.hosts and outcome.word != "equivalent" else 1.0
+        typicals.append(part)
+        totals.append(_total(unit, blocks, tail / pays, rules, part))
+    typical = _over_looks(_typical(unit, d, typicals[0].level), typicals)
+    total = None
+    if totals[0] is not None:
+        value = float(log_total(unit.arms(used))[0][0])
+        if unit.hosts:
+            value = estimate_of(
+                total_over(unit.arms(used), unit.hosts), value, 0.5, used
+            ).value
+        total = _over_looks(
+            Estimate(value, value, value, totals[0].level, used),
+            [part for part in totals if part is not None],
+        )
     sd = spread_of(d)
-    basis = total if trace.basis == "total" and total is not None else typical
-    shown = (
-        _honest(basis, unit, trace, sd, rules)
-        if outcome.word in ("regression", "improvement")
-        else basis
-    )
+    not_reached = _not_reached(machine.ahead, rules)
+    deployed = _deployed(unit, d, machine.ahead, typical, rules)
+    shown = total if trace.basis == "total" and total is not None else typical
+    if not_reached and deployed is not None:
+        shown = deployed
     return Numbers(
         shown=shown,
         typical=typical,
         total=total,
-        direct=_direct(unit, used, 1.0 - 2.0 * tail),
-        deployed=_deployed(unit, clean, typical, rules),
-        not_reached=_not_reached(machine.ahead, rules),
-        unflagged=_unflagged(unit, clean, 1.0 - 2.0 * tail),
+        direct=_direct(unit, used, typical.level),
+        deployed=deployed,
+        not_reached=not_reached,
+        corrected=_corrected(unit, trace, outcome, rules),
+        unflagged=_unflagged(unit, d, typical.level),
         carry=machine.carry,
-        onto_baseline=machine.onto_baseline,
+        onto=(machine.onto(0), machine.onto(1)),
         d=d,
         two_speeds=machine.two_speeds,
         sd=sd,
-        p=_p(unit, trace, at, d, rules),
+        p=_p(unit, trace, outcome.at, d, rules),
+    )
+
+
+def _over_looks(whole: Estimate, looks: list[Estimate]) -> Estimate:
+    """The estimate of all blocks in the intersection of the intervals of looks; in that of the first, which gave the
+    word, where they contradict each other. An estimate outside becomes an end of it."""
+    low = max(look.low for look in looks)
+    high = min(look.high for look in looks)
+    if low > high:
+        low, high = looks[0].low, looks[0].high
+    return Estimate(
+        whole.value,
+        min(low, whole.value),
+        max(high, whole.value),
+        looks[0].level,
+        whole.n,
+    )
+
+
+def _corrected(
+    unit: Units, trace: Trace, outcome: Outcome, rules: Rules
+) -> float | None:
+    """The typical change corrected for the looks before; None where there was no look, over hosts, and where the noise
+    is not known."""
+    at = outcome.at
+    if at < 0 or unit.hosts or trace.claim.alpha <= 0.0:
+        return None
+    blocks = trace.claim.plan.blocks
+    machine = trace.machine.get(at) or machine_of(unit, blocks[at])
+    d = unit.d[: blocks[at]] - machine.added
+    error = ERROR * spread_of(d) / math.sqrt(len(d))
+    if not error > 0.0:
+        return None
+    levels = nominal_tails(trace.claim.plan, trace.claim.alpha)
+    tails = [
+        # A look at which the word was withheld did not stop.
+        0.0 if look in trace.withheld else trace.critical.get(look, levels[look])
+        for look in range(at + 1)
+    ]
+    return (
+        median_unbiased(hodges_lehmann(d, 0.5).value / error, blocks[: at + 1], tails)
+        * error
     )
 
 
@@ -119,23 +183,29 @@ def _direct(unit: Units, used: int, level: float) -> Estimate | None:
 
 
 def _deployed(
-    unit: Units, d: Floats, typical: Estimate, rules: Rules
+    unit: Units, d: Floats, ahead: Ahead | None, typical: Estimate, rules: Rules
 ) -> Estimate | None:
     """The change once the state is reached. What is still to come is added block by block, so that the interval has its
-    noise. None where the interval lies in that of the typical change, or nearly."""
-    ahead = unit.ahead[:, : len(d)]
-    if not ahead.shape[1]:
+    noise. None where the interval lies in that of the typical change, or nearly.
+
+    Its value is that of the memory that the trials show best; where they show none, the change as measured.
+    """
+    rows = unit.ahead[:, : len(d)]
+    if ahead is None or not rows.shape[1]:
         return None
-    known = np.asarray(np.isfinite(ahead).all(axis=0))
-    estimates = [
-        _of_some(unit, row, known, typical.level) for row in d + np.nan_to_num(ahead)
+    known = np.asarray(np.isfinite(rows).all(axis=0))
+    parts = [
+        _of_some(unit, row, known, typical.level) for row in d + np.nan_to_num(rows)
     ]
-    deployed = _together([estimate for estimate in estimates if estimate is not None])
+    estimates = [estimate for estimate in parts if estimate is not None]
+    deployed = _together(estimates)
     if deployed is None or max(
         typical.low - deployed.low, deployed.high - typical.high
     ) <= _slight(rules):
         return None
-    return deployed
+    best = int(np.argmax(np.abs(ahead.value) / np.maximum(ahead.half, 1e-12)))
+    value = estimates[best].value if ahead.shown else typical.value
+    return Estimate(value, deployed.low, deployed.high, deployed.level, deployed.n)
 
 
 def _not_reached(ahead: Ahead | None, rules: Rules) -> bool:
@@ -193,16 +263,25 @@ def spread_of(d: Floats) -> float:
     return float(drawn_in(d).std(ddof=1)) if len(d) > 1 else math.nan
 
 
-def _tail(trace: Trace, outcome: Outcome, rules: Rules) -> float:
-    """The one-sided level of the intervals: that of the single test behind the word, so that interval and word agree;
-    before the first look all that may be spent."""
-    if outcome.at < 0:
-        return rules.spendable / 2
-    if outcome.word == "equivalent" or outcome.at not in trace.critical:
-        return nominal_tails(trace.claim.plan, rules.alpha / 2)[outcome.at]
-    level = nominal_tails(trace.claim.plan, rules.alpha / 2)[outcome.at]
-    single = trace.alone_critical if outcome.promoted else trace.critical[outcome.at]
-    return min(level, max(single, 1e-9)) if trace.claim.alpha > 0.0 else level
+def _tail(trace: Trace, outcome: Outcome, rules: Rules, look: int) -> float:
+    """The one-sided level of the intervals of a look: that of the single test behind the word, so that interval and
+    word agree."""
+    plan, at = trace.claim.plan, outcome.at
+    level = nominal_tails(plan, rules.alpha / 2)[look]
+    if (
+        outcome.word == "equivalent"
+        or at not in trace.critical
+        or trace.claim.alpha <= 0.0
+    ):
+        return level
+    single = trace.alone_critical if outcome.promoted else trace.critical[at]
+    if (
+        look != at
+    ):  # what a single test pays for the others is about the same at every look
+        claimed = rules.alpha / 2 if outcome.promoted else trace.claim.alpha
+        levels = nominal_tails(plan, claimed)
+        single *= levels[look] / levels[at]
+    return min(level, max(single, 1e-9))
 
 
 def _typical(unit: Units, d: Floats, level: float) -> Estimate:
@@ -242,33 +321,6 @@ def _total(
     return Estimate(
         estimate.value, estimate.low - wide, estimate.high + wide, level, used
     )
-
-
-def _honest(
-    estimate: Estimate, unit: Units, trace: Trace, sd: float, rules: Rules
-) -> Estimate:
-    """``estimate`` at its honest size, no nearer to 0 than its interval."""
-    # Assumption: normal noise, under which Hodges-Lehmann has 95 % of the mean's efficiency.
-    error = 1.05 * sd / math.sqrt(estimate.n)
-    if unit.hosts:
-        places = places_of(unit.hosts[: estimate.n])
-        error = (
-            (estimate.high - estimate.low)
-            / 2
-            / smallest_t(len(places), (1.0 - estimate.level) / 2)
-        )
-    elif trace.basis == "total" and math.isfinite(estimate.high - estimate.low):
-        error = (
-            (estimate.high - estimate.low)
-            / 2
-            / max(-float(ndtri((1.0 - estimate.level) / 2)), 1e-9)
-        )
-    value = honest(estimate.value, error, math.log1p(rules.margin))
-    if estimate.low > 0.0:
-        value = max(value, min(estimate.low, estimate.value))
-    elif estimate.high < 0.0:
-        value = min(value, max(estimate.high, estimate.value))
-    return Estimate(value, estimate.low, estimate.high, estimate.level, estimate.n)
 
 
 def _unflagged(unit: Units, d: Floats, level: float) -> Estimate | None:

@@ -49,15 +49,14 @@ def outlook_of(
     mean = typical_over(numbers.d, job.unit.hosts) if job.unit.hosts else None
     if job.unit.hosts and (mean is None or mean.error[0] > mean.within[0]):
         return Outlook()  # more hosts would settle it, not more blocks
-    used = job.claim.plan.blocks[outcome.at]
-    per_unit = used / len(numbers.d)
+    used = len(numbers.d)
     projected = _projected(job, trace, outcome, numbers, mean, rules)
     left = projected.open if projected is not None else None
     if projected is None or not math.isfinite(projected.low):
         return Outlook(None, _reachable(job, numbers, used, rules), left)
 
     def blocks(units: float) -> int:
-        return round(units * per_unit) + job.offset
+        return round(units) + job.offset
 
     middle = None if math.isinf(projected.median) else blocks(projected.median)
     high = None if math.isinf(projected.high) else blocks(projected.high)
@@ -74,12 +73,9 @@ def _projected(
     mean: Mean | None,
     rules: Rules,
 ) -> Projection | None:
-    """The replayed looks to come, counted in the units that were judged: blocks, or batches of them."""
-    plan, have = job.claim.plan, len(job.unit.d)
-    later = [look for look, blocks in enumerate(plan.blocks) if blocks > have]
-    used = plan.blocks[outcome.at]
-    n = len(numbers.d)
-    per_unit = used / n
+    """The replayed looks to come."""
+    plan, used = job.claim.plan, len(numbers.d)
+    later = [look for look, blocks in enumerate(plan.blocks) if blocks > used]
     single = trace.critical.get(outcome.at, 0.0) / max(
         nominal_tails(plan, job.claim.alpha)[outcome.at], 1e-12
     )
@@ -91,13 +87,9 @@ def _projected(
         nominal_tails(plan, rules.alpha / 2),
     )
     seen = counted(job.unit, used)
-    ahead = [max(1, round(plan.blocks[look] / per_unit)) for look in later]
-    least = math.ceil(
-        trials_needed(rules.stalls, stalled=seen.stalled)
-        * used
-        / max(seen.trials, 1)
-        / per_unit
-    )
+    ahead = [plan.blocks[look] for look in later]
+    needed = trials_needed(rules.stalls, stalled=seen.stalled) * max(1, seen.longest)
+    least = math.ceil(needed * used / max(seen.trials, 1))
     hurdles = Hurdles(
         tuple(claimed[look] * single for look in later),
         tuple(each[look] for look in later),
@@ -119,7 +111,7 @@ def _projected(
     ):  # differences between hosts are not noise of their blocks
         d = (
             float(d.mean())
-            + (d - d.mean()) * float(mean.within[0]) * math.sqrt(n) / numbers.sd
+            + (d - d.mean()) * float(mean.within[0]) * math.sqrt(used) / numbers.sd
         )
     doubt = _doubt(numbers, rules)
     return projection(value, d, ahead, hurdles, seed=rules.seed, doubt=doubt, calm=calm)
@@ -127,7 +119,7 @@ def _projected(
 
 def _calm(unit: Units, numbers: Numbers, used: int) -> NDArray[np.bool_] | None:
     """The blocks without a stall, where some had one: they give the noise of the blocks to come."""
-    if unit.hosts or len(numbers.d) != used:
+    if unit.hosts:
         return None
     calm = calm_blocks(unit, used)
     return None if calm.all() or calm.sum() < FEWEST_CALM else calm
@@ -153,7 +145,7 @@ def _doubt(numbers: Numbers, rules: Rules) -> Doubt | None:
     errors = np.abs(carry.share) * carry.error
     at = int(np.argmax(errors))
     share, error = float(carry.share[at]), float(errors[at])
-    alone = numbers.onto_baseline
+    alone = numbers.onto[0]
     widest = error if alone is None else float(np.abs(alone.share * alone.error)[0])
     return Doubt(
         share * float(carry.value[at]),

@@ -83,6 +83,8 @@ class Series(msgspec.Struct, frozen=True):
     baseline_flags: tuple[tuple[str, ...], ...] = ()
     """Rules that flagged each block's trials as disturbed."""
     variant_flags: tuple[tuple[str, ...], ...] = ()
+    started: tuple[float, ...] = ()
+    """When each block began, in seconds since 1970; empty: not known."""
 
 
 def series_of(
@@ -202,6 +204,7 @@ def series_from(
         resolution=_resolution(kept, metric),
         baseline_flags=tuple(map(_flags, olds)),
         variant_flags=tuple(map(_flags, news)),
+        started=tuple([min(old[0].started, new[0].started) for _, old, new in kept]),
     )
 
 

@@ -5,37 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from iodelta.stats.stalls import excluded, trials_needed
+from iodelta.stats.stalls import episodes, excluded, trials_needed
 from iodelta.verdict.units import Units
 
 
 @dataclass(frozen=True)
 class Counted:
-    """Trials of the variant, and those of them that stalled."""
+    """Trials of the variant, the episodes of stalls among them, and the trials of the longest."""
 
     stalled: int
     trials: int
+    longest: int = 0
+
+    @property
+    def chances(self) -> int:
+        """How often an episode as long as the longest seen could have begun."""
+        return self.trials // max(1, self.longest)
 
     @property
     def bound(self) -> float:
-        """The share of stalls that they do not exclude."""
-        return excluded(self.stalled, self.trials)
+        """The share of stalls that they do not exclude: of single ones where none, or only single ones, were seen."""
+        return excluded(self.stalled, self.chances)
 
     def enough_for(self, share: float) -> bool:
         """Whether they exclude stalls in ``share`` of trials."""
-        return self.trials >= trials_needed(share, stalled=self.stalled)
+        return self.chances >= trials_needed(share, stalled=self.stalled)
 
 
 def counted(unit: Units, units: int) -> Counted:
     """The trials of all cells together. Where some of this cell's stalled, the cell itself may be the cause: then its
     trials alone count if they exclude less."""
-    everywhere = Counted(unit.stalls_by(units), unit.trials_by(units))
+    in_all, longest = unit.stalls_by(units)
+    everywhere = Counted(in_all, unit.trials_by(units), longest)
     cell_stalls = unit.stalled_by(units)
     if cell_stalls is None or not cell_stalls[0]:
         return everywhere
-    return max(
-        Counted(len(cell_stalls[0]), units), everywhere, key=lambda count: count.bound
-    )
+    here = episodes(cell_stalls[0], unit.variant_at[:units].tolist())
+    own = Counted(here[0], units, here[1])
+    return max(own, everywhere, key=lambda count: count.bound)
 
 
 def with_others(units: Sequence[Units]) -> list[Units]:

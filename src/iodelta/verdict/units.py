@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iodelta.stats.carry import MEMORIES
-from iodelta.stats.stalls import stalled_trials
+from iodelta.stats.stalls import episodes, stalled_trials
 from iodelta.stats.total import Arms
 from iodelta.trial import Finding
 from iodelta.verdict.metrics import Metric
@@ -62,6 +62,7 @@ class Units:
     resolution: float = 0.0
     baseline_flags: tuple[tuple[str, ...], ...] = ()
     variant_flags: tuple[tuple[str, ...], ...] = ()
+    started: tuple[float, ...] = ()
     trials_at: Floats = field(default_factory=lambda: NO_WEIGHTS)
     """Numbers of all trials of the variant, those of other cells too, ascending; empty: those of ``singles``."""
     others: tuple[Units, ...] = ()
@@ -125,6 +126,7 @@ class Units:
             ahead=self.ahead[:, cut],
             baseline_flags=self.baseline_flags[cut],
             variant_flags=self.variant_flags[cut],
+            started=self.started[cut],
             ended=ended,
         )
 
@@ -141,16 +143,21 @@ class Units:
             return sum(single.until(self._last(unit)) for single in self.singles)
         return int(np.searchsorted(self.trials_at, self._last(unit), side="right"))
 
-    def stalls_by(self, unit: int) -> int:
-        """How many of these trials had stalled by then, judged by what was known then."""
+    def stalls_by(self, unit: int) -> tuple[int, int]:
+        """How many episodes of stalls these trials had by then, judged by what was known then, and the longest."""
         if not unit:
-            return 0
+            return 0, 0
         last = self._last(unit)
-        stalled = (
-            single.stalled_by(single.until(last))
-            for single in self.others or self.singles
+        singles = self.others or self.singles
+        known = [single.stalled_by(single.until(last)) for single in singles]
+        stalled = set(
+            chain.from_iterable(variant for variant, _ in filter(None, known))
         )
-        return len(set().union(*(variant for variant, _ in filter(None, stalled))))
+        trials = set(self.trials_at[self.trials_at <= last].tolist())
+        trials.update(
+            *(single.variant_at[: single.until(last)].tolist() for single in singles)
+        )
+        return episodes(stalled, sorted(trials))
 
     def _last(self, unit: int) -> int:
         return int(max(self.baseline_at[unit - 1], self.variant_at[unit - 1]))

@@ -58,12 +58,12 @@ def of_account(account: Account) -> Iterator[Named]:
                 measure,
                 Measured(verdict.baseline_value),
             )
-        if verdict.variant_measured is not None:
+        if verdict.variant_value is not None:
             yield (
                 verdict.cell,
                 verdict.variant,
                 measure,
-                Measured(verdict.variant_measured),
+                Measured(verdict.variant_value),
             )
         if verdict.change is not None:
             yield (

@@ -13,6 +13,8 @@ from rich.text import Text
 from iodelta.grouping import grouped
 from iodelta.report.formats.columns import columns, cut, differs_from
 from iodelta.report.formats.terminal import STYLES
+from iodelta.report.stories.evidence import apart, too_thin
+from iodelta.report.stories.experiment import level_of
 from iodelta.study.experiment import Account
 from iodelta.study.words import (
     inert,
@@ -20,7 +22,6 @@ from iodelta.study.words import (
     measured,
     metric_name,
     quantity,
-    wrap,
 )
 from iodelta.verdict import Verdict
 
@@ -35,6 +36,9 @@ CELL, VARIANT, METRIC = range(3)
 
 CLEARLY = 1.25
 """How many times larger a change is that is shown in place of the first metric's."""
+
+MARK = "*"
+"""After a change that is not the ratio of the two values of its row: a line below the table says why."""
 
 MOST_ROWS = 12
 """More rows than this are folded to fit one screen."""
@@ -122,27 +126,9 @@ def table(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
         yield Text(
             "(+n): n more metrics of the cell with the same verdict", style="dim"
         )
-    why = _why_baselines_differ(rows)
-    if why:
-        sentence = f"{heads[0]} differs between rows: {why}."
-        yield from (Text(line, style="dim") for line in wrap(sentence, width, "  "))
-
-
-def _why_baselines_differ(rows: Sequence[Line]) -> str:
-    """Why one baseline has several values in the table; empty where it has one for each cell and metric."""
-    alike: dict[tuple[str, str], list[Verdict]] = {}
-    for row in rows:
-        place = row.names[CELL], row.verdict.metric.name
-        alike.setdefault(place, []).append(row.verdict)
-    blocks: set[int] = set()
-    for verdicts in alike.values():
-        if len(set(map(_baseline, verdicts))) > 1:
-            blocks.update(verdict.blocks for verdict in verdicts)
-    if not blocks:
-        return ""
-    if len(blocks) > 1:
-        return f"each has the blocks up to its verdict, {min(blocks)} to {max(blocks)}"
-    return "medians of blocks, or means where the total decides"
+    marks = dict.fromkeys(filter(None, (apart(row.verdict) for row in rows)))
+    for mark in marks:
+        yield Text(f"{MARK} {mark}", style="dim")
 
 
 def _body(
@@ -162,7 +148,13 @@ def _heads(account: Account, rows: Sequence[Line]) -> tuple[str, ...]:
     variants = {row.names[VARIANT] for row in rows}
     variant = rows[0].names[VARIANT] if len(variants) == 1 else "variant"
     baseline = inert(account.plan.experiment.baseline)
-    return cut(baseline, NAMED), cut(variant, NAMED), "change", "interval", "verdict"
+    return (
+        cut(baseline, NAMED),
+        cut(variant, NAMED),
+        "change",
+        level_of(account),
+        "verdict",
+    )
 
 
 def _texts(
@@ -202,8 +194,11 @@ def _values(verdict: Verdict) -> tuple[str, ...]:
     change, size, bounds = verdict.change, "-", "-"
     if change is not None:
         size = measured(change.value, change.low, change.high)
-        if change.low is not None and change.high is not None:
-            bounds = interval(change.low, change.high)
+        if apart(verdict):
+            size += MARK
+        bounds = interval(change.low, change.high)
+    elif too_thin(verdict):
+        bounds = too_thin(verdict)
     value = quantity(verdict.variant_value, verdict.metric.unit)
     return (_baseline(verdict), value, size, bounds, verdict.word)
 

@@ -18,7 +18,7 @@ COLUMNS = tuple(
     baseline_median variant_median change low high level smallest_change total_change sd
     p p_looks p_family q blocks_needed best findings
     question margin order looks seed decided_in_advance calibration state repeat schema
-    variant_measured basis typical_change direct_change carry_over carry_low carry_high
+    central basis estimand apart corrected typical_change direct_change carry_over carry_low carry_high
     adjusted_change stalled stalls_not_excluded flagged_blocks unflagged_change
     two_speeds smallest_p
     """.split()
@@ -66,7 +66,7 @@ def _of_all(account: Account) -> dict[str, object]:
         or "not calibrated",
         "state": account.state,
         "repeat": account.again.run if account.again else "",
-        "schema": "iodelta.verdicts.csv/1",
+        "schema": "iodelta.verdicts.csv/2",
     }
 
 
@@ -107,8 +107,11 @@ def _evidence(verdict: Verdict) -> dict[str, object]:
         "p_family": verdict.p_family,
         "q": verdict.q,
         "blocks_needed": needed.blocks if needed else None,
-        "variant_measured": verdict.variant_measured,
+        "central": verdict.central,
         "basis": verdict.basis,
+        "estimand": verdict.estimand,
+        "apart": verdict.apart,
+        "corrected": verdict.corrected,
         "typical_change": _value(verdict.typical),
         "direct_change": _value(verdict.direct),
         "carry_over": _value(after),

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iodelta.errors import pasted
-from iodelta.figures import share, two_digits
 from iodelta.plural import listed, plural
-from iodelta.report.stories.evidence import (
-    CANNOT_TELL,
-    carry_bounds,
-    first_look,
-    least_change,
-)
+from iodelta.report.stories.evidence import first_look, note, stalls_open
 from iodelta.report.stories.sources import findings
 from iodelta.report.stories.statements import (
     WHOLE,
@@ -28,7 +22,7 @@ from iodelta.study.experiment import Account
 from iodelta.study.findings import grouped
 from iodelta.study.words import duration, inert, wrap
 from iodelta.verdict import Rules, Verdict
-from iodelta.verdict.explain import left_open
+from iodelta.verdict.explain import not_excluded, open_stalls
 
 LINES = 5
 """Lines of advice at most."""
@@ -87,7 +81,6 @@ def _statements(account: Account) -> Iterator[str]:
     advised = account.views.recommendation
     if advised is not None and advised.variants:
         yield recommendation(account)
-    yield from _called(account)
     yield from _inconclusive(account)
     yield from _limits(account)
     warnings = [
@@ -117,10 +110,12 @@ def _inconclusive(account: Account) -> Iterator[str]:
         for verdict in waiting
     ]
     first = next(filter(None, looks), "")
-    yield f"{name}: {first or _takes(waiting, cells, each)}."
+    yield f"{name}: {first or _takes(waiting, cells, each, account.judgement.rules)}."
 
 
-def _takes(waiting: Sequence[Verdict], cells: Sequence[str], each: float) -> str:
+def _takes(
+    waiting: Sequence[Verdict], cells: Sequence[str], each: float, rules: Rules
+) -> str:
     """What an answer needs; ``each`` is the duration of a block in seconds."""
     known = [verdict.reachable_margin for verdict in waiting]
     margin = max(filter(None, known), default=0.0)
@@ -135,8 +130,10 @@ def _takes(waiting: Sequence[Verdict], cells: Sequence[str], each: float) -> str
         needed = f"about {plural(more, 'more block')}{of_each} ({duration(seconds)}) would decide"
         return ", or ".join((needed, *accept))
     if not margin:
-        return inert(waiting[0].phrase)
+        return note(waiting[0], rules) or inert(waiting[0].phrase)
     remedy = ", or ".join((*accept, "reduce the noise"))
+    if all(verdict.step == "exhausted" for verdict in waiting):
+        return f"all planned blocks were run; {remedy}"
     return f"the planned blocks will probably not decide this; {remedy}"
 
 
@@ -163,62 +160,21 @@ def _continued(account: Account) -> Iterator[str]:
         yield f"The run ended early: {inert(account.state)}."
 
 
-def _called(account: Account) -> Iterator[str]:
-    """How large the changes are at least, and how much of one may be carry-over."""
-    called = []
-    sizes = []
-    for verdict in account.judgement.verdicts:
-        least = least_change(verdict)
-        if least is not None:
-            called.append(verdict)
-            sizes.append(least)
-    if not called:
-        return
-    what = f"Each of the {len(called)} changes"
-    if len(called) == 1:
-        what = f"The {called[0].word}"
-    caveats = _stalls_in(called, account.judgement.rules) + _carry_in(called)
-    yield f"{what} is at least {share(min(sizes))}{caveats}."
-
-
-def _stalls_in(called: Sequence[Verdict], rules: Rules) -> str:
-    """The stalls that the improvements among these changes do not exclude; empty where they exclude enough."""
-    bounds = [
-        verdict.stalls.not_excluded
-        for verdict in called
-        if verdict.word == "improvement" and verdict.stalls is not None
-    ]
-    open_ = left_open("improvement", max(bounds, default=None), rules.stalls)
-    where = "" if len(called) == 1 else "where it says improvement, "
-    return f"; {where}{open_}" if open_ else ""
-
-
-def _carry_in(called: Sequence[Verdict]) -> str:
-    """The most that a carry-over could account for in one of these changes; empty where none was estimated."""
-    bounds = carry_bounds(called)
-    if not bounds:
-        return ""
-    largest = max(bounds, key=lambda bound: bound.part)
-    if largest.most > CANNOT_TELL:
-        return "; the data do not show how much of it is carry-over"
-    return (
-        f"; a carry-over of up to {share(largest.most)} is not excluded and could make up "
-        f"{two_digits(100 * largest.part)} points of it"
-    )
-
-
 def _limits(account: Account) -> Iterator[str]:
-    """What "equivalent" leaves open."""
-    verdicts = account.judgement.verdicts
-    same = [verdict for verdict in verdicts if verdict.word == "equivalent"]
-    stalls = [verdict.stalls.not_excluded for verdict in same if verdict.stalls]
-    carried = [bound.most for bound in carry_bounds(same)]
-    parts = []
-    if stalls:
-        parts.append(f"stalls in up to {100 * max(stalls):.0f} % of trials")
-    if carried:
-        most = max(carried)
-        size = "any size" if most > CANNOT_TELL else f"up to {share(most)}"
-        parts.append(f"a carry-over of {size}")
-    if parts:
-        yield f"Equivalent does not exclude {' or '.join(parts)}."
+    """What "equivalent", and an improvement after few trials, leave open."""
+    rules = account.judgement.rules
+    same: list[tuple[float, int]] = []
+    better: list[tuple[float, int]] = []
+    for verdict in account.judgement.verdicts:
+        stalls = verdict.stalls
+        if stalls is None:
+            continue
+        bound = stalls.not_excluded, stalls.longest
+        if verdict.word == "equivalent":
+            same.append(bound)
+        elif stalls_open(verdict, rules):
+            better.append(bound)
+    if same:
+        yield f"Equivalent does not exclude {open_stalls(*max(same))}."
+    if better:
+        yield f"Where it says improvement, {not_excluded(*max(better))}."

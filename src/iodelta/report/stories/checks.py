@@ -117,7 +117,7 @@ def of_account(account: Account) -> Iterator[Check]:
 def _of_verdict(
     verdict: Verdict, rules: Rules, reason: str, *, suspected: bool
 ) -> Check:
-    from iodelta.report.stories.evidence import note
+    from iodelta.report.stories.evidence import apart, note
     from iodelta.study.experiment import open_ended
     from iodelta.study.words import metric_name, quantity
 
@@ -137,6 +137,9 @@ def _of_verdict(
     text = f"{'suspected ' * suspected}{verdict.word}: {values}"
     if verdict.change:
         text += f", {_changed(verdict.change)}"
+    if verdict.change:
+        why = apart(verdict, percent(verdict.change.value, 0.005))
+        text = _joined(text, "" if why in phrase else why)
     return Check(group=cell, name=name, word=word, says=_joined(text, phrase))
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from iodelta.figures import share, two_digits
 from iodelta.plural import listed, plural
-from iodelta.study.words import duration, inert, interval, percent
+from iodelta.study.words import duration, inert, interval, measured, percent
 from iodelta.verdict import Judgement, Rules, Verdict
 from iodelta.verdict.explain import INSIDE, left_open
 from iodelta.verdict.explain import not_excluded as leaving_stalls
@@ -17,8 +19,10 @@ from iodelta.verdict.model import Carry, Change, Flags
 NAMED = 12
 """Stalled trials that are named."""
 
-CANNOT_TELL = 1.0
-"""Where the data do not exclude a carry-over of more than 100 %, they say nothing about what trials leave behind."""
+CANNOT_TELL = "too few blocks to tell whether one run slows the next"
+
+EQUAL = 0.15
+"""The rest of a run counts as equal if it changed by at most this share of what a stretch did."""
 
 MORE = (
     'more blocks can, or [design] carry-over = "superblocks" keeps it out of the change'
@@ -41,25 +45,21 @@ class Block(NamedTuple):
     """Numbers of its trials in which no I/O completed."""
 
 
-class CarryBound(NamedTuple):
-    """The largest carry-over that the interval of one comparison leaves open."""
-
-    most: float
-    """As a share of the metric: 0.02 is 2 %."""
-    part: float
-    """The part of it that enters the change, also as a share."""
-    verdict: Verdict
-
-
 def evidence(verdict: Verdict) -> Iterator[str]:
     """Everything a reader may want to check, one sentence each."""
-    bound = at_least(verdict)
-    if bound:
-        yield bound
     yield from _estimates(verdict)
+    if verdict.apart:
+        yield f"the change is not the ratio of the two {verdict.central}s: {verdict.apart}"
+    if verdict.corrected is not None:
+        yield (
+            f"corrected for stopping at a look, the typical change is {percent(verdict.corrected, 0.005)} "
+            "(median-unbiased)"
+        )
+    if verdict.course is not None:
+        yield course_says(verdict)
     if verdict.direct is not None:
         yield (
-            f"deployed change {_sized(verdict.change)}: what you get by switching; direct change "
+            f"deployed change {_sized(verdict.deployed or verdict.typical)}: what you get by switching; direct change "
             f"{_sized(verdict.direct)}: between neighbouring trials that followed the same variant"
         )
     if verdict.deployed is not None:
@@ -118,58 +118,93 @@ def blocks_of(verdict: Verdict) -> Iterator[Block]:
     )
 
 
-def at_least(verdict: Verdict) -> str:
-    """The lower bound of a regression or improvement; empty for other words."""
-    least = least_change(verdict)
-    if least is None:
+def apart(verdict: Verdict, printed: str = "") -> str:
+    """Why the change, ``printed`` or as a table has it, is not the ratio of the two values by more than rounding; empty
+    where it is. A total says so in any case."""
+    change, old, new = verdict.change, verdict.baseline_value, verdict.variant_value
+    if change is None or not verdict.apart or not old or new is None:
+        return "total" * (change is not None and verdict.estimand == "total")
+    text = printed or measured(change.value, change.low, change.high)
+    number = re.fullmatch(r"([+-]?\d+(?:\.(\d+))?) %", text)
+    if number is None:
+        return verdict.apart
+    half = 0.005 * 10.0 ** -len(number[2] or "")
+    rounding = 2e-4 * new / old
+    away = abs(new / old - 1.0 - float(number[1]) / 100.0)
+    return verdict.apart * (away > half + rounding)
+
+
+def too_thin(verdict: Verdict) -> str:
+    """``too few I/Os for p99`` where its percentile cannot be read; empty elsewhere."""
+    thin = any(finding.rule == "verdict.tail-too-thin" for finding in verdict.findings)
+    return f"too few I/Os for {verdict.metric.name.rpartition('.')[2]}" * thin
+
+
+def course_says(verdict: Verdict) -> str:
+    """Where a change begins or ends: ``slower from block 15 on (at 14:32): -21 %; equal before``."""
+    course = verdict.course
+    if course is None:
         return ""
-    return f"a change of at least {share(least)}"
-
-
-def least_change(verdict: Verdict) -> float | None:
-    """How large a regression or improvement is at least, as a share; None for other words."""
-    if verdict.word not in ("regression", "improvement"):
-        return None
-    change = verdict.change
-    if change is None or change.low is None or change.high is None:
-        return None
-    return min(abs(change.low), abs(change.high))
+    change, rest = course.inside, course.outside
+    first, last = course.first, course.last
+    starts, ends = course.starts, course.ends
+    numbers = verdict.block_numbers
+    # Of a beginning and an end, either may be the part that changed.
+    if abs(rest) > abs(change) and starts != ends:
+        change, rest = rest, change
+        if starts:
+            first, last = numbers[numbers.index(last) + 1], numbers[-1]
+        else:
+            first, last = numbers[0], numbers[numbers.index(first) - 1]
+        starts, ends = ends, starts
+    worse = (change < 0.0) == (verdict.metric.better == "higher")
+    at = ""
+    if course.since is not None:
+        at = f" ({'until' if starts else 'at'} {datetime.fromtimestamp(course.since, UTC):%H:%M} UTC)"
+    if starts:
+        where, other = f"only in the first {plural(last - first + 1, 'block')}", "after"
+    elif ends:
+        where, other = f"from block {first + 1} on", "before"
+    else:
+        where, other = f"in blocks {first + 1} to {last + 1}", "elsewhere"
+    left = "equal" if abs(rest) <= EQUAL * abs(change) else percent(rest, 0.005)
+    return f"{'slower' if worse else 'faster'} {where}{at}: {percent(change, 0.005)}; {left} {other}"
 
 
 def stalls_open(verdict: Verdict, rules: Rules) -> str:
     """The stalls that an improvement does not exclude; empty for other words, and after enough trials."""
-    stalls = verdict.stalls
-    bound = None if stalls is None else stalls.not_excluded
-    return left_open(verdict.word, bound, rules.stalls)
+    return left_open(verdict.word, verdict.stalls, rules.stalls)
 
 
 def stalls_not_excluded(verdicts: Iterable[Verdict], rules: Rules) -> Iterator[str]:
     """For each word that later stalls would make wrong, the largest share of stalls that its trials do not exclude:
     of "equivalent" always, of an improvement where its trials exclude too few."""
-    bounds: dict[str, float] = {}
+    bounds: dict[str, tuple[float, int]] = {}
     for verdict in verdicts:
         if verdict.stalls is None:
             continue
         if verdict.word == "equivalent" or stalls_open(verdict, rules):
-            bound = verdict.stalls.not_excluded
-            bounds[verdict.word] = max(bound, bounds.get(verdict.word, 0.0))
-    words: dict[float, list[str]] = {}
+            bound = verdict.stalls.not_excluded, verdict.stalls.longest
+            bounds[verdict.word] = max(bound, bounds.get(verdict.word, (0.0, 0)))
+    words: dict[tuple[float, int], list[str]] = {}
     for word in sorted(bounds):
         words.setdefault(bounds[word], []).append(word)
-    for bound, alike in words.items():
-        yield f"Where it says {' or '.join(alike)}, {leaving_stalls(bound)}."
+    for open_, alike in words.items():
+        yield f"Where it says {' or '.join(alike)}, {leaving_stalls(*open_)}."
 
 
 def note(verdict: Verdict, rules: Rules) -> str:
     """What a reader of the word must know at once; empty where the row says it all."""
+    says = stalls_open(verdict, rules)
     if (
         verdict.word == "equivalent"
         or verdict.basis == "total"
         or verdict.is_withheld
         or _says_more(verdict)
     ):
-        return inert(verdict.phrase)
-    return "; ".join(filter(None, (at_least(verdict), stalls_open(verdict, rules))))
+        says = inert(verdict.phrase)
+    parts = (apart(verdict), too_thin(verdict), course_says(verdict), says)
+    return "; ".join(filter(None, parts))
 
 
 def _says_more(verdict: Verdict) -> bool:
@@ -182,16 +217,14 @@ def _says_more(verdict: Verdict) -> bool:
 def carried(carry: Carry, typical: Change | None) -> str:
     """The carry-over with its interval, the change without it, and what the interval leaves open."""
     change = carry.change
-    text = f"carry-over {_sized(change)}; the typical change without it: {percent(carry.adjusted, 0.005)}"
     most = not_excluded(carry)
-    if most is None:
-        return text
-    if most > CANNOT_TELL:
-        return f"the data do not determine the carry-over: {MORE}"
-    points = 100 * most * share_of(carry, typical)
+    part = None if most is None else most * share_of(carry, typical)
+    # A bound larger than the change says nothing about it.
+    if part is None or typical is None or part >= abs(typical.value):
+        return f"carry-over: {CANNOT_TELL}; {MORE}"
     return (
-        f"{text}; a carry-over of up to {share(most)} is not excluded: it could account for "
-        f"{two_digits(points)} points of this"
+        f"carry-over {_sized(change)}; the typical change without it: {percent(carry.adjusted, 0.005)}; up to "
+        f"{share(most or 0.0)} is not excluded: {two_digits(100 * part)} points of this"
     )
 
 
@@ -201,19 +234,6 @@ def not_excluded(carry: Carry) -> float | None:
     if low is None or high is None:
         return None
     return max(abs(low), abs(high))
-
-
-def carry_bounds(verdicts: Iterable[Verdict]) -> list[CarryBound]:
-    """The carry-over that each comparison leaves open; without those that have no estimate or no bound."""
-    bounds = []
-    for verdict in verdicts:
-        if verdict.carry is None:
-            continue
-        most = not_excluded(verdict.carry)
-        if most is not None:
-            part = most * share_of(verdict.carry, verdict.typical)
-            bounds.append(CarryBound(most, part, verdict))
-    return bounds
 
 
 def share_of(carry: Carry, typical: Change | None) -> float:

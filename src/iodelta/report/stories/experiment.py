@@ -9,7 +9,7 @@ from iodelta import __version__
 from iodelta.errors import pasted
 from iodelta.lab.folder import EXPERIMENT
 from iodelta.report.stories.environment import differing
-from iodelta.report.stories.evidence import evidence, note
+from iodelta.report.stories.evidence import apart, evidence, note
 from iodelta.report.stories.instruments import looked
 from iodelta.report.stories.preparation import answer, pictures, steps, tables
 from iodelta.report.stories.sources import findings_or_none, system
@@ -46,7 +46,7 @@ EVIDENCE = 12
 
 BLOCKS = "n counts blocks: one trial of every variant, next to each other in time, in random order."
 
-RATIOS = "the change is taken from the ratios inside blocks, not from these medians"
+RATIOS = "the change is taken from the ratios inside blocks, not from these values"
 
 
 def of_account(account: Account, detail: Detail = PLAIN) -> Story:
@@ -161,28 +161,21 @@ def _values(
         first = next(iter(of_cell.values()))
         baseline, unit = first.baseline_value, first.metric.unit
         medians = dict.fromkeys(variants, baseline)
-        medians |= {each.variant: each.variant_measured for each in of_cell.values()}
+        medians |= {each.variant: each.variant_value for each in of_cell.values()}
         marked = best.get(cell, ())
         cells_of_row = tuple(
             Cell(quantity(median, unit), variant in marked)
             for variant, median in medians.items()
         )
-        differ = any(_opposite(baseline, each) for each in of_cell.values())
-        rows.append(Row(inert(cell), cells_of_row, RATIOS * differ))
+        differ = [each for each in of_cell.values() if apart(each)]
+        rows.append(Row(inert(cell), cells_of_row, RATIOS * bool(differ)))
     return Table(
-        title=f"{title}: medians of all variants as measured",
+        title=f"{title}: {first.central}s of all variants as measured",
         first="cell",
         heads=tuple(map(inert, variants)),
         rows=tuple(rows),
         words=False,
     )
-
-
-def _opposite(baseline: float | None, verdict: Verdict) -> bool:
-    """Whether the ratio of the two medians has another sign than the change."""
-    if baseline is None or verdict.variant_measured is None or verdict.change is None:
-        return False
-    return (verdict.variant_measured - baseline) * verdict.change.value < 0.0
 
 
 def _changes(
@@ -221,9 +214,14 @@ def _changes(
     return Table(
         title=title,
         first="cell",
-        heads=(*heads, "change", "interval", "verdict"),
+        heads=(*heads, "change", level_of(account), "verdict"),
         rows=tuple(rows),
     )
+
+
+def level_of(account: Account) -> str:
+    """What the intervals of an experiment hold: ``95 %, all looks``."""
+    return f"{100 * (1 - account.judgement.rules.alpha):g} %, all looks"
 
 
 def _change(change: Change | None) -> tuple[Cell, Cell]:

@@ -69,11 +69,11 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
     yield f"  {inert(verdict.phrase)}"
     if verdict.change is not None:
         bounds = interval(verdict.change.low, verdict.change.high)
-        yield f"  change at its honest size: {percent(verdict.change.value, 0.0005)} ({bounds})"
+        yield f"  {verdict.estimand} change: {percent(verdict.change.value, 0.0005)} ({bounds})"
     yield from _blocks(verdict)
     unit = verdict.metric.unit
-    values = f"{quantity(verdict.baseline_value, unit)} and {quantity(verdict.variant_measured, unit)}"
-    yield f"  {'means' if verdict.basis == 'total' else 'medians'} as measured: {values}"
+    values = f"{quantity(verdict.baseline_value, unit)} and {quantity(verdict.variant_value, unit)}"
+    yield f"  {verdict.central}s as measured: {values}"
     for sentence in evidence(verdict):
         yield f"  {sentence}"
     if verdict.sd is not None:

@@ -9,14 +9,14 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from iodelta.figures import share, two_digits
 from iodelta.lab.plan import carry_over
 from iodelta.plural import listed, plural
 from iodelta.report.stories.calibration import QUOTED, quoted
 from iodelta.report.stories.evidence import (
     CANNOT_TELL,
     MORE,
-    carry_bounds,
+    carried,
+    course_says,
     first_look,
     stalls_not_excluded,
 )
@@ -116,38 +116,33 @@ def _held(account: Account) -> Iterator[str]:
 
 
 def by_total(account: Account) -> Iterator[str]:
-    """Verdicts that rest on the total change, and verdicts that are withheld because of carry-over."""
+    """Verdicts that rest on the total change, that are withheld because of carry-over, or whose change begins or ends."""
     names: dict[tuple[str, str], list[str]] = {}
     for verdict in account.judgement.verdicts:
-        if verdict.basis == "total" or verdict.is_withheld:
-            metrics = names.setdefault((verdict.cell, verdict.phrase), [])
+        says = (
+            [verdict.phrase] if verdict.basis == "total" or verdict.is_withheld else []
+        )
+        for phrase in filter(None, (*says, course_says(verdict))):
+            metrics = names.setdefault((verdict.cell, phrase), [])
             metrics.append(metric_name(verdict.metric, with_kind=False))
     for cell, phrase in list(names)[:MANY]:
         yield f"{inert(cell)}, {', '.join(names[cell, phrase])}: {inert(phrase)}."
     if len(names) > MANY:
-        yield f"{len(names) - MANY} more rest on the total, or are withheld: see the table."
+        yield f"{len(names) - MANY} more rest on the total, are withheld, or begin or end: see the table."
 
 
 def _not_excluded(account: Account) -> Iterator[str]:
     """What the verdicts do not exclude: the largest bounds of stalls and of carry-over."""
     verdicts = account.judgement.verdicts
     yield from stalls_not_excluded(verdicts, account.judgement.rules)
-    bounds = carry_bounds(verdicts)
-    bounded = [bound for bound in bounds if bound.most <= CANNOT_TELL]
-    if not bounded:
-        if bounds:
-            yield f"The data do not determine the carry-over: {MORE}."
-        return
-    if len(bounded) < len(bounds):
-        others = f"{len(bounds) - len(bounded)} of {plural(len(bounds), 'comparison')}"
-        yield f"The data do not determine the carry-over of {others}: {MORE}."
-    largest = max(bounded, key=lambda bound: bound.most)
-    verdict = largest.verdict
-    yield (
-        f"A carry-over of up to {share(largest.most)} is not excluded; it could account for "
-        f"{two_digits(100 * largest.part)} points of "
-        f"a change ({inert(verdict.cell)}, {metric_name(verdict.metric, with_kind=False)})."
-    )
+    unknown = []
+    for verdict in verdicts:
+        if verdict.carry is not None and CANNOT_TELL in carried(
+            verdict.carry, verdict.typical
+        ):
+            unknown.append(_place(verdict.cell, verdict.variant))
+    if unknown:
+        yield f"{CANNOT_TELL[:1].upper()}{CANNOT_TELL[1:]}: {listed([*dict.fromkeys(unknown)], MANY)}; {MORE}."
 
 
 def _false_equivalents(account: Account) -> Iterator[str]:
