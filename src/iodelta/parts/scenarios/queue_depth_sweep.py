@@ -43,7 +43,7 @@ bs = "4k"
 ioengine = "libaio"
 direct = 1
 norandommap = 1
-iodepth = [1, 8, 32]
+iodepth = [1, 32]
 
 @VARIANTS@
 [condition.none]

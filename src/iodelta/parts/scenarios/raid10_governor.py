@@ -52,8 +52,8 @@ baseline = "@BASELINE@"
 path = "md-raid10:layout=LAYOUT:chunk=32"
 
 [workload]
-rw = ["randread", "randwrite"]
-bs = ["4k", "512k", "1024k"]
+rw = "randread"
+bs = ["4k", "512k"]
 ioengine = "libaio"
 direct = 1
 iodepth = 1

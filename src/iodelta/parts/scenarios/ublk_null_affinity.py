@@ -51,9 +51,8 @@ metrics = ["read.iops"]
 """
 
 COUNTED = """
-question = "What does @NEW@ cost a read of a ublk null device, in instructions and locked instructions?"
+question = "What does @NEW@ cost a read of a ublk null device, in instructions?"
 baseline = "@BASELINE@"
-anatomy = "path"
 
 [target]
 path = "ublk-null:queues=1"
