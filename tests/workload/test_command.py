@@ -39,7 +39,7 @@ def ran(tmp_path: Path) -> Run:
             measures=measures,
         )
         command.install(MACHINE, str(tmp_path))
-        assert command.make_ready(MACHINE, request, {}) == ""
+        assert command.make_ready(MACHINE, request, {})[1] == ""
         return run(MACHINE, request, stop=lambda: stop)
 
     return do

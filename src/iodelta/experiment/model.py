@@ -153,6 +153,9 @@ class Design(msgspec.Struct, frozen=True):
     """What is done about what one trial leaves to the next; empty: by workload (see ``iodelta.lab.superblocks``)."""
     conditioning: int = 1
     """In superblocks, the trials of each variant that do not count before the one that does."""
+    placement: Literal["kept", "fresh"] = "kept"
+    """Of a command whose variants name a build, a script or a directory: ``fresh`` runs every trial on a copy of its own,
+    so that inode, pages and alignment are not one arm's for the whole session."""
     placebo: bool = False
     """Add an arm that is the baseline under another name."""
     weights: dict[str, float] = {}

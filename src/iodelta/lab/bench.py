@@ -379,7 +379,8 @@ class Bench:
 
         problem = ""
         if cell.command is not None:
-            problem = command.make_ready(self._machine, requests[0], self._env)
+            ready, problem = command.make_ready(self._machine, requests[0], self._env)
+            requests = [ready, *requests[1:]]
         if self._reads is not None:
             self._reads.look()
         before = self._counters.snapshot()

@@ -36,7 +36,12 @@ def request_of(
     values = command.values_of(
         cell, variant, target=target.real_path, trial=experiment.design.trial, seed=seed
     )
+    # What differs between variants is what the arms are made of.
+    differing = {name for one in experiment.variants for name, _ in one.options}
+    arms = (values[name] for name in sorted(differing) if name in values)
+    fresh = experiment.design.placement == "fresh"
     return FioRequest(
+        copied=tuple(path for path in arms if fresh and path.startswith("/")),
         options=tuple({**dict(cell.options), **dict(variant.options)}.items()),
         tool="command",
         fio=python,

@@ -34,6 +34,10 @@ WORTH = 3.2
 """Standard deviations below which the largest contrast is no sign of anything, and nothing is replayed."""
 
 
+ONCE = 0.88
+"""The contrast of a stretch between two others counts for so much of that of a beginning or an end."""
+
+
 @dataclass(frozen=True)
 class Course:
     """Blocks ``first`` to ``last`` (places from 0) differ from the rest: log-ratios ``inside`` and ``outside``, and the
@@ -71,7 +75,9 @@ def course_of(d: Floats, signs: Floats) -> Course | None:
         return np.asarray(np.abs(inside / length - rest) * scale)
 
     seen = contrasts(centred[None, :])[0]
-    best = int(np.argmax(seen))
+    # A change that begins or ends once is simpler than one that does both, and has few places.
+    once = (starts == 0) | (stops == n)
+    best = int(np.argmax(np.where(once, seen, ONCE * seen)))
     if seen[best] < WORTH * centred.std():
         return None
     null = contrasts(half * centred).max(axis=1)

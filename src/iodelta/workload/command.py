@@ -5,6 +5,8 @@ The command runs below a small supervisor (``supervisor.py``), in an empty direc
 
 from __future__ import annotations
 
+import posixpath
+import random
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -26,6 +28,14 @@ NAME = "supervisor.py"
 REPORT = "command.json"
 PLACE = "command"
 """The directory in the working directory where the command runs."""
+
+FRESH = "fresh"
+"""The directory in the working directory of the copies of one trial."""
+
+PADDING = "IODELTA_PADDING"
+
+COPYING = 600.0
+"""Seconds that a copy may take."""
 
 MOST = 16 << 20
 """Bytes that a command may print."""
@@ -116,15 +126,32 @@ def command(request: FioRequest) -> list[str]:
     return [*request.launcher, *supervisor, "--", *request.words]
 
 
-def make_ready(machine: Machine, request: FioRequest, env: Mapping[str, str]) -> str:
-    """Make the directory in which the command runs, and run the commands that reset the state before a trial.
+def make_ready(
+    machine: Machine, request: FioRequest, env: Mapping[str, str]
+) -> tuple[FioRequest, str]:
+    """Make the directory in which the command runs, copy what is to be placed afresh, and run the commands that reset
+    the state before a trial.
 
-    Returns the reason for a failure, or an empty text.
+    Returns the request with the words that name the copies, and the reason for a failure, or an empty text.
     """
     place = f"{request.workdir}/{PLACE}"
-    machine.run(["rm", "-rf", "--", place])
+    machine.run(["rm", "-rf", "--", place, f"{request.workdir}/{FRESH}"])
     machine.run(["mkdir", "--", place])
-    return run_all(machine, request.reset, place, request.runtime, env)
+    words, problem = request.words, ""
+    rng = random.Random(request.seed)
+    for path in request.copied:
+        # Names of one length for both arms, drawn anew; cp gives new inodes and pages.
+        own = f"{request.workdir}/{FRESH}/{rng.getrandbits(32):08x}"
+        copy = f"{own}/{posixpath.basename(path.rstrip('/'))}"
+        machine.run(["mkdir", "-p", "--", own])
+        done = machine.run(["cp", "-a", "--", path, copy], timeout=COPYING)
+        if done.returncode != 0:
+            problem = f"copying {path} ended with exit code {done.returncode}"
+        words = tuple(word.replace(path, copy) for word in words)
+    if request.copied:  # the stack begins elsewhere, too (Mytkowicz et al. 2009)
+        words = ("env", f"{PADDING}={'x' * rng.randrange(4096)}", *words)
+    reset = run_all(machine, request.reset, place, request.runtime, env)
+    return msgspec.structs.replace(request, words=words), problem or reset
 
 
 def run_all(

@@ -50,6 +50,8 @@ class FioRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Of a ``command``: its owner says that it writes nothing."""
     measures: tuple[Measure, ...] = ()
     """What is read from its output."""
+    copied: tuple[str, ...] = ()
+    """Of a ``command``: files and directories of its words that are copied for this trial alone."""
 
 
 class FioRun(msgspec.Struct, frozen=True, kw_only=True):
