@@ -65,6 +65,10 @@ _CHANGES = re.compile(
     re.I,
 )
 """Titles of columns with the change between two numbers of the row, in percent."""
+_FIRST = re.compile(
+    r"\b(?:old|base\w*|before|unpatched|vanilla|stock|orig\w*|alt|vorher|avant|antes|до|前)\b",
+    re.I,
+)
 _WORDED = re.compile(r"gain|speed|slow|improve|regression|loss|drop", re.I)
 _PERCENT = re.compile(r"[(]?~?([+-]?)\s?(\d{1,6}(?:\.\d{1,6})?)\s?%[)]?")
 
@@ -141,11 +145,19 @@ class Meaning:
                 for at, text in enumerate(cells)
                 if at and at not in (*changes, *spread)
             }
-            numbers = [
-                (value, suffix)
-                for value, suffix in filter(None, parsed.values())
-                if value.value > 0
+            columns = [
+                at
+                for at, each in parsed.items()
+                if each is not None and each[0].value > 0
             ]
+            numbers = [
+                each
+                for at, each in parsed.items()
+                if each is not None and at in columns
+            ]
+            in_order = (
+                len(columns) == 2 and _FIRST.search(grid.titles[columns[0]]) is not None
+            )
             for at in changes:
                 stated = _PERCENT.fullmatch(
                     plain(cells[at]).replace("−", "-").replace(",", ".")
@@ -154,9 +166,11 @@ class Meaning:
                     continue
                 shares = [
                     _change(first[0], second[0])
-                    for first in numbers
-                    for second in numbers
-                    if first is not second and first[1] == second[1]
+                    for place, first in enumerate(numbers)
+                    for other, second in enumerate(numbers)
+                    if place != other
+                    and first[1] == second[1]
+                    and (place < other or not in_order)
                 ]
                 half = half_unit(stated[2]) * 1.2
                 percent = float(f"{stated[1] if stated[1] == '-' else ''}{stated[2]}")
