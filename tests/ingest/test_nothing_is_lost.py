@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
 
@@ -281,3 +282,54 @@ def test_a_terse_record_that_mail_wrapped_is_still_that_of_the_report_above_it(w
     assert len(wrapped) > len(lines)
     assert [run.also for run in reading("\n".join(wrapped)).runs] == [run.also for run in reading(TERSE).runs]
     assert "terse3" in reading(TERSE).runs[0].also
+
+
+MUTABLE = [
+    at for at, letter in enumerate(REPORT) if not letter.isdigit() and 290 < at < REPORT.index("  lat (usec)   : 50")
+]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_numbers_in_are_numbers_read_and_numbers_said(seed: int) -> None:
+    """One letter of a report is lost, doubled or changed: what is no longer read as before is named, never dropped.
+
+    A letter less can make clat of slat: then the number is read, of the other.
+    """
+    rng = random.Random(seed)
+    for _ in range(60):
+        at, letter = rng.choice(MUTABLE), rng.choice(" .,:=[]()|;-xX")
+        put = rng.choice(["", letter, letter + REPORT[at], REPORT[at].swapcase()])
+        text = REPORT[:at] + put + REPORT[at + 1 :]
+        read = reading(text)
+        lost = {number for _, _, number in SOUND} - {number for _, _, number in numbers(read)}
+        names = [finding.rule for run in read.runs for finding in run.findings if finding.rule.startswith("read.")]
+        assert not lost or read.refusals or names, text[REPORT.rindex("\n", 0, at) : REPORT.index("\n", at + 1)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("mark", [" | ", ",", "\t", ";"])
+def test_every_column_of_a_table_is_read_or_named(seed: int, mark: str) -> None:
+    rng = random.Random(seed)
+    known = {
+        "IOPS": "iops",
+        "IOP/s": "iops",
+        "BW (MB/s)": "bw",
+        "МБ/с": "bw",
+        "lat (us)": "lat",
+        "задержка (мкс)": "lat",
+    }
+    unknown = ["Rate", "MB", "foo", "Kennzahl", "speed index", "значение", "ops/s", "lat range (us)"]
+    for _ in range(15):
+        titles = list({known[title]: title for title in rng.sample(list(known), 4)}.values())
+        titles += rng.sample(unknown, rng.randrange(1, 4))
+        rng.shuffle(titles)
+        rows = [[str(rng.randrange(1001, 99999) + 0.5) for _ in titles] for _ in range(3)]
+        lines = [["test", *titles], *([f"job{number}", *row] for number, row in zip("abc", rows, strict=True))]
+        text = "\n".join(mark.join(line) for line in lines).replace(" | job", "\njob")
+        read = reading(f"{text}\n")
+        got = {round(number, 1) for _, _, number in numbers(read)}
+        scale = {"bw": 1e6, "lat": 1e3, "iops": 1.0}
+        for at, title in enumerate(titles):
+            wanted = {round(float(row[at]) * scale[known[title]], 1) for row in rows} if title in known else set()
+            named = any(repr(title) in reason for reason in said(read))
+            assert named or (wanted and wanted <= got), (title, text, said(read))

@@ -34,7 +34,7 @@ _LINE_ENDS = re.compile("[\x0b\x0c\x85\u2028\u2029]")
 """Other characters that end a line."""
 _LOOK = 8192
 """Bytes that decide whether a file is text."""
-_NOT_TEXT = (0, 1, 2, 3, 4, 5, 6, 14)
+_NOT_TEXT = bytes((0, 1, 2, 3, 4, 5, 6, 14))
 _HEADERS = 1 << 16
 """Characters at the beginning of a mail that contain its headers."""
 _BASE64 = re.compile(
@@ -54,8 +54,8 @@ class Line(NamedTuple):
 def looks_binary(head: bytes) -> bool:
     """Whether the beginning of a file is not text in any encoding of fio's output."""
     head = head[:_LOOK]
-    controls = sum(map(head.count, _NOT_TEXT[1:]))
     zeros = head.count(0)
+    controls = len(head) - len(head.translate(None, _NOT_TEXT)) - zeros
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or not zeros + controls:
         return False
     if zeros and _bare_utf_16(head):

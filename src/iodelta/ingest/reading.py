@@ -14,7 +14,7 @@ from iodelta.ingest import json_report, own_reports
 from iodelta.ingest.cleaning import looks_binary
 from iodelta.ingest.model import DeviceStats, Imported, Item, Refusal, Run
 from iodelta.ingest.numbers import version_of
-from iodelta.ingest.sources import Source, UnreadableError, sources, sources_of
+from iodelta.ingest.sources import HEAD, Source, UnreadableError, sources, sources_of
 from iodelta.ingest.tar import at_most
 from iodelta.trial import Place
 
@@ -226,4 +226,8 @@ def single_threaded() -> None:
 
 def _whole(source: Source) -> bytes:
     """All of a file; of a larger one a byte more than ``LARGEST``."""
+    if (
+        len(source.head) < HEAD
+    ):  # asking for the rest of a short file costs more than parsing it
+        return source.head
     return source.head + at_most(source.rest, LARGEST + 1 - len(source.head))

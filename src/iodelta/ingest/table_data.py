@@ -151,6 +151,7 @@ def unknown_numbers(grid: Grid, headings: Sequence[Heading]) -> list[str]:
         numbers = list(filter(is_number, cells))
         if not numbers or 2 * len(numbers) < len(cells):
             continue
+        settings = _SETTING if all(map(str.isdigit, numbers)) else _MEASURED_SETTING
         whole = [text for text in numbers if text.isdigit() and _is_round(int(text))]
         is_name = len(whole) == len(numbers) or len(set(numbers)) == 1 < len(numbers)
         names = [
@@ -165,7 +166,7 @@ def unknown_numbers(grid: Grid, headings: Sequence[Heading]) -> list[str]:
         is_name = is_name or distinct[0] < distinct[1]
         if (
             not is_name
-            and not _SETTING.search(h.title.replace("_", " "))
+            and not settings.search(h.title.replace("_", " "))
             and not names_other(h.title)
         ):
             unknown.append(h.title)
@@ -181,6 +182,12 @@ _SETTING = re.compile(
     re.I,
 )
 """Titles of numbers that say how it was measured, or that are not of I/O."""
+_MEASURED_SETTING = re.compile(
+    r"\b(?:date|time|secs?|seconds?|duration|runtime|elapsed|ratio|pct|percent|temp\w*|util\w*|watts?|power|usr|sys|cpu|size|capacity"
+    r"|version|kernel|release)\b|[%#Δ]|°",
+    re.I,
+)
+"""The same of numbers with decimals, which count nothing."""
 
 
 def in_doubt(

@@ -258,13 +258,12 @@ def percentile_head(stated: Statement) -> tuple[str, int] | None:
 
 def percentiles(text: str) -> list[tuple[float, int]]:
     """(percent, value) of each percentile in the text of percentile lines; values in the unit of the heading."""
-    return [
-        (
-            float(percent.replace(",", ".")),
-            int(re.sub(r"\D", "", bracketed or bare or last)),
-        )
-        for percent, bracketed, bare, last in _PERCENTILE.findall(text)
-    ]
+    found = []
+    for percent, bracketed, bare, last in _PERCENTILE.findall(text):
+        rank = float(percent.replace(",", "."))
+        if 0 < rank <= 100:
+            found.append((rank, int(re.sub(r"\D", "", bracketed or bare or last))))
+    return found
 
 
 def is_ranked(text: str) -> bool:
@@ -276,8 +275,16 @@ def unread(stated: Statement) -> bool:
     """Whether a line of a report has numbers that are not understood."""
     name = stated.head.partition("(")[0]
     if stated.text.startswith("|") or is_ranked(stated.text):
-        return stated.text.count("=") != len(percentiles(stated.text))
-    if _HEADS.fullmatch(stated.head) is None:
+        ranks = [rank for rank, _ in percentiles(stated.text)]
+        is_whole = not re.search(r"\w", _PERCENTILE.sub("", stated.text))
+        return (
+            not is_whole
+            or ranks != sorted(set(ranks))
+            or len(ranks) < len(_PERCENTILE.findall(stated.text))
+        )
+    if _HEADS.fullmatch(stated.head) is None or (
+        name == stated.head and name in ("slat", "clat", "lat", "sync")
+    ):
         return bool(re.search(r"\d", stated.text))
     if (
         name in ("slat", "clat", "lat", "sync") and _BUCKETS.search(stated.text) is None

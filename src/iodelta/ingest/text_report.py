@@ -35,7 +35,10 @@ _ETA = re.compile(r"\[eta [^\[\]]{0,40}\]|\^C")
 
 
 _CONTINUES = re.compile(r"\w{1,12} ?= ?\S")
-_OWN_HEAD = re.compile(r"[^\W\d][\w ]{0,30}(?:\([^()]{1,12}\))? *: +\w{1,12} ?[=:] ?\d")
+_OWN_HEAD = re.compile(
+    r"[^\W\d][\w ]{0,30}(?:\([^()]{1,12}\))? *: +\w{1,12} ?[=:] ?\d|.{0,40}\bmin ?[=:].{1,40}max ?[=:]|\W{0,4}\d[\d., ]{0,8}th\b"
+)
+"""A line with numbers of its own, and not the rest of one that was wrapped."""
 _GROUP = re.compile(r"Run status group (\d{1,9})")
 _GROUP_LINE = re.compile(r"(READ|WRITE|TRIM|MIXED): (?:bw|io)=")
 _NAME_FAR = 12
@@ -78,7 +81,8 @@ class _Part:
         """Add a line of latencies or samples."""
         name = stated.head.partition("(")[0]
         if name in ("slat", "clat", "lat", "sync") and "avg" in stated.fields:
-            self.times[name] = stated
+            if stated.head[len(name) :] in ("(nsec)", "(usec)", "(msec)"):
+                self.times[name] = stated
         elif stated.head.startswith("bw(") or stated.head == "iops":
             self.samplers.append(stated)
 
