@@ -69,6 +69,8 @@ def records(
 
 _WRAP = 55
 """Characters of the shortest line that mail wraps."""
+_WRAPS = 200
+"""Characters of the longest line that mail wraps; a whole record has more."""
 _WRAPPED = re.compile(r"[^;\s]{0,60}(?:;[^;\s]{0,60}){2,400}")
 _LAST = re.compile(r"[\d.;%]{1,60}|[a-z][\w-]{0,30}(?:;[\d.%]{1,20})+")
 
@@ -78,7 +80,9 @@ def _goes_on(text: str, before: str) -> bool:
     text = text.strip()
     if _MODERN.search(text) or _OLD.match(text):
         return False
-    is_last = len(before.strip()) >= _WRAP and _LAST.fullmatch(text) is not None
+    is_last = (
+        _WRAP <= len(before.strip()) <= _WRAPS and _LAST.fullmatch(text) is not None
+    )
     return is_last or _WRAPPED.fullmatch(text) is not None
 
 

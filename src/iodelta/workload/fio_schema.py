@@ -51,11 +51,13 @@ class RawLatency(msgspec.Struct, dict=True):
     def histogram(self) -> Histogram:
         """From the bins of fio >= 2.99. Raises ValueError for bins that fio cannot have written; it is a DecodeError
         for values that are not integers."""
-        counts = from_json(self.bins, dict[str, Count])
-        indexes = tuple(map(_centres().get, counts))
-        values = tuple(counts.values())
-        if None not in indexes and 0 not in values and list(indexes) == sorted(indexes):  # type: ignore[type-var]
-            return Histogram(indexes, values)  # type: ignore[arg-type]
+        counts = from_json(self.bins, dict[str, int])
+        try:
+            indexes = tuple(map(_centres().__getitem__, counts))
+        except KeyError:
+            return Histogram.from_fio(counts)
+        if min(counts.values(), default=1) > 0 and list(indexes) == sorted(indexes):
+            return Histogram(indexes, tuple(counts.values()))
         return Histogram.from_fio(counts)
 
 
@@ -244,7 +246,9 @@ def _latencies(raw: RawDocument) -> Iterator[RawLatency]:
 def _centres() -> dict[str, int]:
     """Bin index by the name that fio gives the bin: its centre (``plat_idx_to_val``)."""
     edges = (bin_edges(index) for index in range(BINS))
-    centres = (low + (high - low) // 2 if high - low > 1 else low for low, high in edges)
+    centres = (
+        low + (high - low) // 2 if high - low > 1 else low for low, high in edges
+    )
     return {str(centre): index for index, centre in enumerate(centres)}
 
 
