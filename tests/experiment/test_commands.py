@@ -50,7 +50,7 @@ def test_lists_are_cells_and_a_variant_sets_a_parameter() -> None:
         ("dd", "if={target}", "of=/dev/null", "bs={bs}", "count={count}"), (), (("sync",), ("touch", "{target}"))
     )
     (metric,) = make_plan(experiment).rules.metrics
-    assert (metric.name, metric.better, metric.unit) == ("command.speed", "higher", "B/s")
+    assert (metric.name, metric.better, metric.unit) == ("command.speed", "higher", "MB/s")
 
 
 def test_no_shell_reads_a_value_and_doubled_braces_are_text() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -52,12 +53,18 @@ UNITS: dict[str, tuple[str, float]] = {
         if n
     },
 }
-"""Unit as programs print it -> the unit in which numbers are kept, and the factor. Other units stay as they are."""
+"""Unit as programs print it -> what it is a multiple of, and which. A unit that is not here is only its own."""
 
 
 def kept_unit(unit: str) -> tuple[str, float]:
-    """The unit in which a number of ``unit`` is kept, and its factor."""
+    """The unit that ``unit`` is a multiple of, and which one."""
     return UNITS.get(unit, (unit, 1.0))
+
+
+def in_unit(value: float, printed: str, wanted: str) -> float:
+    """``value`` of the unit ``printed`` in the unit ``wanted``; nan where they measure different things."""
+    (kind, factor), (wanted_kind, wanted_factor) = kept_unit(printed), kept_unit(wanted)
+    return value * (factor / wanted_factor) if kind == wanted_kind else math.nan
 
 
 def measure_called(name: str, measures: Iterable[Measure]) -> Measure:

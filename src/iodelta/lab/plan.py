@@ -12,7 +12,7 @@ import msgspec
 
 from iodelta.errors import RequestError
 from iodelta.experiment import Cell, Experiment, facts, size_bytes
-from iodelta.experiment.command import kept_unit, measured_by
+from iodelta.experiment.command import measured_by
 from iodelta.experiment.io_uring import TOOL
 from iodelta.experiment.model import Measure
 from iodelta.jobfile import canonical
@@ -117,9 +117,7 @@ def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
 
 
 def _metric_of(measure: Measure) -> Metric:
-    return Metric(
-        f"{COMMAND}.{measure.name}", measure.better, kept_unit(measure.unit)[0]
-    )
+    return Metric(f"{COMMAND}.{measure.name}", measure.better, measure.unit)
 
 
 def _has_synced_cell(experiment: Experiment) -> bool:

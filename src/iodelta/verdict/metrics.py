@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from iodelta.errors import RequestError
+from iodelta.experiment.command import in_unit
 from iodelta.stats.cost import switches_per_io, system_ns_per_io
 from iodelta.trial import (
     Direction,
@@ -137,7 +138,7 @@ def value_of(trial: Trial, wanted: Metric) -> Reading:
     jitter from fewer than 3 seconds or with a second that did no I/O (its logarithm has no value).
     """
     thin = thin_tail(wanted.name, [trial])
-    return (math.nan, thin) if thin is not None else reader(wanted.name)(trial)
+    return (math.nan, thin) if thin is not None else reader(wanted)(trial)
 
 
 def thin_tail(name: str, trials: Sequence[Trial]) -> Finding | None:
@@ -166,16 +167,22 @@ def thin_tail(name: str, trials: Sequence[Trial]) -> Finding | None:
 
 
 @lru_cache(maxsize=256)
-def reader(name: str) -> Callable[[Trial], Reading]:
-    """``value_of`` for one metric name, which is parsed once; ``thin_tail`` checks whether a tail is too thin."""
+def reader(wanted: Metric) -> Callable[[Trial], Reading]:
+    """``value_of`` for one metric, whose name is parsed once; ``thin_tail`` checks whether a tail is too thin."""
+    name = wanted.name
     if name in PER_IO:
         per_io = PER_IO[name][1]
         return lambda trial: (per_io(trial), None)
     kind, _, what = name.partition(".")
     if kind == COMMAND:
-        return lambda trial: (
-            (trial.measured[what].value, None) if what in trial.measured else UNMEASURED
-        )
+
+        def printed(trial: Trial) -> Reading:
+            if what not in trial.measured:
+                return UNMEASURED
+            number = trial.measured[what]
+            return in_unit(number.value, number.unit, wanted.unit), None
+
+        return printed
     if what == "jitter":
         return lambda trial: _jitter(trial, kind)
     if kind == SYNC:

@@ -157,7 +157,7 @@ def series_from(
     around: Surroundings = NOTHING,
 ) -> Series:
     """As ``series_of``, from blocks already sorted out."""
-    read = reader(metric.name)
+    read = reader(metric)
     arms = [
         block.get(name, [])
         for block, name in product(blocks.values(), (baseline, variant))
@@ -218,9 +218,7 @@ def pairs_of(
     ]
     if thin_tail(metric.name, list(chain.from_iterable(trials_of_arms))) is not None:
         return []
-    return _whole_pairs(
-        blocks, (baseline, variant), reader(metric.name), [], Counter()
-    )[1]
+    return _whole_pairs(blocks, (baseline, variant), reader(metric), [], Counter())[1]
 
 
 def _whole_pairs(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iodelta.experiment.command import json_path, kept_unit
+from iodelta.experiment.command import in_unit, json_path
 from iodelta.experiment.model import Measure
 from iodelta.trial import Quantity
 
@@ -16,6 +16,9 @@ ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
 )
 """What terminals take for colours, titles and movements (ECMA-48)."""
+
+UP = re.compile(r"\x1b\[(\d{0,3})[AF]")
+"""The cursor goes up so many lines, which are then written again."""
 
 NUMBER = re.compile(r"[-+]?(?:\d[\d_']*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?")
 
@@ -30,15 +33,24 @@ class UnreadError(Exception):
 
 
 def lines_of(*outputs: bytes) -> list[str]:
-    """The lines of the outputs, one after the other, without terminal escapes; empty ones are left out."""
+    """The lines of the outputs that a terminal shows in the end: without colours, and without what was written over by
+    a carriage return, a backspace, or after the cursor went up. Empty ones are left out."""
     lines: list[str] = []
     for output in outputs:
-        text = ESCAPES.sub("", output.decode(errors="replace"))
-        lines += [
-            line[:LONGEST].rstrip()
-            for line in re.split(r"[\r\n]+", text)
-            if line.strip()
-        ]
+        shown: list[str] = []
+        for line in output.decode(errors="replace").split("\n"):
+            for up in UP.findall(line):
+                del shown[-int(up or 1) :]
+            parts = [part for part in ESCAPES.sub("", line).split("\r") if part.strip()]
+            text = parts[-1][: 4 * LONGEST] if parts else ""
+            seen: list[str] = []
+            for letter in text:
+                if letter != "\b":
+                    seen.append(letter)
+                elif seen:
+                    seen.pop()
+            shown.append("".join(seen)[:LONGEST].rstrip())
+        lines += filter(None, shown)
     return lines
 
 
@@ -151,15 +163,14 @@ def _quantity(text: str, unit: str, measure: Measure) -> Quantity:
     endless = value == 0 and measure.better == "lower"
     if not math.isfinite(value) or value < 0 or endless:
         raise UnreadError(f"{text} is not a number that can be compared as a ratio")
-    (wanted, _), (has, factor) = kept_unit(measure.unit), kept_unit(unit)
-    if has != wanted:
+    half = _half_digit(digits) if value else 0.0
+    ends = (value, max(0.0, value - half), value + half)
+    kept, low, high = (in_unit(end, unit, measure.unit) for end in ends)
+    if math.isnan(kept):
         raise UnreadError(
             f"it printed {text} {_shown(unit)}, and the metric is in {measure.unit}"
         )
-    half = _half_digit(digits) if value else 0.0
-    return Quantity(
-        value * factor, max(0.0, value - half) * factor, (value + half) * factor, wanted
-    )
+    return Quantity(kept, low, high, measure.unit)
 
 
 def _half_digit(digits: str) -> float:

@@ -63,7 +63,7 @@ def rates(source: Source) -> list[Metric]:
 
 def relative(source: Source, metric: Metric) -> list[tuple[int, Trial, float]]:
     """(place in the run, trial, its value over the median of its cell and variant, less 1)."""
-    read = reader(metric.name)
+    read = reader(metric)
     values: list[tuple[int, Trial, float]] = []
     arms: dict[tuple[str, str], list[float]] = {}
     for place, trial in enumerate(source.trials, 1):

@@ -166,7 +166,7 @@ def _figure(
 
 def _values(source: Source, depths: Mapping[str, int], metric: Metric) -> list[Row]:
     """The medians of a sweep, variant after variant, each in the order of depth."""
-    read = reader(metric.name)
+    read = reader(metric)
     values: dict[tuple[str, str], list[float]] = {}
     for trial in source.trials:
         if trial.cell in depths:
