@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from iodelta.api import (
         Comparison,
         Experiment,
+        IodeltaError,
+        MeasureError,
+        RefusedError,
+        RequestError,
         agreement,
         compare,
         open,
@@ -21,6 +25,10 @@ __version__ = "0.1.0"
 __all__ = [
     "Comparison",
     "Experiment",
+    "IodeltaError",
+    "MeasureError",
+    "RefusedError",
+    "RequestError",
     "__version__",
     "agreement",
     "compare",
@@ -30,6 +38,10 @@ __all__ = [
     "read",
     "run",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "api"})
 
 
 def __getattr__(name: str) -> object:

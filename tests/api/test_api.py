@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,9 @@ def test_the_stable_names_are_there() -> None:
     assert set(EXPERIMENT) <= set(dir(api.Experiment))
     for name in ("open", "run", "compare", "read", "open_history", "open_fleet", "agreement"):
         assert getattr(iodelta, name) is getattr(api, name)
+    assert {*iodelta.__all__, "api"} <= set(dir(iodelta))
+    assert set(STABLE) <= set(dir(api))
+    assert iodelta.IodeltaError is api.IodeltaError
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         iodelta.nothing  # noqa: B018
 
@@ -120,6 +124,32 @@ def test_a_page_in_a_notebook_is_framed_and_inert(folder: Path) -> None:
     assert page.startswith('<iframe srcdoc="&lt;!doctype html')
     assert page.count("<") == 2, "all of the page is in the attribute"
     assert 'sandbox="allow-scripts"' in page
+    assert "&lt;svg" in page
+    assert len(page) < 100_000
+
+
+def test_results_are_pickled_and_become_frames_of_pandas(folder: Path, tmp_path: Path) -> None:
+    write(tmp_path / "A/x.json", 1000)
+    write(tmp_path / "B/x.json", 900)
+    results = (iodelta.open(folder), iodelta.compare(tmp_path / "A", tmp_path / "B"), api.audit(tmp_path / "A"))
+    for result in results:
+        again = pickle.loads(pickle.dumps(result))
+        assert (again.answer, again.report("json")) == (result.answer, result.report("json"))
+        assert again.to_pandas().columns.to_list() == result.table().columns
+    assert again.exit_code == results[-1].exit_code
+    assert pickle.loads(pickle.dumps(results[0])).trials().equals(results[0].trials())
+
+
+def test_a_margin_is_a_share_as_text_or_as_a_number(tmp_path: Path) -> None:
+    write(tmp_path / "A/x.json", 1000)
+    write(tmp_path / "B/x.json", 900)
+    names = [tmp_path / "A", tmp_path / "B"]
+    assert iodelta.compare(*names, margin=0.05).report("csv") == iodelta.compare(*names, margin="5%").report("csv")
+    for wrong in (5, "5", "x", 0, True):
+        with pytest.raises(iodelta.IodeltaError, match="margin: "):
+            iodelta.compare(*names, margin=wrong)
+        with pytest.raises(iodelta.IodeltaError, match="margin: "):
+            iodelta.run(tmp_path / "x.toml", margin=wrong)
 
 
 def test_results_of_others_are_read_compared_and_audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

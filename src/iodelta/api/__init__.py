@@ -87,9 +87,15 @@ def found(name: str, level: int) -> object:
         text = f"{__name__}.{name} is now {now}; the old name goes with the next minor version"
         warnings.warn(text, DeprecationWarning, stacklevel=level + 1)
         return found(now, level)
+    if name in __all__ and name in globals():
+        return globals()[name]
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> object:

@@ -49,7 +49,7 @@ def open(path: Path_) -> Experiment:
 def compare(
     *paths: Path_,
     baseline: str | None = None,
-    margin: str = "1%",
+    margin: str | float = "1%",
     pattern: str | None = None,
 ) -> Comparison:
     """Results from any source: the first path with each other, or the variants in one, as ``iodelta compare``.
@@ -148,7 +148,7 @@ def run(
     machine: str | Sequence[str] = (),
     target: str = "",
     size: str = "",
-    margin: str = "",
+    margin: str | float = "",
     trial: str = "",
     ramp: str = "",
     budget: str = "",
@@ -166,12 +166,17 @@ def run(
     ``watcher`` is told of each step. Raises RequestError, RefusedError for what may not be written to, BusyError,
     MeasureError.
     """
+    from iodelta.api.foreign import share_of
     from iodelta.api.measuring import Asked, begin, go_on
     from iodelta.lab.signals import stop_on_signals
 
     asked = Asked(
         machines=(machine,) if isinstance(machine, str) and machine else tuple(machine),
-        top={"margin": margin},
+        top={
+            "margin": ""
+            if margin == ""
+            else f"{100 * share_of(margin, 'margin'):.12g}%"
+        },
         target={"path": target, "size": size},
         design={
             "trial": trial,

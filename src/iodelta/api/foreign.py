@@ -24,8 +24,8 @@ PROSE = 1 << 20
 """A file larger than this is not read as prose."""
 
 
-def share_of(margin: str, place: str) -> float:
-    """``1%`` as a share. Raises RequestError."""
+def share_of(margin: str | float, place: str) -> float:
+    """``1%`` or 0.01 as a share. Raises RequestError."""
     from iodelta.experiment.values import fraction
 
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.story import Detail
 
 if TYPE_CHECKING:
+    import pandas
     import polars
 
     from iodelta.ingest.layouts import Layout
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from iodelta.trial import Finding, Trial
     from iodelta.verdict import Verdict
 
+LARGEST = 95_000
+"""Characters of a page in a notebook."""
+
 HEIGHT = 480
 """Pixels of a page in a notebook, which scrolls."""
 
@@ -35,6 +40,22 @@ def framed(page: str) -> str:
     source = html.escape(page, quote=True)
     style = f"width:100%;height:{HEIGHT}px;border:1px solid #ccc"
     return f'<iframe srcdoc="{source}" sandbox="allow-scripts" style="{style}" title="iodelta"></iframe>'
+
+
+def with_pictures(page: str, charts: Charts) -> str:
+    """Return a page with as many of its charts, as SVG, as stay below ``LARGEST``; none without the extra pictures."""
+    from iodelta.report.formats.charts.export import drawn
+
+    end = page.rindex("</body>")
+    room = LARGEST - len(html.escape(page))
+    pictures = []
+    with suppress(RequestError):
+        for figure in chain.from_iterable(figures for _, figures in charts):
+            picture = drawn(figure) if figure.rows else ""
+            room -= len(html.escape(picture))
+            if room > 0:
+                pictures.append(picture)
+    return f"{page[:end]}{''.join(pictures)}{page[end:]}"
 
 
 def frame_of(result: Result) -> polars.DataFrame:
@@ -97,9 +118,18 @@ class Told:
 
         return html_of(self._result, self._charts(), self._detail()).decode()
 
+    def to_pandas(self) -> pandas.DataFrame:
+        """``table()`` as a frame of pandas. Raises RequestError where pandas is not installed."""
+        with needs_extra("pandas", "a pandas frame"):
+            import pandas
+        return pandas.DataFrame(self.table().to_dict(as_series=False))
+
     def _repr_html_(self) -> str:
-        """The report's own page."""
-        return framed(self._page())
+        """The report's own page, its charts as pictures: a notebook would store the script that draws them each time."""
+        from iodelta.report.formats.html.result import html_of
+
+        page = html_of(self._result, (), self._detail()).decode()
+        return framed(with_pictures(page, self._charts()))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.answer}>"
@@ -112,14 +142,15 @@ class Experiment(Told):
         from iodelta.bundle.packed import opened
         from iodelta.report.derived import charted
 
-        self._folder = opened(path)
-        self._account, self._drawn = charted(self._folder)
+        folder = opened(path)
+        self._source, self._path = path, folder.path
+        self._account, self._drawn = charted(folder)
         super().__init__(self._account)
 
     @property
     def path(self) -> Path:
         """Where it is."""
-        return self._folder.path
+        return self._path
 
     @property
     def account(self) -> Account:
@@ -180,9 +211,10 @@ class Experiment(Told):
         return polars.DataFrame(rows, schema=schema, orient="row")
 
     def _trials(self) -> list[Trial]:
+        from iodelta.bundle.packed import opened
         from iodelta.study.judging import judged
 
-        trials = judged(self._folder).trials
+        trials = judged(opened(self._source)).trials
         return [trials[number] for number in sorted(trials)]
 
     def _charts(self) -> Charts:

@@ -50,7 +50,7 @@ class Series:
     def _repr_html_(self) -> str:
         """The page of ``iodelta history show --format html``: nights with intervals, and steps. A series alone does
         not know how its epochs differ."""
-        from iodelta.api.results import framed
+        from iodelta.api.results import framed, with_pictures
         from iodelta.history.courses import courses_of
         from iodelta.report.formats.charts.course import charts_of
         from iodelta.report.formats.html.page import page
@@ -60,7 +60,9 @@ class Series:
         nights = {point.experiment: {"facts": "{}"} for point in self._line.points}
         courses = courses_of([self._line], [self._line], nights, ())
         story = of_courses(courses, len(nights))
-        return framed(report(page(story, None, charts_of(courses))).decode())
+        return framed(
+            with_pictures(report(page(story, None, ())).decode(), charts_of(courses))
+        )
 
     def __repr__(self) -> str:
         nights = plural(len(self._line.points), "night")

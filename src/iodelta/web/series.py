@@ -12,7 +12,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from iodelta.errors import needs_extra
 from iodelta.history.answers import Alert, Candidate, HistorySeries, Note
 from iodelta.history.courses import Course
 from iodelta.history.newest import OPENMETRICS
@@ -261,12 +260,8 @@ def picture(request: Request) -> Response:
     course = course_of(request)
     if len(course.line.points) > PICTURED:
         raise HTTPException(404)
-    with needs_extra("pictures", "a chart as SVG"):
-        import vl_convert
-
-    from iodelta.report.formats.charts.export import VEGA_LITE
-    from iodelta.report.formats.charts.specs import alone
+    from iodelta.report.formats.charts.export import drawn
 
     ((_, figures),) = charts_of([course])
-    drawing = vl_convert.vegalite_to_svg(alone(figures[0]), vl_version=VEGA_LITE)
+    drawing = drawn(figures[0])
     return Response(drawing, media_type="image/svg+xml")

@@ -29,7 +29,7 @@ def export(figures: Iterable[Figure], folder: Path) -> list[Path]:
         for figure in figures:
             if not figure.rows:
                 continue
-            svg = vl_convert.vegalite_to_svg(alone(figure), vl_version=VEGA_LITE)
+            svg = drawn(figure)
             for path, data in (
                 (folder / f"{_file(figure)}.svg", svg.encode()),
                 (
@@ -47,6 +47,14 @@ def export(figures: Iterable[Figure], folder: Path) -> list[Path]:
             remedy="name another folder",
         ) from error
     return made
+
+
+def drawn(figure: Figure) -> str:
+    """Return a figure as SVG. Raises RequestError without the extra."""
+    with needs_extra("pictures", "drawing a chart as SVG or PNG"):
+        import vl_convert
+
+    return str(vl_convert.vegalite_to_svg(alone(figure), vl_version=VEGA_LITE))
 
 
 def _file(figure: Figure) -> str:
