@@ -155,7 +155,7 @@ CORE = Part(
             checks="iodelta.report.stories.checks:of_attribution",
         ),
         Kind(
-            "iodelta.report.answers:CalibrationAnswer",
+            "iodelta.report.stories.calibration:CalibrationAnswer",
             "iodelta.report.stories.calibration:of_calibrated",
             "iodelta.report.formats.plan_sheet:of_calibrated",
         ),
@@ -277,7 +277,7 @@ CORE = Part(
         ),
         Document(
             "iodelta.calibration/1",
-            "iodelta.report.answers:CalibrationAnswer",
+            "iodelta.report.stories.calibration:CalibrationAnswer",
             "iodelta calibrate",
         ),
         Document("iodelta.env/1", "iodelta.report.answers:EnvAnswer", "iodelta env"),

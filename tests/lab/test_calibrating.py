@@ -30,9 +30,8 @@ from iodelta.lab.schedule import variant_orders
 from iodelta.lab.writing import writes
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
-from iodelta.report.answers import CalibrationAnswer
 from iodelta.report.formats.markdown import markdown
-from iodelta.report.stories.calibration import of_calibrated, quoted
+from iodelta.report.stories.calibration import CalibrationAnswer, of_calibrated, quoted
 from iodelta.trial import Trial
 from iodelta.verdict import Rules, judge_all, metric
 

@@ -158,7 +158,16 @@ def test_the_package_of_debian_works_in_the_image_where_there_is_no_compiler(con
     told = json.loads(inside(container, "iodelta", "doctor", "--format", "json"))
     missing = {one["what"] for one in told["missing"]}
     assert "git" in missing
-    assert not missing & {"fio", "ssh", "sqlalchemy", "distributed", "deltalake", "starlette", "iodelta-native", "root"}
+    assert not missing & {
+        "fio",
+        "ssh",
+        "sqlalchemy",
+        "distributed",
+        "vl-convert-python",
+        "starlette",
+        "iodelta-native",
+        "root",
+    }
 
     write(container / "work/x.json", 4321)
     assert "4,321" in inside(container, "iodelta", "show", "x.json")
@@ -168,6 +177,36 @@ def test_the_package_of_debian_works_in_the_image_where_there_is_no_compiler(con
 
 
 @pytest.mark.night
+def test_the_package_of_debian_is_small(dist: Path) -> None:
+    [package] = dist.glob("iodelta_*.deb")
+    assert package.stat().st_size <= 60 << 20
+
+
+def test_the_wheel_runs_on_every_python_that_is_here(dist: Path, tmp_path: Path) -> None:
+    pythons = [python for minor in range(11, 16) if (python := shutil.which(f"python3.{minor}")) is not None]
+    assert pythons
+    write(tmp_path / "x.json", 1234)
+    for number, python in enumerate(pythons):
+        place = tmp_path / f"env{number}"
+        run(
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            python,
+            "install",
+            "--quiet",
+            "--target",
+            place,
+            *dist.glob("iodelta-*.whl"),
+        )
+        code = "from iodelta.cli.main import main; main()"
+        environment = {**os.environ, "PYTHONPATH": str(place)}
+        assert "1,234" in run(python, "-c", code, "show", tmp_path / "x.json", env=environment)
+        size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+        assert size <= 150 << 20, "what the core brings"
+
+
 def test_the_image_says_nothing_of_the_machine_that_made_it(container: Path) -> None:
     assert not (container / "etc/hostname").exists()
     home = container / "usr/lib/iodelta"

@@ -21,9 +21,9 @@ from test_console import account, experiment
 from iodelta.cli.main import cli
 from iodelta.lab.calibration import Calibration, Injection
 from iodelta.part import documents as known
-from iodelta.report.answers import CalibrationAnswer
 from iodelta.report.documents import schema, written
 from iodelta.report.formats.render import rendered
+from iodelta.report.stories.calibration import CalibrationAnswer
 
 
 def said(*words: str, cwd: Path) -> Any:

@@ -50,7 +50,7 @@ from iodelta.lab.session import go
 from iodelta.lab.setup import survey
 from iodelta.lab.signals import stop_on_signals
 from iodelta.machine import Machine
-from iodelta.report.answers import CalibrationAnswer
+from iodelta.report.stories.calibration import CalibrationAnswer
 from iodelta.study.system import recorded_environment, system
 from iodelta.trial import Trial
 

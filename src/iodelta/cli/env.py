@@ -63,9 +63,6 @@ def command(
 
     Exit codes: 0 success, 2 the request is wrong.
     """
-    from iodelta.report.answers import EnvAnswer, EnvDiffAnswer
-    from iodelta.study.confounders import differences
-
     if folder is not None and machine:
         raise RequestError(
             "a folder records the environment of its own machine", place=str(folder)
@@ -75,15 +72,21 @@ def command(
     )
     if other is None:
         if format_ == "json":
+            from iodelta.report.answers import EnvAnswer
+
             print_document(EnvAnswer(sections))
             return
         for name, value in _flat(sections):
             _line(name, value)
         return
+    from iodelta.study.confounders import differences
+
     # The folder on the right is the one asked about: FOLDER, or this machine now.
     differing = differences(_environment(other, "", ""), sections)
     names = (str(other), str(folder or machine or "this machine"))
     if format_ == "json":
+        from iodelta.report.answers import EnvDiffAnswer
+
         print_document(EnvDiffAnswer(*names, differing))
         return
     from iodelta.report.stories.environment import lines

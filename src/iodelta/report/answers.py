@@ -1,4 +1,4 @@
-"""The JSON documents of the small commands: env, knobs, restore, rebuild, calibrate."""
+"""The JSON documents of the small commands: env, knobs, restore, rebuild, pack."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from iodelta.knob import KnobInfo
-from iodelta.lab.calibration import Calibration
 from iodelta.lab.undo import Outcome
 from iodelta.probe.topology import Target
 from iodelta.study.confounders import Differing
@@ -97,23 +96,6 @@ class PackAnswer(msgspec.Struct, frozen=True):
     boot_words: int = 0
     """Words of the kernel's command line that it does not hold."""
     schema: str = "iodelta.pack/1"
-
-
-class CalibrationAnswer(msgspec.Struct, frozen=True):
-    """What this machine can see."""
-
-    calibration: Calibration
-    bound: float
-    """95 % upper bound of the false-alarm rate."""
-    unwritten: str = ""
-    """Why it was not measured what trials that write leave to the next trial; empty where it was."""
-    throttle: str = ""
-    """Why no known slow-downs were made; empty where they were."""
-    system: tuple[tuple[str, str], ...] = ()
-    """What the machine was, in a few lines: name and value."""
-    again: str = ""
-    """The command that calibrates it again."""
-    schema: str = "iodelta.calibration/1"
 
 
 class FioBuildAnswer(msgspec.Struct, frozen=True):

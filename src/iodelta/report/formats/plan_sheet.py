@@ -10,7 +10,7 @@ from iodelta.report.formats.spreadsheet import csv_text
 if TYPE_CHECKING:
     from iodelta.lab.plan import Plan
     from iodelta.path.plan import PathPlanAnswer
-    from iodelta.report.answers import CalibrationAnswer
+    from iodelta.report.stories.calibration import CalibrationAnswer
     from iodelta.study.planned import PlanAnswer
     from iodelta.study.preparation import DiskPlanAnswer
     from iodelta.study.search import SearchPlanAnswer

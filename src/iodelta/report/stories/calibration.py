@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+import msgspec
+
 from iodelta.figures import two_digits
 from iodelta.lab.aftermath import Aftermath
 from iodelta.lab.calibration import Calibration, MetricNoise
 from iodelta.plural import plural
-from iodelta.report.answers import CalibrationAnswer
 from iodelta.report.stories.sources import system
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.words import inert, interval, measured, metric_name
@@ -24,6 +25,23 @@ READ = (
     "10 min, 1 h, night: smallest change seen in that time (90 % power, in %).",
     "pairing: how many times more blocks an analysis that ignores the pairs would need.",
 )
+
+
+class CalibrationAnswer(msgspec.Struct, frozen=True):
+    """What this machine can see."""
+
+    calibration: Calibration
+    bound: float
+    """95 % upper bound of the false-alarm rate."""
+    unwritten: str = ""
+    """Why it was not measured what trials that write leave to the next trial; empty where it was."""
+    throttle: str = ""
+    """Why no known slow-downs were made; empty where they were."""
+    system: tuple[tuple[str, str], ...] = ()
+    """What the machine was, in a few lines: name and value."""
+    again: str = ""
+    """The command that calibrates it again."""
+    schema: str = "iodelta.calibration/1"
 
 
 def of_calibrated(answer: CalibrationAnswer, detail: Detail = PLAIN) -> Story:
