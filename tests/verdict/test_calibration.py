@@ -99,7 +99,7 @@ def test_a_large_change_is_found_at_the_first_look() -> None:
 
 @pytest.mark.parametrize("family", ["holm", "screen"])
 def test_a_matrix_of_50_cells_without_a_change_raises_hardly_a_false_alarm(family: str) -> None:
-    repetitions, alarms = scaled(24, 8), 0
+    repetitions, alarms = scaled(24, 4), 0
     rules = Rules.for_blocks(20, IOPS, comparisons=50, family=family)  # type: ignore[arg-type]
     for seed in range(repetitions):
         judged = judge_series(many(white, blocks=32, count=50, change=0.0, sd=0.028, seed=seed), rules)

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 from simulate import many, run, series
+from tiers import scaled
 
 from benchmarks.noise import white
 from iodelta.verdict import Judgement, Rules, Series, Verdict, judge_all, judge_series, metrics_for, next_step
@@ -156,7 +157,7 @@ def test_swapping_the_variants_swaps_the_words() -> None:
     rules_ = msgspec.structs.replace(RULES, carry="ignored")
     mirror = {"regression": "improvement", "improvement": "regression"}
     seen = set()
-    for one in many(white, blocks=80, count=60, change=-0.006, sd=0.02, seed=3):
+    for one in many(white, blocks=80, count=scaled(60, 20), change=-0.006, sd=0.02, seed=3):
         swapped = msgspec.structs.replace(
             one,
             baseline_values=one.variant_values,
@@ -290,14 +291,15 @@ def test_the_estimate_of_blocks_needed_is_about_right() -> None:
     """From look 16 on, cells with a 2 % change or none at 3 % spread need about as many blocks as was said."""
     rules_ = rules(16, 24, 32, 48, 64, 96, 128, 180, 250)
     for change in (0.0, -0.02):
-        early = many(white, blocks=250, count=60, change=change, sd=0.03, seed=8)
+        count = scaled(60, 24)
+        early = many(white, blocks=250, count=count, change=change, sd=0.03, seed=8)
         said, took = [], []
         for one in early:
             first, final = judge(cut(one, 16), rules_), judge(one, rules_)
             if first.word == "inconclusive" and first.needed and first.needed.blocks:
                 said.append(first.needed.blocks)
                 took.append(final.stopped)
-        assert len(said) > 25
+        assert len(said) > 0.4 * count
         assert 0.4 < np.median(said) / np.median(took) < 2.5
 
 

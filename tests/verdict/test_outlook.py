@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 from simulate import series
+from tiers import scaled
 
 from benchmarks.verdicts.disturbances import normal
 from benchmarks.verdicts.experiments import Setup, cut, simulate
@@ -55,8 +56,8 @@ def test_a_range_holds_as_often_as_it_says_where_one_of_the_first_trials_stalled
     """Any change, any noise. The variant loses 90 % in one of its first nine trials and never again. Where
     the stall was noise, drawn in to a value of either sign, a range held in 42 % of cases for 71 % said."""
     setup = Setup(normal(0.02), drawn=True)
-    held, said = [], []
-    for rep in range(130):
+    held, said, count = [], [], scaled(130, 50)
+    for rep in range(count):
         rng = np.random.default_rng([17, rep])
         drawn = setup.settled(rng)
         (one, *_), _ = simulate(drawn, rng)
@@ -69,6 +70,6 @@ def test_a_range_holds_as_often_as_it_says_where_one_of_the_first_trials_stalled
             assert found is not None
             held.append(found[0])
             said.append(found[1])
-    assert len(held) > 50
+    assert len(held) > count // 3
     error = math.sqrt(np.mean(said) * (1.0 - np.mean(said)) / len(held))
     assert abs(np.mean(held) - np.mean(said)) < 0.05 + 2.0 * error

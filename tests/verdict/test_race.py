@@ -135,6 +135,7 @@ def test_a_file_that_is_no_recording_is_named(tmp_path: Path, content: str) -> N
         noise.recorded_series(tmp_path)
 
 
+@pytest.mark.night
 def test_the_table_fits_a_terminal_and_follows_from_its_seed(recorded: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.verdicts", "--reps", "10", "--noise", "recorded", "--seed", "3"]
     paper = tmp_path / "table.md"
