@@ -65,12 +65,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if terminal is None or not session.config.getoption("--all-run"):
         return
-    missing = tiers.unexcused(terminal.stats.get("skipped", []))
-    if missing:
-        terminal.write_line(f"\nskipped, though a full set-up would run it ({len(missing)}):", red=True)
-        for line in missing:
-            terminal.write_line(line)
-        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+    skipped = tiers.skipped(terminal.stats.get("skipped", []))
+    terminal.write_line(f"\nskipped: {sum(map(len, skipped.values()))}")
+    for reason, names in skipped.items():
+        mends = bool(tiers.CAN_BE_INSTALLED.search(reason))
+        terminal.write_line(f"{'FAILURE, can be installed' if mends else 'absent'} ({len(names)}): {reason}", red=mends)
+        for name in names:
+            terminal.write_line(f"    {name}")
+        if mends:
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session", autouse=True)

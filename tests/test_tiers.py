@@ -38,9 +38,10 @@ def outcome(place: Path, tier: str, reason: str) -> tuple[int, str]:
 def test_a_tool_that_is_missing_fails_and_hardware_that_is_missing_does_not(tmp_path: Path) -> None:
     code, text = outcome(tmp_path, "push", "chromium is not installed")
     assert code == pytest.ExitCode.TESTS_FAILED, text
-    assert "a full set-up would run it (1)" in text
+    assert "FAILURE, can be installed (1): chromium is not installed" in text
     code, text = outcome(tmp_path, "push", "no cpufreq here")
     assert code == 0, text
+    assert "absent (1): no cpufreq here" in text
 
 
 @pytest.mark.parametrize(("tier", "count"), [("push", "2 passed"), ("night", "5 passed")])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import fuzz
 import msgspec
+from tiers import scaled
 
 from iodelta.ingest import Imported, read_bytes
 from iodelta.trial import Quantity
 
-MUTATIONS = 1500
+MUTATIONS = scaled(1500)
 SEED = 20260101
 
 
