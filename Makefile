@@ -1,7 +1,7 @@
 # make demo: measure small reads against large ones on a scratch file. The tests have three tiers (CONTRIBUTING.md):
 # make test, what CI runs at every push; make soak, all tests with all their examples, for a night; make bench, how fast
 # and how sure iodelta is, before a release.
-.PHONY: demo test soak bench test-changed check native docs man packages kernel-bisect ssh-reboot clean
+.PHONY: demo test soak bench mutants test-changed check native docs man packages kernel-bisect ssh-reboot clean
 
 # Hundreds of processes start iodelta and the tests: Python keeps what it compiled, and pytest what it rewrote.
 unexport PYTHONDONTWRITEBYTECODE
@@ -28,6 +28,11 @@ bench:
 	.venv/bin/python -m benchmarks.verdicts
 	.venv/bin/python -m benchmarks.history
 	.venv/bin/python -m benchmarks.reading
+
+# Small mistakes in the statistics, the verdict, the guard, the undo log and the seal: how many do the tests notice?
+mutants:
+	@scripts/setup test
+	.venv/bin/python -m benchmarks.mutants
 
 # The tests of what you changed since main, and of all that is built on it.
 test-changed:
