@@ -21,8 +21,6 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, NamedTuple, Union
 
-import msgspec
-
 from iodelta.errors import IodeltaError, RequestError
 
 GROUPS = {
@@ -226,7 +224,7 @@ def misfit(value: Any, hint: Any, place: str = "") -> str:
     if isinstance(value, str):
         return wrong if kind is collections.abc.Iterable else ""
     inner: list[tuple[str, Any, Any]] = []
-    if isinstance(value, msgspec.Struct) or hasattr(value, "__dataclass_fields__"):
+    if hasattr(value, "__struct_fields__") or hasattr(value, "__dataclass_fields__"):
         struct: Any = type(value)
         place = place or struct.__name__
         inner = [
