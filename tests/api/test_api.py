@@ -39,11 +39,12 @@ EXPERIMENT = (
 
 QUICK = """
 [workload]
-command = ["python3", "-c", "print(1)"]
+command = ["python3", "-c", "print({n})"]
 only_reads = true
 [variant.a]
+"workload.n" = "1"
 [variant.b]
-"fio.nice" = 1
+"workload.n" = "2"
 [design]
 trial = "0.2s"
 blocks = 2

@@ -77,7 +77,7 @@ def test_no_cell_gets_more_blocks_than_were_asked_for() -> None:
 
 
 def test_a_budget_that_ends_before_the_first_look_is_said_before_the_start() -> None:
-    assert "plan.budget" in rules(make_plan(experiment(design='budget = "50s"')))
+    assert "plan.budget" in rules(make_plan(experiment(design='budget = "25s"')))
     assert "plan.budget" not in rules(make_plan(experiment(design='budget = "10m"')))
 
 

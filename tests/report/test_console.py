@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from iodelta.cli.watching import PlainWatcher
 from iodelta.experiment import Experiment, parse
 from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.plan import Plan, make_plan
@@ -362,11 +361,6 @@ def test_the_time_to_the_first_look_is_that_of_all_open_cells() -> None:
     said = f"first look after {first} blocks of each of 4 cells, {more} more in all, {seconds}"
     for verbose in (False, True):
         assert " ".join(text(shown, verbose=verbose).split()).count(f": {said}.") == 1
-    watched: list[str] = []
-    watcher = PlainWatcher(watched.append)
-    watcher.begin(shown.plan, "folder", 0)
-    watcher.judged(shown.judgement, shown.spent, 0.0)
-    assert watched[-1].endswith(said)
     (given_up,) = {cell.name for cell in shown.plan.experiment.cells if "32" in cell.name}
     fewer = " ".join(text(msgspec.structs.replace(shown, abandoned={given_up: "fio failed"})).split())
     assert f"of each of 3 cells, {3 * (first - 4)} more in all" in fewer

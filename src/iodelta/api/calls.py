@@ -6,10 +6,11 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from iodelta.api.results import Audit, Comparison, Experiment, frame_of
 from iodelta.errors import RequestError
+from iodelta.experiment.options import QUICK, DesignOptions
 
 if TYPE_CHECKING:
     import polars
@@ -146,45 +147,30 @@ def run(
     *,
     folder: Path_ | None = None,
     machine: str | Sequence[str] = (),
-    target: str = "",
-    size: str = "",
-    margin: str | float = "",
-    trial: str = "",
-    ramp: str = "",
-    budget: str = "",
-    blocks: int | None = None,
-    seed: int | None = None,
     destroy: Sequence[str] = (),
     allow_commands: bool = False,
     leave_out: bool = False,
     wait: bool = False,
     watcher: Watcher | None = None,
+    quick: bool = False,
+    **options: Unpack[DesignOptions],
 ) -> Experiment:
     """Run an experiment file, or continue the folder at ``path``, as ``iodelta run`` does. Ctrl-C ends it cleanly.
 
-    The options are those of the command; of a folder only ``budget``, ``destroy``, ``allow_commands`` and ``wait``.
-    ``watcher`` is told of each step. Raises RequestError, RefusedError for what may not be written to, BusyError,
+    The options are those of the command (``DesignOptions``); of a folder only ``budget``, ``destroy``,
+    ``allow_commands`` and ``wait``. ``watcher`` is told of each step. Raises RequestError, RefusedError for what may not be written to, BusyError,
     MeasureError.
     """
     from iodelta.api.foreign import share_of
     from iodelta.api.measuring import Asked, begin, go_on
     from iodelta.lab.signals import stop_on_signals
 
+    given: DesignOptions = {**QUICK, **options} if quick else options
+    if options.get("margin"):
+        given["margin"] = f"{100 * share_of(options['margin'], 'margin'):.12g}%"
     asked = Asked(
         machines=(machine,) if isinstance(machine, str) and machine else tuple(machine),
-        top={
-            "margin": ""
-            if margin == ""
-            else f"{100 * share_of(margin, 'margin'):.12g}%"
-        },
-        target={"path": target, "size": size},
-        design={
-            "trial": trial,
-            "ramp": ramp,
-            "budget": budget,
-            "blocks": blocks,
-            "seed": seed,
-        },
+        given=given,
         destroy=tuple(destroy),
         commands=allow_commands,
         leave_out=leave_out,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -13,6 +14,7 @@ from iodelta.api.planning import looked
 from iodelta.errors import RequestError
 from iodelta.experiment import overridden, parse, seconds
 from iodelta.experiment.command import placed
+from iodelta.experiment.options import tables
 from iodelta.experiment.source import text_of
 from iodelta.lab.account import Account
 from iodelta.lab.folder import CountFolder, Folder
@@ -26,7 +28,6 @@ from iodelta.report.derived import derive
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement
 
-Given = Mapping[str, str | int | None]
 Stop = Callable[[], bool]
 
 
@@ -34,9 +35,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a run."""
 
     machines: tuple[str, ...]
-    top: Given
-    target: Given
-    design: Given
+    given: Mapping[str, Any]
+    """Those of ``DesignOptions``, by name."""
     destroy: tuple[str, ...]
     commands: bool
     leave_out: bool
@@ -46,9 +46,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def anew(self) -> bool:
         """Whether an option is given that only a new experiment can have."""
-        options = {**self.top, **self.target, **self.design, "machine": self.machines}
-        given = {name for name, value in options.items() if value not in (None, "", ())}
-        return bool(given - {"budget"}) or self.leave_out
+        given = {name for name, value in self.given.items() if value not in (None, "")}
+        return bool(given - {"budget"} or self.machines) or self.leave_out
 
 
 class Silent:
@@ -67,8 +66,9 @@ def begin(path: Path, place: Path, asked: Asked, stop: Stop) -> Folder:
     """Measure what the file at ``path`` asks until its end, in a new folder at ``place``."""
     text = placed(text_of(path), path.parent)
     names = list(asked.machines)
-    top = {**asked.top, "machine": names[0] if len(names) == 1 else names}
-    changed = overridden(text, top=top, target=asked.target, design=asked.design)
+    found = tables(asked.given)
+    found["top"]["machine"] = names[0] if len(names) == 1 else names
+    changed = overridden(text, **found)
     experiment = parse(
         changed or text,
         str(path),
@@ -124,7 +124,7 @@ def go_on(path: Path, asked: Asked, stop: Stop) -> Folder:
             place=str(path),
             remedy="use `iodelta run`",
         )
-    budget = str(asked.design["budget"] or "")
+    budget = str(asked.given.get("budget") or "")
     more = seconds(budget) if budget else None
     over = more is None and Account(folder.events()).over
     experiment = read_plan(folder).experiment

@@ -156,7 +156,9 @@ def _spread(
     names = tuple(host.machine for host in hosts)
     measure(
         file,
-        dataclasses.replace(asked, names=names, target=next(iter(paths)), place=place),
+        dataclasses.replace(
+            asked, names=names, given={"target": next(iter(paths))}, place=place
+        ),
     )
     raise AssertionError("measuring exits by itself")
 

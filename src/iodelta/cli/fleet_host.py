@@ -102,7 +102,7 @@ def _measured(fleet: FleetFolder, name: str, permits: Permits) -> End:
         path = host.target(experiment.target.path)
         asked = Asked(
             names=(host.machine,),
-            target=path,
+            given={"target": path},
             destroy=destroy,
             allow_commands=permits.commands,
             place=place,

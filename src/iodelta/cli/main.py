@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from iodelta import __version__
-from iodelta.cli.groups import Group
+from iodelta.cli.groups import Group, with_forms
 from iodelta.errors import IodeltaError
 from iodelta.part import GROUPS, commands, load
 
@@ -38,7 +38,7 @@ class LazyGroup(Group):
             return None
         command = load(known.place)
         assert isinstance(command, click.Command)
-        return command
+        return with_forms(command)
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -141,7 +141,7 @@ def cli() -> None:
     \b
     Two engines on a scratch file, no root:
       iodelta run --variant libaio:fio.ioengine=libaio --variant uring:fio.ioengine=io_uring \\
-        -- --rw=randread --bs=4k --ioengine=libaio --direct=1 --iodepth=1,32
+        -- --rw=randread --bs=4k --direct=1 --iodepth=1,32
 
     Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive, 4 could not measure; report and
     show: 0 when they succeeded.

@@ -10,11 +10,12 @@ import click
 from iodelta.cli.complete import files, settings
 from iodelta.cli.delivery import VALUE_FORMATS, printed
 from iodelta.cli.gate import fails
+from iodelta.cli.groups import Grouped
 from iodelta.cli.own_command import allow_commands
 from iodelta.cli.shared_options import (
+    design_options,
     in_formats,
     may_destroy,
-    sized_target,
     with_anatomy,
 )
 from iodelta.cli.turn import waits
@@ -32,43 +33,14 @@ Examples:
       --variant dl:block.scheduler=mq-deadline -- --rw=randread --bs=4k --direct=1
   iodelta run --machine ssh:storage1 --target /dev/disk/by-id/... --variant old:kernel=6.1 \\
       --variant new:kernel=6.12 -- --rw=randread --bs=4k --direct=1     # reboots it for every variant of a block
-  iodelta run --machine vm --clock instructions --variant old:kernel=6.1 --variant new:kernel=6.12 \\
-      -- --rw=randread --bs=4k --direct=1 --ioengine=libaio,io_uring
-  iodelta run --machine vm --clock instructions --anatomy=sharing --variant wbt --variant off:block.wbt_lat_usec=0 \\
-      -- --rw=randread --bs=4k --direct=1
+  iodelta run --quick --variant libaio:fio.ioengine=libaio --variant uring:fio.ioengine=io_uring \\
+      -- --rw=randread --bs=4k --direct=1 --iodepth=32
 """
 
 
-@click.command("run", epilog=EXAMPLES)
+@click.command("run", cls=Grouped, epilog=EXAMPLES)
 @click.argument("what", required=False, shell_complete=files)
 @click.argument("fio", nargs=-1, type=click.UNPROCESSED)
-@click.option(
-    "--machine",
-    "names",
-    multiple=True,
-    metavar="ssh:HOST|vm:KERNEL",
-    help="Where to run: over SSH or in a throw-away guest (default: this machine). Repeatable; blocks alternate.",
-)
-@click.option(
-    "--clock",
-    type=click.Choice(["wall", "instructions"]),
-    help="What to measure: wall time, or instructions executed in the kernel (needs --machine vm; not time).",
-)
-@with_anatomy(
-    "With --clock instructions: path also counts the calls and memory accesses of an I/O; sharing counts the cache lines that move between CPUs instead."
-)
-@click.option(
-    "--cpus",
-    type=int,
-    help="CPUs of the guest with --anatomy=sharing: 2, which is the default.",
-)
-@click.option(
-    "--target",
-    default="",
-    shell_complete=files,
-    help="Block device, file or directory to measure (default: a scratch file here).",
-)
-@sized_target
 @click.option(
     "--variant",
     "variants",
@@ -77,51 +49,37 @@ Examples:
     shell_complete=settings,
     help="A name and the settings to compare under it. Repeatable; give at least two.",
 )
+@design_options
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="A first answer within a minute: trials of 1s, a margin of 5%.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the plan; change nothing.")
 @click.option(
     "--condition",
     "conditions",
     multiple=True,
     shell_complete=settings,
     metavar="NAME[:KNOB=VALUE,...|:COMMAND]",
-    help="A condition kept constant while variants are compared: knobs, or a background load.",
+    help="Knobs or a background load that stay the same while variants are compared.",
 )
 @click.option(
-    "--baseline", default="", help="The variant to compare with (default: the first)."
+    "--machine",
+    "names",
+    multiple=True,
+    metavar="ssh:HOST|vm:KERNEL",
+    help="Where to run: over SSH or in a throw-away guest (default: this machine). Repeatable; blocks alternate.",
 )
-@click.option(
-    "--margin",
-    default="",
-    help="The smallest change that matters to you (default: 1 %).",
-)
-@click.option(
-    "--question", default="", help="Your question in a sentence, for the report."
-)
-@click.option("--trial", default="", help="Duration of one trial, such as 5s.")
-@click.option(
-    "--ramp", default="", help="Warm-up before each trial, which is not counted."
-)
+@click.option("--clock", type=click.Choice(["wall", "instructions"]), hidden=True)
+@with_anatomy("What else is counted with the instruction clock.", hidden=True)
+@click.option("--cpus", type=int, hidden=True)
 @click.option(
     "--repo",
     default="",
     metavar="PATH",
     shell_complete=files,
     help="Record the commit checked out in this git repository.",
-)
-@click.option(
-    "--budget",
-    default="",
-    help="Total time, such as 30m. For a folder whose budget has ended: extra time, once.",
-)
-@click.option("--blocks", type=int, help="Maximum number of blocks per cell.")
-@click.option(
-    "--seed",
-    type=int,
-    help="Seed of the order and the offsets (default: random; always recorded).",
-)
-@click.option(
-    "--placebo",
-    is_flag=True,
-    help="Add a copy of the baseline under another name, which must come out equal.",
 )
 @may_destroy
 @allow_commands
@@ -135,17 +93,13 @@ Examples:
     "--folder",
     "place",
     type=click.Path(path_type=Path),
-    help="Name of the experiment folder to create.",
-)
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Show cells, variants, order, bytes, knobs and time; change nothing.",
+    metavar="PATH",
+    help="Experiment folder to create.",
 )
 @click.option(
     "--verbose",
     is_flag=True,
-    help="Show every statement and finding of the result, not just one screen.",
+    help="Show every statement and finding, not just one screen.",
 )
 @in_formats(VALUE_FORMATS)
 @printed
@@ -159,9 +113,11 @@ def command(what: str | None, fio: tuple[str, ...], **options: Any) -> None:
     every variant.
     """
     from iodelta.cli.running import Asked, measure  # --help does without
+    from iodelta.experiment.options import specs
 
     if what is not None and (
         what.startswith("-") or ("=" in what and not Path(what).exists())
     ):
         fio, what = (what, *fio), None
-    measure(Path(what) if what else None, Asked(fio=fio, **options))
+    given = {name: options.pop(name) for name in specs()}
+    measure(Path(what) if what else None, Asked(fio=fio, given=given, **options))

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -22,19 +22,23 @@ from iodelta.cli.gate import WORSE, Words, exit_code
 from iodelta.cli.progress import say_line
 from iodelta.cli.turn import expect_turn, in_turn
 from iodelta.errors import RequestError
-from iodelta.experiment import overridden, parse, seconds, shorthand
+from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
 from iodelta.experiment.command import placed
+from iodelta.experiment.options import QUICK, tables
 from iodelta.experiment.source import COMMAND_LINE, text_of
 from iodelta.lab.folder import CountFolder, Folder
 from iodelta.lab.plan import Plan
 from iodelta.lab.signals import stop_on_signals
 from iodelta.machine import Machine
+from iodelta.study.words import inert
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Asked:
     """The options of ``iodelta run``, as they were given."""
 
+    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Those of ``DesignOptions``, by name."""
     fio: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     """Of the machines."""
@@ -42,21 +46,11 @@ class Asked:
     anatomy: str | None = None
     cpus: int | None = None
     """Of the guest in which moved cache lines are counted."""
-    target: str = ""
-    size: str = ""
     variants: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
-    baseline: str = ""
-    margin: str = ""
-    question: str = ""
-    trial: str = ""
-    ramp: str = ""
+    quick: bool = False
     repo: str = ""
     """The checkout whose commit is recorded as what was measured."""
-    budget: str = ""
-    blocks: int | None = None
-    seed: int | None = None
-    placebo: bool = False
     destroy: tuple[str, ...] = ()
     leave_out: bool = False
     place: Path | None = None
@@ -73,48 +67,47 @@ class Asked:
     """Whether commands may run although nobody can see what they write."""
 
     def asks_anew(self) -> bool:
-        """Whether an option is given that only a new experiment can have."""
-        lists = (self.fio, self.variants, self.conditions, self.names)
-        words = (
+        """Return whether an option is given that only a new experiment can have."""
+        new = {name: value for name, value in self.given.items() if name != "budget"}
+        own = (
+            self.fio,
+            self.variants,
+            self.conditions,
+            self.names,
             self.clock,
             self.anatomy,
-            self.cpus,
-            self.target,
-            self.size,
-            self.baseline,
-            self.margin,
-            self.question,
-            self.trial,
-            self.ramp,
+            self.repo,
+            self.place,
         )
-        numbers = (self.seed, self.blocks)
-        others = (self.repo, self.place, self.placebo, self.leave_out, self.dry_run)
-        return any((*lists, *words, *others)) or any(
+        numbers = (
+            self.cpus,
+            *(
+                value
+                for value in new.values()
+                if isinstance(value, int) and value is not False
+            ),
+        )
+        flags = (self.quick, self.leave_out, self.dry_run)
+        return any((*own, *new.values(), *flags)) or any(
             number is not None for number in numbers
         )
 
-    def overrides(self) -> dict[str, Mapping[str, str | int | bool | list[str] | None]]:
+    def overrides(self) -> dict[str, dict[str, Any]]:
         """The options by the tables of an experiment file."""
-        return {
-            "top": {
-                "question": self.question,
-                "machine": self.names[0] if len(self.names) == 1 else list(self.names),
-                "clock": self.clock,
-                "anatomy": self.anatomy,
-                "baseline": self.baseline,
-                "margin": self.margin,
-            },
-            "target": {"path": self.target, "size": self.size},
-            "design": {
-                "trial": self.trial,
-                "ramp": self.ramp,
-                "budget": self.budget,
-                "blocks": self.blocks,
-                "seed": self.seed,
-                "placebo": self.placebo or None,
-            },
-            "subject": checked_out(self.repo) if self.repo else {},
+        given = {
+            name: value
+            for name, value in self.given.items()
+            if value not in (None, "", False)
         }
+        found = tables({**QUICK, **given} if self.quick else given)
+        machine = self.names[0] if len(self.names) == 1 else list(self.names)
+        found["top"] |= {
+            "machine": machine,
+            "clock": self.clock,
+            "anatomy": self.anatomy,
+        }
+        found["subject"] = dict(checked_out(self.repo)) if self.repo else {}
+        return found
 
 
 def measure(path: Path | None, asked: Asked) -> None:
@@ -151,12 +144,12 @@ def _go_on(path: Path, asked: Asked) -> None:
     from iodelta.lab.remake import remade
     from iodelta.lab.session import go, read_plan
 
-    more = _seconds(asked.budget) if asked.budget else None
+    more = _seconds(asked.given["budget"]) if asked.given.get("budget") else None
     over = more is None and Account(folder.events()).over
     experiment = read_plan(folder).experiment
     with (
         contacts(experiment.machines, boots=experiment.boots) as (first, *others),
-        stop_on_signals() as stop,
+        stop_on_signals(stopping(experiment)) as stop,
         watcher(asked.format_) as watching,
         contextlib.nullcontext()
         if over
@@ -234,13 +227,27 @@ def _started(
     from iodelta.lab.session import start
 
     first, *others = machines
-    with stop_on_signals() as stop, watcher(asked.format_) as watching:
+    with (
+        stop_on_signals(stopping(plan.experiment)) as stop,
+        watcher(asked.format_) as watching,
+    ):
 
         def starting() -> Folder:
             control = Control(watching, stop, asked.destroy, asked.allow_commands)
             return start(place, text, plan, first, control, others=others)
 
         return in_turn(starting, stop, watching.note)
+
+
+def stopping(experiment: Experiment) -> str:
+    """Return what Ctrl-C makes a run do, said at once."""
+    tool = "the command" if experiment.of_command else "fio"
+    return ", ".join(
+        [
+            f"stopping: ending {tool}",
+            *(f"restoring {inert(name)}" for name in experiment.knob_names()),
+        ]
+    )
 
 
 def _show(folder: Folder, asked: Asked) -> NoReturn:

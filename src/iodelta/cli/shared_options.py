@@ -7,6 +7,9 @@ from typing import Any
 
 import click
 
+from iodelta.cli.complete import files
+from iodelta.experiment.options import specs
+
 Decorator = Callable[[Any], Any]
 
 
@@ -21,7 +24,7 @@ def in_formats(choices: Sequence[str]) -> Decorator:
     )
 
 
-def with_anatomy(what: str) -> Decorator:
+def with_anatomy(what: str, *, hidden: bool = False) -> Decorator:
     """``--anatomy``, alone the path of an I/O, or ``=sharing`` its moved cache lines; ``what`` is the help."""
     return click.option(
         "--anatomy",
@@ -29,7 +32,26 @@ def with_anatomy(what: str) -> Decorator:
         flag_value="path",
         type=click.Choice(["path", "sharing"]),
         help=what,
+        hidden=hidden,
     )
+
+
+def design_options(command: Any) -> Any:
+    """Every option of ``DesignOptions``."""
+    for name, spec in reversed(specs().items()):
+        if spec.form == "FLAG":
+            option = click.option(f"--{name}", is_flag=True, help=spec.help)
+        elif spec.form == "NUMBER":
+            option = click.option(
+                f"--{name}", type=int, metavar=spec.form, help=spec.help
+            )
+        else:
+            complete = {"shell_complete": files} if spec.form == "PATH" else {}
+            option = click.option(
+                f"--{name}", default="", metavar=spec.form, help=spec.help, **complete
+            )
+        command = option(command)
+    return command
 
 
 in_console_or_json = in_formats(["console", "json"])

@@ -127,9 +127,9 @@ class Condition(msgspec.Struct, frozen=True):
 class Design(msgspec.Struct, frozen=True):
     """How much is measured and decided by which rules; seconds throughout."""
 
-    trial: float = 5.0
-    ramp: float = 1.0
-    budget: float = 1800.0
+    trial: float = 2.0
+    ramp: float = 0.5
+    budget: float = 600.0
     blocks: int = 80
     """No cell gets more blocks than this."""
     metrics: tuple[str, ...] = ()

@@ -228,9 +228,9 @@ def warnings(plan: Plan, *, used: int = 0, memory: int = 0) -> tuple[Finding, ..
                 "plan.budget",
                 "warning",
                 "[design] budget",
-                f"the budget pays for {plural(share, 'block')} of every cell; the first look is at "
-                f"{plan.rules.looks[0]}",
-                "give a larger budget, shorter trials or fewer cells",
+                f"too short for a verdict: it takes {plan.rules.looks[0]} blocks of every cell, and the budget pays for "
+                f"{share}",
+                f"use --budget {budget_for(plan, plan.rules.looks[0])}, shorter trials or fewer cells",
             )
         )
     few = reach(plan.experiment, plan.rules, min(plan.rules.max_blocks, max(1, share)))
@@ -290,15 +290,21 @@ def _never_equivalent(plan: Plan) -> Iterator[Finding]:
         ),
         "",
     )
-    other = f', or say [design] stalls = "{allowed}"' if allowed else ""
+    other = f", or --stalls {allowed}" if allowed else ""
+    more = f" --blocks {blocks}" if plan.rules.max_blocks < blocks else ""
     yield Finding(
         "plan.stalls",
         "warning",
-        "[design] budget",
-        f'"equivalent" cannot be reached: {plural(trials, "trial")} of a variant cannot exclude stalls in '
-        f"{100 * plan.rules.stalls:g} % of its trials; that takes {needed}",
-        f"plan for {plural(blocks, 'block')} of every cell (a larger budget, more blocks or shorter trials){other}",
+        "--budget",
+        f'too short for "equivalent": it takes {plural(needed, "trial")} per variant, and the plan pays for {trials}',
+        f"use --budget {budget_for(plan, blocks)}{more}{other}",
     )
+
+
+def budget_for(plan: Plan, blocks: int) -> str:
+    """A budget that pays for so many blocks of every cell, as an option has it."""
+    seconds = 1.02 * blocks * plan.per_round * plan.trial_seconds
+    return f"{math.ceil(seconds)}s" if seconds < 100 else f"{math.ceil(seconds / 60)}m"
 
 
 def trials_of_a_variant(plan: Plan) -> int:

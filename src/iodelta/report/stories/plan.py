@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from iodelta.errors import pasted
@@ -13,8 +13,6 @@ from iodelta.lab.plan import (
     Plan,
     boot_seconds,
     carry_over,
-    smallest_p,
-    trials_of_a_variant,
     warnings,
 )
 from iodelta.lab.setup import Survey
@@ -22,7 +20,6 @@ from iodelta.lab.superblocks import kinds_of
 from iodelta.plural import listed, plural
 from iodelta.report.stories.disk_plan import cost_fact, holding
 from iodelta.report.stories.story import PLAIN, Detail, Item, Section, Story, section
-from iodelta.stats.stalls import trials_needed
 from iodelta.study.planned import FromBundle, PlanAnswer, longest, rounds
 from iodelta.study.words import duration, inert, options_line, setting, size
 from iodelta.trial import Finding
@@ -35,6 +32,11 @@ COMMANDS = 6
 
 FIRST = 4
 """Rounds whose order is shown."""
+
+UNREACHED = frozenset(
+    {"plan.stalls", "plan.budget", "verdict.too-few-blocks", "verdict.few-hosts"}
+)
+"""Rules of findings about a verdict that the plan cannot reach."""
 
 UNTOUCHED = "Nothing was measured or changed."
 
@@ -71,7 +73,7 @@ def facts(answer: PlanAnswer, *, rules: bool = True) -> Iterator[Item]:
     yield from _disk(survey, experiment)
     yield from settings(experiment)
     yield from _against(survey)
-    yield from warned(plan)
+    yield from warned(plan, answer.findings)
     for sentence in answer.calibrations:
         yield fact("Known", sentence)
 
@@ -115,33 +117,32 @@ def _rules(plan: Plan) -> Iterator[Item]:
     metrics = ", ".join(
         metric.name.removeprefix("command.") for metric in rules.metrics
     )
-    looks = ", ".join(map(str, rules.looks))
     yield fact(
         "Metrics",
-        f"{metrics}; margin {100 * rules.margin:g} %, level {100 * (1 - rules.alpha):g} %",
+        f"{metrics}; margin {100 * rules.margin:g} %, intervals of {100 * (1 - rules.alpha):g} %",
     )
+    open_ = {finding.rule for finding in warnings(plan)} & UNREACHED
+    enough = "" if open_ else "; enough for every verdict"
     yield fact(
         "Blocks",
-        f"looks at {looks}; the budget pays for about {rounds(plan)} of every cell",
+        f"the budget pays for about {rounds(plan)} of every cell, results from block {rules.looks[0]} on{enough}",
     )
-    yield fact("Reach", f"smallest p {smallest_p(plan):.2g}; {_stalls(plan)}")
     carry = carry_over(plan)
     if carry:
         yield fact("Carry", inert(carry))
 
 
-def _stalls(plan: Plan) -> str:
-    """What "equivalent" will exclude of stalls."""
-    trials, needed = trials_of_a_variant(plan), trials_needed(plan.rules.stalls)
-    return f'"equivalent" needs {plural(needed, "trial")} of a variant; the budget pays for about {trials}'
-
-
 def _time(plan: Plan) -> Item:
     each = duration(plan.trial_seconds)
-    boot = _boot(plan.experiment)
+    first = plan.rules.looks[0] * plan.per_round * plan.trial_seconds
+    word = (
+        f"first result after about {duration(first)}, "
+        if first <= plan.experiment.design.budget
+        else ""
+    )
     return fact(
         "Time",
-        f"{each} a trial{boot}, {plural(plan.per_round, 'trial')} a round, {longest(plan)}",
+        f"{word}{longest(plan)}; {each} a trial{_boot(plan.experiment)}, {plural(plan.per_round, 'trial')} a round",
     )
 
 
@@ -203,11 +204,14 @@ def _against(survey: Survey) -> Iterator[Item]:
     yield from map(_graded, chain.from_iterable(survey.placement.values()))
 
 
-def warned(plan: Plan) -> Iterator[Item]:
-    """Notes and warnings about the plan itself."""
+def warned(plan: Plan, found: Iterable[Finding] | None = None) -> Iterator[Item]:
+    """Notes and warnings about the plan itself; ``found`` with what was seen of its machine."""
     for note in plan.experiment.notes:
         yield fact("Note", inert(note))
-    yield from map(_graded, warnings(plan))
+    seen = warnings(plan) if found is None else found
+    yield from (
+        _graded(finding) for finding in seen if not finding.rule.startswith("disk.")
+    )
 
 
 def _graded(finding: Finding) -> Item:

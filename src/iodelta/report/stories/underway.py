@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from iodelta.lab.plan import Plan
-from iodelta.report.stories.evidence import blocks_to_look, first_look
+from iodelta.report.stories.evidence import blocks_to_look
 from iodelta.study.words import duration, expected, interval, measured, percent
-from iodelta.verdict import Judgement, Verdict, next_step
+from iodelta.verdict import Judgement, Verdict
 
 SETTLED = ("decided", "exhausted")
 """Steps after which no more blocks of a cell are run."""
 
 
 def ahead(plan: Plan, judgement: Judgement, spent: float, left: float) -> str:
-    """What is to come: before the first look of any cell nothing is known but when that look will be, at the pace that
-    was measured."""
+    """Return what is to come: before the first result of any cell only when that will be, at the measured pace."""
     nearest = _before_first_look(judgement)
-    if nearest is None:
+    if nearest is None or nearest.next_look is None:
         return expected(left)
-    return first_look(
-        nearest, judgement, _names(plan), _block_seconds(plan, judgement, spent)
-    )
+    more = sum(blocks_to_look(nearest.next_look, judgement, _names(plan)))
+    seconds = more * _block_seconds(plan, judgement, spent)
+    return f"block {nearest.blocks} of {nearest.next_look} before the first result, {expected(seconds)}"
 
 
 def beyond_budget(plan: Plan, judgement: Judgement, spent: float) -> str:
@@ -39,7 +36,7 @@ def beyond_budget(plan: Plan, judgement: Judgement, spent: float) -> str:
         return ""
     return (
         f"A trial takes {duration(each / plan.per_block)} ({duration(plan.trial_seconds)} in the plan): the budget of "
-        f"{duration(budget)} ends before the first look, which takes {duration(needed)} in all. "
+        f"{duration(budget)} ends before the first result, which takes {duration(needed)} in all. "
         "Give a larger budget, shorter trials or fewer cells."
     )
 
@@ -66,14 +63,6 @@ def _block_seconds(plan: Plan, judgement: Judgement, spent: float) -> float:
         blocks[verdict.cell] = max(verdict.blocks, blocks.get(verdict.cell, 0))
     done = sum(blocks.values())
     return spent / done if done else plan.trial_seconds * plan.per_block
-
-
-def state(verdicts: Sequence[Verdict]) -> str:
-    """Where one cell's comparison with one variant stands, by its verdicts: the words once all are settled."""
-    step = next_step(verdicts)
-    if step in SETTLED:
-        return " ".join(dict.fromkeys(verdict.word for verdict in verdicts))
-    return "waiting for others" if step == "waiting" else "deciding"
 
 
 def so_far(verdict: Verdict) -> str:
