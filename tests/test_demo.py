@@ -16,23 +16,23 @@ from iodelta.verdict import judge_all
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples/demo.toml"
-NOISE = 0.2
-"""Standard deviation of the log of a trial's rate, as measured on two cores that other processes use too."""
+NOISE = 0.006
+"""Standard deviation of the log of a trial's rate, as measured on two cores with a load of twelve."""
 
-BLOCKS = 28
+BLOCKS = 15
 """Blocks that such a machine measures within the budget."""
 
 
 def simulated(plan: Plan, seed: int) -> list[Trial]:
-    """Trials of the plan's schedule; small reads move a fifth of the data."""
+    """Trials of the plan's schedule; fio's limit is kept, but for noise."""
     rng = np.random.default_rng(seed)
     made: list[Trial] = []
     for (slot,) in plan.schedule.rounds[:BLOCKS]:
         for position, variant in enumerate(slot.order):
-            rate = 1e9 * (0.2 if variant == "4k" else 1.0) * float(np.exp(rng.normal(0, NOISE)))
+            rate = (4900 if variant == "less" else 5000) * float(np.exp(rng.normal(0, NOISE)))
             number = len(made) + 1
-            bandwidth = Quantity.exact(rate, "B/s")
-            read = Direction("read", 5000, int(rate * 0.3), 300, Quantity.exact(rate / 65536, "IOPS"), bandwidth)
+            bandwidth = Quantity.exact(4096 * rate, "B/s")
+            read = Direction("read", 5000, int(4096 * rate), 1800, Quantity.exact(rate, "IOPS"), bandwidth)
             made.append(
                 Trial(
                     number, slot.cell, variant, slot.block, position, number, number * 1.0, 1.0, (read,), sys_cpu=10.0
@@ -42,13 +42,13 @@ def simulated(plan: Plan, seed: int) -> list[Trial]:
 
 
 def test_nine_demos_of_ten_end_in_the_true_words() -> None:
-    """The small reads are worse, the copy is equivalent, where single trials scatter by a quarter."""
+    """The lower limit is a regression, the copy is equivalent."""
     right = 0
     for seed in range(20):
         plan = make_plan(parse(EXAMPLE.read_text() + f"seed = {seed}\n"))
         made = simulated(plan, seed)
-        judgement = judge_all(made, plan.rules, baseline="64k", ended=(len(made),))
-        right += {v.variant: v.word for v in judgement.verdicts} == {"4k": "regression", "placebo": "equivalent"}
+        judgement = judge_all(made, plan.rules, baseline="full", ended=(len(made),))
+        right += {v.variant: v.word for v in judgement.verdicts} == {"less": "regression", "placebo": "equivalent"}
     assert right >= 18
 
 

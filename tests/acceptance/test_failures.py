@@ -171,7 +171,7 @@ def test_a_trial_that_does_no_io_is_the_worst_result_of_a_slower_variant_and_no_
     assert words(folder)["randread 4k", "new", "read.iops"] == "regression"
     again = stand.run("report", "folder")
     assert again.code == 0, again
-    assert "new against old: worse." in again.out
+    assert "new is slower than old" in again.out
     (row,) = [line for line in again.out.splitlines() if line.strip().startswith("IOPS")]
     assert row.rstrip().endswith("regression")
 

@@ -21,7 +21,6 @@ from iodelta.report.stories.evidence import carried
 from iodelta.report.stories.explain import explain
 from iodelta.report.stories.sources import brief, system, system_of_sides
 from iodelta.report.stories.statements import open_questions
-from iodelta.study.again import Again
 from iodelta.study.confounders import differences
 from iodelta.study.experiment import Account, headline
 from iodelta.study.judging import without_schedule
@@ -87,7 +86,7 @@ def text(shown: Account, *, verbose: bool = True) -> str:
 def test_a_slower_cell_is_named_with_its_change_interval_and_word() -> None:
     shown = account(experiment(), {("iodepth=32", "new"): -0.05})
     said = text(shown)
-    assert "new against old: worse in 1 of 2 cells" in said
+    assert "new is slower than old in 1 of 2 cells" in said
     row = next(line for line in said.partition("iodepth=32")[2].splitlines() if "IOPS" in line)
     assert row.endswith("regression")
     assert " -4." in row or " -5." in row
@@ -108,8 +107,8 @@ def test_a_cell_without_a_block_is_named_and_no_success(change: float, given_up:
     judgement = msgspec.structs.replace(whole.judgement, verdicts=kept)
     why = {"iodepth=32": "fio ended with 1"} if given_up else {}
     shown = msgspec.structs.replace(whole, judgement=judgement, abandoned=why)
-    word = "worse" if change else "equivalent within 1 %"
-    assert headline(shown) == f"new against old: {word} in 2 of 3 cells, not measured in 1 of 3 cells."
+    word = "is slower than old" if change else "equals old within 1 %"
+    assert headline(shown) == f"new {word} in 2 of 3 cells; not measured in 1 of 3 cells."
     assert shown.exit_code == (1 if change else 3)
     judgement = msgspec.structs.replace(whole.judgement, verdicts=tuple(rates))
     assert msgspec.structs.replace(whole, judgement=judgement).exit_code == (1 if change else 0)
@@ -122,13 +121,19 @@ def test_a_cell_without_a_block_is_named_and_no_success(change: float, given_up:
         assert said in " ".join(text(shown, verbose=verbose).split())
 
 
+FORBIDDEN = (
+    r"(?i)\b(?:looks?|level|reach|hard|family|exploratory|points|honest size|carry-over|superblock|not excluded)\b"
+)
+"""Words that belong to --verbose: a first screen says what they mean, or nothing."""
+
+
 @pytest.mark.parametrize("cells", [1, 2, 6])
 @pytest.mark.parametrize("arms", [("old", "new"), ("old", "new", "newer")])
 @pytest.mark.parametrize(("change", "sd"), [(0.0, 0.004), (-0.05, 0.01), (0.0, 0.3)])
 def test_up_to_six_cells_of_a_comparison_fit_one_screen(
     cells: int, arms: tuple[str, ...], change: float, sd: float
 ) -> None:
-    """Answer, table, at most five lines; and every verdict is in a row or counted in one."""
+    """One cell: 12 lines, six: 24; and every verdict is in a row or counted in one, in the words of a first screen."""
     question = experiment([2**n for n in range(cells)], arms)
     changes = (
         {(f"iodepth={2**n}", "new"): change for n in range(cells)} if cells > 1 else {("randread 4k", "new"): change}
@@ -137,21 +142,17 @@ def test_up_to_six_cells_of_a_comparison_fit_one_screen(
         Finding(f"rule.{n}", "warning", "trial 1", "a long explanation of what is odd " * 3, "mend it")
         for n in range(9)
     ]
-    again_ = Again("iodelta run --seed 1 -- --rw=randread", "fio --rw=randread", (), (), ())
     shown = account(question, changes, sd=sd)
-    shown = msgspec.structs.replace(shown, state="budget", findings=tuple(odd), system=(("fio", "3.39"),), again=again_)
+    shown = msgspec.structs.replace(shown, state="budget", findings=tuple(odd))
     screen = text(shown, verbose=False)
-    assert screen.startswith("new against old: ")
     if len(arms) == 2:
-        assert len(screen.splitlines()) <= 24
-    advised, *end = screen.rpartition("\n\n")[2].partition("System: fio 3.39\nTo do it again: iodelta run --seed 1 ")
-    assert len(advised.splitlines()) <= 5
-    assert all(end)
+        assert len(screen.splitlines()) <= (12 if cells == 1 else 24)
+    assert max(map(len, screen.splitlines())) <= 80
     table = screen.partition("\n\n")[2].splitlines()
     (shared,) = re.findall(r"\(\+(\d+)\)", table[0]) or ["0"]
     words = re.findall(r"(?:\(\+(\d+)\).* )?(regression|improvement|equivalent|inconclusive)$", screen, re.MULTILINE)
     assert sum(1 + int(more or shared) for more, _ in words) == len(shown.judgement.verdicts)
-    assert {word for _, word in words} == {verdict.word for verdict in shown.judgement.verdicts}
+    assert re.findall(FORBIDDEN, screen.partition("rule.")[0]) == []
 
 
 def test_a_row_that_stands_for_several_metrics_hides_no_worse_tail() -> None:
@@ -192,13 +193,6 @@ def test_what_speaks_against_a_result_is_never_left_to_the_details() -> None:
     assert "iodelta report somewhere/folder --verbose" in " ".join(screen.split())
 
 
-def test_an_equivalent_on_one_screen_says_what_it_does_not_exclude() -> None:
-    shown = account(msgspec.structs.replace(experiment(), margin=0.03), {}, sd=0.004, blocks=40)
-    bounds = [v.stalls.not_excluded for v in shown.judgement.verdicts if v.stalls]
-    said = " ".join(text(shown, verbose=False).split())
-    assert f"Equivalent does not exclude single stalls in up to {100 * max(bounds):.0f} % of trials" in said
-
-
 def test_a_change_on_one_screen_has_both_ends_of_its_interval_and_no_bound_that_changes_nothing() -> None:
     shown = account(experiment((1,)), {("randread 4k", "new"): -0.05})
     said = " ".join(text(shown, verbose=False).split())
@@ -217,7 +211,7 @@ def test_an_improvement_after_few_trials_says_in_every_format_which_stalls_it_do
     asked = experiment((1,), more=f'stalls = "{enough}"')
     shown = account(asked, {(asked.cells[0].name, "new"): change})
     pages = {name: rendered(shown, name).decode() for name in (*TEXTS, *BUILDS) if name != "bmf"}
-    pages |= {"short": text(shown, verbose=False), "long": text(shown)}
+    pages |= {"long": text(shown)}
     pages["html"] = re.sub("<[^>]*>", " ", html_of(shown, ()).decode())
     for name, page in pages.items():
         words = " ".join(page.replace("\\", "").replace("%25", "%").split())
@@ -227,12 +221,20 @@ def test_an_improvement_after_few_trials_says_in_every_format_which_stalls_it_do
         assert stated == ({"14"} if said else set()), name
 
 
-@pytest.mark.parametrize(("sd", "part"), [(0.018, "more blocks"), (0.05, "accept a margin of")])
-def test_one_screen_says_what_an_answer_takes(sd: float, part: str) -> None:
+@pytest.mark.parametrize(("sd", "part"), [(0.018, "more blocks"), (0.05, "A margin of")])
+def test_a_first_screen_says_what_an_answer_takes(sd: float, part: str) -> None:
     shown = msgspec.structs.replace(account(experiment((1,)), {}, sd=sd), state="budget")
-    said = " ".join(text(shown, verbose=False).split())
-    assert part in said.partition("Inconclusive: ")[2]
-    assert "`iodelta run somewhere/folder --budget TIME` continues it" in said
+    said = text(shown, verbose=False)
+    assert part in " ".join(said.split()).partition("Budget spent")[2]
+    assert ("iodelta run somewhere/folder --budget" in said.splitlines()[-1]) == (part == "more blocks")
+
+
+@pytest.mark.parametrize("state", ["interrupted", "running"])
+def test_a_run_that_was_stopped_ends_with_what_is_known_and_how_it_goes_on(state: str) -> None:
+    shown = msgspec.structs.replace(account(experiment((1,)), {}, blocks=3), state=state)
+    said = text(shown, verbose=False)
+    assert "randread 4k" in said
+    assert said.endswith("  iodelta run somewhere/folder\n")
 
 
 def test_a_margin_of_the_whole_is_not_advised() -> None:
@@ -242,7 +244,7 @@ def test_a_margin_of_the_whole_is_not_advised() -> None:
     shown = msgspec.structs.replace(shown, judgement=msgspec.structs.replace(shown.judgement, verdicts=tuple(wide)))
     for verbose in (False, True):
         said = " ".join(text(shown, verbose=verbose).split())
-        assert "educe the noise" in said
+        assert "educe the noise" in said or "Less noise" in said
         assert "274 %" not in said
 
 
@@ -253,8 +255,8 @@ def test_a_change_is_only_suspected_where_too_many_placebos_were_called_one(
     known = Calibration("key", "randread 4k", "vda", 1.7e9, comparisons, alarms, ())
     shown = account(experiment(), {("iodepth=32", "new"): -0.05, ("iodepth=1", "new"): 0.05})
     said = headline(msgspec.structs.replace(shown, calibrations=(known,)))
-    word = "suspected " if suspected else ""
-    assert said == f"new against old: {word}worse in 1 of 2 cells, {word}better in 1 of 2 cells."
+    word = "perhaps " if suspected else ""
+    assert said == f"new is {word}slower than old in 1 of 2 cells, is {word}faster than old in 1 of 2 cells."
     found = doubt([known], 0.05)
     assert (found is not None) == suspected
     assert found is None or found.rule == "calibration.false-alarms"
@@ -264,7 +266,7 @@ def test_an_equal_variant_is_called_equivalent_and_exits_0() -> None:
     """fio's bins are 1.6 % wide, so a margin of 1 % asks more of p99 than it can tell; and 29 trials exclude stalls."""
     shown = account(msgspec.structs.replace(experiment(), margin=0.03), {}, sd=0.004, blocks=40)
     said = " ".join(text(shown).split())
-    assert "equivalent within 3 % in both cells" in said
+    assert "new equals old within 3 % in both cells" in said
     bounds = [v.stalls.not_excluded for v in shown.judgement.verdicts if v.stalls]
     assert f"Where it says equivalent, single stalls in up to {100 * max(bounds):.0f} % of trials" in said
     assert all("stalls in up to" in v.phrase for v in shown.judgement.verdicts)
@@ -359,8 +361,7 @@ def test_the_time_to_the_first_look_is_that_of_all_open_cells() -> None:
     more = 4 * (first - 4)
     seconds = duration(more * shown.block_seconds)
     said = f"first look after {first} blocks of each of 4 cells, {more} more in all, {seconds}"
-    for verbose in (False, True):
-        assert " ".join(text(shown, verbose=verbose).split()).count(f": {said}.") == 1
+    assert " ".join(text(shown).split()).count(f": {said}.") == 1
     (given_up,) = {cell.name for cell in shown.plan.experiment.cells if "32" in cell.name}
     fewer = " ".join(text(msgspec.structs.replace(shown, abandoned={given_up: "fio failed"})).split())
     assert f"of each of 3 cells, {3 * (first - 4)} more in all" in fewer
@@ -459,7 +460,7 @@ def test_every_block_behind_a_word_can_be_seen() -> None:
 
 
 def test_the_headline_claims_no_more_than_the_words() -> None:
-    assert headline(account(experiment(), {}, sd=0.3)) == "new against old: inconclusive in both cells."
+    assert headline(account(experiment(), {}, sd=0.3)) == "No answer yet for new against old in both cells."
 
 
 def test_digits_stop_where_the_interval_does() -> None:
@@ -509,39 +510,6 @@ def test_a_trial_without_io_is_named_by_what_happened_and_ranks_worst() -> None:
     assert {line.count("#") for line in named} == {10}, "it ranks worst"
     assert any(sides), "fewer IOPS"
     assert not any("999" in line for line in said)
-
-
-def test_all_details_close_with_the_system_and_how_to_do_it_again() -> None:
-    shown = account(experiment(), {})
-    again_ = Again("iodelta run --seed 1 -- --rw=randread", "fio --rw=randread", (), (), ())
-    shown = msgspec.structs.replace(shown, system=(("kernel", "6.18.1"),), again=again_)
-    assert "System: kernel: 6.18.1\n" in text(shown)
-    assert "To do it again\n  iodelta run --seed 1 -- --rw=randread\n" in text(shown)
-
-
-def test_one_screen_ends_with_the_system_on_a_line_and_the_command_to_do_it_again() -> None:
-    shown = account(experiment(), {})
-    short = Again("iodelta run --seed 1 -- --rw=randread", "fio --rw=randread", (), (), ())
-    facts = (
-        ("machine", "a virtual machine"),
-        ("kernel", "6.18.1"),
-        ("fio", "3.39"),
-        ("target", "/dev/vdb " + "x" * 99),
-    )
-    shown = msgspec.structs.replace(shown, system=facts, again=short)
-    last = text(shown, verbose=False).splitlines()[-2:]
-    assert last == [
-        "System: kernel 6.18.1, fio 3.39, machine a virtual machine",
-        "To do it again: iodelta run --seed 1 -- --rw=randread",
-    ]
-    commands = {
-        f"iodelta run --question {'why ' * 30}": "iodelta run somewhere/folder/experiment.toml --seed 1",
-        "iodelta run FOLDER/experiment.toml --seed 1": "iodelta run somewhere/folder/experiment.toml --seed 1",
-        f"iodelta scenario run {'btrfs-' * 20}": f"iodelta scenario run {'btrfs-' * 20}",
-    }
-    for run, again in commands.items():
-        one = msgspec.structs.replace(shown, again=msgspec.structs.replace(short, run=run))
-        assert text(one, verbose=False).splitlines()[-1] == f"To do it again: {again}"
 
 
 def test_the_device_named_in_one_line_is_the_one_that_was_measured_however_short_the_line() -> None:

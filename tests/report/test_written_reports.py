@@ -56,7 +56,7 @@ def test_a_report_states_what_a_reader_needs_to_believe_or_refute_it(format_: st
     said = " ".join(rendered(complete(), format_).decode().replace("\\", "").split())
     for part in (
         "Is new slower?",
-        "new against old: worse in 1 of 2 cells",
+        "new is slower than old in 1 of 2 cells",
         "margin 1 %, level 95 %, order randomised in blocks (seed 1), looks at 9, 12, 16",
         "Order and rules were fixed before the first trial.",
         "Smallest change this could have seen:",

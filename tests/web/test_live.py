@@ -465,7 +465,7 @@ def test_a_run_is_watched_from_its_start_to_its_verdict_though_the_server_is_kil
         again = stack.enter_context(serving("--folders", "runs", "--port", str(server.port), cwd=tmp_path))
         for visit in visits:
             visit.page.wait_for_selector("html[data-charts=drawn]")  # the report, at the same address
-            assert "slow against fast: worse" in visit.page.locator("main").inner_text().replace("\u00a0", " ")
+            assert "slow is slower than fast" in visit.page.locator("main").inner_text().replace("\u00a0", " ")
             assert visit.page.evaluate("performance.getEntriesByType('navigation').length") == 1
             said = written(journal)
             until(partial(has_heard, visit.page, len(said)))

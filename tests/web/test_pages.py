@@ -36,7 +36,7 @@ def test_the_first_page_says_what_was_found_and_leads_to_the_raw_trial(visit: Vi
     page = visit.open("/")
     slower = page.locator(".result", has_text="Is slow slower?").filter(has_not_text="bundle")
     slower.get_by_text("regression").wait_for()
-    assert "slow against fast: worse" in slower.inner_text()
+    assert "slow is slower than fast" in slower.inner_text()
     followed(page, slower.get_by_role("link"))
     page.wait_for_selector("html[data-charts=drawn]")
     assert page.locator("h1").inner_text() == "Is slow slower?"
@@ -121,7 +121,7 @@ def test_without_javascript_everything_can_be_read(browser: Browser, server: Ser
     server.json("/")  # else results that were never judged are listed by their names
     page.goto(server.url)
     followed(page, page.get_by_role("link", name="Is slow slower?").first)
-    assert "slow against fast: worse" in page.locator("main").inner_text().replace("\u00a0", " ")
+    assert "slow is slower than fast" in page.locator("main").inner_text().replace("\u00a0", " ")
     context.close()
 
 

@@ -75,12 +75,12 @@ def test_two_files_are_compared_and_more_can_be_added(server: Server, runs: Path
 def test_a_bundle_and_an_experiment_folder_give_their_report(server: Server, runs: Path) -> None:
     (bundle,) = runs.glob("*.iodelta.tar.zst")
     place = sent(server, ("theirs.iodelta.tar.zst", bundle.read_bytes()))
-    assert "worse" in server.json(f"{place}/report")["headline"]
+    assert "slower" in server.json(f"{place}/report")["headline"]
     files = [path for path in (runs / "slower").rglob("*") if path.is_file()]
     whole = [(f"runs/slower/{path.relative_to(runs / 'slower')}", path.read_bytes()) for path in files]
     place = sent(server, *whole)
     assert server.ask(place).headers["location"].endswith("/report")
-    assert "worse" in server.json(f"{place}/report")["headline"]
+    assert "slower" in server.json(f"{place}/report")["headline"]
     assert server.json(f"{place}/audit")["schema"].startswith("iodelta.audit")
 
 

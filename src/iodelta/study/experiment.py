@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 
 import msgspec
 
@@ -18,7 +18,7 @@ from iodelta.study.changed import breaks
 from iodelta.study.confounders import Differing
 from iodelta.study.preparation import DiskAccount
 from iodelta.study.views import Views
-from iodelta.study.words import inert, metric_name
+from iodelta.study.words import inert, interval, measured, metric_name
 from iodelta.trial import Finding
 from iodelta.verdict import Judgement, Verdict
 
@@ -118,19 +118,19 @@ def open_ended(verdict: Verdict) -> bool:
 
 
 def headline(account: Account) -> str:
-    """The answer in a sentence or two, no stronger than the verdicts."""
+    """The answer in a sentence for each variant, no stronger than the verdicts."""
     experiment = account.plan.experiment
     sentences = [_not_as_measured(account.broken)] if account.broken else []
     for variant in experiment.variants:
         if variant.name != experiment.baseline:
-            names = f"{inert(variant.name)} against {inert(experiment.baseline)}"
-            sentences.append(f"{names}: {_answer(account, variant.name)}.")
+            sentences.append(f"{_answer(account, variant.name)}.")
     return " ".join(sentences)
 
 
 def _answer(account: Account, variant: str) -> str:
-    """The answer for one variant: ``worse in 1 of 2 cells, inconclusive in 1 of 2 cells``."""
+    """The answer for one variant: ``new is slower than old in 1 of 2 cells; no answer yet in 1 of 2 cells``."""
     experiment, judgement = account.plan.experiment, account.judgement
+    name, baseline = inert(variant), inert(experiment.baseline)
     unmeasured = account.unmeasured
     verdicts = [
         verdict
@@ -138,43 +138,59 @@ def _answer(account: Account, variant: str) -> str:
         if verdict.variant == variant and verdict.cell not in unmeasured
     ]
     if not any(verdict.blocks for verdict in verdicts):
-        return "not measured"
-    doubted = doubt(account.calibrations, judgement.rules.alpha)
-    suspected = "suspected " if doubted else ""
-    planned = {cell.name for cell in experiment.cells}
-    answers = _answers(verdicts, planned, experiment.margin, suspected)
-    return ", ".join(answers)
-
-
-def _answers(
-    verdicts: Sequence[Verdict], planned: Set[str], margin: float, suspected: str
-) -> Iterator[str]:
-    """The parts of the answer for one variant, each with the cells in which it holds."""
-    cells, total = {verdict.cell for verdict in verdicts}, len(planned)
-    worse = _cells(verdicts, "regression")
-    better = _cells(verdicts, "improvement")
-    unlike = [verdict for verdict in verdicts if verdict.word != "equivalent"]
-    same = cells - {verdict.cell for verdict in unlike}
-    inconclusive = cells - worse - better - same
-    partly = _cells(verdicts, "equivalent") & inconclusive
-    open_metrics = {
-        metric_name(verdict.metric, with_kind=False)
-        for verdict in unlike
-        if verdict.cell in partly
-    }
-    within = f"equivalent within {100 * margin:g} %"
-    except_for = f"{within} except for {' and '.join(sorted(open_metrics))}"
-    answers = (
-        (f"{suspected}worse", worse),
-        (f"{suspected}better", better),
-        (within, same),
-        (except_for, partly),
-        ("inconclusive", inconclusive - partly),
-        ("not measured", planned - cells),
+        return f"{name} was not measured"
+    doubted = "perhaps " if doubt(account.calibrations, judgement.rules.alpha) else ""
+    speeds = all(
+        verdict.metric.kind in ("read", "write", "trim", "sync") for verdict in verdicts
     )
-    for words, where in answers:
-        if where:
-            yield f"{words}{_where(where, total)}"
+    planned = {cell.name for cell in experiment.cells}
+    worse, better = _cells(verdicts, "regression"), _cells(verdicts, "improvement")
+    unlike = [verdict for verdict in verdicts if verdict.word != "equivalent"]
+    cells = {verdict.cell for verdict in verdicts}
+    same = cells - {verdict.cell for verdict in unlike}
+    unsure = cells - worse - better - same
+    partly = _cells(verdicts, "equivalent") & unsure
+    open_metrics = {
+        metric_name(v.metric, with_kind=False) for v in unlike if v.cell in partly
+    }
+    within = f"equals {baseline} within {100 * experiment.margin:g} %"
+    total = len(planned)
+    parts = []
+    for word, there in (
+        ("slower" if speeds else "worse", worse),
+        ("faster" if speeds else "better", better),
+    ):
+        if there:
+            found = "regression" if there is worse else "improvement"
+            size = _size(verdicts, found) if total == 1 else ""
+            parts.append(
+                f"is {doubted}{word} than {baseline}{_where(there, total)}{size}"
+            )
+    if same:
+        parts.append(within + _where(same, total))
+    if partly:
+        parts.append(
+            f"{within} except for {' and '.join(sorted(open_metrics))}{_where(partly, total)}"
+        )
+    said = f"{name} {', '.join(parts)}" if parts else ""
+    others = []
+    if unsure - partly:
+        about = "" if said else f" for {name} against {baseline}"
+        others.append(f"no answer yet{about}{_where(unsure - partly, total)}")
+    if planned - cells:
+        others.append(f"not measured{_where(planned - cells, total)}")
+    whole = "; ".join(filter(None, (said, *others)))
+    return whole if said else whole[:1].upper() + whole[1:]
+
+
+def _size(verdicts: Iterable[Verdict], word: str) -> str:
+    """`` : IOPS -2.8 % (-9.9 .. -1.4 %)`` of the first metric with this word."""
+    verdict = next(verdict for verdict in verdicts if verdict.word == word)
+    change = verdict.change
+    if change is None:
+        return ""
+    size = measured(change.value, change.low, change.high)
+    return f": {metric_name(verdict.metric, with_kind=False)} {size} ({interval(change.low, change.high)})"
 
 
 def _not_as_measured(broken: Sequence[Finding]) -> str:

@@ -12,7 +12,12 @@ from iodelta.plural import plural
 from iodelta.report.formats.pictures import Change, bars, draws
 from iodelta.report.formats.table import lines_of, table
 from iodelta.report.formats.terminal import WIDTH, sections_lines, width_of
-from iodelta.report.stories.advice import advice, machine_changed
+from iodelta.report.stories.advice import (
+    failures,
+    machine_changed,
+    next_step,
+    statements,
+)
 from iodelta.report.stories.experiment import of_account
 from iodelta.report.stories.instruments import looked
 from iodelta.report.stories.sources import findings
@@ -34,11 +39,8 @@ CLOSING = ("System", "To do it again")
 PREPARATION = ("Preparation of the disk", "Round by round")
 """Sections before them, where everything is printed."""
 
-SCREEN = 24
-"""Lines of one screen."""
-
-ADVICE = 6
-"""Lines of a screen that pictures leave to the advice."""
+ONE_CELL, SEVERAL_CELLS = 12, 24
+"""Lines of a first screen at most."""
 
 UNSEALED = "folder.unsealed"
 
@@ -69,27 +71,68 @@ def lines(
     changes as bars where the screen has room for them."""
     prose = min(width, WIDTH)
     folder = inert(pasted(account.folder))
-    story = of_account(account, Detail(folder=folder, again=again))
-    titles = (*PREPARATION, *CLOSING) if verbose else CLOSING
-    closing = [section for section in story.sections if section.title in titles]
-    answer = list(_answer(account, width, whole=verbose))
-    pictures = (
-        list(bars(_changes(account), account.plan.rules.margin, width)) if drawn else []
-    )
-    if verbose or len(answer) + len(pictures) <= SCREEN - ADVICE:
-        answer += pictures
-    yield from answer
-    yield Text()
-    if verbose:
-        yield from _details(account, prose)
-        yield from sections_lines(closing, prose, whole=True)
-        yield Text()
-        yield Text(f"Folder: {folder}")
+    if not verbose:
+        yield from _first_screen(account, width, again)
         return
-    # No empty line: one screen holds all of it.
-    end = [line for line in sections_lines(closing, prose) if line.plain]
-    yield from map(Text, advice(account, prose, SCREEN - len(answer) - 1 - len(end)))
-    yield from end
+    story = of_account(account, Detail(folder=folder, again=again))
+    closing = [
+        section
+        for section in story.sections
+        if section.title in (*PREPARATION, *CLOSING)
+    ]
+    yield from _answer(account, width, whole=True)
+    yield from _wrapped(prose, _measured(account))
+    if drawn:
+        yield from bars(_changes(account), account.plan.rules.margin, width)
+    yield Text()
+    yield from _details(account, prose)
+    yield from sections_lines(closing, prose, whole=True)
+    yield Text()
+    yield Text(f"Folder: {folder}")
+
+
+def _first_screen(account: Account, width: int, again: str) -> Iterator[Text]:
+    """The answer, one table, how it ended with the next command, and what fits of the rest."""
+    prose = min(width, WIDTH)
+    answer = list(_answer(account, width, whole=False))
+    yield from answer
+    ended, command = next_step(account)
+    last = list(_wrapped(prose, " ".join(filter(None, (_in_short(account), ended)))))
+    last += [Text(f"  {command}")] if command else []
+    must = [line for text in failures(account) for line in _wrapped(prose, text)]
+    more = list(statements(account))
+    limit = ONE_CELL if len(account.plan.experiment.cells) == 1 else SEVERAL_CELLS
+    room = limit - len(answer) - len(must) - len(last) - 1
+    shown: list[Text] = []
+    while more and len(shown) + len(lines := list(_wrapped(prose, more[0]))) <= min(
+        room - (len(more) > 1), 3
+    ):
+        shown += lines
+        del more[0]
+    rest = f"{plural(len(more), 'more remark')}: iodelta report {inert(pasted(account.folder))} --verbose"
+    yield Text()
+    yield from must
+    yield from shown
+    if more and not again:
+        yield from _wrapped(prose, rest)
+    yield from last
+
+
+def _in_short(account: Account) -> str:
+    """How much was measured, and where."""
+    counts = sorted(set(account.blocks.values()))
+    blocks = (f"{counts[0]} to " if len(counts) > 1 else "") + plural(
+        counts[-1], "block"
+    )
+    of_a_cell = " of a cell" if len(account.plan.experiment.cells) > 1 else ""
+    path = account.plan.experiment.target.path
+    where = f" on {inert(path.removeprefix('/dev/'))}" if path else ""
+    sealing = (
+        " Not sealed [folder.unsealed]."
+        if UNSEALED in {each.rule for each in account.findings}
+        else ""
+    )
+    return f"{blocks}{of_a_cell} in {duration(account.spent)}{where}.{sealing}"
 
 
 def _answer(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
@@ -101,7 +144,6 @@ def _answer(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
     yield from _wrapped(prose, headline(account), style="bold")
     yield Text()
     yield from table(account, width, whole=whole)
-    yield from _wrapped(prose, _measured(account))
 
 
 def _changes(account: Account) -> list[Change]:

@@ -40,6 +40,9 @@ CLEARLY = 1.25
 MARK = "*"
 """After a change that is not the ratio of the two values of its row: a line below the table says why."""
 
+FIT = 14
+"""Rows that a screen of several cells has room for."""
+
 MOST_ROWS = 12
 """More rows than this are folded to fit one screen."""
 
@@ -73,7 +76,19 @@ def lines_of(account: Account, *, whole: bool) -> tuple[Line, ...]:
                 name += f" (+{alike})"
             names = (inert(cell.name), inert(variant.name), name)
             rows.append(Line(names, shown, alike))
-    return tuple(rows)
+    if len(rows) <= FIT or whole:
+        return tuple(rows)
+    # Still too many: a row for each cell and variant, with its most telling word.
+    rank = ("regression", "improvement", "inconclusive", "equivalent")
+    folded = []
+    for own in grouped(rows, lambda line: line.names[:METRIC]).values():
+        first = min(own, key=lambda line: rank.index(line.verdict.word))
+        alike = sum(1 + line.alike for line in own) - 1
+        name = first.names[METRIC].partition(" (+")[0] + (
+            f" (+{alike})" if alike else ""
+        )
+        folded.append(Line((*first.names[:METRIC], name), first.verdict, alike))
+    return tuple(folded)
 
 
 def _rows(verdicts: Sequence[Verdict], *, fold: bool) -> Iterator[tuple[Verdict, int]]:
