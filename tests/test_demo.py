@@ -1,4 +1,4 @@
-"""`make demo`: two minutes on a noisy machine with two cores end in words, with and without O_DIRECT."""
+"""`make demo`: minutes on a noisy machine with two cores end in words, with and without O_DIRECT."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from iodelta.verdict import judge_all
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples/demo.toml"
-NOISE = 0.006
+NOISE = 0.01
 """Standard deviation of the log of a trial's rate, as measured on two cores with a load of twelve."""
 
-BLOCKS = 15
+BLOCKS = 28
 """Blocks that such a machine measures within the budget."""
 
 
@@ -52,10 +52,10 @@ def test_nine_demos_of_ten_end_in_the_true_words() -> None:
     assert right >= 18
 
 
-def test_the_plan_of_the_demo_can_reach_every_word_in_two_minutes() -> None:
+def test_the_plan_of_the_demo_can_reach_every_word_in_four_minutes() -> None:
     plan = make_plan(parse(EXAMPLE.read_text()))
     assert [warning.explanation for warning in warnings(plan)] == []
-    assert plan.experiment.design.budget <= 120
+    assert plan.experiment.design.budget <= 240
 
 
 def workshop(tmp_path: Path, *, direct: bool, status: int) -> Path:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from iodelta.cli.watching import PlainWatcher
+from iodelta.cli.watching import RunWatcher
 from iodelta.machine import LocalMachine
 from iodelta.parts.mirrors.calibrate import calibrate, predict
 from iodelta.parts.mirrors.catalogue import policies
@@ -23,7 +23,7 @@ SEEDS = (1, 2, 3)
 
 
 def main() -> None:
-    watcher = PlainWatcher(print)
+    watcher = RunWatcher(print)
     with staged(LocalMachine(), watcher, full=False, target=None, home=os.getcwd(), stop=lambda: False) as stage:
         disks = [stage.disk(f"disk{number}", SIZE) for number in range(len(PACES))]
         slow(stage, {disk: Pace(pace, 1 << 30) for disk, pace in zip(disks, PACES, strict=True)})

@@ -95,7 +95,7 @@ def tools(stand: Stand) -> Path:
 @pytest.mark.parametrize(
     ("program", "texts"),
     [
-        (None, ("cannot start fio", "is fio installed")),
+        (None, ("fio not found", "apt install fio")),
         ("#!/bin/sh\necho fio-3.1\n", ("fio-3.1 is too old", "3.16")),
     ],
     ids=["none", "too old"],

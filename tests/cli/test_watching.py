@@ -107,7 +107,7 @@ def test_the_time_left_is_that_of_the_same_pace(share: float | None, seconds: fl
 
 def log() -> tuple[watching.RunWatcher, io.StringIO]:
     stream = io.StringIO()
-    return watching.RunWatcher(stream, live=False), stream
+    return watching.RunWatcher(lambda line: print(line, file=stream)), stream
 
 
 def blocks_of(plan: Plan, count: int) -> Judgement:
@@ -152,8 +152,9 @@ def test_a_budget_that_ends_before_the_first_result_is_said_after_the_first_roun
     """The plan reckoned 17 s for a trial that took 80 s with its boot: the budget ended without a look, unannounced."""
     design = msgspec.structs.replace(PLAN.experiment.design, budget=1200.0)
     plan = msgspec.structs.replace(PLAN, experiment=msgspec.structs.replace(PLAN.experiment, design=design))
-    stream = io.StringIO()
-    watcher = watching.RunWatcher(stream, live=live)
+    watcher, stream = log()
+    if live:
+        watcher = watching.RunWatcher(print, stream)
     watcher.begin(plan, "somewhere", 0)
     for _ in range(2):
         watcher.judged(blocks_of(plan, 1), plan.per_round * seconds, 900.0)
@@ -162,7 +163,7 @@ def test_a_budget_that_ends_before_the_first_result_is_said_after_the_first_roun
 
 def test_a_terminal_has_one_line_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
-    watcher = watching.RunWatcher(stream, live=True)
+    watcher = watching.RunWatcher(print, stream)
     watcher.begin(PLAN, "somewhere", 0)
     for number in range(3):
         watcher.trial(PLAN.schedule.rounds[number][0], "a", number)

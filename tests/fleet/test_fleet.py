@@ -308,7 +308,7 @@ def test_check_says_of_every_host_what_stands_against_a_run(stand: Stand) -> Non
     assert re.fullmatch(said, placebo["said"]), placebo
     assert hosts["a"]["environment"]["said"].startswith("Linux 6.12.5-test")
     assert not hosts["bare"]["fio"]["ok"]
-    assert "cannot start fio" in hosts["bare"]["fio"]["said"]
+    assert "fio not found" in hosts["bare"]["fio"]["said"]
     assert "Connection refused" in hosts["closed"]["reach"]["said"]
     (stand.place / "writes.toml").write_text(
         (stand.place / "question.toml").read_text().replace("randread", "randwrite")

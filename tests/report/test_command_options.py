@@ -319,9 +319,9 @@ def test_a_report_of_nothing_is_no_success(begun: Path) -> None:
 def test_the_folder_in_a_message_can_be_pasted(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell takes what is printed for the one path, wherever it stands and however wide the screen is."""
     monkeypatch.chdir(begun.parent)
-    said = io.StringIO()
-    RunWatcher(said, live=False).begin(make_plan(experiment()), ODD, 0)
-    assert shlex.split(said.getvalue().partition("; folder ")[2]) == [ODD]
+    said: list[str] = []
+    RunWatcher(said.append).begin(make_plan(experiment()), ODD, 0)
+    assert shlex.split(said[0].partition("; folder ")[2]) == [ODD]
     for words in (("report", ODD, "--reproducer"), ("reproduce", ODD)):
         message = call(*words, cwd=begun.parent).error
         command = message.partition("`")[2].partition("`")[0]

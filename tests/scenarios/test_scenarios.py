@@ -15,7 +15,7 @@ from fakes import PaperMachine
 from jsonschema import Draft202012Validator
 
 from iodelta.cli.main import cli
-from iodelta.cli.watching import PlainWatcher
+from iodelta.cli.watching import RunWatcher
 from iodelta.errors import MeasureError, RefusedError, RequestError
 from iodelta.experiment import Experiment, parse
 from iodelta.lab.guard import check_write
@@ -439,7 +439,7 @@ def test_a_rehearsal_names_the_variants_of_the_run(name: str, tmp_path: Path, mo
     monkeypatch.setattr(read_policy_order, "benchmark", lambda *given: [])
     words = ["scenario", "run", name, "--dry-run", "--format", "json"]
     answer = json.loads(CliRunner().invoke(cli, words).stdout)
-    with staged(machine, PlainWatcher(print), full=False, target=None, home=str(tmp_path), stop=lambda: False) as stage:
+    with staged(machine, RunWatcher(print), full=False, target=None, home=str(tmp_path), stop=lambda: False) as stage:
         made = parse(one.made(stage, machine=""), name)
     planned = answer["plan"]["plan"]["experiment"]
     assert [variant["name"] for variant in planned["variants"]] == [variant.name for variant in made.variants]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from workshop import backing_files
 
-from iodelta.cli.watching import PlainWatcher
+from iodelta.cli.watching import RunWatcher
 from iodelta.errors import MeasureError
 from iodelta.lab.undo import restore_pending
 from iodelta.machine import LocalMachine
@@ -22,11 +22,11 @@ MIB = 1 << 20
 
 HELD = """
 import sys
-from iodelta.cli.watching import PlainWatcher
+from iodelta.cli.watching import RunWatcher
 from iodelta.machine import LocalMachine
 from iodelta.parts.scenarios.stage import staged
 home = sys.argv[1]
-with staged(LocalMachine(), PlainWatcher(print), full=False, target=None, home=home, stop=lambda: False) as stage:
+with staged(LocalMachine(), RunWatcher(print), full=False, target=None, home=home, stop=lambda: False) as stage:
     disk = stage.disk("one", 32 << 20, parts=2)
     stage.mount(disk + "p2", "two")
     print(disk, flush=True)
@@ -35,7 +35,7 @@ with staged(LocalMachine(), PlainWatcher(print), full=False, target=None, home=h
 
 
 def enter(home: Path, told: list[str] | None = None, stop: bool = False) -> AbstractContextManager[Stage]:
-    watcher = PlainWatcher((told if told is not None else []).append)
+    watcher = RunWatcher((told if told is not None else []).append)
     return staged(LocalMachine(), watcher, full=False, target=None, home=str(home), stop=lambda: stop)
 
 

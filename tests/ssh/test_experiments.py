@@ -168,7 +168,7 @@ def test_what_keeps_a_host_from_being_measured_is_said_and_nothing_is_left(stand
         "ssh:unknown": "Host key verification failed.*`ssh -o StrictHostKeyChecking=ask unknown` once",
         "ssh:stranger": "Permission denied.*without asking",
         "ssh:full": "No space left on device",
-        "ssh:bare": "cannot start fio.*installed there",
+        "ssh:bare": "fio not found.*apt install fio",
         "ssh:nologin": "starts no shell; it printed: This account is currently not available",
         "ssh:closed": "Connection refused.*`ssh closed true` must work",
     }

@@ -151,7 +151,7 @@ def test_variants_that_cannot_be_told_apart_have_no_winner() -> None:
     cells = {f"c{at}": {"a": 100.0, "b": 100.0, "c": 100.0} for at in range(3)}
     found = recommend(matrix(cells, seed=1), RULES)
     assert found.variants == ()
-    assert "are indistinguishable in any of 3 cells" in found.sentence
+    assert "are within noise in all 3 cells" in found.sentence
     assert "at most" in found.sentence
 
 
@@ -206,8 +206,7 @@ def test_a_bound_that_allows_nearly_everything_recommends_nothing() -> None:
     found = recommend(noisy, RULES)
     assert found.variants == ()
     assert re.fullmatch(
-        r"No variant is recommended: [ab] too may lose up to [\d.]+ % in any of 3 cells, more than is shown of any; "
-        r"run more blocks\.",
+        r"No winner yet: [ab] could still be [\d.]+ % worse in one cell\.",
         found.sentence,
     ), found.sentence
 
@@ -224,7 +223,7 @@ def test_an_order_trend_or_a_placebo_forbids_to_name_a_winner() -> None:
     trend = Finding("verdict.order-trend", "hard", "qd1", "IOPS rose in run order", "randomise the order")
     found = recommend(matrix({"qd1": {"a": 100.0, "b": 70.0}}), RULES, forbidden=(trend,))
     assert found.variants == ()
-    assert found.sentence == "No variant is recommended: IOPS rose in run order."
+    assert found.sentence == "No winner yet: IOPS rose in run order."
     assert trend in found.findings
     assert found.rankings[0].best == ("a",), "the ranking stays visible beside the refusal"
 
@@ -244,7 +243,7 @@ def test_a_sequential_run_ranks_at_the_stricter_level_of_its_looks() -> None:
 
 def refused(found: Recommendation) -> set[str]:
     assert found.variants == ()
-    assert found.sentence.startswith("No variant is recommended")
+    assert found.sentence.startswith("No winner yet")
     return {finding.rule for finding in found.findings}
 
 

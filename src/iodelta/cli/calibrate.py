@@ -9,6 +9,7 @@ import click
 
 from iodelta.cli.contact import on_machine
 from iodelta.cli.delivery import FORMATS, printed
+from iodelta.cli.groups import Grouped
 from iodelta.cli.own_command import allow_commands, workload
 from iodelta.cli.shared_options import in_formats, may_destroy, sized_target
 from iodelta.cli.turn import waits
@@ -24,7 +25,7 @@ Examples:
 """
 
 
-@click.command("calibrate", epilog=EXAMPLES)
+@click.command("calibrate", cls=Grouped, epilog=EXAMPLES)
 @click.argument("fio", nargs=-1, type=click.UNPROCESSED)
 @on_machine
 @workload

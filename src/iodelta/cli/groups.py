@@ -83,13 +83,14 @@ class Group(click.Group):
 
 
 SECTIONS = {
-    "What to compare": "variants target size baseline margin placebo",
-    "How long": "quick budget dry_run trial ramp blocks",
-    "More about the question": "conditions names metrics level stalls superblocks seed settle question repo",
+    "What to compare": "variants workload target size baseline margin placebo",
+    "How long": "quick budget dry_run trial ramp blocks round_ limit fill spare purge",
+    "More about the question": "conditions names name machine metrics level stalls superblocks seed settle question repo",
     "Safety": "destroy allow_commands wait leave_out",
-    "Output": "place verbose format_ output force fail_on help",
+    "What to show": "verbose cell functions bill lines paths footprint reproducer",
+    "Output": "place format_ output charts scale force fail_on gate help",
 }
-"""Heading -> the options of ``iodelta run`` below it, the first ones first."""
+"""Heading -> the options below it, the first ones first."""
 
 
 class Grouped(click.Command):
@@ -106,8 +107,8 @@ class Grouped(click.Command):
             if record is not None:
                 records["help" if "--help" in param.opts else str(param.name)] = record
         for heading, names in SECTIONS.items():
-            with formatter.section(heading):
-                formatter.write_dl(
-                    [records.pop(name) for name in names.split() if name in records]
-                )
+            rows = [records.pop(name) for name in names.split() if name in records]
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
         assert not records, f"options without a group: {list(records)}"

@@ -10,6 +10,7 @@ import click
 from iodelta.cli.complete import files
 from iodelta.cli.contact import on_machine
 from iodelta.cli.delivery import FORMATS, printed
+from iodelta.cli.groups import Grouped
 from iodelta.cli.shared_options import in_formats, may_destroy
 from iodelta.cli.turn import waits
 
@@ -23,7 +24,7 @@ Examples:
 """
 
 
-@click.command("prepare", epilog=EXAMPLES)
+@click.command("prepare", cls=Grouped, epilog=EXAMPLES)
 @click.argument("what", shell_complete=files)
 @click.argument("fio", nargs=-1, type=click.UNPROCESSED)
 @on_machine

@@ -21,6 +21,7 @@ from iodelta.cli.delivery import (
 )
 from iodelta.cli.files import write_or_print
 from iodelta.cli.gate import Coded, Words, exit_code, gated
+from iodelta.cli.groups import Grouped
 from iodelta.cli.shared_options import in_formats
 from iodelta.errors import RequestError, pasted
 from iodelta.part import folder_at, load
@@ -69,7 +70,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     fail_on: Words | None
 
 
-@click.command("report", epilog=EXAMPLES)
+@click.command("report", cls=Grouped, epilog=EXAMPLES)
 @click.argument("path", metavar="FOLDER")
 @in_formats(VALUE_FORMATS)
 @click.option(

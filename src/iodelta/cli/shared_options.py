@@ -46,9 +46,12 @@ def design_options(command: Any) -> Any:
                 f"--{name}", type=int, metavar=spec.form, help=spec.help
             )
         else:
-            complete = {"shell_complete": files} if spec.form == "PATH" else {}
             option = click.option(
-                f"--{name}", default="", metavar=spec.form, help=spec.help, **complete
+                f"--{name}",
+                default="",
+                metavar=spec.form,
+                help=spec.help,
+                shell_complete=files if spec.form == "PATH" else None,
             )
         command = option(command)
     return command

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any, cast
+
+import click
 
 from iodelta.cli.progress import Progress, redrawable
 from iodelta.errors import pasted
@@ -54,11 +56,13 @@ EVERY = 0.25
 
 
 class RunWatcher:
-    """What a run says while it works; on a terminal ``stream`` has one line, which is written over."""
+    """What a run says while it works: lines to ``say``, or on a ``terminal`` one line, which is written over."""
 
-    def __init__(self, stream: IO[str], *, live: bool) -> None:
-        self._stream = stream
-        self._live = live
+    def __init__(
+        self, say: Callable[[str], None], terminal: IO[str] | None = None
+    ) -> None:
+        self._tell = say
+        self._terminal = terminal
         self._progress = Progress(say=self._say)
         self._plan: Plan | None = None
         self._judgement: Judgement | None = None
@@ -73,7 +77,7 @@ class RunWatcher:
         self._plan, self._said = plan, None
         again = f", {plural(done, 'trial')} already there" if done else ""
         self._say(f"measuring, {longest(plan)}{again}; folder {inert(pasted(folder))}")
-        if self._live:
+        if self._terminal is not None:
             self._say(
                 f"Ctrl-C ends it with what is known; `iodelta run {inert(pasted(folder))}` continues it"
             )
@@ -108,7 +112,7 @@ class RunWatcher:
             or decided != self._said[0]
             or spent - self._said[1] >= every
         )
-        if due and not self._live:
+        if due and self._terminal is None:
             self._said = (decided, spent)
             of_cells = (
                 f", {decided} of {plural(len(verdicts), 'cell')} decided"
@@ -119,7 +123,7 @@ class RunWatcher:
         self._draw()
 
     def preparing(self, what: str, share: float) -> None:
-        if self._live:
+        if self._terminal is not None:
             self._now = f"{what}: {100 * share:.0f} %"
             self._draw()
         else:
@@ -127,9 +131,9 @@ class RunWatcher:
 
     def close(self) -> None:
         """Remove the line."""
-        if self._live:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+        if self._terminal is not None:
+            self._terminal.write("\r\x1b[K")
+            self._terminal.flush()
 
     def _ahead(self) -> str:
         """Return how far it is, and what is known so far."""
@@ -148,7 +152,7 @@ class RunWatcher:
         return f"{metric_name(known[0].metric, with_kind=False)} {so_far(known[0])} so far, {to_come}"
 
     def _draw(self, seconds: str = "") -> None:
-        if not self._live:
+        if self._terminal is None:
             return
         line = inert("; ".join(filter(None, (self._ahead(), self._now)))) + seconds
         width = (
@@ -156,20 +160,24 @@ class RunWatcher:
             if sys.stderr.isatty()
             else 80
         )
-        self._stream.write(f"\r\x1b[K{line[: width - 1]}")
-        self._stream.flush()
+        self._terminal.write(f"\r\x1b[K{line[: width - 1]}")
+        self._terminal.flush()
 
     def _say(self, line: str) -> None:
-        self._stream.write(f"\r\x1b[K{line}\n" if self._live else f"{line}\n")
-        self._stream.flush()
+        if self._terminal is None:
+            self._tell(line)
+        else:
+            self._terminal.write(f"\r\x1b[K{line}\n")
+            self._terminal.flush()
 
 
 @contextlib.contextmanager
 def watcher(format_: str) -> Iterator[Watcher]:
     """A line that is written over where people look, plain lines on standard error elsewhere."""
+    heard = cast(IO[str], Unheard(sys.stderr))
+    live = format_ == "console" and redrawable(sys.stderr)
     watching = RunWatcher(
-        cast(IO[str], Unheard(sys.stderr)),
-        live=format_ == "console" and redrawable(sys.stderr),
+        lambda line: click.echo(line, file=heard), heard if live else None
     )
     try:
         yield watching

@@ -504,7 +504,9 @@ def _hold(machine: Machine, target: Target, stack: contextlib.ExitStack) -> bool
         descriptor = os.open(target.real_path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.EBUSY:
-            what = "the kernel says that it is in use (a mount in another namespace, a pool, a volume)"
+            what = (
+                "another program has opened it for itself: a mount, a volume or a pool"
+            )
             raise RefusedError(
                 what,
                 place=target.path,

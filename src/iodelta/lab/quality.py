@@ -72,7 +72,7 @@ def noise(
         sum(counters.get(f"cpu.{name}_ms", 0.0) for name in _BUSY),
     )
     if stolen > max(quality.steal * busy, 1000 * quality.steal_least * trial.seconds):
-        text = f"{100 * stolen / busy:.0f} % of the CPU time was stolen by other guests of this host"
+        text = f"{100 * stolen / busy:.0f} % steal time: the host is overcommitted"
         findings.append(
             _finding(
                 "noise.steal",

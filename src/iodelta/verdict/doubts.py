@@ -7,7 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.figures import two_digits
 from iodelta.plural import plural
 from iodelta.stats.effect import Estimate, disagree
 from iodelta.stats.guards import order_effect, order_trend, suspicion
@@ -88,33 +87,28 @@ def _place(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Finding]:
 def _carry(unit: Units, trace: Trace, at: int, numbers: Numbers) -> list[Finding]:
     """Carry-over that is shown, or that withheld a word; that onto one arm's trials alone only where no other is
     shown."""
-    carry = numbers.carry
+    carry, first = numbers.carry, unit.variant
     if carry is None:
         return []
-    what = f"a trial after one of {unit.variant}"
     if not carry.shown.any():
         arms = zip(numbers.onto, (unit.baseline, unit.variant), strict=True)
         for one, arm in arms:
             if one is not None and one.shown.any():
-                carry, what = one, f"a trial of {arm} after one of {unit.variant}"
+                carry, first = one, arm
                 break
         else:
             if at not in trace.withheld:
                 return []
-    best = carry.best
-    value, share = float(carry.value[best]), float(carry.share[best])
-    if carry is numbers.onto[1]:  # in steady use all its trials follow its own
-        share = 1.0 - share
-    part = relative(abs(value * share))
+    value = relative(float(carry.value[carry.best]))
+    low, high = sorted((relative(carry.low), relative(carry.high)))
     return [
         Finding(
             "verdict.carry-over",
             "warning",
             unit.place,
-            f"{what} is {explain.worse(relative(value))} than one after {unit.baseline} "
-            f"({explain.worse(relative(carry.low))} to {explain.worse(relative(carry.high))}): "
-            f"about {two_digits(100 * part)} points of the change may be this",
-            '[design] carry-over = "superblocks" runs each variant twice in a row and counts the second trial',
+            f"{first} runs {'slower' if value > 0 else 'faster'} right after {unit.variant} "
+            f"({explain.percent(-high)} .. {explain.percent(-low)}): runs affect each other",
+            "use --superblocks: each variant then runs twice in a row, and the second run counts",
         )
     ]
 
@@ -146,9 +140,8 @@ def _flags(unit: Units, used: int) -> list[Finding]:
             "verdict.uneven-flags",
             "warning",
             unit.place,
-            f"{flags.rule} flagged {flags.variant} of {plural(flags.trials, 'trial')} of {unit.variant} and "
-            f"{flags.baseline} of "
-            f"{flags.trials} of {unit.baseline}: a cost of that variant, or chance at p = {flags.p:.2g}",
+            f"{flags.rule}: {flags.variant} {unit.variant} runs, {flags.baseline} {unit.baseline} runs of "
+            f"{flags.trials} each; a cost of that variant, or chance (p = {flags.p:.2g})",
             "treat it as part of the change; look at what the flagged trials have in common",
         )
         for flags in flags_of(unit, used)

@@ -185,7 +185,9 @@ def rule_of(
     word: Word, change: Change, margin: float, look: Look, looks: int, unit: str
 ) -> str:
     """The rule that fired, with its numbers."""
-    where = f"at look {look.index + 1} of {looks} ({look.blocks} {unit}{'' if look.planned else ', unplanned end'})"
+    where = (
+        f"after {look.blocks} {unit}{'' if look.planned else ', when the budget ended'}"
+    )
     bounds = interval(change)
     limit = f"{100.0 * margin:.3g} %"
     if word == "equivalent":

@@ -10,7 +10,6 @@ from itertools import chain
 
 import msgspec
 
-from iodelta.plural import plural
 from iodelta.trial import Finding
 from iodelta.verdict.ranking import CellRanking, rank, sequential_level
 from iodelta.verdict.rules import Rules
@@ -203,32 +202,29 @@ def _choose(
 
 
 def _none(why: str) -> tuple[tuple[str, ...], str]:
-    return (), f"No variant is recommended: {why}"
+    return (), f"No winner yet: {why}"
 
 
 def _no_winner(ordered: Sequence[_Tally], where: str) -> str:
     """Why none can be recommended, by the bounds of their losses; empty where one can."""
     if not any(tally.losses for tally in ordered):
         cost = max(tally.bound for tally in ordered)
+        names = (
+            " and ".join(tally.variant for tally in ordered)
+            if len(ordered) == 2
+            else f"all {len(ordered)} variants"
+        )
         tail = (
-            f"; choosing any costs at most {_percent(cost)}"
-            if cost < VACUOUS
-            else "; run more blocks"
+            f"; choosing any costs at most {_percent(cost)}" if cost < VACUOUS else ""
         )
-        sure = (
-            where
-            if where == "the one cell"
-            else f"{where} at the level that holds for all at once"
-        )
-        return (
-            f"{plural(len(ordered), 'variant')} are indistinguishable in {sure}{tail}."
-        )
+        return f"{names} are within noise in {where.replace('any of', 'all')}{tail}."
     least = ordered[0].bound
     if not math.isfinite(least):
-        return f"none has a bounded loss in {where}; run more blocks."
+        return f"{ordered[0].variant} could still be slower by any amount in one cell."
     if least > max(VACUOUS, *(tally.sure for tally in ordered)):
-        most = f"{ordered[0].variant} too may lose up to {_percent(least)} in {where}"
-        return f"{most}, more than is shown of any; run more blocks."
+        return (
+            f"{ordered[0].variant} could still be {_percent(least)} worse in one cell."
+        )
     return ""
 
 

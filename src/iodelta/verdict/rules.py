@@ -238,15 +238,13 @@ class Rules(msgspec.Struct, frozen=True):
         if self.family == "screen":
             needed = self.screen.blocks + math.ceil(PROMISING * needed)
         none = have < equal or not equivalence
-        what = (
-            "no verdict" if none else "no regression or improvement, only equivalence,"
-        )
+        what = "a verdict" if none else "a regression or improvement, only equivalence"
         return Finding(
             "verdict.too-few-blocks",
             "hard" if none else "warning",
             "rules",
-            f"{what} can be reached: the smallest p value of {plural(have, 'block')} is {self.smallest_p:.2g}",
-            f"plan for at least {plural(needed, 'block')} per cell: a larger budget, shorter trials or fewer cells",
+            f"{plural(have, 'block')} can never give {what}",
+            f"use at least {needed}: a larger --budget, more --blocks, a shorter --trial or fewer cells",
         )
 
     def _can_change(self) -> bool:

@@ -216,7 +216,16 @@ def _reach(request: FioRequest, whole: int) -> float:
 
 def fio_version(machine: Machine, fio: str = "fio") -> tuple[int, int]:
     """Major and minor version, (3, 33). Raises MeasureError when fio is missing or older than 3.16."""
-    text = machine.run([fio, "--version"], timeout=30).text.strip()
+    try:
+        text = machine.run([fio, "--version"], timeout=30).text.strip()
+    except MachineError as error:
+        if "ENOENT" not in error.what:
+            raise
+        raise MeasureError(
+            f"{fio} not found",
+            place="" if machine.name == "local" else machine.name,
+            remedy="apt install fio. `iodelta doctor` lists all that is missing.",
+        ) from error
     match = re.match(r"fio-(\d+)\.(\d+)", text)
     if match is None:
         raise MeasureError(

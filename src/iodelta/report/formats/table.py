@@ -87,7 +87,9 @@ def lines_of(account: Account, *, whole: bool) -> tuple[Line, ...]:
         name = first.names[METRIC].partition(" (+")[0] + (
             f" (+{alike})" if alike else ""
         )
-        folded.append(Line((*first.names[:METRIC], name), first.verdict, alike))
+        folded.append(
+            Line((first.names[CELL], first.names[VARIANT], name), first.verdict, alike)
+        )
     return tuple(folded)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from iodelta.errors import pasted
 from iodelta.plural import listed, plural
+from iodelta.report.stories.evidence import course_says
 from iodelta.report.stories.sources import findings
 from iodelta.report.stories.statements import (
     WHOLE,
@@ -35,6 +36,11 @@ def failures(account: Account) -> Iterator[str]:
 def statements(account: Account) -> Iterator[str]:
     """What a reader would act on, the most important first."""
     yield from _by_total(account)
+    yield from dict.fromkeys(
+        f"{inert(said_[:1].upper() + said_[1:])}."
+        for verdict in account.judgement.verdicts
+        if (said_ := course_says(verdict))
+    )
     yield from machine_changed(account)
     advised = account.views.recommendation
     if advised is not None and advised.variants:

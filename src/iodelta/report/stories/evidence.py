@@ -100,9 +100,10 @@ def _flagged(verdict: Verdict) -> Iterator[str]:
 
 
 def _flags(flags: Flags, verdict: Verdict) -> str:
+    differs = "not a difference" if flags.p >= 0.05 else "a difference"
     return (
-        f"{flags.rule} flagged {flags.variant} of {plural(flags.trials, 'trial')} of {verdict.variant} and {flags.baseline} of "
-        f"{flags.trials} of {verdict.baseline} (alike at p = {flags.p:.2g})"
+        f"{flags.rule}: {flags.variant} {verdict.variant} runs, {flags.baseline} {verdict.baseline} runs of "
+        f"{flags.trials} each; {differs} (p = {flags.p:.2g})"
     )
 
 

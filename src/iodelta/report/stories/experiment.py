@@ -9,7 +9,7 @@ from iodelta import __version__
 from iodelta.errors import pasted
 from iodelta.lab.folder import EXPERIMENT
 from iodelta.report.stories.environment import differing
-from iodelta.report.stories.evidence import apart, evidence, note
+from iodelta.report.stories.evidence import apart, note
 from iodelta.report.stories.instruments import looked
 from iodelta.report.stories.preparation import answer, pictures, steps, tables
 from iodelta.report.stories.sources import findings_or_none, system
@@ -35,7 +35,14 @@ from iodelta.report.stories.story import (
 from iodelta.study.again import Again, placed
 from iodelta.study.confounders import Differing
 from iodelta.study.experiment import Account, headline
-from iodelta.study.words import inert, interval, measured, metric_name, quantity
+from iodelta.study.words import (
+    inert,
+    interval,
+    measured,
+    metric_name,
+    percent,
+    quantity,
+)
 from iodelta.verdict import Change, Metric, Verdict
 
 SHORT = 64
@@ -59,10 +66,10 @@ def of_account(account: Account, detail: Detail = PLAIN) -> Story:
         tables=(
             *_account_tables(account),
             *chain.from_iterable(map(tables, account.prepared)),
+            *_evidence(account),
         ),
         sections=(
             *section("Further observations", more),
-            *section("Evidence", _evidence(account)),
             *section(
                 "Under instruments, in runs that are not trials",
                 looked(account.instruments, account.plan.experiment),
@@ -93,14 +100,48 @@ def _on(machine: str) -> str:
     return f" on {inert(machine)}"
 
 
-def _evidence(account: Account) -> Iterator[str]:
-    """What stands behind each word, for as many comparisons as a reader goes through."""
+def _evidence(account: Account) -> Iterator[Table]:
+    """What stands behind each word, a row a comparison, for as many as a reader goes through."""
     verdicts = [verdict for verdict in account.judgement.verdicts if verdict.blocks]
+    several = len(account.plan.experiment.variants) > 2
+    rows = []
     for verdict in verdicts[:EVIDENCE]:
-        name = metric_name(verdict.metric, with_kind=True)
-        yield f"{inert(verdict.cell)}, {inert(verdict.variant)}, {name}: {'; '.join(evidence(verdict))}."
-    if len(verdicts) > EVIDENCE:
-        yield f"{len(verdicts) - EVIDENCE} more: iodelta report --explain CELL, or --format json."
+        cell = inert(verdict.cell) if len(account.plan.experiment.cells) > 1 else ""
+        variant = inert(verdict.variant) if several else ""
+        names = (cell, variant, metric_name(verdict.metric, with_kind=False))
+        stalls, carry = verdict.stalls, verdict.carry
+        texts = (
+            _sized(verdict.typical),
+            _sized(verdict.total),
+            _sized(carry.change) if carry else "-",
+            f"{len(stalls.variant)} of {stalls.trials}" if stalls else "-",
+            f"{verdict.flagged} of {verdict.blocks}",
+            f"{verdict.smallest_p:.1g}" if verdict.smallest_p is not None else "-",
+        )
+        rows.append(Row(", ".join(filter(None, names)), tuple(map(Cell, texts))))
+    if rows:
+        heads = ("typical", "total", "carry-over", "stalls", "flagged", "least p")
+        more = (
+            f" ({len(verdicts) - EVIDENCE} more in --format json)"
+            if len(verdicts) > EVIDENCE
+            else ""
+        )
+        yield Table(
+            title=f"Evidence{more}",
+            first="comparison",
+            heads=heads,
+            rows=tuple(rows),
+            words=False,
+        )
+
+
+def _sized(change: Change | None) -> str:
+    """A change with its interval, as short as it goes."""
+    if change is None:
+        return "-"
+    if change.low is None or change.high is None:
+        return percent(change.value)
+    return f"{measured(change.value, change.low, change.high)} ({interval(change.low, change.high)})"
 
 
 def _version(measured_by: str) -> str:

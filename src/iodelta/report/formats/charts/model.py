@@ -219,12 +219,16 @@ def labels(names: Sequence[str]) -> list[str]:
     return list(distinct)
 
 
+LARGEST = 10.0
+"""A change of 1000 %: what an interval reaches beyond it is drawn as an arrowhead."""
+
+
 def frame(
     values: Sequence[float | None], bounds: Sequence[float | None], margin: float
 ) -> list[float]:
-    """Ends of an axis of changes, in percent: all values, and as much of their intervals as leaves them legible."""
+    """Ends of an axis of changes, in percent: all values and all of their intervals, but for the absurd."""
     known = [value for value in values if value is not None] or [0.0]
-    reach = 3 * max(margin, max(map(abs, known)))
+    reach = max(LARGEST, *map(abs, known))
     ends = [max(-reach, min(reach, bound)) for bound in bounds if bound is not None]
     low, high = min((*known, *ends, -1.3 * margin)), max((*known, *ends, 1.3 * margin))
     room = 0.04 * (high - low)

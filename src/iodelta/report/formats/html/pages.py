@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import PurePath
@@ -126,7 +127,8 @@ def _shared(answers: Sequence[str], baseline: str) -> tuple[str, ...]:
 
 def _sentences(text: str) -> tuple[str, ...]:
     """One line per variant."""
-    parts = text.split(". ")
+    # The dots of an interval end no sentence.
+    parts = re.split(r"(?<!\.)\. ", text)
     return tuple(part if part.endswith(".") else f"{part}." for part in parts if part)
 
 
