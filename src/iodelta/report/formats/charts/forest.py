@@ -179,7 +179,9 @@ def _under(value: float | None, other: float | None) -> bool:
 def framed(source: Source, effects: list[Effect]) -> list[float]:
     """Ends of the axis."""
     bounds = list(chain.from_iterable((effect.low, effect.high) for effect in effects))
-    return frame([effect.change for effect in effects], bounds, source.margin)
+    return frame(
+        [effect.change for effect in effects], bounds, source.margin, whole=True
+    )
 
 
 def margins(source: Source) -> dict[str, float]:

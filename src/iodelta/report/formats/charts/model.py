@@ -224,11 +224,19 @@ LARGEST = 10.0
 
 
 def frame(
-    values: Sequence[float | None], bounds: Sequence[float | None], margin: float
+    values: Sequence[float | None],
+    bounds: Sequence[float | None],
+    margin: float,
+    *,
+    whole: bool = False,
 ) -> list[float]:
-    """Ends of an axis of changes, in percent: all values and all of their intervals, but for the absurd."""
+    """Ends of an axis of changes, in percent: all values, and as much of their intervals as leaves them legible.
+
+    ``whole``: all of every interval, but for the absurd.
+    """
     known = [value for value in values if value is not None] or [0.0]
-    reach = max(LARGEST, *map(abs, known))
+    largest = max(map(abs, known))
+    reach = max(LARGEST, largest) if whole else 3 * max(margin, largest)
     ends = [max(-reach, min(reach, bound)) for bound in bounds if bound is not None]
     low, high = min((*known, *ends, -1.3 * margin)), max((*known, *ends, 1.3 * margin))
     room = 0.04 * (high - low)
