@@ -125,7 +125,7 @@ class DesignOptions(TypedDict, total=False):
 QUICK: DesignOptions = {
     "trial": "1s",
     "ramp": "200ms",
-    "budget": "55s",
+    "budget": "45s",
     "margin": "5%",
     "stalls": "20%",
 }
