@@ -196,7 +196,7 @@ def test_what_speaks_against_a_result_is_never_left_to_the_details() -> None:
 def test_a_change_on_one_screen_has_both_ends_of_its_interval_and_no_bound_that_changes_nothing() -> None:
     shown = account(experiment((1,)), {("randread 4k", "new"): -0.05})
     said = " ".join(text(shown, verbose=False).split())
-    assert "95 %, all looks" in said
+    assert "95 % interval" in said
     assert "is at least" not in said
     assert "carry-over of up to" not in said
 

@@ -14,7 +14,6 @@ from iodelta.grouping import grouped
 from iodelta.report.formats.columns import columns, cut, differs_from
 from iodelta.report.formats.terminal import STYLES
 from iodelta.report.stories.evidence import apart, too_thin
-from iodelta.report.stories.experiment import level_of
 from iodelta.study.experiment import Account
 from iodelta.study.words import (
     inert,
@@ -169,7 +168,7 @@ def _heads(account: Account, rows: Sequence[Line]) -> tuple[str, ...]:
         cut(baseline, NAMED),
         cut(variant, NAMED),
         "change",
-        level_of(account),
+        f"{100 * (1 - account.plan.rules.alpha):g} % interval",
         "verdict",
     )
 
