@@ -28,6 +28,7 @@ import polars as pl
 from benchmarks.history.scale import DAY, night
 from iodelta.history import lake
 from iodelta.history.answers import Candidate
+from iodelta.history.scan import scan
 
 SIZE = 0.03
 CHECKED = 4
@@ -148,7 +149,8 @@ def scanned(target: str, kill_after: float) -> tuple[list[Candidate], float, int
         timer.start()
         begun = time.monotonic()
         try:
-            return lake.scan_lake(target, f"dask://127.0.0.1:{port}"), time.monotonic() - begun, int(killed.is_set())
+            found = lake.scan_lake(target, f"dask://127.0.0.1:{port}").candidates
+            return list(found), time.monotonic() - begun, int(killed.is_set())
         finally:
             timer.cancel()
 
@@ -163,7 +165,7 @@ def report(machines: int, nights: int, cells: int, kill_after: float) -> str:
         found, seconds, killed = scanned(target, kill_after)
         used = _workers_cpu() - used
         names = sorted(lake.machines(target))[:CHECKED]
-        here = [one for name in names for one in lake.scan_machine(target, name)]
+        here = [one for name in names for one in scan(lake.lines_of(target, name))]
     same = sorted((one for one in found if one.machine in names), key=_key) == sorted(here, key=_key)
     counts = right(found, machines, nights, cells)
     lines = [

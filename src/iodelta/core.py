@@ -367,6 +367,11 @@ CORE = Part(
             "iodelta history alert, decide and confirm",
         ),
         Document(
+            "iodelta.history-compare/1",
+            "iodelta.history.answers:HistoryCompareAnswer",
+            "iodelta history compare",
+        ),
+        Document(
             "iodelta.history-night/1",
             "iodelta.history.answers:HistoryNightAnswer",
             "iodelta history night",

@@ -244,7 +244,7 @@ def test_hosts_say_together_what_the_command_says(tmp_path: Path) -> None:
     for seed, host in enumerate(hosts, 1):
         carried(host, -0.2, seed=seed)
     together = iodelta.agreement(*hosts)
-    assert {row.word for row in together.rows} == {"regression everywhere"}
+    assert {row.word for row in together.rows} == {"regression on these hosts"}
     assert together.exit_code == 1
     assert together.answer in said("fleet", "report", *hosts, "--format", "markdown")
     assert together.table().height == len(said("fleet", "report", *hosts, "--format", "csv").splitlines()) - 1

@@ -87,7 +87,7 @@ def text_of(found: FleetAccount) -> str:
 def test_hosts_that_all_lose_a_fifth_regress_everywhere(measured: Path) -> None:
     found = of(measured, *ALIKE)
     (row,) = found.rows
-    assert row.word == "regression everywhere"
+    assert row.word == "regression on these hosts"
     assert row.typical is not None
     assert row.total is not None
     for together in (row.typical, row.total):
@@ -97,7 +97,7 @@ def test_hosts_that_all_lose_a_fifth_regress_everywhere(measured: Path) -> None:
         assert together.next.low < LOSS < together.next.high < 0
     assert found.exit_code == 1
     assert found.level == pytest.approx(1 - 0.05 / 2)
-    assert "regression everywhere" in text_of(found)
+    assert "regression on these hosts" in text_of(found)
 
 
 def test_a_host_of_another_model_without_the_loss_makes_it_depend_on_the_machine(measured: Path) -> None:
@@ -147,7 +147,7 @@ def test_hosts_without_a_change_are_equivalent_everywhere_only_once_stalls_are_e
         carried(tmp_path / f"h{seed}", 0.0, text=asked(32), sd=0.003, blocks=32, seed=seed, environment=environment)
         carried(tmp_path / f"s{seed}", 0.0, text=asked(12), sd=0.003, blocks=12, seed=seed, environment=environment)
     long, short = of(tmp_path, "h1", "h2", "h3", "h4"), of(tmp_path, "s1", "s2", "s3", "s4")
-    assert [row.word for row in long.rows] == ["equivalent everywhere"]
+    assert [row.word for row in long.rows] == ["equivalent on these hosts"]
     assert long.exit_code == 0
     assert [row.word for row in short.rows] == ["inconclusive"]
     assert "rare stalls" in short.rows[0].says
@@ -193,7 +193,7 @@ def test_a_latency_that_grows_is_a_regression_with_a_positive_change(tmp_path: P
     for seed, name in enumerate(("a", "b", "c", "d"), 1):
         carried(tmp_path / name, LOSS, text=text, seed=seed, environment=machine(name))
     (row,) = of(tmp_path, "a", "b", "c", "d").rows
-    assert row.word == "regression everywhere"
+    assert row.word == "regression on these hosts"
     assert row.typical is not None
     assert row.total is not None
     for together in (row.typical, row.total):
@@ -229,7 +229,7 @@ def test_a_host_that_cannot_be_trusted_is_shown_and_not_averaged(
     found = of(tmp_path / "all", *ALIKE, "odd")
     assert [one.name for one in found.drained] == ["odd"]
     assert why in found.drained[0].drained
-    assert [row.word for row in found.rows] == ["regression everywhere"]
+    assert [row.word for row in found.rows] == ["regression on these hosts"]
     text = text_of(found)
     assert "1 of 6 hosts not averaged" in text
     assert "odd: " in text
@@ -345,7 +345,7 @@ def test_every_format_has_every_host_the_word_and_how_to_do_it_again(measured: P
 def test_the_forest_has_a_row_for_each_host_their_mean_and_the_next_host(measured: Path) -> None:
     ((_, (figure,)),) = charts_of_fleet(of(measured, *ALIKE))
     assert [row["row"] for row in figure.rows] == [*ALIKE, "mean of hosts", "next host"]
-    assert f"regression everywhere; {len(ALIKE)} hosts: {len(ALIKE)} regression; more is better." in figure.alt
+    assert f"regression on these hosts; {len(ALIKE)} hosts: {len(ALIKE)} regression; more is better." in figure.alt
     assert "The last two rows" in figure.about
 
 
@@ -433,7 +433,7 @@ def test_hosts_that_a_fleet_lost_drained_or_never_reached_are_named_with_the_rea
         "never": "it was not measured: waiting",
     }
     assert [one.host for one in found.rows[0].averaged] == [*sorted((*ALIKE, "late"), key=list(folders).index)]
-    assert found.rows[0].word == "regression everywhere", "what no host measured takes nothing from what others did"
+    assert found.rows[0].word == "regression on these hosts", "what no host measured takes nothing from what others did"
     for text in formats(found).values():
         flat = " ".join(text.replace("\\", "").split())
         assert "cannot connect: No route to host" in flat

@@ -60,7 +60,7 @@ def test_hosts_are_counted_by_what_each_makes_of_the_original(place: Path) -> No
     found = of(place, "a", "b", "c")
     assert [one.word for one in found.hosts] == ["reproduced"] * 3
     assert found.exit_code == 0
-    assert found.fleet.rows[0].word == "regression everywhere"
+    assert found.fleet.rows[0].word == "regression on these hosts"
     mixed = of(place, "a", "b", "c", "nothing", "half", lost=True)
     words = {one.host: one.word for one in mixed.hosts}
     good = dict.fromkeys(("a", "b", "c"), "reproduced")

@@ -94,7 +94,7 @@ def test_a_folder_is_added_once_found_when_moved_and_rebuilt(place: Path) -> Non
     assert iodelta(place, "history", "add", FOLDER).stdout == "known: night, 2 points\n"
     assert points(place) == before
     shown = iodelta(place, "history", "show").stdout
-    assert shown.startswith("1 experiment, 2 series\n")
+    assert shown.startswith("2 series, 1 night\n")
     assert "against the reference" in shown
     assert iodelta(place, "history", "scan").stdout == "no candidate\n"
     assert iodelta(place, "history", "check").returncode == 0

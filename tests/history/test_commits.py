@@ -109,7 +109,10 @@ def test_a_commit_that_is_not_there_or_was_rebased_is_said(repo: Path) -> None:
     series = measured([*own[:39], old])
     (alert,) = alerts([series], read(repo, [*own[:38], old, new, now]))
     assert alert.steps[0].order == "time"
-    assert alert.steps[0].order_word == f"commit {own[38][:12]}: its repository was not read: add --repo"
+    assert (
+        alert.steps[0].order_word
+        == f"commit {own[38][:12]}: its repository was not read: `iodelta history scan --repo PATH` reads it"
+    )
     (alert,) = alerts([series], read(repo, [*own[:39], old, new, now]))
     assert "not on the line of first parents" in alert.steps[0].order_word
     words = Order(read(repo, [*own[:38], old, new, now]))._words

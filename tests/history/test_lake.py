@@ -20,6 +20,7 @@ from waiting import LIMIT, until
 
 from iodelta.cli.main import cli
 from iodelta.errors import MeasureError, RequestError
+from iodelta.history.alerts import history
 from iodelta.history.lake import export, lines_of, machines, scan_lake
 from iodelta.history.scan import scan
 from iodelta.history.store import Store
@@ -57,8 +58,8 @@ def test_a_lake_in_a_directory_has_every_point_once_and_the_same_steps(store: St
     assert export(store, target).appended == 0
     there = [line for machine in machines(target) for line in lines_of(target, machine)]
     assert sorted(there, key=lambda line: line.key.machine) == sorted(store.lines(), key=lambda line: line.key.machine)
-    found = scan_lake(target)
-    assert found == scan(store.lines())
+    found = scan_lake(target).candidates
+    assert list(found) == scan(store.lines())
     assert {one.machine for one in found} == {"stor1", "stor3"}
     partitions = {(Path(file).parts[-3], Path(file).parts[-2]) for file in deltalake.DeltaTable(target).file_uris()}
     assert {machine for _, machine in partitions} == {f"machine=stor{number}" for number in range(MACHINES)}
@@ -87,7 +88,7 @@ def test_the_command_lists_candidates_of_a_lake_and_writes_one(store: Store, tmp
     assert done.output == f"{target}: {MACHINES * NIGHTS} experiments appended, 0 deleted\n"
     done = CliRunner().invoke(cli, ["history", "scan", "--lake", target])
     assert done.exit_code == 3
-    assert [line.split()[0] for line in done.output.splitlines()] == ["stor1", "stor3"]
+    assert sorted(re.findall(r"^  (stor\d)", done.output, re.M)) == ["stor1", "stor3"]
     assert isinstance(CliRunner().invoke(cli, ["history", "scan", "--engine", "dask://h:1"]).exception, RequestError)
 
 
@@ -158,14 +159,14 @@ def test_workers_on_a_real_server_that_are_killed_find_the_same_steps(
     store: Store, bucket: str, cluster: tuple[str, list[subprocess.Popen[bytes]]]
 ) -> None:
     engine, workers = cluster
-    expected = scan(store.lines())
+    expected = history(store.lines(), []).alerts
     assert export(store, bucket).appended == MACHINES * NIGHTS
-    assert scan_lake(bucket) == expected
-    assert scan_lake(bucket, engine) == expected
+    assert scan_lake(bucket).alerts == expected
+    assert scan_lake(bucket, engine).alerts == expected
     os.kill(workers[0].pid, signal.SIGKILL)
-    assert scan_lake(bucket, engine) == expected
+    assert scan_lake(bucket, engine).alerts == expected
     # A worker that hangs in the middle of its part and then dies.
     os.kill(workers[1].pid, signal.SIGSTOP)
     killer = subprocess.Popen(["sh", "-c", f"sleep 2; kill -9 {workers[1].pid}"])
-    assert scan_lake(bucket, engine) == expected
+    assert scan_lake(bucket, engine).alerts == expected
     assert killer.wait(LIMIT) == 0

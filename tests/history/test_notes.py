@@ -85,7 +85,7 @@ def test_the_terminal_and_the_page_show_notes_with_the_steps_that_they_may_expla
     ):
         assert iodelta(tmp_path, "history", "annotate", *words).returncode == 0
     shown = on_terminal("history", "show", cwd=tmp_path, around=surroundings(tmp_path)).replace("\r\n", "\n")
-    step = shown[shown.index("candidate: ") : shown.index("note 1")]
+    step = shown[shown.index("candidate, alert ") : shown.index("note 1")]
     assert "noted there: 2023-12-04 10:00: new" in step
     assert "another disk" not in step
     lines = shown.splitlines()

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -16,9 +15,11 @@ from test_html import Watched, outward
 from test_html_everywhere import COLLIDING, NAMELESS
 
 from iodelta.history.answers import HistoryPoint
-from iodelta.history.courses import Course, courses
+from iodelta.history.commits import Order
+from iodelta.history.courses import Course, courses_of
 from iodelta.history.points import Key
-from iodelta.history.store import Line, Store
+from iodelta.history.scan import scanned
+from iodelta.history.store import Line
 from iodelta.report.formats.charts.course import charts_of
 from iodelta.report.formats.html.page import page
 from iodelta.report.formats.html.write import report
@@ -29,18 +30,7 @@ NIGHTS, STEP, EPOCH = 60, 40, 20
 HOSTILE = "</script><script>document.title='owned'</script>"
 
 
-class Given:
-    """A history that holds these lines."""
-
-    def __init__(self, *found: Line) -> None:
-        self._lines = list(found)
-
-    def lines(self) -> list[Line]:
-        return self._lines
-
-    def experiments(self) -> list[dict[str, Any]]:
-        facts = {True: '{"fio.version":"fio-3.33"}', False: '{"fio.version":"fio-3.36"}'}
-        return [{"id": f"x{number}", "facts": facts[number < EPOCH]} for number in range(NIGHTS)]
+FACTS = {f"x{number}": {"fio.version": "fio-3.33" if number < EPOCH else "fio-3.36"} for number in range(NIGHTS)}
 
 
 def point(number: int, *, ratio: bool = True) -> HistoryPoint:
@@ -59,7 +49,7 @@ def line(points: list[HistoryPoint], *, cell: str = "randread 4k", role: str = "
 
 
 def history(*found: Line) -> list[Course]:
-    return courses(cast(Store, Given(*found)))
+    return courses_of(found, scanned(found, Order()), facts=FACTS)
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +198,7 @@ def test_one_night_that_is_hardly_known_leaves_the_others_readable() -> None:
     """Its value is drawn where it is; its interval of 150 % goes to the edge of the chart, and whole into the table."""
     points = [point(number) for number in range(NIGHTS)]
     points[3] = msgspec.structs.replace(points[3], r=0.05, r_se=0.4, se=0.4)
-    (course,) = courses(cast(Store, Given(line(points))))
+    (course,) = history(line(points))
     ratio, value = charts_of([course])[0][1]
     for figure in (ratio, value):
         values = [row["value"] for row in figure.rows]

@@ -51,7 +51,11 @@ class StoredHistory:
         from iodelta.history.log import Given
 
         self._store.prepare()
-        return tuple(add(Path(path), Given(), self._store, self._log) for path in paths)
+        added = tuple(
+            add(Path(path), Given(), self._store, self._log) for path in paths
+        )
+        self.scan()
+        return added
 
     def series(
         self, *, machine: str = "", cell: str = "", variant: str = "", metric: str = ""
@@ -61,9 +65,13 @@ class StoredHistory:
         return chosen(self._lines(), wanted)
 
     def scan(self) -> list[Candidate]:
-        from iodelta.history.scan import scan
+        from iodelta.history.kept import refresh
+        from iodelta.history.scan import clearest
 
-        return scan(self._lines())
+        if not self._store.exists:
+            return []
+        kept, _ = refresh(self._store, self._log.entries()[0])
+        return [one.candidate for one in clearest(kept)]
 
     def close(self) -> None:
         self._store.close()

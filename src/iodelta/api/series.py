@@ -51,15 +51,16 @@ class Series:
         """The page of ``iodelta history show --format html``: nights with intervals, and steps. A series alone does
         not know how its epochs differ."""
         from iodelta.api.results import framed, with_pictures
+        from iodelta.history.commits import Order
         from iodelta.history.courses import courses_of
+        from iodelta.history.scan import scanned
         from iodelta.report.formats.charts.course import charts_of
         from iodelta.report.formats.html.page import page
         from iodelta.report.formats.html.write import report
         from iodelta.report.stories.course import of_courses
 
-        nights = {point.experiment: {"facts": "{}"} for point in self._line.points}
-        courses = courses_of([self._line], [self._line], nights, ())
-        story = of_courses(courses, len(nights))
+        courses = courses_of([self._line], scanned([self._line], Order()))
+        story = of_courses(courses, len(self._line.points))
         return framed(
             with_pictures(report(page(story, None, ())).decode(), charts_of(courses))
         )

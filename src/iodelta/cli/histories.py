@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,15 +36,15 @@ LOG = click.option(
 FORMAT = in_console_or_json
 
 
-def night_said(point: HistoryPoint) -> str:
-    """The date of a night, and its build."""
-    build = point.describe or point.commit[:12]
-    return f"{day(point)} ({build})" if build else day(point)
+SCANNED = 200_000
+"""Points in changed series up to which adding a night scans them at once."""
 
 
-def day(point: HistoryPoint) -> str:
-    """When a night began, in UTC."""
-    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(point.t))
+def ends_said(good: HistoryPoint, bad: HistoryPoint) -> str:
+    """The two nights around a step."""
+    from iodelta.report.stories.course import ends
+
+    return ends(good, bad)
 
 
 def opened(place: str, log: Path | None, *, write: bool = False) -> tuple[Store, Log]:
@@ -71,9 +70,15 @@ def opened(place: str, log: Path | None, *, write: bool = False) -> tuple[Store,
 
 
 def add_each(
-    paths: tuple[Path, ...], given: Given, place: str, log: Path | None, format_: str
+    paths: tuple[Path, ...],
+    given: Given,
+    place: str,
+    log: Path | None,
+    format_: str,
+    repo: str = "",
 ) -> None:
-    """Add what is at each path, and print what became of it. Raises RequestError, MeasureError for the first path that
+    """Add what is at each path, and print what became of it; a checkout ``repo`` says how its commits follow each
+    other. Raises RequestError, MeasureError for the first path that
     cannot be added, saying how many were added before it; a document has those."""
     store, written = opened(place, log, write=True)
     from iodelta.history.adding import add
@@ -94,6 +99,63 @@ def add_each(
     finally:
         if format_ == "json" and added:
             print_document(HistoryAddAnswer(tuple(added)))
+    if Path(repo).is_dir() and repo:
+        ordered(store, written, repo)
+    scan_added(store, written)
+
+
+def ordered(store: Store, written: Log, path: str) -> None:
+    """Write to the log in which order the commits that were measured follow each other in a repository, also those of
+    nights that do not name theirs. Raises RequestError, MeasureError."""
+    from iodelta.bisect.git import Repository
+    from iodelta.cli.checkout import checked_out
+    from iodelta.history.commits import Order
+    from iodelta.machine import LocalMachine
+
+    name, measured = (
+        str(checked_out(path)["repo"]),
+        [point for point in store.nights().values() if point.commit],
+    )
+    entries, repository, is_known = (
+        written.entries()[0],
+        Repository.open(LocalMachine(), path),
+        False,
+    )
+    for repo in (name, ""):
+        own = [point.commit for point in measured if point.repo == repo]
+        order = Order(entries)
+        entry = order.extended(repository, repo, own) if own else None
+        if entry is not None:
+            written.append(entry)
+        is_known |= entry is not None or any(
+            order.is_known(commit, repo) for commit in own
+        )
+        is_known |= bool(repo and own)
+    if not is_known:
+        known = (
+            ", ".join(sorted({point.repo for point in measured if point.repo}))
+            or "none"
+        )
+        raise RequestError(
+            f"no night measured a commit of {name}",
+            place=path,
+            remedy=f"repositories: {known}",
+        )
+
+
+def scan_added(store: Store, written: Log) -> None:
+    """Scan the series that were added to, for the lists and pages that are looked at next; a large import waits for
+    ``scan``."""
+    from iodelta.history.kept import refresh
+
+    behind = store.behind()
+    if behind > SCANNED:
+        click.echo(
+            f"{behind:,} points in changed series: `iodelta history scan` looks for steps in them",
+            err=True,
+        )
+        return
+    refresh(store, written.entries()[0])
 
 
 def keeper(
@@ -120,6 +182,7 @@ def keeper(
                 print_added(add(folder, Given(), store, written), err=True)
             except IodeltaError as error:
                 failed.append(error)
+        scan_added(store, written)
         if failed:
             raise failed[0]
 
@@ -173,6 +236,7 @@ def given_of(
     commit: str,
     format_: str = "",
     better: tuple[tuple[str, str], ...] = (),
+    repo: str = "",
 ) -> Given:
     """What options say of results that do not say it themselves. Raises RequestError."""
     from iodelta.history.log import Given
@@ -181,9 +245,14 @@ def given_of(
         (machine, "--machine"),
         (describe, "--describe"),
         (commit, "--commit"),
+        (repo, "--repo"),
     ):
         readable(text, name)
-    return Given(machine, moment_of(at), describe, commit, format_, better)
+    if Path(repo).is_dir() and repo:
+        from iodelta.cli.checkout import checked_out
+
+        repo = str(checked_out(repo)["repo"])
+    return Given(machine, moment_of(at), describe, commit, format_, better, repo)
 
 
 def moment_of(text: str) -> float | None:

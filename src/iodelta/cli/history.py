@@ -22,6 +22,7 @@ from iodelta.cli.histories import (
     opened,
 )
 from iodelta.cli.history_alerts import alert, annotate, decide, recorded, scan
+from iodelta.cli.history_compare import compare
 from iodelta.cli.history_confirm import confirm
 from iodelta.cli.history_exchange import export, import_
 from iodelta.cli.history_night import night
@@ -52,6 +53,7 @@ def command() -> None:
 
 for subcommand in (
     scan,
+    compare,
     alert,
     decide,
     annotate,
@@ -88,6 +90,12 @@ for subcommand in (
     "--describe", default="", help="For those: which build was measured, such as v6.12."
 )
 @click.option("--commit", default="", help="For those: the commit of that build.")
+@click.option(
+    "--repo",
+    default="",
+    metavar="PATH|NAME",
+    help="For those: the repository of the commit; a checkout says how commits follow each other.",
+)
 def add(
     paths: tuple[Path, ...],
     place: str,
@@ -97,13 +105,15 @@ def add(
     moment: str,
     describe: str,
     commit: str,
+    repo: str,
 ) -> None:
     """Add experiment folders or bundles, and any result that `iodelta show` reads, each as one night.
 
     Adding a folder twice changes nothing; a folder that has grown replaces its night. Results of other tools form
     separate series, flagged as foreign.
     """
-    add_each(paths, given_of(machine, moment, describe, commit), place, log, format_)
+    given = given_of(machine, moment, describe, commit, repo=repo)
+    add_each(paths, given, place, log, format_, repo)
 
 
 @command.command("check", epilog="\b\nExamples:\n  iodelta history check\n")

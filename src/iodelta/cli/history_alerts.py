@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,15 +15,16 @@ from iodelta.cli.histories import (
     FORMAT,
     HISTORY,
     LOG,
+    ends_said,
     inert,
     moment_of,
-    night_said,
     opened,
+    ordered,
     readable,
     tell,
 )
 from iodelta.cli.shared_options import in_formats
-from iodelta.errors import MeasureError, RequestError
+from iodelta.errors import RequestError
 from iodelta.plural import plural
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ if TYPE_CHECKING:
 
 SHOWN = 8
 """Series and commits of an alert that a scan lists; ``history alert`` lists all."""
+
+WORDS = ("new", "investigating", "expected", "fixed", "wontfix", "noise", "ignored")
+
+_DECIDE = """
+\b
+Examples:
+  iodelta history decide 3f2a91c4 expected --why "fixes data loss"
+  iodelta history decide 3f2a91c4 77b0e1d2 investigating --owner ada --bug https://bugs.example.org/17
+"""
 
 _ALERT = click.argument("name", metavar="ALERT")
 
@@ -52,7 +62,7 @@ _ALERT = click.argument("name", metavar="ALERT")
     "--lake",
     default="",
     metavar="DIRECTORY|s3://...",
-    help="List candidates of an exported lake instead.",
+    help="Scan an exported lake in place of the history; nothing is recorded.",
 )
 @click.option(
     "--engine",
@@ -68,12 +78,20 @@ def scan(
     A candidate is not a verdict: `iodelta history confirm` measures both builds in one experiment. Exit codes: 0
     nothing waits for you, 1 a regression is confirmed, 3 candidates.
     """
-    if lake or engine:
-        _scan_lake(lake, engine, format_)
-    store, written = opened(place, log)
-    if repo:
-        ordered(store, written, repo)
-    past = recorded(store, written)
+    if engine and not lake:
+        raise RequestError(
+            "workers scan a lake", place="--engine", remedy="name it with --lake"
+        )
+    if lake:
+        store_class()  # says what is not installed
+        from iodelta.history.lake import scan_lake
+
+        past = scan_lake(lake, engine)
+    else:
+        store, written = opened(place, log)
+        if repo:
+            ordered(store, written, repo)
+        past = recorded(store, written)
     if format_ == "json":
         from iodelta.history.answers import HistoryScanAnswer
 
@@ -81,27 +99,6 @@ def scan(
     else:
         _show(past)
     sys.exit(code_of(past.alerts))
-
-
-def _scan_lake(lake: str, engine: str, format_: str) -> NoReturn:
-    """Only candidates: alerts belong to the log of a history."""
-    if not lake:
-        raise RequestError(
-            "workers scan a lake", place="--engine", remedy="name it with --lake"
-        )
-    store_class()  # says what is not installed
-    from iodelta.history.answers import HistoryScanAnswer
-    from iodelta.history.lake import scan_lake
-
-    candidates = scan_lake(lake, engine)
-    if format_ == "json":
-        print_document(HistoryScanAnswer(tuple(candidates), ()))
-    else:
-        for line in map(step_said, candidates):
-            click.echo(line)
-        if not candidates:
-            click.echo("no candidate")
-    sys.exit(3 if candidates else 0)
 
 
 @click.command(
@@ -135,39 +132,57 @@ def _tell(found: Alert, store: Store, format_: str) -> None:
     click.echo(mail(story) if format_ == "mail" else markdown(story), nl=False)
 
 
-@click.command(
-    "decide",
-    epilog='\b\nExamples:\n  iodelta history decide 3f2a91c4 expected --why "fixes data loss"\n',
-)
-@_ALERT
-@click.argument(
-    "word",
-    metavar="WORD",
-    type=click.Choice(
-        ["new", "investigating", "expected", "fixed", "wontfix", "noise", "ignored"]
-    ),
-)
+@click.command("decide", epilog=_DECIDE)
+@click.argument("names", metavar="ALERT...", nargs=-1, required=True)
+@click.argument("word", metavar="WORD", type=click.Choice(WORDS))
 @click.option("--why", default="", help="The reason, in a sentence.")
+@click.option("--owner", default="", metavar="NAME", help="Who looks after it.")
+@click.option("--bug", default="", metavar="URL", help="Its bug report.")
 @HISTORY
 @LOG
 @FORMAT
 def decide(
-    name: str, word: str, why: str, place: str, log: Path | None, format_: str
+    names: tuple[str, ...],
+    word: str,
+    why: str,
+    owner: str,
+    bug: str,
+    place: str,
+    log: Path | None,
+    format_: str,
 ) -> None:
-    """Record your decision on an alert.
+    """Record your decision on one alert or several.
 
     WORD is investigating, expected, fixed, wontfix, noise or ignored; new withdraws an earlier decision.
     """
+    if bug and not bug.startswith(("https://", "http://")):
+        raise RequestError(
+            f"not the address of a bug report: {bug!r}",
+            place="--bug",
+            remedy="begin it with https://",
+        )
     store, written = opened(place, log)
-    chosen_alert = chosen(recorded(store, written), name)
+    found = recorded(store, written)
+    wanted = [chosen(found, name).id for name in names]
     from iodelta.history.log import Decided
 
-    written.append(Decided(time.time(), chosen_alert.id, word, readable(why, "--why")))
-    now = chosen(recorded(store, written), chosen_alert.id)
-    if format_ == "json":
-        print_document(now)
-    else:
-        click.echo(f"{now.id}: {inert(state_said(now))}")
+    texts = [
+        readable(text, option)
+        for text, option in ((why, "--why"), (owner, "--owner"), (bug, "--bug"))
+    ]
+    written.append(
+        *(
+            Decided(time.time(), name, word, texts[0], "", *texts[1:])
+            for name in dict.fromkeys(wanted)
+        )
+    )
+    now = recorded(store, written)
+    for name in dict.fromkeys(wanted):
+        alert = chosen(now, name)
+        if format_ == "json":
+            print_document(alert)
+        else:
+            click.echo(f"{alert.id}: {inert(state_said(alert))}")
 
 
 @click.command(
@@ -220,56 +235,15 @@ def annotate(
         click.echo("noted")
 
 
-def ordered(store: Store, written: Log, path: str) -> None:
-    """Write to the log in which order the commits that were measured follow each other in a repository. Raises
-    RequestError, MeasureError."""
-    import msgspec
-
-    from iodelta.bisect.git import Repository
-    from iodelta.cli.checkout import checked_out
-    from iodelta.history.commits import Order
-    from iodelta.machine import LocalMachine
-
-    name = str(checked_out(path)["repo"])
-    subjects = [msgspec.json.decode(row["subject"]) for row in store.experiments()]
-    measured = [
-        subject["commit"]
-        for subject in subjects
-        if subject.get("repo") == name and subject.get("commit")
-    ]
-    if not measured:
-        known = (
-            ", ".join(
-                sorted({subject["repo"] for subject in subjects if subject.get("repo")})
-            )
-            or "none"
-        )
-        raise RequestError(
-            f"no night measured a commit of {name}",
-            place=path,
-            remedy=f"repositories: {known}",
-        )
-    entry = Order(written.entries()[0]).extended(
-        Repository.open(LocalMachine(), path), name, measured
-    )
-    if entry is not None:
-        written.append(entry)
-
-
 def recorded(store: Store, written: Log) -> History:
     """All alerts, new ones written to the log and all to the database. Where these cannot be written, that is said and
     the alerts are shown all the same."""
-    from iodelta.history.alert_tables import keep
-    from iodelta.history.alerts import history
+    from iodelta.history.kept import told
 
-    past_alerts = history(store.lines(), written.entries()[0])
-    try:
-        if past_alerts.opened:
-            written.append(*past_alerts.opened)
-        keep(store, past_alerts.alerts)
-    except MeasureError as error:
-        click.echo(f"alerts were not recorded: {inert(error.sentence)}", err=True)
-    return past_alerts
+    found, _, failed = told(store, written)
+    if failed is not None:
+        click.echo(f"alerts were not recorded: {inert(failed.sentence)}", err=True)
+    return found
 
 
 def chosen(found: History, name: str) -> Alert:
@@ -327,9 +301,7 @@ def alert_lines(alert: Alert, *, shown: int | None) -> list[str]:
 
     lines = [f"alert {alert.id}: {state_said(alert)}"]
     if alert.last_good and alert.first_bad:
-        lines[0] += (
-            f", between {night_said(alert.last_good)} and {night_said(alert.first_bad)}"
-        )
+        lines[0] += f", {ends_said(alert.last_good, alert.first_bad)}"
     is_confirmed = alert.state == "confirmed"
     lines += [
         f"  {step_said(step, is_confirmed=is_confirmed)}"
@@ -366,7 +338,12 @@ def state_said(alert: Alert) -> str:
         if alert.triage == "new"
         else f", {alert.triage}" + (f": {alert.why}" if alert.why else "")
     )
-    return f"{alert.state}{kind}{decided}"
+    about = "".join(
+        f", {word}"
+        for word in (alert.owner and f"owner {alert.owner}", alert.bug)
+        if word
+    )
+    return f"{alert.state}{kind}{decided}{about}"
 
 
 def step_said(candidate: Candidate, *, is_confirmed: bool = False) -> str:
@@ -379,13 +356,12 @@ def step_said(candidate: Candidate, *, is_confirmed: bool = False) -> str:
         if candidate.few and not is_confirmed
         else ""
     )
-    words = "  ".join(
-        [candidate.machine, candidate.cell, candidate.variant, candidate.metric]
-    )
-    between = f"between {night_said(candidate.last_good)} and {night_said(candidate.first_bad)}"
+    words = "  ".join(filter(None, candidate.name))
+    between = ends_said(candidate.last_good, candidate.first_bad)
     from iodelta.study.words import percent
 
     change = f"{percent(candidate.change, candidate.error)} ({candidate.way})"
+    doubt += "".join(f"; {word}" for word in candidate.doubts)
     return f"{words}: {change} {by}, {between}, z {candidate.z:.1f}{doubt}"
 
 
@@ -398,4 +374,5 @@ def false_alarms_said(alert: Alert) -> str:
         if alarms.placebo_points
         else "no placebo series"
     )
-    return f"false alarms: {alarms.per_1000:g} expected in 1000 points ({alarms.rule}); measured: {text}"
+    own = f"this series: {plural(alarms.series_candidates, 'candidate')} in {plural(alarms.series_points, 'night')}"
+    return f"false alarms: {alarms.per_1000:g} expected in 1000 points ({alarms.rule}); {own}; measured: {text}"

@@ -74,6 +74,12 @@ Examples:
 @click.option("--describe", default="", help="Which build was measured, such as v6.12.")
 @click.option("--commit", default="", help="Its commit.")
 @click.option(
+    "--repo",
+    default="",
+    metavar="PATH|NAME",
+    help="The repository of the commits; a checkout says how they follow each other.",
+)
+@click.option(
     "--better",
     multiple=True,
     metavar="MEASURE=higher|lower",
@@ -89,20 +95,22 @@ def import_(
     moment: str,
     describe: str,
     commit: str,
+    repo: str,
     better: tuple[str, ...],
 ) -> None:
     """Import results from other services: Bencher's metric format, Perfherder, LNT, CSV, Parquet.
 
     Points form separate series, flagged as foreign. A table has the columns cell, metric and value, and where
-    known time, machine, variant, unit, better, error (relative standard error), build and commit.
+    known time, machine, variant, unit, better, error (relative standard error), build, commit and repo.
     """
     ways = tuple(map(_way, better))
     add_each(
         paths,
-        given_of(machine, moment, describe, commit, source, ways),
+        given_of(machine, moment, describe, commit, source, ways, repo),
         place,
         log,
         format_,
+        repo,
     )
 
 
@@ -165,11 +173,11 @@ def export(
         _check_origin(origin)
     if target and kind != "delta":
         check_free(Path(target), force=force)
-    store, _ = opened(place, log)
+    store, written = opened(place, log)
     if kind == "delta":
         from iodelta.history.lake import export as to_lake
 
-        done = to_lake(store, str(target))
+        done = to_lake(store, str(target), entries=written.entries()[0])
         click.echo(
             f"{inert(done.target)}: {plural(done.appended, 'experiment')} appended, {done.deleted} deleted"
         )
@@ -197,6 +205,7 @@ def _written(store: Store, kind: str, origin: str, machine: str) -> bytes:
 
     from iodelta.history import newest, services
     from iodelta.history.exchange import HistoryExportAnswer, frame, rows
+    from iodelta.history.scan import unscanned
     from iodelta.report.documents import written
 
     lines = [line for line in store.lines(machine=machine) if line.points]
@@ -209,7 +218,7 @@ def _written(store: Store, kind: str, origin: str, machine: str) -> bytes:
             click.echo(f"left out: {inert(sentence)}", err=True)
         return written(document)
     if kind == "openmetrics":
-        return newest.openmetrics(lines).encode()
+        return newest.openmetrics(map(unscanned, lines)).encode()
     documents: dict[str, Callable[[], object]] = {
         "json": lambda: HistoryExportAnswer(tuple(rows(lines))),
         "bmf": lambda: newest.bmf(lines),

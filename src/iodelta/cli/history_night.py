@@ -14,11 +14,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iodelta.cli.files import print_document
-from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_added, tell
+from iodelta.cli.histories import (
+    FORMAT,
+    HISTORY,
+    LOG,
+    inert,
+    opened,
+    ordered,
+    print_added,
+    tell,
+)
 from iodelta.cli.history_alerts import (
     alert_lines,
     code_of,
-    ordered,
     recorded,
     state_said,
 )
@@ -56,6 +64,12 @@ Examples:
 @DESTROY
 @allow_commands
 @click.option(
+    "--commit",
+    default="",
+    metavar="REVISION",
+    help="Build and measure this commit of [build] in place of the one that is checked out: a night that is missing.",
+)
+@click.option(
     "--no-confirm",
     is_flag=True,
     help="Do not measure alerts; `iodelta history confirm` does so later.",
@@ -69,6 +83,7 @@ def night(
     put: str,
     destroy: tuple[str, ...],
     allow_commands: bool,
+    commit: str,
     no_confirm: bool,
     place: str,
     log: Path | None,
@@ -88,7 +103,8 @@ def night(
     store, written = opened(place, log, write=True)
     allowed = Allowed(destroy, allow_commands)
     with _alone(written), quiet(format_):
-        begun = _unfinished(file, written) or _begin(file, written)
+        wanted = _commit(file, commit)
+        begun = _unfinished(file, written, wanted) or _begin(file, written, wanted)
         added = _measured(begun, file, allowed, store, written)
         repo = _build_of(file).repo
         if repo:
@@ -186,7 +202,7 @@ def _short(alert: Alert) -> str:
     return f"alert {alert.id}: {state}; `iodelta history alert {alert.id}` shows it"
 
 
-def _unfinished(file: Path, written: Log) -> NightBegun | None:
+def _unfinished(file: Path, written: Log, commit: str) -> NightBegun | None:
     """A night of this file that has no end yet, unless another commit was checked out since: then it stays as far as
     it came."""
     from iodelta.history.log import NightBegun, NightEnded
@@ -203,7 +219,7 @@ def _unfinished(file: Path, written: Log) -> NightBegun | None:
             last = None
     if last is None:
         return None
-    if last.commit != _commit(file):
+    if last.commit != commit:
         click.echo(
             f"not continued: {inert(last.folder)} was begun with commit {last.commit[:12]}",
             err=True,
@@ -213,7 +229,7 @@ def _unfinished(file: Path, written: Log) -> NightBegun | None:
     return last
 
 
-def _begin(file: Path, written: Log) -> NightBegun:
+def _begin(file: Path, written: Log, commit: str) -> NightBegun:
     from iodelta.history.log import NightBegun
 
     runs = written.path.absolute().parent / "runs"
@@ -225,7 +241,7 @@ def _begin(file: Path, written: Log) -> NightBegun:
     while folder.exists() or str(folder) in known:
         number += 1
         folder = runs / f"{stem}-{number}"
-    begun = NightBegun(time.time(), str(file.absolute()), str(folder), _commit(file))
+    begun = NightBegun(time.time(), str(file.absolute()), str(folder), commit)
     written.append(begun)
     return begun
 
@@ -241,13 +257,23 @@ def _end(written: Log) -> None:
             written.append(NightEnded(time.time(), entry.folder))
 
 
-def _commit(file: Path) -> str:
-    """The commit that is checked out where [build] says; empty without a repository."""
+def _commit(file: Path, revision: str) -> str:
+    """The revision, or else the commit that is checked out where [build] says; empty without a repository."""
+    from iodelta.bisect.git import Repository
     from iodelta.cli.checkout import checked_out
+    from iodelta.machine import LocalMachine
 
     repo = _build_of(file).repo
     if not repo:
+        if revision:
+            raise RequestError(
+                "nothing says how a commit is built",
+                place="--commit",
+                remedy=f"add [build] with repo to {file}",
+            )
         return ""
+    if revision:
+        return Repository.open(LocalMachine(), repo).resolve(revision, "--commit")
     return str(checked_out(repo)["commit"])
 
 

@@ -73,9 +73,13 @@ def show(
     if format_ == "json":
         write_or_print(output, _document(store, only, entries), "the page", force=force)
         return
+    from iodelta.history.alerts import alerts_of
     from iodelta.history.courses import courses
+    from iodelta.history.kept import refresh
 
-    shown = courses(store, only, entries)
+    kept, _ = refresh(store, entries)
+    found = alerts_of(kept, entries, store.nights())
+    shown = courses(store, found.alerts, kept, only, entries)
     if format_ == "console":
         _print(shown, len(store.experiments()))
         return
@@ -84,7 +88,9 @@ def show(
 
 def _document(store: Store, only: tuple[str, ...], entries: Sequence[Entry]) -> bytes:
     from iodelta.history.answers import HistorySeries, HistoryShowAnswer
-    from iodelta.history.courses import is_wanted, notes_of
+    from iodelta.history.commits import Order
+    from iodelta.history.courses import is_wanted
+    from iodelta.history.notes import placed
     from iodelta.report.documents import written
 
     whole = store.lines()
@@ -103,7 +109,9 @@ def _document(store: Store, only: tuple[str, ...], entries: Sequence[Entry]) -> 
     ]
     return written(
         HistoryShowAnswer(
-            len(store.experiments()), tuple(series), notes_of(whole, entries)
+            len(store.experiments()),
+            tuple(series),
+            placed(entries, store.nights().values(), Order(entries)),
         )
     )
 
@@ -133,7 +141,7 @@ def _print(lines: list[Course], experiments: int) -> None:
     from iodelta.report.stories.course import day, noted, noted_said, said
 
     bars = BARS if draws(sys.stdout) else PLAIN
-    click.echo(f"{plural(experiments, 'experiment')}, {len(lines)} series")
+    click.echo(f"{len(lines)} series, {plural(experiments, 'night')}")
     for course in lines:
         tell(f"  {inert(course.name)}: {inert(_newest(course))}")
         for line in spark(course, bars) if sys.stdout.isatty() else ():

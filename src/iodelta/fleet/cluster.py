@@ -1,46 +1,42 @@
-"""Where the work of a fleet is done: dask.distributed in this process, or the user's own scheduler."""
+"""Where the work of a fleet is done: threads of this process, or the user's own Dask scheduler."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from iodelta.errors import MeasureError, RequestError, needs_extra
 
 SCHEME = "tcp://"
-HERE = "127.0.0.1:0"
 FIRST_WORKER = 60
 """Seconds to wait for the first worker of the user's scheduler: both are often started together."""
 
 
+class _Threads:
+    """A thread for each host: it waits for the process that measures there."""
+
+    def __init__(self, pool: ThreadPoolExecutor) -> None:
+        self._pool = pool
+
+    def submit(
+        self, work: Callable[..., Any], *words: Any, pure: bool = False
+    ) -> Future[Any]:
+        """Begin it, as dask's client does."""
+        return self._pool.submit(work, *words)
+
+
 @contextlib.contextmanager
 def workers(address: str, most: int) -> Iterator[tuple[Any, int]]:
-    """A client, and how many hosts its workers can measure at the same time, ``most`` at most.
+    """What takes work, and how many hosts it can measure at the same time, ``most`` at most.
 
     Raises RequestError where the extra is missing or the address is not valid, MeasureError when no scheduler answers.
     """
-    with needs_extra("fleet", "a fleet"):
-        from distributed import Client, LocalCluster
     if not address:
-        # distributed warns about threads that block, and ours block while they wait for hosts.
-        logging.getLogger("distributed").setLevel(logging.ERROR)
-        # Without an address dask's dashboards would listen on every network.
-        pages = {
-            "dashboard_address": HERE,
-            "worker_dashboard_address": HERE,
-        }
-        local = {"processes": False, "n_workers": 1, "memory_limit": 0, **pages}
-        with (
-            tempfile.TemporaryDirectory(prefix="iodelta-fleet-") as place,
-            LocalCluster(
-                threads_per_worker=most, local_directory=place, **local
-            ) as cluster,  # type: ignore[no-untyped-call]
-            Client(cluster, set_as_default=False) as client,  # type: ignore[no-untyped-call]
-        ):
-            yield client, most
+        with ThreadPoolExecutor(most, "iodelta-host") as pool:
+            yield _Threads(pool), most
         return
     if not address.startswith(SCHEME):
         raise RequestError(
@@ -48,6 +44,10 @@ def workers(address: str, most: int) -> Iterator[tuple[Any, int]]:
             place="--scheduler",
             remedy="write it as tcp://HOST:PORT",
         )
+    with needs_extra("fleet", "a scheduler"):
+        from distributed import Client
+    # What the engine says of its own troubles is for its log; ours is one sentence.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=30, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -25,7 +24,7 @@ from iodelta.history.commits import Order, Span
 from iodelta.history.log import Confirmed, Decided, Entry, Opened
 from iodelta.history.notes import between, placed
 from iodelta.history.placebo import Placebos
-from iodelta.history.scan import Found, Scanned, scanned
+from iodelta.history.scan import Found, Kept, clearest, scanned
 from iodelta.history.store import Line
 
 OPEN = ("new", "investigating")
@@ -72,14 +71,20 @@ class History(msgspec.Struct, frozen=True):
 
 
 def history(lines: Iterable[Line], entries: Sequence[Entry]) -> History:
-    """All alerts, and which of them the log is to hold."""
+    """All alerts of these series, scanned here, and which of them the log is to hold."""
     lines = list(lines)
+    seen = {point.experiment: point for line in lines for point in line.points}
+    return alerts_of(scanned(lines, Order(entries)), entries, seen)
+
+
+def alerts_of(
+    kept: Sequence[Kept], entries: Sequence[Entry], seen: Mapping[str, HistoryPoint]
+) -> History:
+    """All alerts by what scans found and by the log, without a scan; ``seen`` are the nights by experiment."""
     order = Order(entries)
-    points = chain.from_iterable(line.points for line in lines)
-    seen = {point.experiment: point for point in points}
-    scan = scanned(lines, order)
+    found = clearest(kept)
     known = [entry for entry in entries if isinstance(entry, Opened)]
-    matched, unknown = _matched(grouped(scan.found), known, seen, order)
+    matched, unknown = _matched(grouped(found), known, seen, order)
     logged = {entry.alert for entry in known}
     fresh: list[Opened] = []
     for group in unknown:
@@ -88,13 +93,12 @@ def history(lines: Iterable[Line], entries: Sequence[Entry]) -> History:
         # The identifier is made from series and nights: the log may have it already.
         if opened.alert not in logged:
             fresh.append(opened)
-    teller = _Teller(lines, scan, order, entries, seen)
+    teller = _Teller(kept, order, entries, seen)
     alerts = [
         teller.alert(entry, matched.get(entry.alert)) for entry in (*known, *fresh)
     ]
     alerts.sort(key=_newest_first)
-    candidates = tuple(item.candidate for item in scan.found)
-    return History(candidates, tuple(alerts), tuple(fresh))
+    return History(tuple(item.candidate for item in found), tuple(alerts), tuple(fresh))
 
 
 def _newest_first(alert: Alert) -> tuple[float, str]:
@@ -126,17 +130,26 @@ def grouped(items: Sequence[Found]) -> list[Group]:
 def _matched(
     groups: Sequence[Group],
     known: Sequence[Opened],
-    seen: dict[str, HistoryPoint],
+    seen: Mapping[str, HistoryPoint],
     order: Order,
 ) -> tuple[dict[str, Group], list[Group]]:
     """The groups of alerts that the log has, by identifier, and the others."""
+    spans = {entry.alert: _span(entry, seen, order) for entry in known}
+    by_series: dict[int, list[Opened]] = {}
+    for entry in known:
+        for series in entry.series:
+            by_series.setdefault(series, []).append(entry)
+    places = {entry.alert: place for place, entry in enumerate(known)}
     matched: dict[str, Group] = {}
     unknown = []
     for group in groups:
-        alerts = [
-            opened.alert for opened in known if _is_of(group, opened, seen, order)
-        ]
-        free = [alert for alert in alerts if alert not in matched]
+        alerts: set[str] = set()
+        for member in group.members:
+            for entry in by_series.get(member.candidate.series, ()):
+                span = spans[entry.alert]
+                if span is not None and member.span.meets(span):
+                    alerts.add(entry.alert)
+        free = sorted(alerts - matched.keys(), key=places.__getitem__)
         if free:
             matched[free[0]] = group
         # A second group of one alert opens no other: its step was seen in two places.
@@ -145,20 +158,7 @@ def _matched(
     return matched, unknown
 
 
-def _is_of(
-    group: Group, entry: Opened, seen: dict[str, HistoryPoint], order: Order
-) -> bool:
-    """Whether a member of the group may have the change for which the alert was opened."""
-    span = _span(entry, seen, order)
-    if span is None:
-        return False
-    same_series = [
-        member for member in group.members if member.candidate.series in entry.series
-    ]
-    return any(member.span.meets(span) for member in same_series)
-
-
-def _span(entry: Opened, seen: dict[str, HistoryPoint], order: Order) -> Span | None:
+def _span(entry: Opened, seen: Mapping[str, HistoryPoint], order: Order) -> Span | None:
     """From the good night of an alert to the bad one; None where the history has one of them no more."""
     if entry.last_good not in seen or entry.first_bad not in seen:
         return None
@@ -189,19 +189,16 @@ class _Teller:
 
     def __init__(
         self,
-        lines: Sequence[Line],
-        scan: Scanned,
+        kept: Sequence[Kept],
         order: Order,
         entries: Sequence[Entry],
-        seen: dict[str, HistoryPoint],
+        seen: Mapping[str, HistoryPoint],
     ) -> None:
-        self._placebos = Placebos(lines)
-        self._scan = scan
+        self._placebos = Placebos(one.quiet for one in kept if one.quiet is not None)
+        self._kept = {one.series: one for one in kept}
         self._order = order
         self._seen = seen
         self._notes = placed(entries, seen.values(), order)
-        self._machines = {line.key.number: line.key.machine for line in lines}
-        self._names = {line.key.number: _name(line) for line in lines}
         self._experiments: dict[str, list[AlertExperiment]] = {}
         self._decided: dict[str, Decided] = {}
         for entry in entries:
@@ -211,7 +208,12 @@ class _Teller:
                 )
                 self._experiments.setdefault(entry.alert, []).append(experiment)
             elif isinstance(entry, Decided):
-                self._decided[entry.alert] = entry
+                before = self._decided.get(entry.alert, UNDECIDED)
+                self._decided[entry.alert] = msgspec.structs.replace(
+                    entry,
+                    owner=entry.owner or before.owner,
+                    bug=entry.bug or before.bug,
+                )
 
     def alert(self, entry: Opened, group: Group | None) -> Alert:
         """An alert of the log with the group of steps that is its own; None where its step is no longer seen."""
@@ -242,6 +244,8 @@ class _Teller:
             experiments=experiments,
             decided_by=decided.by,
             decided_at=None if decided is UNDECIDED else decided.at,
+            owner=decided.owner,
+            bug=decided.bug,
             false_alarms=self._false_alarms(entry, steps, experiments),
             notes=between(self._notes, good, bad, self._order) if good and bad else (),
             gone=gone,
@@ -262,16 +266,16 @@ class _Teller:
 
     def _names_of(self, entry: Opened) -> tuple[str, ...]:
         """What the series of an alert are called, as far as the history still has them."""
-        known = [number for number in entry.series if number in self._names]
-        return tuple(self._names[number] for number in known)
+        known = [self._kept[number] for number in entry.series if number in self._kept]
+        return tuple("  ".join(filter(None, one.name)) for one in known)
 
     def _is_over(self, entry: Opened) -> bool:
         """Whether what was seen went away within five points."""
         span = _span(entry, self._seen, self._order)
         if span is None:
             return False
-        same_series = [gone for gone in self._scan.gone if gone.series in entry.series]
-        return any(gone.span.meets(span) for gone in same_series)
+        known = [self._kept[number] for number in entry.series if number in self._kept]
+        return any(gone.span.meets(span) for one in known for gone in one.gone)
 
     def _false_alarms(
         self,
@@ -280,22 +284,25 @@ class _Teller:
         experiments: Sequence[AlertExperiment],
     ) -> FalseAlarms:
         by = steps[0].by if steps else "ratio"
-        known = [series for series in entry.series if series in self._machines]
-        machines = [self._machines[series] for series in known]
+        own = self._kept.get(steps[0].series if steps else entry.series[0])
+        of_series = (
+            (own.nights, len(own.found) + len(own.gone)) if own is not None else (0, 0)
+        )
+        machines = [
+            self._kept[series].machine
+            for series in entry.series
+            if series in self._kept
+        ]
         points, candidates = self._placebos.count(machines, by)
         states = [STATES.get(experiment.word) for experiment in experiments]
         if "confirmed" in states:
             rule = "a candidate that a fresh experiment of both builds confirmed"
-            return FalseAlarms(rule, CONFIRMED_RATE, points, candidates)
+            return FalseAlarms(rule, CONFIRMED_RATE, points, candidates, *of_series)
         rule = f"a candidate at z 3.5 {BY_WORDS[by]}"
-        return FalseAlarms(rule, CANDIDATE_RATES[by], points, candidates)
+        return FalseAlarms(rule, CANDIDATE_RATES[by], points, candidates, *of_series)
 
 
 BY_WORDS = {"ratio": "against the reference", "level": "of the level alone"}
-
-
-def _name(line: Line) -> str:
-    return "  ".join((line.key.machine, line.cell, line.variant, line.key.metric))
 
 
 def _state(
@@ -366,33 +373,29 @@ class Standing(msgspec.Struct, frozen=True):
         return ", ".join(filter(None, words))
 
 
-def standing(
-    step: Candidate,
-    entries: Sequence[Entry],
-    seen: dict[str, HistoryPoint],
-    order: Order,
-) -> Standing:
-    """What the log says of a step among the nights ``seen``, by experiment."""
-    span = order.span(step.last_good, step.first_bad)
-    alert = ""
-    for entry in entries:
-        if isinstance(entry, Opened) and step.series in entry.series:
-            opened = _span(entry, seen, order)
-            if opened is not None and opened.meets(span):
-                alert = entry.alert
-                break
-    if not alert:
-        return Standing()
-    measured: list[str] = []
-    triage = ""
-    for entry in entries:
-        if isinstance(entry, Confirmed) and entry.alert == alert:
-            measured.append(entry.word)
-        elif isinstance(entry, Decided) and entry.alert == alert:
-            triage = entry.word
-    # "new" is what a step is before anybody decided.
-    triage = "" if triage == "new" else triage
-    return Standing(alert, _measured_state(measured), triage)
+def standing(step: Candidate, alerts: Iterable[Alert]) -> Standing:
+    """What the alerts of a history say of a step."""
+    for alert in alerts:
+        for own in alert.steps:
+            same = (own.series, own.first_bad.experiment) == (
+                step.series,
+                step.first_bad.experiment,
+            )
+            if same:
+                # "new" is what a step is before anybody decided.
+                return Standing(
+                    alert.id, alert.state, "" if alert.triage == "new" else alert.triage
+                )
+    return Standing()
+
+
+def is_foreign(alert: Alert) -> bool:
+    """Whether another program measured its nights: then iodelta has no builds to measure again."""
+    return any(
+        "foreign" in point.flags
+        for step in alert.steps
+        for point in (step.last_good, step.first_bad)
+    )
 
 
 def is_asking(alert: Alert) -> bool:

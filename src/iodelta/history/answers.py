@@ -142,6 +142,13 @@ class Candidate(msgspec.Struct, frozen=True):
     """Whether the series is of a build that stays the same: then the machine changed."""
     better: str = "higher"
     """Which number of the metric is better: ``higher`` or ``lower``."""
+    doubts: tuple[str, ...] = ()
+    """What else may have made the step: a drift, a season, a young epoch; or that a second segmentation lacks it."""
+
+    @property
+    def name(self) -> tuple[str, str, str, str]:
+        """Machine, cell, variant and metric."""
+        return self.machine, self.cell, self.variant, self.metric
 
     @property
     def change(self) -> float:
@@ -191,6 +198,10 @@ class FalseAlarms(msgspec.Struct, frozen=True):
     """Points of this machine's own series without a change."""
     placebo_candidates: int
     """Candidates among them."""
+    series_points: int = 0
+    """Points of the clearest series of the alert."""
+    series_candidates: int = 0
+    """Steps and incidents in these: where the series drifts or has a season, most of them are false."""
 
 
 class Alert(msgspec.Struct, frozen=True):
@@ -232,6 +243,10 @@ class Alert(msgspec.Struct, frozen=True):
     """Who said the last word; empty where that is not known."""
     decided_at: float | None = None
     """Unix seconds of the last word."""
+    owner: str = ""
+    """Who looks after it, by the last word that names somebody."""
+    bug: str = ""
+    """Address of its bug report, by the last word that has one."""
     schema: str = "iodelta.history-alert/1"
 
 
@@ -243,6 +258,39 @@ class HistoryScanAnswer(msgspec.Struct, frozen=True):
     alerts: tuple[Alert, ...] = ()
     """The candidates by what may have made them, with the alerts of before; the newest first."""
     schema: str = "iodelta.history-scan/1"
+
+
+class RevisionChange(msgspec.Struct, frozen=True):
+    """One series that measured two builds, in nights of one epoch."""
+
+    series: str
+    """Its number."""
+    name: str
+    """Machine, cell, variant and metric."""
+    change: float
+    """Logarithm of the new build's number over the old one's (of the ratios to the reference, where there are such)."""
+    error: float
+    """Its standard error, with the scatter between the nights of the series."""
+    z: float
+    """The change over its error."""
+    worse: bool
+    """Whether the new build is worse."""
+    old_nights: int
+    """Nights of the old build."""
+    new_nights: int
+    """Nights of the new one."""
+
+
+class HistoryCompareAnswer(msgspec.Struct, frozen=True):
+    """Two builds over all series that measured both; none of it is a verdict."""
+
+    old: str
+    """As it was asked for."""
+    new: str
+    """As it was asked for."""
+    rows: tuple[RevisionChange, ...]
+    """The clearest first."""
+    schema: str = "iodelta.history-compare/1"
 
 
 class HistoryNightAnswer(msgspec.Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import time
 from collections.abc import Iterable, Sequence
 
@@ -27,17 +29,34 @@ Place = tuple[int, float]
 class Span(msgspec.Struct, frozen=True):
     """From after the good night up to the bad one, on the line of a repository or in time."""
 
-    repo: str
+    repo: str | None
+    """None where the commits of the nights are not on one line."""
     after: Place
     until: Place
     began: float
     ended: float
+    machine: str = ""
+    builds: tuple[str, ...] = ()
+    """Those that were measured after the good night up to the bad one."""
 
     def meets(self, other: Span) -> bool:
-        """Whether one change may lie in both. On one line of commits these say so, otherwise the times."""
-        if self.repo and self.repo == other.repo:
+        """Whether one change may lie in both. On one line of commits these say so, otherwise the times, and of two
+        machines, which follow builds at times of their own, the builds."""
+        if self.repo is not None and self.repo == other.repo:
             return max(self.after, other.after) < min(self.until, other.until)
+        if self.machine != other.machine and self.machine and other.machine:
+            return not set(self.builds).isdisjoint(other.builds)
         return max(self.began, other.began) < min(self.ended, other.ended)
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """The commits of a line up to ``rank``, and a commit that is not on it, with the reason."""
+
+    repo: str
+    rank: int
+    digest: str
+    lacks: str
+    word: str
 
 
 class Arranged(msgspec.Struct, frozen=True):
@@ -58,6 +77,42 @@ class Order:
             if isinstance(entry, Ordered):
                 self._take(entry)
         self._ranks = {repo: _ranks(line) for repo, line in self._lines.items()}
+        self._prefixes: dict[str, list[str]] = {}
+
+    def mark(self, points: Iterable[HistoryPoint]) -> tuple[Mark, ...]:
+        """What the order of these points rests on: a mark for each repository that their builds are of."""
+        newest: dict[str, int] = {}
+        lacking: dict[str, str] = {}
+        for point in points:
+            if point.commit:
+                rank = self._rank(point)
+                newest[point.repo] = max(newest.get(point.repo, 0), rank)
+                if not rank:
+                    lacking.setdefault(point.repo, point.commit)
+        return tuple(
+            self._marked(repo, rank, lacking.get(repo, ""))
+            for repo, rank in newest.items()
+        )
+
+    def has(self, marks: Iterable[Mark]) -> bool:
+        """Whether points with these marks still have the order that they had."""
+        return all(
+            mark == self._marked(mark.repo, mark.rank, mark.lacks) for mark in marks
+        )
+
+    def _marked(self, repo: str, rank: int, lacks: str) -> Mark:
+        word = (
+            f"{self._rank_of(repo, lacks)} {self._words.get((repo, lacks), '')}"
+            if lacks
+            else ""
+        )
+        if repo not in self._prefixes:
+            digest, self._prefixes[repo] = hashlib.sha256(), [""]
+            for commit in self._lines.get(repo, ()):
+                digest.update(commit.sha.encode())
+                self._prefixes[repo].append(digest.hexdigest()[:16])
+        known = self._prefixes[repo]
+        return Mark(repo, rank, known[rank] if rank < len(known) else "", lacks, word)
 
     def arranged(self, points: Sequence[HistoryPoint]) -> Arranged:
         """Points of one epoch by their commits where all of them are on one line, else by time."""
@@ -67,12 +122,25 @@ class Order:
             return Arranged(by_time, BY_TIME, word)
         return Arranged(tuple(sorted(by_time, key=self._place)), BY_COMMITS)
 
-    def span(self, good: HistoryPoint, bad: HistoryPoint) -> Span:
-        """What lies between two nights."""
+    def span(
+        self,
+        good: HistoryPoint,
+        bad: HistoryPoint,
+        machine: str = "",
+        inside: Sequence[HistoryPoint] = (),
+    ) -> Span:
+        """What lies between two nights of a machine, with the nights ``inside`` that are not before the change."""
         after, until = sorted((self._place(good), self._place(bad)))
         known = self._rank(good) and self._rank(bad) and good.repo == bad.repo
         began, ended = sorted((good.t, bad.t))
-        return Span(good.repo if known else "", after, until, began, ended)
+        builds = tuple(
+            dict.fromkeys(
+                filter(None, (point.commit or point.describe for point in inside))
+            )
+        )
+        return Span(
+            good.repo if known else None, after, until, began, ended, machine, builds
+        )
 
     def between(
         self, good: HistoryPoint, bad: HistoryPoint
@@ -106,7 +174,9 @@ class Order:
     ) -> Ordered | None:
         """What the log is to hold of the commits ``measured`` of the repository called ``name``; None for nothing new.
         Raises RequestError, MeasureError."""
-        full_names = {sha: _full(repository, sha) for sha in measured}
+        full_names = _full(repository, list(dict.fromkeys(measured)))
+        if not name and not any(full_names.values()):
+            return None  # nights that do not name their repository are of another one
         line = _line(repository, [full for full in full_names.values() if full])
         places = {sha: number for number, sha in enumerate(line)}
         on_line: list[int] = []
@@ -154,7 +224,7 @@ class Order:
             if not self._rank(point):
                 word = self._words.get(
                     (point.repo, point.commit),
-                    "its repository was not read: add --repo",
+                    "its repository was not read: `iodelta history scan --repo PATH` reads it",
                 )
                 return f"commit {point.commit[:12]}: {word}"
         return ""
@@ -166,12 +236,11 @@ class Order:
         """The place of a commit on the line of a repository; 0 where it is not on it."""
         ranks = self._ranks.get(repo, {})
         is_full = len(commit) >= FULL
-        if commit in ranks or is_full or not commit:
-            return ranks.get(commit, 0)
-        for sha, rank in ranks.items():
-            if sha.startswith(commit):
-                return rank
-        return 0
+        if commit not in ranks and commit and ranks and not is_full:
+            ranks[commit] = next(
+                (rank for sha, rank in ranks.items() if sha.startswith(commit)), 0
+            )
+        return ranks.get(commit, 0)
 
     def _place(self, point: HistoryPoint) -> Place:
         return self._rank(point), point.t
@@ -182,14 +251,16 @@ def _ranks(line: Sequence[LoggedCommit]) -> dict[str, int]:
     return {commit.sha: rank for rank, commit in enumerate(line, 1)}
 
 
-def _full(repository: Repository, sha: str) -> str:
-    """The whole name of a commit; empty if the repository does not have it."""
+def _full(repository: Repository, measured: Sequence[str]) -> dict[str, str]:
+    """The whole name of each commit; empty where the repository does not have it."""
+    asked = [sha for sha in measured if re.fullmatch("[0-9a-f]{4,64}", sha)]
+    stdin = "".join(f"{sha}^{{commit}}\n" for sha in asked).encode()
     done = repository.git(
-        "rev-parse", "--verify", "--quiet", "--end-of-options", f"{sha}^{{commit}}"
+        "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=stdin
     )
-    if done.returncode:
-        return ""
-    return done.text.strip()
+    lines = [line.split() for line in done.text.splitlines()]
+    names = [words[0] if words[-1:] == ["commit"] else "" for words in lines]
+    return dict.fromkeys(measured, "") | dict(zip(asked, names, strict=False))
 
 
 def _line(repository: Repository, measured: Sequence[str]) -> list[str]:

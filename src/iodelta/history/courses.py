@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 
 from iodelta.history.alerts import Standing, standing
-from iodelta.history.answers import Candidate, HistoryPoint, Note
+from iodelta.history.answers import Alert, Candidate, HistoryPoint, Note
 from iodelta.history.commits import Order
 from iodelta.history.log import Entry
 from iodelta.history.notes import between, placed
-from iodelta.history.scan import followed, scan
+from iodelta.history.scan import Kept, followed
 from iodelta.history.store import Line, Store
 from iodelta.stats import levels
 
@@ -104,62 +104,70 @@ def scale_of(values: Sequence[float]) -> tuple[float, float]:
     return min(near), max(near)
 
 
+NONE: Mapping[str, Any] = {}
+
+
 def courses(
-    store: Store, words: Sequence[str] = (), entries: Sequence[Entry] = ()
+    store: Store,
+    found: Sequence[Alert],
+    kept: Sequence[Kept],
+    words: Sequence[str] = (),
+    entries: Sequence[Entry] = (),
 ) -> list[Course]:
-    """Every series whose machine, cell, variant and metric contain all ``words``; those with steps first.
-    ``entries`` of the log say how commits follow each other and what was noted."""
-    experiments = {row["id"]: row for row in store.experiments()}
-    whole = store.lines()
-    return courses_of(
-        [line for line in whole if is_wanted(line, words)], whole, experiments, entries
-    )
+    """Every series whose machine, cell, variant and metric contain all ``words``; those with steps first. ``entries``
+    of the log say how commits follow each other and what was noted."""
+    own = [one for one in kept if all(word in " ".join(one.name) for word in words)]
+    lines = store.lines([one.series for one in own]) if own else []
+    begins = {
+        point.experiment
+        for line in lines
+        for pair in pairwise(line.points)
+        for point in pair
+        if pair[0].epoch != pair[1].epoch
+    }
+    rows = store.experiments(begins) if begins else []
+    facts = {row["id"]: msgspec.json.decode(row["facts"]) for row in rows}
+    return courses_of(lines, own, found, entries, nights=store.nights(), facts=facts)
 
 
 def courses_of(
     lines: Sequence[Line],
-    whole: Sequence[Line],
-    experiments: Mapping[str, Mapping[str, Any]],
-    entries: Sequence[Entry],
+    kept: Iterable[Kept],
+    alerts: Sequence[Alert] = (),
+    entries: Sequence[Entry] = (),
+    *,
+    nights: Mapping[str, HistoryPoint] = NONE,
+    facts: Mapping[str, Mapping[str, str]] = NONE,
 ) -> list[Course]:
-    """These series of a history, those with steps first. ``whole`` has those that say how nights of their machines
-    differ; ``experiments`` are rows by identifier."""
-    order = Order(entries)
-    steps: dict[tuple[str, str, str, str], list[Candidate]] = {}
-    for candidate in scan(lines, order, whole):
-        steps.setdefault(
-            (candidate.machine, candidate.cell, candidate.variant, candidate.metric), []
-        ).append(candidate)
-    found = [_course(line, steps.get(_name(line), []), experiments) for line in lines]
-    notes = notes_of(whole, entries)
-    found = [_with_notes(course, notes, order) for course in found]
-    found = [_with_standings(course, entries, order) for course in found]
+    """These series with what a scan found in them, those with steps first; ``facts`` say how epochs differ."""
+    order, found = Order(entries), {one.series: one for one in kept}
+    notes = placed(entries, nights.values(), order)
+    made = []
+    for line in lines:
+        own = found.get(line.key.number)
+        steps = (
+            sorted(
+                (one.candidate for one in own.found), key=lambda step: step.first_bad.t
+            )
+            if own
+            else []
+        )
+        course = Course(
+            line=line,
+            by=own.by if own else followed(line, line.points)[2],
+            epochs=tuple(_epochs(line, facts)),
+            steps=tuple(steps),
+            flats=(),
+            notes=notes,
+            noted=tuple(
+                between(notes, step.last_good, step.first_bad, order) for step in steps
+            ),
+            standings=tuple(standing(step, alerts) for step in steps),
+        )
+        made.append(msgspec.structs.replace(course, flats=tuple(_flats(course))))
     return sorted(
-        found, key=lambda course: -max((step.z for step in course.steps), default=0.0)
+        made, key=lambda course: -max((step.z for step in course.steps), default=0.0)
     )
-
-
-def _with_standings(course: Course, entries: Sequence[Entry], order: Order) -> Course:
-    seen = {point.experiment: point for point in course.line.points}
-    return msgspec.structs.replace(
-        course,
-        standings=tuple(
-            [standing(step, entries, seen, order) for step in course.steps]
-        ),
-    )
-
-
-def notes_of(lines: Iterable[Line], entries: Sequence[Entry]) -> tuple[Note, ...]:
-    """All notes of a history, the oldest first."""
-    points = chain.from_iterable(line.points for line in lines)
-    return placed(entries, points, Order(entries))
-
-
-def _with_notes(course: Course, notes: tuple[Note, ...], order: Order) -> Course:
-    noted = tuple(
-        between(notes, step.last_good, step.first_bad, order) for step in course.steps
-    )
-    return msgspec.structs.replace(course, notes=notes, noted=noted)
 
 
 def _name(line: Line) -> tuple[str, str, str, str]:
@@ -172,30 +180,12 @@ def is_wanted(line: Line, words: Sequence[str]) -> bool:
     return all(word in text for word in words)
 
 
-def _course(
-    line: Line, steps: Iterable[Candidate], experiments: Mapping[str, Mapping[str, Any]]
-) -> Course:
-    own = {point.experiment for point in line.points}
-    mine = [
-        step
-        for step in steps
-        if step.first_bad.experiment in own and step.first_bad in line.points
-    ]
-    ordered = tuple(sorted(mine, key=lambda step: step.first_bad.t))
-    by = followed(line, list(line.points))[2]
-    course = Course(line, by, tuple(_epochs(line, experiments)), ordered, ())
-    return msgspec.structs.replace(course, flats=tuple(_flats(course)))
-
-
-def _epochs(
-    line: Line, experiments: Mapping[str, Mapping[str, Any]]
-) -> Iterable[Epoch]:
+def _epochs(line: Line, facts: Mapping[str, Mapping[str, str]]) -> Iterable[Epoch]:
     """Where the machine changed under a series, and what of it."""
     for before, after in pairwise(line.points):
         if before.epoch != after.epoch:
-            facts_before = msgspec.json.decode(experiments[before.experiment]["facts"])
-            facts_after = msgspec.json.decode(experiments[after.experiment]["facts"])
-            yield Epoch(after.t, tuple(_differs(facts_before, facts_after)))
+            old, new = (facts.get(point.experiment, {}) for point in (before, after))
+            yield Epoch(after.t, tuple(_differs(old, new)))
 
 
 def _differs(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:

@@ -62,7 +62,7 @@ def night_of(path: Path, given: Given) -> Night:
         machine=machine,
         epoch=epoch_of(facts),
         facts=facts,
-        subject=Subject(commit=given.commit, describe=given.describe),
+        subject=Subject(repo=given.repo, commit=given.commit, describe=given.describe),
         folder=str(path.resolve()),
         state="foreign",
         points=apart(list(_points(sound, machine))),

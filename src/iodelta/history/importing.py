@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import io
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -56,18 +57,23 @@ class Number(msgspec.Struct, frozen=True):
 class Told(msgspec.Struct, frozen=True):
     """Results of one moment, as far as the source says when, where and of which build."""
 
-    numbers: tuple[Number, ...]
+    numbers: Sequence[Number]
     at: float | None = None
     machine: str = ""
     build: str = ""
     commit: str = ""
+    repo: str = ""
 
 
 def nights_of(path: Path, given: Given) -> tuple[Night, ...]:
     """The nights in a file of ``given.format``. Raises RequestError."""
     try:
-        data = path.read_bytes()
-        parsed = list(READERS[given.format](data))
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if given.format in TABLES:
+            parsed = list(_table(path, given.format))
+        else:
+            parsed = list(READERS[given.format](path.read_bytes()))
     except OSError as error:
         raise RequestError(
             f"cannot read it: {error.strerror}", place=str(path)
@@ -83,7 +89,6 @@ def nights_of(path: Path, given: Given) -> tuple[Night, ...]:
         raise RequestError(
             f"not {NAMES[given.format]}: {message}", place=str(path)
         ) from error
-    digest = hashlib.sha256(data).hexdigest()
     nights = tuple(
         _night(night, path, given, digest) for night in parsed if night.numbers
     )
@@ -104,10 +109,11 @@ def _night(parsed: Told, path: Path, given: Given, digest: str) -> Night:
             place=str(path),
             remedy=f"say it with {option}",
         )
-    points, left_out = _points(parsed, machine, dict(given.better))
     content = hashlib.sha256(
         msgspec.json.encode((machine, at, parsed.build, parsed.commit, given))
     ).hexdigest()
+    left_out: dict[str, str] = {}
+    points = _Points(parsed.numbers, machine, dict(given.better), left_out)
     return Night(
         identifier=f"import-{digest[:12]}-{content[:12]}",
         sha=digest,
@@ -116,50 +122,75 @@ def _night(parsed: Told, path: Path, given: Given, digest: str) -> Night:
         epoch=epoch_of({}),
         facts={},
         subject=Subject(
+            repo=given.repo or parsed.repo,
             commit=given.commit or parsed.commit,
             describe=given.describe or parsed.build,
         ),
         folder=str(path.resolve()),
         state="foreign",
-        points=points,
+        points=points if isinstance(parsed.numbers, _Rows) else tuple(points),
         left_out=left_out,
     )
 
 
-def _points(
-    parsed: Told, machine: str, better: Mapping[str, str]
-) -> tuple[tuple[Point, ...], dict[str, str]]:
-    points, left_out = [], {}
-    for number in parsed.numbers:
-        way, unit = _meaning(number, better)
-        name = f"{number.cell}, {number.measure}"
-        if not way:
-            left_out[name] = (
-                f"higher or lower may be better: say it with --better {number.measure}=higher"
-            )
-        elif not all(math.isfinite(value) and value > 0.0 for value in number.values):
-            left_out[name] = "a value that is not above zero has no logarithm"
-        elif max(number.values) > LARGEST:
-            left_out[name] = f"a value above {LARGEST:g} is not a measurement"
-        elif number.error is not None and not 0.0 <= number.error <= 1.0:
-            left_out[name] = "its error is not a share of the value from 0 to 1"
-        else:
-            points.append(_point(number, machine, way, unit))
-    return apart(points), left_out
+class _Points(Sequence[Point]):
+    """The points of a night, made when they are asked for: those of a million rows take more memory than the rows.
+    ``left_out`` gets why others are none."""
+
+    def __init__(
+        self,
+        numbers: Sequence[Number],
+        machine: str,
+        better: Mapping[str, str],
+        left_out: dict[str, str],
+    ) -> None:
+        self._numbers, self._machine, self._better, self._left_out = (
+            numbers,
+            machine,
+            better,
+            left_out,
+        )
+        self._count = -1
+
+    def __iter__(self) -> Iterator[Point]:
+        points = []
+        for number in self._numbers:
+            way, unit = _meaning(number, self._better)
+            why = ""
+            if not way:
+                why = f"higher or lower may be better: say it with --better {number.measure}=higher"
+            elif not all(
+                math.isfinite(value) and value > 0.0 for value in number.values
+            ):
+                why = "a value that is not above zero has no logarithm"
+            elif max(number.values) > LARGEST:
+                why = f"a value above {LARGEST:g} is not a measurement"
+            elif number.error is not None and not 0.0 <= number.error <= 1.0:
+                why = "its error is not a share of the value from 0 to 1"
+            else:
+                points.append(_point(number, self._machine, way, unit))
+            if why:
+                self._left_out[f"{number.cell}, {number.measure}"] = why
+        distinct = apart(points)
+        self._count = len(distinct)
+        return iter(distinct)
+
+    def __len__(self) -> int:
+        return self._count if self._count >= 0 else len(list(self))
+
+    def __getitem__(self, index: Any) -> Any:
+        return tuple(self)[index]
 
 
 def _point(number: Number, machine: str, better: str, unit: str) -> Point:
-    logs = np.log(np.asarray(number.values, dtype=float))
     flags: tuple[str, ...] = (FOREIGN,)
     lag1, error = 0.0, number.error
-    if len(logs) > 1:
-        _, error, lag1 = mean_and_error(logs)
+    y = math.log(number.values[0])
+    if len(number.values) > 1:
+        y, error, lag1 = mean_and_error(np.log(np.asarray(number.values, dtype=float)))
     elif error is None:
         flags, error = (FOREIGN, NO_ERROR), 0.0
-    options = (("tool", "import"), ("cell", number.cell))
-    knobs = (("variant", number.variant),) if number.variant else ()
-    key = Key(machine, options, (), knobs, FOREIGN, number.measure, "")
-    y = float(np.mean(logs))
+    key = _key(machine, number.cell, number.variant, number.measure)
     return Point(
         key,
         number.cell,
@@ -168,21 +199,39 @@ def _point(number: Number, machine: str, better: str, unit: str) -> Point:
         unit,
         y,
         error,
-        len(logs),
+        len(number.values),
         lag1,
         flags=flags,
     )
 
 
+@lru_cache(maxsize=1 << 16)
+def _key(machine: str, cell: str, variant: str, measure: str) -> Key:
+    options = (("tool", "import"), ("cell", cell))
+    return Key(
+        machine,
+        options,
+        (),
+        (("variant", variant),) if variant else (),
+        FOREIGN,
+        measure,
+        "",
+    )
+
+
 def _meaning(number: Number, better: Mapping[str, str]) -> tuple[str, str]:
     """Which way is better, and the unit; empty where nobody says."""
-    way, unit = KNOWN.get(number.measure, ("", ""))
-    try:
-        known = metric(number.measure)
-        way, unit = known.better, known.unit
-    except RequestError:
-        pass
+    way, unit = _known(number.measure)
     return better.get(number.measure) or number.better or way, number.unit or unit
+
+
+@lru_cache(maxsize=1 << 10)
+def _known(measure: str) -> tuple[str, str]:
+    try:
+        known = metric(measure)
+    except RequestError:
+        return KNOWN.get(measure, ("", ""))
+    return known.better, known.unit
 
 
 def _bmf(data: bytes) -> Iterator[Told]:
@@ -233,66 +282,118 @@ def _lnt(data: bytes) -> Iterator[Told]:
 
 
 NEEDED = ("cell", "metric", "value")
-EMPTY = (None, "")
-"""What a cell of a table without a value is, in Parquet and in CSV."""
+ABOUT = ("machine", "build", "commit", "repo")
+"""Columns of a night next to its time."""
 
 
-def _word(row: Mapping[str, Any], column: str) -> str:
-    return str(row.get(column) or "")
+class _Rows(Sequence[Number]):
+    """The numbers of one night of a table, whose columns have a list for each night."""
 
+    def __init__(self, nights: Any, at: int) -> None:
+        self._nights, self._at = nights, at
 
-def _number(row: Mapping[str, Any]) -> Number:
-    """The number in a row of a table. Raises ValueError."""
-    error = None
-    if row.get("error") not in EMPTY:
-        error = float(row["error"])
-    return Number(
-        str(row["cell"]),
-        str(row["metric"]),
-        (float(row["value"]),),
-        error,
-        _word(row, "better"),
-        _word(row, "unit"),
-        _word(row, "variant"),
-    )
-
-
-def _table(records: Sequence[Mapping[str, Any]]) -> Iterator[Told]:
-    """A row is a number; rows of one time, machine and build are a night."""
-    groups: dict[tuple[Any, ...], list[Number]] = {}
-    for number, row in enumerate(records, 1):
-        missing = [name for name in NEEDED if row.get(name) in EMPTY]
-        if missing:
-            raise ValueError(
-                f"row {number} has no {missing[0]}; needed are the columns {', '.join(NEEDED)}"
+    def __iter__(self) -> Iterator[Number]:
+        row = self._nights.row(self._at, named=True)
+        columns = [
+            row.get(name) or itertools.repeat(None)
+            for name in ("error", "better", "unit", "variant")
+        ]
+        for cell, measure, value, error, *words in zip(
+            row["cell"], row["metric"], row["value"], *columns, strict=False
+        ):
+            yield Number(
+                cell, measure, (value,), error, *(word or "" for word in words)
             )
-        words = [_word(row, column) for column in ("machine", "build", "commit")]
-        night = (_time(row.get("time")), *words)
-        groups.setdefault(night, []).append(_number(row))
-    for (at, machine, build, commit), numbers in groups.items():
-        yield Told(tuple(numbers), at, machine, build, commit)
+
+    def __len__(self) -> int:
+        return len(self._nights["cell"][self._at])
+
+    def __getitem__(self, index: Any) -> Any:
+        return tuple(self)[index]
 
 
-def _csv(data: bytes) -> Iterator[Told]:
-    import csv
-
-    yield from _table(list(csv.DictReader(io.StringIO(data.decode("utf-8-sig")))))
-
-
-def _parquet(data: bytes) -> Iterator[Told]:
-    with needs_extra("frames", "reading Parquet"):
+def _table(path: Path, kind: str) -> Iterator[Told]:
+    """A row is a number; rows of one time, machine, build, commit and repository are a night. Raises ValueError."""
+    with needs_extra("history", "reading a table"):
         import polars as pl
 
+    if not path.stat().st_size:
+        return
     try:
-        records = pl.read_parquet(io.BytesIO(data)).to_dicts()
+        source = (
+            pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True)
+            if kind == "csv"
+            else pl.scan_parquet(path)
+        )
+        there = source.collect_schema()
+        texts = [
+            name
+            for name in (*ABOUT, "cell", "metric", "variant", "unit", "better")
+            if name in there
+        ]
+        # A name that stands in a million rows is kept once.
+        columns = [
+            pl.col(name).cast(pl.String).fill_null("").cast(pl.Categorical)
+            for name in texts
+        ]
+        for name in ("value", "error"):
+            if name in there:
+                columns.append(
+                    pl.col(name)
+                    .cast(pl.String)
+                    .str.strip_chars()
+                    .replace("", None)
+                    .cast(pl.Float64)
+                )
+        if "time" in there:
+            columns.append(
+                pl.col("time").cast(pl.Categorical)
+                if there["time"] == pl.String
+                else pl.col("time")
+            )
+        empty = [
+            pl.col(name).is_null() | (pl.col(name).cast(pl.String) == "")
+            for name in NEEDED
+            if name in there
+        ]
+        frame = source.select(columns).collect(engine="streaming")
+        lacking = [(0, name) for name in NEEDED if name not in there and frame.height]
+        for mask in frame.select(empty):
+            first = mask.arg_max() or 0
+            if frame.height and mask[first]:
+                lacking.append((first, mask.name))
+        if lacking:
+            number, name = min(lacking, key=lambda one: one[0])
+            raise ValueError(
+                f"row {number + 1} has no {name}; needed are the columns {', '.join(NEEDED)}"
+            )
+        about = [name for name in ("time", *ABOUT) if name in there]
+        frame = (
+            frame.with_columns(pl.lit("").alias("time"))
+            if "time" not in there
+            else frame
+        )
+        nights = frame.group_by(
+            [*dict.fromkeys(["time", *about])], maintain_order=True
+        ).agg(pl.all())
+        del frame
     except pl.exceptions.PolarsError as error:
         raise ValueError(str(error)) from error
-    yield from _table(records)
+    for at, night in enumerate(
+        nights.select("time", *(name for name in about if name != "time")).iter_rows(
+            named=True
+        )
+    ):
+        yield Told(
+            _Rows(nights, at),
+            _time(night["time"]),
+            *(night.get(name, "") for name in ABOUT),
+        )
 
 
 def _time(value: Any) -> float | None:
     """Unix seconds, or ISO 8601 in UTC where it says no zone."""
-    if value in EMPTY:
+    if value is None or value == "":
         return None
     is_number = isinstance(value, int | float)
     if is_number or (isinstance(value, str) and value.replace(".", "", 1).isdigit()):
@@ -307,9 +408,8 @@ READERS: dict[str, Callable[[bytes], Iterator[Told]]] = {
     "bmf": _bmf,
     "perfherder": _perfherder,
     "lnt": _lnt,
-    "csv": _csv,
-    "parquet": _parquet,
 }
+TABLES = ("csv", "parquet")
 NAMES = {
     "bmf": "Bencher's metric format",
     "perfherder": "data of Perfherder",

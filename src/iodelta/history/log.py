@@ -31,6 +31,8 @@ class Given(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a file that was imported."""
     better: tuple[tuple[str, str], ...] = ()
     """Measure -> ``higher`` or ``lower``."""
+    repo: str = ""
+    """The repository of the commits."""
 
 
 class Added(msgspec.Struct, frozen=True, tag="added", omit_defaults=True):
@@ -119,6 +121,10 @@ class Decided(msgspec.Struct, frozen=True, tag="decided"):
     why: str = ""
     by: str = ""
     """Who, where it was said on a page."""
+    owner: str = ""
+    """Who looks after it."""
+    bug: str = ""
+    """Address of its bug report."""
 
 
 class Annotated(msgspec.Struct, frozen=True, tag="annotated"):
@@ -162,6 +168,11 @@ Entry = (
     | NightEnded
 )
 _decoder: msgspec.json.Decoder[Entry] = decoder(Entry)
+
+
+def read_entry(text: str) -> Entry:
+    """One line of a log."""
+    return _decoder.decode(text)
 
 
 class _GrowingJournal(Journal[Entry]):

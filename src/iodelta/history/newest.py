@@ -6,11 +6,12 @@ import math
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.exchange import PointRow, row_of
+from iodelta.history.scan import Kept
 from iodelta.history.store import Line
 
 Z95 = 1.959963984540054
@@ -159,52 +160,53 @@ GAUGES = (
 """Gauges of a series: name, unit and help."""
 
 
-def openmetrics(lines: Iterable[Line]) -> str:
+def openmetrics(series: Iterable[Kept]) -> str:
     """Gauges in the text format of OpenMetrics 1.0. A number that is not known has no sample."""
-    samples = [
-        (_labels(row_of(line, point), line), _numbers(line, point))
-        for line, point in newest(lines)
-    ]
+    samples = []
+    for one in series:
+        point = one.newest
+        if point is None:
+            continue
+        sign = -1.0 if one.better == "higher" else 1.0
+        named = {
+            name: getattr(one, name)
+            for name in (
+                "machine",
+                "cell",
+                "variant",
+                "metric",
+                "unit",
+                "better",
+                "role",
+            )
+        }
+        labels = ",".join(
+            f'{name}="{_escaped(text)}"'
+            for name, text in {**named, "series": str(one.series)}.items()
+        )
+        numbers = {
+            "value": math.exp(point.y),
+            "error": None if "no-error" in point.flags else point.se,
+            "against_reference": None if point.r is None else math.exp(sign * point.r),
+            "against_reference_error": point.r_se,
+            "measured_timestamp": point.t,
+            "nights": one.nights,
+        }
+        samples.append((labels, numbers))
     text = []
     for name, unit, about in GAUGES:
         metric = "_".join(filter(None, ("iodelta", name, unit)))
         text += [
             f"# TYPE {metric} gauge",
             *([f"# UNIT {metric} {unit}"] if unit else []),
+            f"# HELP {metric} {about}",
         ]
-        text.append(f"# HELP {metric} {about}")
         text += [
             f"{metric}{{{labels}}} {own[name]!r}"
             for labels, own in samples
             if own[name] is not None
         ]
     return "\n".join([*text, "# EOF", ""])
-
-
-def _numbers(line: Line, point: HistoryPoint) -> dict[str, float | int | None]:
-    row = row_of(line, point)
-    return {
-        "value": row.value,
-        "error": row.error,
-        "against_reference": row.ratio,
-        "against_reference_error": row.ratio_error,
-        "measured_timestamp": point.t,
-        "nights": len(line.points),
-    }
-
-
-def _labels(row: PointRow, line: Line) -> str:
-    named: Mapping[str, str] = {
-        "machine": row.machine,
-        "cell": row.cell,
-        "variant": row.variant,
-        "metric": row.metric,
-        "unit": row.unit,
-        "better": row.better,
-        "role": row.role,
-        "series": str(line.key.number),
-    }
-    return ",".join([f'{name}="{_escaped(text)}"' for name, text in named.items()])
 
 
 def _escaped(text: str) -> str:

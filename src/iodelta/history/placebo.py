@@ -2,67 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
 
 from iodelta.experiment.model import PLACEBO
+from iodelta.history.answers import HistoryPoint
 from iodelta.history.store import Line
 from iodelta.stats import changepoints, levels
 
 NIGHTS = 60
 """Below so many points, how much nights resemble each other is hardly known."""
 
+COUNTED = 3
+"""Of so many series of a machine the candidates are counted: night by night is the slow part of a scan."""
+
 
 class Quiet(msgspec.Struct, frozen=True):
     """One such series: by ``ratio`` a placebo against its baseline, by ``level`` the reference build."""
 
+    series: int
     machine: str
     cell: str
     metric: str
     by: str
     nights: int
     inflation: float
-    line: Line
+    candidates: int | None = None
+    """As they were found night by night; None where they were not counted."""
 
 
 class Placebos:
     """All such series of a history."""
 
-    def __init__(self, lines: Iterable[Line]) -> None:
-        quiets = map(_quiet, lines)
-        self.quiet = [quiet for quiet in quiets if quiet is not None]
-        self._candidates: dict[tuple[int, str], int] = {}
+    def __init__(self, quiet: Iterable[Quiet]) -> None:
+        self._of: dict[tuple[str, str], list[Quiet]] = {}
+        self._by_number = {one.series: one for one in quiet}
+        for one in self._by_number.values():
+            self._of.setdefault((one.machine, one.by), []).append(one)
+        for alike in self._of.values():
+            alike.sort(key=lambda one: one.series)
 
-    def inflation(self, line: Line, by: str) -> tuple[float, int] | None:
+    def inflation(
+        self, machine: str, cell: str, metric: str, by: str
+    ) -> tuple[float, int] | None:
         """Long-run inflation of this machine's nights and from how many it is known: of the same cell and metric, else
         the largest of the machine; None where it has no series without a change."""
-        of_machine = self._of([line.key.machine], by)
-        place = (line.cell, line.key.metric)
-        of_cell = [quiet for quiet in of_machine if (quiet.cell, quiet.metric) == place]
-        candidates = of_cell or of_machine
-        if not candidates:
-            return None
-        largest = max(candidates, key=lambda quiet: quiet.inflation)
-        return largest.inflation, largest.nights
+        of_machine = self._of.get((machine, by), [])
+        of_cell = [
+            one for one in of_machine if (one.cell, one.metric) == (cell, metric)
+        ]
+        largest = max(
+            of_cell or of_machine, key=lambda one: one.inflation, default=None
+        )
+        return None if largest is None else (largest.inflation, largest.nights)
+
+    def of(self, series: int) -> Quiet | None:
+        """What is known of one of them; None for any other series."""
+        return self._by_number.get(series)
+
+    def is_counted(self, quiet: Quiet) -> bool:
+        """Whether the candidates of this series are counted."""
+        return quiet.series in [
+            one.series for one in self._of[quiet.machine, quiet.by][:COUNTED]
+        ]
 
     def count(self, machines: Iterable[str], by: str) -> tuple[int, int]:
         """Points of these machines without a change, and candidates among them."""
-        quiets = self._of(set(machines), by)
-        nights = sum(quiet.nights for quiet in quiets)
-        return nights, sum(map(self._counted, quiets))
-
-    def _of(self, machines: Container[str], by: str) -> list[Quiet]:
-        of_machines = [quiet for quiet in self.quiet if quiet.machine in machines]
-        return [quiet for quiet in of_machines if quiet.by == by]
-
-    def _counted(self, quiet: Quiet) -> int:
-        """Its candidates, counted where they are asked for: night by night is the slow part of a scan."""
-        key = (quiet.line.key.number, quiet.by)
-        if key not in self._candidates:
-            self._candidates[key] = _candidates(quiet)
-        return self._candidates[key]
+        every = [
+            one for machine in set(machines) for one in self._of.get((machine, by), [])
+        ]
+        counted = [one for one in every if one.candidates is not None]
+        return sum(one.nights for one in counted), sum(
+            one.candidates or 0 for one in counted
+        )
 
 
 def against(variant: str) -> str:
@@ -77,55 +91,62 @@ def is_quiet(line: Line) -> bool:
     return line.variant == PLACEBO or line.key.role == "reference"
 
 
-def _quiet(line: Line) -> Quiet | None:
-    """A series without a change, and how much its nights scatter beyond their errors; None for any other series."""
-    if not is_quiet(line):
-        return None
+def quiet_of(line: Line) -> Quiet:
+    """How much the nights of a series without a change scatter beyond their errors."""
     by = "ratio" if line.variant == PLACEBO else "level"
-    y, se, epochs = _followed(line, by)
-    inflation = 1.0
-    if len(y):
-        between = levels.between(y, se, epochs)
-        inflation = levels.inflation(y, se, between, epochs)
+    y, se, epochs = followed_quietly(line.points, by)
+    inflation = (
+        levels.inflation(y, se, levels.between(y, se, epochs), epochs)
+        if len(y)
+        else 1.0
+    )
     return Quiet(
-        line.key.machine, line.cell, line.key.metric, by, len(y), inflation, line
+        line.key.number,
+        line.key.machine,
+        line.cell,
+        line.key.metric,
+        by,
+        len(y),
+        inflation,
     )
 
 
-def _candidates(quiet: Quiet) -> int:
-    """Those of every epoch, as they were found night by night."""
-    y, se, epochs = _followed(quiet.line, quiet.by)
-    count = 0
+def counted(quiet: Quiet, line: Line) -> Quiet:
+    """The same with its candidates, epoch by epoch."""
+    y, se, epochs = followed_quietly(line.points, quiet.by)
+    candidates = 0
     for epoch in np.unique(epochs):
         part = epochs == epoch
-        candidates = changepoints.online(
-            y[part],
-            se[part],
-            threshold=changepoints.CANDIDATE,
-            inflation=quiet.inflation,
+        seen = y[part], se[part]
+        candidates += len(
+            changepoints.online(
+                *seen, threshold=changepoints.CANDIDATE, inflation=quiet.inflation
+            )
         )
-        count += len(candidates)
-    return count
+    return msgspec.structs.replace(quiet, candidates=candidates)
 
 
-def _followed(
-    line: Line, by: str
+def followed_quietly(
+    points: Sequence[HistoryPoint], by: str
 ) -> tuple[levels.Floats, levels.Floats, levels.Indices]:
-    """Values, errors and the number of the epoch of each."""
-    is_level = by == "level"
-    points = [point for point in line.points if is_level or point.r is not None]
-    values = [point.y if is_level else point.r for point in points]
-    errors = [point.se if is_level else point.r_se for point in points]
-    blocks = [point.n for point in points]
-    steadied = levels.steadied(np.asarray(errors, dtype=float), blocks)
-    epochs = _numbered([point.epoch for point in points])
-    return np.asarray(values, dtype=float), steadied, epochs
-
-
-def _numbered(epochs: Sequence[str]) -> levels.Indices:
-    """A number for each point that changes where the epoch does."""
+    """Values, errors and the number of the epoch of each point."""
+    rows = [
+        (point.y, point.se, point.n, point.epoch)
+        if by == "level"
+        else (point.r, point.r_se, point.n, point.epoch)
+        for point in points
+        if by == "level" or point.r is not None
+    ]
+    values, errors, blocks, epochs = (
+        zip(*rows, strict=True) if rows else ((), (), (), ())
+    )
     changes = [
         number > 0 and epoch != epochs[number - 1]
         for number, epoch in enumerate(epochs)
     ]
-    return np.asarray(np.cumsum(changes), dtype=np.intp)
+    steadied = levels.steadied(np.asarray(errors, dtype=float), blocks)
+    return (
+        np.asarray(values, dtype=float),
+        steadied,
+        np.asarray(np.cumsum(changes), dtype=np.intp),
+    )

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,14 @@ class Key(msgspec.Struct, frozen=True):
     @property
     def number(self) -> int:
         """63 bits of its hash: the series' name in the database."""
-        digest = hashlib.sha256(msgspec.json.encode(self)).digest()
-        # SQLite's integers and PostgreSQL's bigint have a sign.
-        return int.from_bytes(digest[:8], "big") >> 1
+        return _number(self)
+
+
+@lru_cache(maxsize=1 << 16)
+def _number(key: Key) -> int:
+    digest = hashlib.sha256(msgspec.json.encode(key)).digest()
+    # SQLite's integers and PostgreSQL's bigint have a sign.
+    return int.from_bytes(digest[:8], "big") >> 1
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -101,7 +107,7 @@ class Night(msgspec.Struct, frozen=True):
     subject: Subject
     folder: str
     state: str
-    points: tuple[Point, ...]
+    points: Sequence[Point]
     left_out: dict[str, str] = {}
     """Why a series has no point in this night."""
     identity: str = ""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import groupby
 
 import msgspec
 import numpy as np
 
 from iodelta.history.answers import Candidate, HistoryPoint
-from iodelta.history.commits import Arranged, Order, Span
-from iodelta.history.placebo import NIGHTS, Placebos, is_quiet
+from iodelta.history.commits import Arranged, Mark, Order, Span
+from iodelta.history.placebo import NIGHTS, Placebos, Quiet, counted, is_quiet, quiet_of
 from iodelta.history.store import Line
+from iodelta.plural import plural
 from iodelta.stats import changepoints, levels
 
 ENOUGH = 0.8
@@ -19,6 +21,19 @@ ENOUGH = 0.8
 
 STANDS = 10
 """A candidate of the newest nights stands for so many points; then the whole series has to show it."""
+
+
+CYCLES = (1.0, 1.5, 2.0, 3.0, 4.0)
+"""Waves in an epoch that may be a slow season."""
+
+OFF = 3.0
+"""A night further off than so many sd counts as so far."""
+
+WEEKLY = 22.5
+"""Chi-square with 6 degrees of freedom that is passed once in 1000 series whose nights do not know the weekday."""
+
+SHOWN = 40
+"""Nights of the small drawings."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -36,12 +51,35 @@ class Gone(msgspec.Struct, frozen=True):
     size: float
 
 
-class Scanned(msgspec.Struct, frozen=True):
-    """What stands out in all series."""
+class Kept(msgspec.Struct, frozen=True):
+    """One series as its last scan saw it: all that lists, alerts and pages need, so that none of them scans."""
 
+    series: int
+    machine: str
+    cell: str
+    variant: str
+    metric: str
+    role: str
+    better: str
+    unit: str
+    nights: int
+    by: str
+    newest: HistoryPoint | None
+    course: tuple[float, ...]
+    """The newest nights, as logarithms of what is followed; rises where the number rises."""
     found: tuple[Found, ...]
-    """The largest z first."""
     gone: tuple[Gone, ...]
+    known: tuple[float, int] | None
+    """The inflation that was used, of the machine's placebo, and from how many nights that was known."""
+    marks: tuple[Mark, ...]
+    """What the order of its nights rests on."""
+    quiet: Quiet | None
+    """Where nothing changes in it but the machine."""
+
+    @property
+    def name(self) -> tuple[str, str, str, str]:
+        """Machine, cell, variant and metric."""
+        return self.machine, self.cell, self.variant, self.metric
 
 
 def scan(
@@ -49,28 +87,79 @@ def scan(
 ) -> list[Candidate]:
     """Candidates of these series, each epoch by itself, the largest z first. Where they are a part of a history,
     ``whole`` is all of it: its placebos say how nights resemble each other."""
-    return [item.candidate for item in scanned(lines, order or Order(), whole).found]
+    return [one.candidate for one in clearest(scanned(lines, order or Order(), whole))]
 
 
-def scanned(lines: Iterable[Line], order: Order, whole: Iterable[Line] = ()) -> Scanned:
-    """Candidates and incidents of all series, each epoch by itself."""
+def scanned(
+    lines: Iterable[Line], order: Order, whole: Iterable[Line] = ()
+) -> list[Kept]:
+    """What is to be seen in these series."""
     lines = list(lines)
-    placebos = Placebos(whole or lines)
-    candidates: list[Found] = []
-    gone: list[Gone] = []
-    for line in lines:
-        for _, points in groupby(line.points, key=lambda point: point.epoch):
-            epoch = _Epoch(line, order.arranged(tuple(points)), order, placebos)
-            candidates += epoch.found()
-            gone += epoch.gone()
-    return Scanned(
-        tuple(sorted(candidates, key=lambda item: _clearest(item.candidate))),
-        tuple(gone),
+    every = {line.key.number: line for line in (*whole, *lines) if is_quiet(line)}
+    placebos = placebos_of(every.values())
+    return [looked(line, order, placebos) for line in lines]
+
+
+def placebos_of(lines: Iterable[Line]) -> Placebos:
+    """What these series without a change say, with the candidates of those that are counted."""
+    own = {line.key.number: line for line in lines}
+    quiet = {number: quiet_of(line) for number, line in own.items()}
+    first = Placebos(quiet.values())
+    return Placebos(
+        counted(one, own[number]) if first.is_counted(one) else one
+        for number, one in quiet.items()
     )
 
 
-def _clearest(step: Candidate) -> tuple[float, str, str, str]:
-    return -step.z, step.cell, step.variant, step.metric
+def clearest(kept: Iterable[Kept]) -> list[Found]:
+    """All candidates, the largest z first."""
+    every = [one for series in kept for one in series.found]
+    return sorted(every, key=lambda one: (-one.candidate.z, *one.candidate.name))
+
+
+def looked(line: Line, order: Order, placebos: Placebos) -> Kept:
+    """Scan one series, each epoch by itself."""
+    found: list[Found] = []
+    gone: list[Gone] = []
+    for _, points in groupby(line.points, key=lambda point: point.epoch):
+        epoch = _Epoch(line, order.arranged(tuple(points)), order, placebos)
+        found += epoch.found()
+        gone += epoch.gone()
+    bare = unscanned(line)
+    return msgspec.structs.replace(
+        bare,
+        found=tuple(found),
+        gone=tuple(gone),
+        known=placebos.inflation(bare.machine, bare.cell, bare.metric, bare.by),
+        marks=order.mark(line.points),
+        quiet=placebos.of(bare.series),
+    )
+
+
+def unscanned(line: Line) -> Kept:
+    """One series without what a scan would find."""
+    by = followed(line, line.points)[2]
+    rises = 1.0 if by == "level" or line.better == "lower" else -1.0
+    values = [point.y if by == "level" else point.r for point in line.points[-SHOWN:]]
+    return Kept(
+        line.key.number,
+        line.key.machine,
+        line.cell,
+        line.variant,
+        line.key.metric,
+        line.key.role,
+        line.better,
+        line.unit,
+        nights=len(line.points),
+        by=by,
+        newest=line.points[-1] if line.points else None,
+        course=tuple(rises * value for value in values if value is not None),
+        found=(),
+        gone=(),
+        known=None,
+        marks=(),
+        quiet=None,
+    )
 
 
 class _Epoch:
@@ -86,6 +175,7 @@ class _Epoch:
             for point in arranged.points
             if self._by == "level" or point.r is not None
         ]
+        self._ranked: tuple[int, ...] | None = None
         self._inflation, self._nights = self._resemblance(placebos)
         self._segments = changepoints.segments(
             self._y, self._se, inflation=self._inflation
@@ -101,6 +191,82 @@ class _Epoch:
             if is_new and not is_among:
                 steps.append(step)
         return [self._found(step) for step in steps]
+
+    def _doubts(self, step: changepoints.Step) -> tuple[str, ...]:
+        """What else than one change may have made a step: said, because then such series have many candidates."""
+        return (*self._shape, *self._second_opinion(step))
+
+    @cached_property
+    def _shape(self) -> tuple[str, ...]:
+        """Drift, season and a young epoch, as far as they explain the nights as well as the steps do."""
+        n, said = len(self._y), []
+        if n < NIGHTS:
+            said.append(
+                f"the epoch has {plural(n, 'night')}: in the first {NIGHTS} a rule is wrong more often"
+            )
+        w = levels.weights(self._se, self._segments.tau, self._inflation)
+        level = np.zeros(n)
+        for start, own in zip(
+            self._segments.starts, self._segments.levels, strict=True
+        ):
+            level[start:] = own.value
+        worth, rest = changepoints.penalty(n), self._y - level
+        at = np.linspace(-1.0, 1.0, n)
+        line = np.column_stack([np.ones(n), at])
+        waves = [
+            np.column_stack(
+                [line, np.sin(cycles * np.pi * at), np.cos(cycles * np.pi * at)]
+            )
+            for cycles in CYCLES
+        ]
+        steps = float(np.minimum(w * rest**2, OFF**2).sum()) + worth * (
+            len(self._segments.starts) - 1
+        )
+        drift, *seasons = (self._unexplained(shape, w) for shape in (line, *waves))
+        if drift + worth <= min(steps, min(seasons) + 2.0 * worth):
+            said.append("the nights drift: a line fits them as well as the steps do")
+        elif min(seasons) + 3.0 * worth < steps:
+            said.append(
+                "the nights have a slow season: a wave fits them better than the steps do"
+            )
+        days = np.asarray([point.t for point in self._points]) // 86400.0
+        if (
+            n >= 2 * NIGHTS / 3
+            and 0.5 <= float(np.median(np.diff(np.sort(days)))) <= 2.0
+        ):
+            weekday = (days % 7).astype(np.intp)
+            clear = np.sqrt(w * self._inflation) * np.clip(
+                rest, -OFF / np.sqrt(w), OFF / np.sqrt(w)
+            )
+            count = np.maximum(np.bincount(weekday, minlength=7), 1)
+            sums = np.bincount(weekday, clear - clear.mean(), minlength=7)
+            if float(np.sum(sums**2 / count)) > WEEKLY * max(
+                float(np.var(clear)), 1e-12
+            ):
+                said.append("the nights differ by the day of the week")
+        return tuple(said)
+
+    def _unexplained(self, shape: levels.Floats, w: levels.Floats) -> float:
+        """Weighted squares of the nights about the best fit of these columns; a lone night counts little."""
+        root = np.sqrt(w)[:, None]
+        fitted = (
+            shape @ np.linalg.lstsq(shape * root, self._y * root[:, 0], rcond=None)[0]
+        )
+        return float(np.minimum(w * (self._y - fitted) ** 2, OFF**2).sum())
+
+    def _second_opinion(self, step: changepoints.Step) -> Iterator[str]:
+        """Whether the best segmentation of the nights' ranks, which knows no errors and no outliers, lacks the step."""
+        n = len(self._y)
+        if self._ranked is None:
+            ranks = (
+                np.argsort(np.argsort(self._y, kind="stable"), kind="stable") / n - 0.5
+            )
+            same = np.full(n, 12.0 / self._inflation)
+            self._ranked = changepoints.partition(ranks, same, changepoints.penalty(n))
+        if not any(
+            step.first - 2 <= start <= step.last + 2 for start in self._ranked[1:]
+        ):
+            yield "a segmentation of the nights' ranks sees no step there"
 
     def _newest(self, since: int) -> tuple[changepoints.Step, ...]:
         """Candidates of the nights ``since`` then, on the level that the whole series had before them. One that stood
@@ -131,7 +297,8 @@ class _Epoch:
 
     def _resemblance(self, placebos: Placebos) -> tuple[float, int]:
         """Long-run inflation, and the nights that it is known from: of the machine's placebo, else of the series."""
-        known = placebos.inflation(self._line, self._by)
+        key = self._line.key
+        known = placebos.inflation(key.machine, self._line.cell, key.metric, self._by)
         if known:
             return known
         y, se = self._y, self._se
@@ -142,7 +309,10 @@ class _Epoch:
         return levels.inflation(y, se, first.tau, numbers), len(y)
 
     def _span(self, good: int, bad: int) -> Span:
-        return self._order.span(self._points[good], self._points[bad])
+        ends = self._points[good], self._points[bad]
+        return self._order.span(
+            *ends, self._line.key.machine, self._points[good + 1 : bad + 1]
+        )
 
     def _found(self, step: changepoints.Step) -> Found:
         line = self._line
@@ -165,6 +335,7 @@ class _Epoch:
             order_word=self._arranged.word,
             placebo=is_quiet(line),
             better=line.better,
+            doubts=self._doubts(step),
         )
         return Found(candidate, self._span(max(step.first - 1, 0), step.last))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-VERSION = 2
+VERSION = 3
 
 TABLES = sa.MetaData()
 VERSIONS = sa.Table(
@@ -32,7 +32,16 @@ SERIES = sa.Table(
     sa.Column("variant", sa.Text, nullable=False),
     sa.Column("better", sa.Text, nullable=False),
     sa.Column("unit", sa.Text, nullable=False),
+    sa.Column("version", sa.Text, nullable=False, server_default=""),
 )
+SCANS = sa.Table(
+    "scan",
+    TABLES,
+    sa.Column("series", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.Column("found", sa.Text, nullable=False),
+)
+"""What a scan found in a series, and in which version of it; each night gives a series another version."""
 POINTS = sa.Table(
     "point",
     TABLES,
@@ -52,6 +61,10 @@ sa.Index("point_experiment", POINTS.c.experiment)
 
 MIGRATIONS: dict[int, tuple[str, ...]] = {
     1: ("ALTER TABLE point ADD COLUMN flags TEXT NOT NULL DEFAULT ''",),
+    2: (
+        "ALTER TABLE series ADD COLUMN version TEXT NOT NULL DEFAULT ''",
+        "CREATE TABLE scan (series BIGINT NOT NULL PRIMARY KEY, version TEXT NOT NULL, found TEXT NOT NULL)",
+    ),
 }
 """Version -> statements that make the next version of it, the same for SQLite and PostgreSQL."""
 

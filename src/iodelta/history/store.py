@@ -6,6 +6,7 @@ import contextlib
 import math
 import operator
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -17,10 +18,11 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from iodelta.decoding import from_json
 from iodelta.errors import MeasureError, RequestError
+from iodelta.experiment.model import PLACEBO
 from iodelta.experiment.order import in_order
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.place import network_of
-from iodelta.history.points import Key, Night
+from iodelta.history.points import Key, Night, Point
 from iodelta.history.rows import (
     NIGHT_COLUMNS,
     POINT_COLUMNS,
@@ -32,6 +34,7 @@ from iodelta.history.rows import (
 from iodelta.history.schema import (
     EXPERIMENTS,
     POINTS,
+    SCANS,
     SERIES,
     TABLES,
     VERSION,
@@ -51,6 +54,9 @@ WHOLE = "the database holds the last step whole or not at all"
 
 NAMED = 10_000
 """So many series are asked for by their numbers; SQLite takes some thirty thousand."""
+
+TOGETHER = 20_000
+"""Points that are inserted at once."""
 
 Outcome = Literal["added", "replaced", "moved", "known"]
 
@@ -145,18 +151,26 @@ class Store:
         """One transaction: all of the night, or nothing."""
         return self.add_all([night])[0]
 
-    def add_all(self, nights: Iterable[Night]) -> list[Outcome]:
+    def add_all(self, nights: Sequence[Night]) -> list[Outcome]:
         """One transaction: all of these nights, or nothing."""
+        names = [night.identifier for night in nights]
+        known: dict[str, tuple[str, str]] = {}
         with self.writing() as connection:
-            return [self._add(connection, night) for night in nights]
+            for first in range(0, len(names), NAMED):
+                of_them = EXPERIMENTS.c.id.in_(names[first : first + NAMED])
+                columns = EXPERIMENTS.c.id, EXPERIMENTS.c.sha, EXPERIMENTS.c.folder
+                known |= {
+                    row.id: (row.sha, row.folder)
+                    for row in connection.execute(sa.select(*columns).where(of_them))
+                }
+            return _write(connection, nights, known)
 
     def replace_all(self, nights: Iterable[Night]) -> None:
         """Exactly these nights, in one transaction."""
         with self.writing() as connection:
-            for table in (POINTS, SERIES, EXPERIMENTS):
+            for table in (POINTS, SERIES, EXPERIMENTS, SCANS):
                 connection.execute(table.delete())
-            for night in nights:
-                self._add(connection, night)
+            _write(connection, nights, {})
 
     def remove(self, identifiers: list[str]) -> None:
         """These nights and their points, and the series that have none left, in one transaction."""
@@ -167,14 +181,111 @@ class Store:
             for identifier in identifiers:
                 series |= _take_out(connection, identifier)
             _drop_empty(connection, series)
+            _touch(connection, series)
 
-    def experiments(self) -> list[dict[str, Any]]:
-        """Every experiment, oldest first."""
+    def experiments(
+        self, identifiers: Iterable[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """Every experiment or those named, oldest first."""
+        query = sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.t, EXPERIMENTS.c.id)
+        if identifiers is not None:
+            query = query.where(EXPERIMENTS.c.id.in_(set(identifiers)))
+        with self._reading() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    def nights(self) -> dict[str, HistoryPoint]:
+        """When each experiment was and of which build, as a point without a value."""
+        wanted = (
+            EXPERIMENTS.c.t,
+            EXPERIMENTS.c.epoch,
+            EXPERIMENTS.c.subject,
+            sa.literal(0),
+            EXPERIMENTS.c.id,
+        )
         with self._reading() as connection:
             rows = connection.execute(
-                sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.t, EXPERIMENTS.c.id)
+                sa.select(*wanted).order_by(EXPERIMENTS.c.t, EXPERIMENTS.c.id)
             )
-            return [dict(row) for row in rows.mappings()]
+            points = [point_of((*row, 0.0, 0.0, None, None, "", 0))[1] for row in rows]
+        return {point.experiment: point for point in points}
+
+    def scans(self) -> list[tuple[int, bool, bool, str]]:
+        """Of every series its number, whether nothing changes in it but the machine, whether its last scan has all of
+        its nights, and what that found (empty before the first), in the order of names."""
+        joined = SERIES.outerjoin(SCANS, SCANS.c.series == SERIES.c.id)
+        columns = [
+            SERIES.c.id,
+            SERIES.c.variant,
+            SERIES.c.key,
+            SERIES.c.version,
+            SCANS.c.version,
+            SCANS.c.found,
+        ]
+        query = (
+            sa.select(*columns)
+            .select_from(joined)
+            .order_by(SERIES.c.cell, SERIES.c.variant, SERIES.c.key)
+        )
+        with self._reading() as connection:
+            return [
+                (
+                    number,
+                    variant == PLACEBO or '"role":"reference"' in key,
+                    version == scanned,
+                    found or "",
+                )
+                for number, variant, key, version, scanned, found in connection.execute(
+                    query
+                )
+            ]
+
+    def state(self) -> tuple[int, int, int]:
+        """Numbers that change with every night and every scan."""
+        joined = SERIES.outerjoin(SCANS, SCANS.c.series == SERIES.c.id)
+        query = sa.select(SERIES.c.id, SERIES.c.version, SCANS.c.version).select_from(
+            joined
+        )
+        with self._reading() as connection:
+            rows = connection.execute(query).all()
+            nights = (
+                connection.scalar(sa.select(sa.func.count()).select_from(EXPERIMENTS))
+                or 0
+            )
+        return nights, len(rows), hash(frozenset(map(tuple, rows)))
+
+    def behind(self) -> int:
+        """Points of the series whose last scan has not all of their nights."""
+        scanned = sa.select(SCANS.c.series).where(
+            SCANS.c.series == SERIES.c.id, SCANS.c.version == SERIES.c.version
+        )
+        joined = POINTS.join(SERIES, POINTS.c.series == SERIES.c.id)
+        query = (
+            sa.select(sa.func.count()).select_from(joined).where(~sa.exists(scanned))
+        )
+        with self._reading() as connection:
+            return int(connection.scalar(query) or 0)
+
+    def versions(self, series: Sequence[int]) -> dict[int, str]:
+        """The version of each of these series: taken before its points are read, it is never newer than they are."""
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(SERIES.c.id, SERIES.c.version).where(SERIES.c.id.in_(series))
+            )
+            return {row.id: row.version for row in rows}
+
+    def keep_scans(self, found: Sequence[tuple[int, str, str]]) -> None:
+        """Replace what scans found: the number of each series, the version that was scanned, and the document."""
+        rows = [
+            {"series": number, "version": version, "found": text}
+            for number, version, text in found
+        ]
+        with self.writing() as connection:
+            connection.execute(
+                SCANS.delete().where(
+                    SCANS.c.series.in_([row["series"] for row in rows])
+                )
+            )
+            connection.execute(SCANS.insert(), rows)
 
     def lines(
         self, series: Sequence[int] = (), *, machine: str = "", since: float = -math.inf
@@ -231,28 +342,6 @@ class Store:
     def close(self) -> None:
         """Let go of the file or the server."""
         self._engine.dispose()
-
-    def _add(self, connection: sa.Connection, night: Night) -> Outcome:
-        wanted = sa.select(EXPERIMENTS.c.sha, EXPERIMENTS.c.folder).where(
-            EXPERIMENTS.c.id == night.identifier
-        )
-        before = connection.execute(wanted).first()
-        if before is not None and before.sha == night.sha:
-            if before.folder == night.folder:
-                return "known"
-            of_it = EXPERIMENTS.c.id == night.identifier
-            connection.execute(
-                EXPERIMENTS.update().where(of_it).values(folder=night.folder)
-            )
-            return "moved"
-        # Series in which the night had a point before.
-        old_series: set[int] = set()
-        if before is not None:
-            old_series = _take_out(connection, night.identifier)
-        connection.execute(EXPERIMENTS.insert().values(**experiment_row(night)))
-        new_series = _insert_points(connection, night)
-        _drop_empty(connection, old_series - new_series)
-        return "added" if before is None else "replaced"
 
     def _version(self, connection: sa.Connection) -> int:
         try:
@@ -359,21 +448,76 @@ def _take_out(connection: sa.Connection, identifier: str) -> set[int]:
     return series
 
 
-def _insert_points(connection: sa.Connection, night: Night) -> set[int]:
-    """Add the points of a night, and its series that are new; returns the numbers of all its series."""
-    numbered = [(point.key.number, point) for point in night.points]
-    by_number = dict(numbered)
-    present = sa.select(SERIES.c.id).where(SERIES.c.id.in_(by_number))
-    known = set(connection.scalars(present))
-    new = [number for number in by_number if number not in known]
-    series = [series_row(number, by_number[number]) for number in new]
-    points = [point_row(number, point, night) for number, point in numbered]
-    # An insert of no rows would insert one of defaults.
-    if series:
-        connection.execute(SERIES.insert(), series)
-    if points:
-        connection.execute(POINTS.insert(), points)
-    return set(by_number)
+def _write(
+    connection: sa.Connection,
+    nights: Iterable[Night],
+    known: dict[str, tuple[str, str]],
+) -> list[Outcome]:
+    """Add nights to those that are ``known`` with their SHA and folder; what became of each."""
+    outcomes: list[Outcome] = []
+    touched: set[int] = set()
+    experiments: list[dict[str, Any]] = []
+    points: list[dict[str, Any]] = []
+    series: dict[int, Point] = {}
+
+    def flush() -> None:
+        there = (
+            set(
+                connection.scalars(
+                    sa.select(SERIES.c.id).where(SERIES.c.id.in_(series))
+                )
+            )
+            if series
+            else set()
+        )
+        rows = [
+            series_row(number, point)
+            for number, point in series.items()
+            if number not in there
+        ]
+        # An insert of no rows would insert one of defaults.
+        for table, own in (
+            (EXPERIMENTS, experiments),
+            (SERIES, rows),
+            (POINTS, points),
+        ):
+            if own:
+                connection.execute(table.insert(), own)
+        touched.update(series)
+        for gathered in (experiments, points, series):
+            gathered.clear()
+
+    for night in nights:
+        sha, folder = known.get(night.identifier, ("", ""))
+        if (sha, folder) == (night.sha, night.folder):
+            outcomes.append("known")
+        elif sha == night.sha:
+            own = EXPERIMENTS.c.id == night.identifier
+            connection.execute(
+                EXPERIMENTS.update().where(own).values(folder=night.folder)
+            )
+            outcomes.append("moved")
+        else:
+            before: set[int] = set()
+            if sha:
+                flush()
+                before = _take_out(connection, night.identifier)
+            experiments.append(experiment_row(night))
+            for point in night.points:
+                series[point.key.number] = point
+                points.append(point_row(point.key.number, point, night))
+            if before or len(points) >= TOGETHER:
+                flush()
+            _drop_empty(
+                connection,
+                before.difference(point.key.number for point in night.points),
+            )
+            touched |= before
+            outcomes.append("replaced" if sha else "added")
+        known[night.identifier] = (night.sha, night.folder)
+    flush()
+    _touch(connection, touched)
+    return outcomes
 
 
 def _points_query(series: Sequence[int], machine: str, since: float) -> sa.Select[Any]:
@@ -391,11 +535,22 @@ def _points_query(series: Sequence[int], machine: str, since: float) -> sa.Selec
     return query
 
 
+def _touch(connection: sa.Connection, series: Iterable[int]) -> None:
+    """Give these series another version: what a scan found in the one before is not all any more."""
+    numbers, version = list(series), secrets.token_hex(6)
+    for first in range(0, len(numbers), NAMED):
+        own = SERIES.c.id.in_(numbers[first : first + NAMED])
+        connection.execute(SERIES.update().where(own).values(version=version))
+
+
 def _drop_empty(connection: sa.Connection, series: Iterable[int]) -> None:
     """Those of these series that have no point left."""
     for number in series:
         is_empty = ~sa.exists().where(POINTS.c.series == number)
-        connection.execute(SERIES.delete().where(SERIES.c.id == number, is_empty))
+        if connection.execute(
+            SERIES.delete().where(SERIES.c.id == number, is_empty)
+        ).rowcount:
+            connection.execute(SCANS.delete().where(SCANS.c.series == number))
 
 
 def _set_up(connection: Any, record: object) -> None:

@@ -237,7 +237,8 @@ class Journal(Generic[Event]):
         before = self._chain, self._end
         try:
             for event in events:
-                self.append(event)
+                self.append(event, sync=False)
+            self.sync()
         except MeasureError:
             self._chain, self._end = before
             with contextlib.suppress(OSError):

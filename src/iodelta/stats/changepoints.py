@@ -38,6 +38,15 @@ INCIDENT = 5
 SAME = 3.0
 """Levels closer than so many standard errors are one level."""
 
+SHORT = 300
+"""Points up to which a partition is exact."""
+
+EXACT = 64
+"""Points up to which all places are tried whatever they look like."""
+
+LOOSE = 0.5
+"""Share of the penalty from which on a place is tried: it may be worth more once others are taken."""
+
 _ROUNDS = 10
 _NOTHING = 1e-18
 
@@ -127,6 +136,9 @@ def _newest(
     split = begin + int(np.argmax(np.abs(_scores(y[begin:], se[begin:], tau)))) + 1
     tau = levels.between(y, se, numbered([*starts, split], n))
     z = float(np.max(np.abs(_scores(y[begin:], se[begin:], tau, inflation))))
+    # An estimated scatter only makes z smaller, and most nights are no candidates as it is.
+    if z < CANDIDATE:
+        return tau, z
     return tau, _as_known(z, se, tau, n - len(starts) - 1, inflation)
 
 
@@ -220,47 +232,100 @@ def _vouched(
 
 def partition(values: ArrayLike, weights: ArrayLike, penalty: float) -> tuple[int, ...]:
     """Starts of the segments that minimise the weighted squares about their means plus ``penalty`` for each further
-    segment: exactly, by optimal partitioning with the pruning of Killick, Fearnhead and Eckley 2012, which drops only
-    what cannot be the last start of any better partition."""
+    segment: exactly up to ``SHORT`` points, by optimal partitioning (Jackson et al. 2005). Longer series may begin a
+    segment only where seeded segmentation saw something, and each such place is then moved to where it fits best, so
+    that their cost grows with their length and not with its square."""
     y, w = np.asarray(values, dtype=float), np.asarray(weights, dtype=float)
     n = len(y)
     if not n:
         return ()
     y = y - float(w @ y / w.sum())
-    sums, moments, squares = (
-        np.concatenate([[0.0], np.cumsum(column)]) for column in (w, w * y, w * y * y)
+    sums, moments = (
+        np.concatenate([[0.0], np.cumsum(column)]) for column in (w, w * y)
     )
-    last: Indices = np.zeros(n + 1, dtype=np.intp)
-    # Column by column what the cost needs of each start that is left: one pass over arrays, no picking of elements.
-    alive: Indices = np.zeros(n + 1, dtype=np.intp)
-    base, moment, weight = np.full(n + 1, -penalty), np.zeros(n + 1), np.zeros(n + 1)
-    count = 1
-    for end in range(1, n + 1):
-        span = moments[end] - moment[:count]
+    is_long = n > SHORT
+    places = _seeded(sums, moments, penalty * LOOSE)
+    if n > EXACT and not places:
+        return (0,)
+    if not is_long:
+        return _best_of(np.arange(n + 1), sums, moments, penalty)
+    while True:
+        starts = _best_of(np.array([0, *places, n]), sums, moments, penalty)
+        bounds = [*starts, n]
+        for number in range(1, len(starts)):
+            first, end = bounds[number - 1], bounds[number + 1]
+            moment, weight = (
+                moments[first + 1 : end] - moments[first],
+                sums[first + 1 : end] - sums[first],
+            )
+            rest, others = (
+                moments[end] - moments[first] - moment,
+                sums[end] - sums[first] - weight,
+            )
+            bounds[number] = (
+                first + 1 + int(np.argmax(moment**2 / weight + rest**2 / others))
+            )
+        if set(bounds[1:-1]) <= set(places):
+            return starts
+        places = sorted({*places, *bounds[1:-1]})
+
+
+def _seeded(sums: Floats, moments: Floats, worth: float) -> list[int]:
+    """Places at which a segment may begin, from the sums of weights and of weighted values up to each point: of each
+    part the best split that is ``worth`` it, or else the interval that stands out most from it, then the same in what
+    is left. Intervals have lengths that grow by a seventh (seeded binary segmentation, Kovacs et al. 2023)."""
+    places: list[int] = []
+    parts = [(0, len(sums) - 1)]
+    while parts:
+        first, end = parts.pop()
+        if end - first < 2:
+            continue
+        weight = sums[first : end + 1] - sums[first]
+        moment = moments[first : end + 1] - moments[first]
+        whole = weight[-1]
+        apart = moment - weight * (moment[-1] / whole)
+        gain = apart[1:-1] ** 2 * whole / (weight[1:-1] * (whole - weight[1:-1]))
+        split = int(gain.argmax())
+        most, length, begin, until = 0.0, 1, 0, 0
+        while length < end - first - 1:
+            inside = weight[length:] - weight[:-length]
+            stands = (
+                (apart[length:] - apart[:-length]) ** 2
+                * whole
+                / (inside * (whole - inside))
+            )
+            at = int(stands.argmax())
+            if stands[at] > most:
+                most, begin, until = float(stands[at]), at, at + length
+            length += 1 + length // 7
+        cuts: list[int] = []
+        if gain[split] > worth and 2.0 * gain[split] > most:
+            cuts = [first + split + 1]
+        elif most > 2.0 * worth:
+            cuts = [first + cut for cut in (begin, until) if 0 < cut < end - first]
+        places += cuts
+        if cuts:
+            parts += itertools.pairwise([first, *cuts, end])
+    return sorted(places)
+
+
+def _best_of(
+    places: Indices, sums: Floats, moments: Floats, penalty: float
+) -> tuple[int, ...]:
+    """The best starts among ``places``, which begin with 0 and end with the number of points."""
+    sums, moments = sums[places], moments[places]
+    cost, last = np.full(len(places), -penalty), [0] * len(places)
+    for end in range(1, len(places)):
+        span = moments[end] - moments[:end]
         span *= span
-        span /= sums[end] - weight[:count]
-        cost = base[:count] - span
-        chosen = int(cost.argmin())
-        lowest = cost[chosen] + squares[end]
-        best = lowest + penalty
-        last[end] = alive[chosen]
-        keep = cost <= best + 1e-9 * abs(best) - squares[end]
-        left = int(np.count_nonzero(keep))
-        if left < count:
-            for column in (alive, base, moment, weight):
-                column[:left] = column[:count][keep]
-        alive[left], base[left], moment[left], weight[left] = (
-            end,
-            best - squares[end],
-            moments[end],
-            sums[end],
-        )
-        count = left + 1
-    starts = []
-    end = n
+        span /= sums[end] - sums[:end]
+        np.subtract(cost[:end], span, out=span)
+        last[end] = int(span.argmin())
+        cost[end] = span[last[end]] + penalty
+    starts, end = [], len(places) - 1
     while end:
-        end = int(last[end])
-        starts.append(end)
+        end = last[end]
+        starts.append(int(places[end]))
     return tuple(reversed(starts))
 
 
@@ -311,11 +376,13 @@ def _hidden(
         split = begin + int(np.argmax(np.abs(_scores(y[part], se[part], tau)))) + 1
         inside = levels.between(y, se, numbered(sorted([*starts, split]), n))
         z = float(np.max(np.abs(_scores(y[part], se[part], inside, inflation))))
+        if inside >= tau or z < math.sqrt(penalty(n)):
+            continue
         spare = n - len(starts) - 1
         known = _as_known(z, se, inside, spare, inflation)
         if known < math.sqrt(penalty(n)) <= _unbiased(z, n, spare, inflation):
             known = _by_neighbours(y[part], se[part], inside, split - begin, inflation)
-        if inside < tau and known >= math.sqrt(penalty(n)):
+        if known >= math.sqrt(penalty(n)):
             return inside
     return None
 

@@ -114,9 +114,13 @@ def robust_between(values: ArrayLike, errors: ArrayLike) -> float:
     if len(y) < 2 or np.median(squares * weights(se, 0.0)) <= _MEDIAN_OF_CHI2:
         return 0.0
     low, high = 0.0, 2.0 * float(np.ptp(y))
-    for _ in range(_STEPS):
+    variances, ends = se**2, [(len(y) - 1) // 2, len(y) // 2]
+    for _ in range(_STEPS // 2):
         middle = 0.5 * (low + high)
-        above = np.median(squares * weights(se, middle)) > _MEDIAN_OF_CHI2
+        # What np.median does, without its checks: they take most of a scan.
+        scaled = squares / np.maximum(variances + middle**2, RESOLUTION**2)
+        scaled.partition(ends)
+        above = scaled[ends].mean() > _MEDIAN_OF_CHI2
         low, high = (middle, high) if above else (low, middle)
     return 0.5 * (low + high)
 
@@ -168,4 +172,7 @@ def as_normal(z: float, spare: float) -> float:
     estimated from few points."""
     if spare < 1.0:
         return 0.0
+    # So close to the normal that both differ by less than 1e-5 of z; the sums of Student's t would get long.
+    if spare > 2.5e4 * (z * z + 1.0):
+        return min(abs(z), 37.0)
     return float(-ndtri(max(float(stdtr(spare, -abs(z))), _TINY)))

@@ -66,11 +66,14 @@ EXIT_CODES: Mapping[JointWord, int] = {
     "equivalent everywhere": 0,
     "improvement everywhere": 0,
     "improvement on average": 0,
+    "regression on these hosts": 1,
+    "improvement on these hosts": 0,
+    "equivalent on these hosts": 0,
     "inconclusive": 3,
 }
 """Of joint words that decide it; 3: a regression cannot be ruled out."""
 
-NO_ALARM = (None, "equivalent everywhere", "inconclusive")
+NO_ALARM = (None, "equivalent everywhere", "equivalent on these hosts", "inconclusive")
 """Joint words of a placebo that give no reason for doubt."""
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import NamedTuple
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -85,6 +87,8 @@ def make_app(site: Site) -> Application:
         },
     )
     app.router.redirect_slashes = False
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
+    app.state.answers = OrderedDict()
     app.state.site = site
     app.state.streams = Streams()
     app.state.shelf = shelf = Shelf()
@@ -103,21 +107,22 @@ def make_app(site: Site) -> Application:
 
 def _of_history() -> list[Route]:
     from iodelta.web import comparing, confirming, programs, series, triage
+    from iodelta.web.caching import kept
 
     return [
-        Route("/matrix", series.matrix),
+        Route("/matrix", kept(series.matrix)),
         Route("/metrics", series.metrics),
-        Route("/series/{number:int}", series.series),
-        Route("/series/{number:int}/chart.svg", series.picture),
+        Route("/series/{number:int}", kept(series.series)),
+        Route("/series/{number:int}/chart.svg", kept(series.picture)),
         Route("/compare", comparing.compare),
         Route("/compare", confirming.measure_two, methods=["POST"]),
         Route("/alert/{id}/confirm", confirming.confirm, methods=["POST"]),
-        Route("/triage", triage.triage),
+        Route("/triage", kept(triage.triage)),
         Route("/history/lines", programs.lines),
         Route("/history/candidates", programs.candidates),
         Route("/history/access", programs.access),
         Route("/history/add", programs.take, methods=["POST"]),
-        Route("/alert/{id}", triage.alert),
+        Route("/alert/{id}", kept(triage.alert)),
         Route("/alert/{id}/decide", triage.decide, methods=["POST"]),
         Route("/notes", triage.annotate, methods=["POST"]),
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -114,7 +113,7 @@ def side_of(history: Histories, name: str) -> Side:
     if point is None:
         raise HTTPException(404)
     ends = [valued(point.y + sign * Z95 * point.se, line.unit) for sign in (-1, 1)]
-    row: dict[str, Any] = history.experiments()[experiment]
+    (row,) = history.store.experiments([experiment])
     return Side(
         number,
         experiment,

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import math
+import subprocess
+import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from iodelta.errors import IodeltaError, pasted
-from iodelta.experiment.model import PLACEBO
-from iodelta.history.alerts import history, is_asking
-from iodelta.history.answers import Alert
-from iodelta.history.courses import Course, courses_of
-from iodelta.history.log import Entry, Log
+from iodelta.history.alerts import alerts_of, is_asking
+from iodelta.history.answers import Alert, Candidate, HistoryPoint
+from iodelta.history.courses import Course, courses
+from iodelta.history.kept import decoded, kept_of, parts
+from iodelta.history.log import Entry, Log, Opened
 from iodelta.history.newest import openmetrics
+from iodelta.history.scan import Kept, clearest, unscanned
 from iodelta.history.store import Store
 from iodelta.report.stories.course import valued
 from iodelta.study.words import percent
 from iodelta.web.folders import stamp_of
-
-NIGHTS = 40
-"""Nights of the small drawings."""
 
 COURSES = 40
 """Series that are kept in memory."""
@@ -64,6 +63,8 @@ class Board(msgspec.Struct, frozen=True):
     """Those with steps first."""
     alerts: tuple[Alert, ...]
     """The newest first."""
+    behind: int = 0
+    """Series with nights that are not scanned yet: they are being scanned now."""
     schema: str = "iodelta.web-board/1"
 
     @property
@@ -76,73 +77,98 @@ _Stamp = tuple[int, ...]
 
 
 class Histories:
-    """One history. What all of its nights say together is found once, and again when it grew."""
+    """One history, as its last scans saw it: a page reads what they kept. A thread scans what changed since."""
 
     def __init__(self, store: Store, log: Log) -> None:
         self.store, self.log = store, log
         self._board: tuple[_Stamp, Board] | None = None
+        self._kept: list[Kept] = []
+        self._nights: tuple[_Stamp, dict[str, HistoryPoint]] | None = None
         self._courses: dict[int, tuple[_Stamp, Course]] = {}
         self._metrics: tuple[_Stamp, str] | None = None
-        self._scanning = threading.Lock()
+        self._reading = threading.Lock()
         self._following = threading.Lock()
+        self._scanning = threading.Lock()
 
     def board(self) -> Board:
         """The whole history at a glance."""
-        stamp = self._stamp()
+        stamp = self.stamp()
         if self._board is not None and self._board[0] == stamp:
             return self._board[1]
-        with self._scanning:
+        with self._reading:
             if self._board is None or self._board[0] != stamp:
-                self._board = (stamp, self._seen())
+                self._kept, behind = kept_of(self.store)
+                entries, nights = self.log.entries()[0], self._seen()
+                alerts = alerts_of(self._kept, entries, nights).alerts
+                series = [_line(one) for one in sorted(self._kept, key=_clearest)]
+                self._board = (stamp, Board(len(nights), tuple(series), alerts, behind))
+                if behind:
+                    threading.Thread(target=self.scan, daemon=True).start()
         return self._board[1]
+
+    def scan(self) -> None:
+        """Scan what changed, in a process of its own: its memory goes with it."""
+        if not self._scanning.acquire(blocking=False):
+            return
+        try:
+            words = [sys.executable, "-m", "iodelta.history.kept", str(self.log.path)]
+            address = self.store.url.render_as_string(hide_password=False)
+            subprocess.run(
+                words,
+                input=address.encode(),
+                check=False,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        finally:
+            self._scanning.release()
 
     def metrics(self) -> str:
         """The newest value of every series, as OpenMetrics: a scraper asks again and again."""
-        stamp = self._stamp()
+        stamp = self.stamp()
         with self._following:
             if self._metrics is None or self._metrics[0] != stamp:
-                self._metrics = (stamp, openmetrics(self.store.lines()))
+                rows = self.store.scans()
+                stale = [number for number, _, is_fresh, _ in rows if not is_fresh]
+                fresh = {number: kept for number, _, is_fresh, kept in rows if is_fresh}
+                lines = {
+                    line.key.number: line
+                    for part in parts(stale)
+                    for line in self.store.lines(part)
+                }
+                bare = {number: unscanned(line) for number, line in lines.items()}
+                every = [
+                    bare[number] if number in bare else decoded(fresh[number])
+                    for number, _, _, _ in rows
+                ]
+                self._metrics = (stamp, openmetrics(every))
             return self._metrics[1]
 
     def warm(self) -> None:
-        """Read it before the first request, which gets the message if it cannot be read."""
+        """Scan and read it before the first request, which gets the message if it cannot be read."""
         with contextlib.suppress(IodeltaError):
-            self.board()
+            if self.board().behind:
+                self.scan()
+                self.board()
 
     def course(self, number: int) -> Course | None:
         """One series; none where there is no such number."""
-        known = self._kept(number)
-        if known is not None:
-            return known
         # One at a time: readers of one series wait for the first of them.
         with self._following:
-            return self._kept(number) or self._followed(number)
-
-    def _kept(self, number: int) -> Course | None:
-        """A series that was found since the history last grew."""
-        stamp, course = self._courses.get(number, ((), None))
-        return course if stamp == self._stamp() else None
-
-    def _followed(self, number: int) -> Course | None:
-        stamp = self._stamp()
-        lines = self.store.lines([number])
-        if not lines or not lines[0].points:
-            return None
-        machine = lines[0].key.machine
-        # The machine's own unchanged series say how much its nights differ.
-        unchanged = [
-            int(line.id)
-            for line in self.board().series
-            if line.machine == machine
-            and (line.variant == PLACEBO or line.role == "reference")
-        ]
-        others = [other for other in unchanged if other != number]
-        whole = [*lines, *(self.store.lines(others) if others else ())]
-        (course,) = courses_of(lines, whole, self.experiments(), self.log.entries()[0])
-        if len(self._courses) > COURSES:
-            self._courses.clear()
-        self._courses[number] = (stamp, course)
-        return course
+            stamp, known = self._courses.get(number, ((), None))
+            if known is not None and stamp == self.stamp():
+                return known
+            stamp, board = self.stamp(), self.board()
+            own = [one for one in self._kept if one.series == number]
+            if not own:
+                return None
+            (course,) = courses(
+                self.store, board.alerts, own, (), self.log.entries()[0]
+            )
+            if len(self._courses) > COURSES:
+                self._courses.clear()
+            self._courses[number] = (stamp, course)
+            return course
 
     @property
     def known(self) -> Board | None:
@@ -156,57 +182,69 @@ class Histories:
             return f"--history {pasted(Path(self.store.place).parent)}"
         return f"--history {pasted(self.store.place)} --log {pasted(self.log.path)}"
 
-    def experiments(self) -> dict[str, dict[str, Any]]:
-        """Rows of all experiments, by identifier."""
-        return {row["id"]: row for row in self.store.experiments()}
-
     def alert(self, identifier: str) -> Alert | None:
         """The alert with that identifier."""
         by_id = {alert.id: alert for alert in self.board().alerts}
         return by_id.get(identifier)
 
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Steps that stand out, the clearest first."""
+        self.board()
+        return tuple(one.candidate for one in clearest(self._kept))
+
     def write(self, *entries: Entry) -> None:
         """Add to the log; alerts that are new go first, so that what is decided of one has something to stand on."""
-        with self._scanning:
-            scan = history(self.store.lines(), self.log.entries()[0])
-            self.log.append(*scan.opened, *entries)
+        board = self.board()
+        logged = self.log.entries()[0]
+        known = {entry.alert for entry in logged if isinstance(entry, Opened)}
+        if any(alert.id not in known for alert in board.alerts):
+            self.log.append(*alerts_of(self._kept, logged, self._seen()).opened)
+        self.log.append(*entries)
 
-    def _stamp(self) -> _Stamp:
-        """What changes with every night and every word."""
+    def _seen(self) -> dict[str, HistoryPoint]:
+        """The nights: a word in the log changes none of them."""
+        state = self._state()
+        if self._nights is None or self._nights[0] != state:
+            self._nights = (state, self.store.nights())
+        return self._nights[1]
+
+    def stamp(self) -> _Stamp:
+        """What changes with every night, every scan and every word."""
+        return (*stamp_of([self.log.path]), *self._state())
+
+    def _state(self) -> _Stamp:
         if not self.store.is_file:
-            return (len(self.store.experiments()), *stamp_of([self.log.path]))
+            return self.store.state()
         database = Path(self.store.url.database or "")
         # SQLite writes to the write-ahead log first.
-        written_ahead = database.with_name(f"{database.name}-wal")
-        return stamp_of([self.log.path, database, written_ahead])
-
-    def _seen(self) -> Board:
-        lines, entries = self.store.lines(), self.log.entries()[0]
-        experiments = self.experiments()
-        scan = history(lines, entries)
-        series = [
-            _line(course) for course in courses_of(lines, lines, experiments, entries)
-        ]
-        return Board(len(experiments), tuple(series), scan.alerts)
+        return stamp_of([database, database.with_name(f"{database.name}-wal")])
 
 
-def _line(course: Course) -> SeriesLine:
-    line, points = course.line, course.line.points
-    newest = points[-1]
-    log = course.log_ratio(newest)
-    shown = map(course.shown, points[-NIGHTS:])
+def _clearest(one: Kept) -> float:
+    return -max((found.candidate.z for found in one.found), default=0.0)
+
+
+def _line(one: Kept) -> SeriesLine:
+    newest = one.newest
+    log = newest.r if newest is not None else None
+    rises = -1.0 if one.better == "higher" else 1.0
+    steps = sorted(
+        (found.candidate for found in one.found), key=lambda step: step.first_bad.t
+    )
     return SeriesLine(
-        id=str(line.key.number),
-        machine=line.key.machine,
-        cell=line.cell,
-        variant=line.variant,
-        metric=line.key.metric,
-        role=line.key.role,
-        nights=len(points),
-        newest=newest.t,
-        value=valued(newest.y, line.unit),
-        against="" if log is None else percent(math.expm1(log), newest.r_se),
-        steps=len(course.steps),
-        last=course.steps[-1].way if course.steps else "",
-        course=tuple(value for value in shown if value is not None),
+        id=str(one.series),
+        machine=one.machine,
+        cell=one.cell,
+        variant=one.variant,
+        metric=one.metric,
+        role=one.role,
+        nights=one.nights,
+        newest=newest.t if newest is not None else 0.0,
+        value=valued(newest.y, one.unit) if newest is not None else "",
+        against=""
+        if log is None or newest is None
+        else percent(math.expm1(rises * log), newest.r_se),
+        steps=len(steps),
+        last=steps[-1].way if steps else "",
+        course=one.course,
     )

@@ -116,6 +116,14 @@ class Launches:
         """Whether its process has not ended; one of an earlier server is known by the lock of its journal."""
         return self._pid(folder) is not None
 
+    def running(self) -> list[str]:
+        """Folders of what this server started and that goes on."""
+        return sorted(
+            folder
+            for folder, process in self._processes.items()
+            if process.poll() is None
+        )
+
     def printed(self, folder: str) -> str:
         """The end of what its process printed."""
         try:

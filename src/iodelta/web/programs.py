@@ -9,15 +9,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from iodelta.api.series import chosen
 from iodelta.bundle.archive import SUFFIX
 from iodelta.bundle.packed import is_bundle
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.history.adding import add
 from iodelta.history.answers import HistoryScanAnswer
 from iodelta.history.exchange import HistoryAccess, HistoryLines
+from iodelta.history.kept import refresh
 from iodelta.history.log import Given
-from iodelta.history.scan import scan
 from iodelta.web.forms import check_change
 from iodelta.web.histories import Histories
 from iodelta.web.negotiation import document
@@ -38,16 +37,18 @@ def lines(request: Request) -> Response:
     wanted = {
         name: word for name in WORDS if (word := request.query_params.get(name, ""))
     }
-    every = history_of(request).store.lines()
-    return document(
-        HistoryLines(tuple(series.line for series in chosen(every, wanted)))
-    )
+    history = history_of(request)
+    own = [
+        int(one.id)
+        for one in history.board().series
+        if all(getattr(one, name) == word for name, word in wanted.items())
+    ]
+    return document(HistoryLines(tuple(history.store.lines(own) if own else ())))
 
 
 def candidates(request: Request) -> Response:
     """Steps that stand out."""
-    steps = scan(history_of(request).store.lines())
-    return document(HistoryScanAnswer(tuple(steps), ()))
+    return document(HistoryScanAnswer(history_of(request).candidates(), ()))
 
 
 def access(request: Request) -> Response:
@@ -75,7 +76,9 @@ def _added(history: Histories, data: bytes) -> NightAdded:
     try:
         if not is_bundle(file):
             raise RequestError("not a bundle", remedy="`iodelta pack` makes one")
-        return add(file, Given(), history.store, history.log)
+        added = add(file, Given(), history.store, history.log)
+        refresh(history.store, history.log.entries()[0])
+        return added
     except IodeltaError:
         if not is_known:
             file.unlink(missing_ok=True)

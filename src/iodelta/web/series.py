@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
 import msgspec
+from markupsafe import escape
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from iodelta.history.answers import Alert, Candidate, HistorySeries, Note
-from iodelta.history.courses import Course
-from iodelta.history.newest import OPENMETRICS
+from iodelta.history.courses import Course, scale_of
+from iodelta.history.newest import OPENMETRICS, Z95
 from iodelta.history.placebo import against
 from iodelta.report.formats.charts.course import charts_of
 from iodelta.report.formats.charts.model import Figure
 from iodelta.report.formats.html.write import safe_json
-from iodelta.report.stories.course import of_courses
+from iodelta.report.stories.course import of_courses, valued
+from iodelta.study.words import percent
 from iodelta.web.histories import Histories, SeriesLine
-from iodelta.web.layout import shown
+from iodelta.web.layout import shown, when
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.site import Site
 
@@ -170,9 +173,6 @@ def series(request: Request) -> Response:
     if prefers_json(request):
         return document(answer(course))
     ((_, figures),) = charts_of([course])
-    folders = {
-        name: row["folder"] for name, row in history_of(request).experiments().items()
-    }
     points = course.line.points[::-1]
     shown_points = (
         points if request.query_params.get("nights") == "all" else points[:NEWEST]
@@ -181,6 +181,10 @@ def series(request: Request) -> Response:
         zip([point.experiment for point in points], _table(figures)[::-1], strict=True)
     )
     site: Site = request.app.state.site
+    rows = history_of(request).store.experiments(
+        [point.experiment for point in shown_points]
+    )
+    folders = {row["id"]: row["folder"] for row in rows}
     places = {
         point.experiment: site.folders.at(folders[point.experiment])
         for point in shown_points
@@ -257,11 +261,61 @@ def answer(course: Course) -> SeriesAnswer:
 
 def picture(request: Request) -> Response:
     """The chart as the server draws it, for readers without JavaScript."""
-    course = course_of(request)
-    if len(course.line.points) > PICTURED:
-        raise HTTPException(404)
-    from iodelta.report.formats.charts.export import drawn
+    return Response(drawn(course_of(request)), media_type="image/svg+xml")
 
-    ((_, figures),) = charts_of([course])
-    drawing = drawn(figures[0])
-    return Response(drawing, media_type="image/svg+xml")
+
+def drawn(course: Course) -> str:
+    """The newest nights of a series as a small picture: points with their intervals of 95 %, the range of each step,
+    and where epochs begin."""
+    rows = []
+    for point in course.line.points[-PICTURED:]:
+        value, error = (
+            course.shown(point),
+            point.r_se if course.by == "ratio" else point.se,
+        )
+        if value is not None:
+            rows.append((point.t, value, Z95 * (error or 0.0)))
+    if not rows:
+        return '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 200"/>'
+    low, high = scale_of([value for _, value, _ in rows])
+    room = 0.1 * (high - low) or 0.01
+    low, high = low - room, high + room
+    first, last = rows[0][0], max(rows[-1][0], rows[0][0] + 1.0)
+
+    def x(t: float) -> str:
+        return f"{60 + 640 * (t - first) / (last - first):.1f}"
+
+    def y(value: float) -> str:
+        return f"{min(max(180 - 160 * (value - low) / (high - low), 4), 196):.1f}"
+
+    bars = "".join(
+        f"M{x(t)} {y(value - half)}V{y(value + half)}" for t, value, half in rows
+    )
+    dots = "".join(f"M{x(t)} {y(value)}h0" for t, value, _ in rows)
+    spans = [sorted((step.last_good.t, step.first_bad.t)) for step in course.steps]
+    shades = "".join(
+        f'<path class="step" d="M{x(begin)} 20V180H{x(end)}V20Z"/>'
+        for begin, end in spans
+        if begin >= first
+    )
+    epochs = "".join(
+        f'<path class="epoch" d="M{x(epoch.t)} 20V180"/>'
+        for epoch in course.epochs
+        if epoch.t >= first
+    )
+    unit = "" if course.by == "ratio" else course.line.unit
+    ends = [
+        percent(math.expm1(end), 0.001) if course.by == "ratio" else valued(end, unit)
+        for end in (low, high)
+    ]
+    texts = (
+        f'<text x="56" y="184" text-anchor="end">{escape(ends[0])}</text>'
+        f'<text x="56" y="24" text-anchor="end">{escape(ends[1])}</text>'
+        f'<text x="60" y="198">{when(first)}</text><text x="700" y="198" text-anchor="end">{when(last)}</text>'
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 200" role="img"><title>{escape(course.name)}</title>'
+        "<style>text{font:10px sans-serif;fill:#777}.step{fill:#d9534f33}.epoch{stroke:#777;stroke-dasharray:3}"
+        f".bar{{stroke:#4a7ebb66}}.dot{{stroke:#4a7ebb;stroke-width:3;stroke-linecap:round}}</style>{shades}{epochs}"
+        f'<path class="bar" d="{bars}"/><path class="dot" d="{dots}"/>{texts}</svg>'
+    )

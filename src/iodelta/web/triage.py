@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from iodelta.history.alerts import is_asking
+from iodelta.history.alerts import is_asking, is_foreign
 from iodelta.history.answers import HistoryScanAnswer
 from iodelta.history.log import Annotated, Decided
 from iodelta.report.alerts import command_and_verdict
@@ -36,6 +36,10 @@ WORDS = (
 """What can be decided, the key for it, and what it means."""
 
 
+BROWSER = "in a browser"
+"""Who decided, where nobody logs in."""
+
+
 def triage(request: Request) -> Response:
     """Alerts that wait for a decision, then all others."""
     board = history_of(request).board()
@@ -43,7 +47,12 @@ def triage(request: Request) -> Response:
         return document(HistoryScanAnswer((), board.alerts))
     others = [alert for alert in board.alerts if not is_asking(alert)]
     return shown(
-        request, "triage.html", asking=board.asking, others=others, words=WORDS
+        request,
+        "triage.html",
+        asking=board.asking,
+        others=others,
+        words=WORDS,
+        behind=board.behind,
     )
 
 
@@ -53,9 +62,15 @@ def alert(request: Request) -> Response:
     if prefers_json(request):
         return document(alert_here)
     story = of_alert(
-        alert_here, *command_and_verdict(alert_here, history_of(request).store)
+        alert_here,
+        *command_and_verdict(alert_here, history_of(request).store),
+        history_of(request).named,
     )
-    has_builds = bool(alert_here.steps) and alert_here.kind != "machine"
+    has_builds = (
+        bool(alert_here.steps)
+        and alert_here.kind != "machine"
+        and not is_foreign(alert_here)
+    )
     may_confirm = has_builds and may_start(request)
     confirmation = ""
     if may_confirm:
@@ -80,7 +95,7 @@ async def decide(request: Request) -> Response:
         alert_here.id,
         form.word,
         form.why.strip(),
-        request.scope["user"].name,
+        request.scope["user"].name or BROWSER,
     )
     await run_in_threadpool(history_of(request).write, entry)
     if prefers_json(request):
@@ -91,7 +106,7 @@ async def decide(request: Request) -> Response:
 async def annotate(request: Request) -> Response:
     """Record a note."""
     form = await posted(request, "triage", NoteForm)
-    entry = _note(form, request.scope["user"].name)
+    entry = _note(form, request.scope["user"].name or BROWSER)
     await run_in_threadpool(history_of(request).write, entry)
     return led_to(request, _back(form.back))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iodelta.history.answers import Alert
-from iodelta.report.stories.course import night, noted_said, sized
+from iodelta.plural import plural
+from iodelta.report.stories.course import ends, noted_said, sized
 from iodelta.report.stories.evidence import blocks_of
 from iodelta.report.stories.story import Cell, Row, Story, Table, section
 from iodelta.study.words import inert
@@ -17,9 +18,11 @@ SHOWN = 40
 SUSPECTED = "suspected: too few nights without a change to tell how much nights differ"
 
 
-def of_alert(alert: Alert, bisect: str = "", verdict: Verdict | None = None) -> Story:
+def of_alert(
+    alert: Alert, bisect: str = "", verdict: Verdict | None = None, named: str = ""
+) -> Story:
     """The alert; ``bisect`` is the command that finds its commit, ``verdict`` what the last experiment of both builds
-    found in its cell and metric, where there are such."""
+    found in its cell and metric, where there are such, and ``named`` the options that name the history."""
     return Story(
         question="",
         answer=inert(_answer(alert)),
@@ -34,7 +37,17 @@ def of_alert(alert: Alert, bisect: str = "", verdict: Verdict | None = None) -> 
             *section("To find the commit", (inert(bisect),), commands=True),
             *section(
                 "To decide",
-                (f"iodelta history decide {alert.id} WORD --why REASON",),
+                (
+                    " ".join(
+                        filter(
+                            None,
+                            (
+                                f"iodelta history decide {alert.id} WORD --why REASON",
+                                named,
+                            ),
+                        )
+                    ),
+                ),
                 commands=True,
             ),
         ),
@@ -50,7 +63,7 @@ def _answer(alert: Alert) -> str:
         more = f" and {len(alert.gone) - 1} more series" if len(alert.gone) > 1 else ""
         text += f". The step of {alert.gone[0]}{more} is gone; it was"
     if alert.last_good and alert.first_bad:
-        text += f" between {night(alert.last_good)} and {night(alert.first_bad)}"
+        text += f" {ends(alert.last_good, alert.first_bad)}"
     if alert.triage == "new":
         return f"{text}."
     return f"{text}. Decided: {alert.triage} {alert.why}".rstrip()
@@ -59,8 +72,9 @@ def _answer(alert: Alert) -> str:
 def _tables(alert: Alert) -> Iterator[Table]:
     rows = []
     for step in alert.steps:
-        name = f"{step.machine}  {step.cell}  {step.variant}  {step.metric}"
-        doubt = SUSPECTED if step.few and alert.state != "confirmed" else ""
+        name = "  ".join(filter(None, step.name))
+        doubts = (SUSPECTED,) if step.few and alert.state != "confirmed" else ()
+        doubt = "; ".join((*doubts, *step.doubts))
         rows.append(Row(inert(name), (Cell(f"{step.z:.1f}"), Cell(sized(step))), doubt))
     if rows:
         yield Table(
@@ -109,4 +123,5 @@ def _false_alarms(alert: Alert) -> str:
     measured = "nothing, there is no placebo series"
     if alarms.placebo_points:
         measured = f"{alarms.placebo_candidates} in {alarms.placebo_points} points of the machine's series without a change"
-    return f"{alarms.per_1000:g} expected in 1000 points by its rule, {alarms.rule}; measured: {measured}"
+    own = f"; the clearest series has {alarms.series_candidates} candidates in {plural(alarms.series_points, 'night')}"
+    return f"{alarms.per_1000:g} expected in 1000 points by its rule, {alarms.rule}; measured: {measured}{own}"

@@ -35,14 +35,14 @@ def of_courses(courses: Sequence[Course], experiments: int) -> Story:
 
 def headline(courses: Sequence[Course], experiments: int) -> str:
     """How much there is, and how much of it stands out."""
-    nights = "one experiment" if experiments == 1 else plural(experiments, "experiment")
+    nights = "one night" if experiments == 1 else plural(experiments, "night")
     series = "one series" if len(courses) == 1 else f"{len(courses)} series"
     moved = sum(bool(course.steps) for course in courses)
     steps = sum(len(course.steps) for course in courses)
     summary = {0: "no step", 1: "one step"}.get(
         steps, f"{steps} steps in {moved} of them"
     )
-    return f"{nights}, {series}: {summary}.".capitalize()
+    return f"{series}, {nights}: {summary}.".capitalize()
 
 
 def _table(courses: Sequence[Course]) -> Table:
@@ -107,8 +107,14 @@ def said(step: Candidate, standing: Standing) -> str:
         if step.few and not standing.is_confirmed
         else ""
     )
-    ends = f"between {night(step.last_good)} and {night(step.first_bad)}"
-    return f"{sized(step)} {by}, {ends}, z {step.z:.1f}{doubt}."
+    doubt += "".join(f"; {word}" for word in step.doubts)
+    return f"{sized(step)} {by}, {ends(step.last_good, step.first_bad)}, z {step.z:.1f}{doubt}."
+
+
+def ends(good: HistoryPoint, bad: HistoryPoint) -> str:
+    """The two nights around a step, also where commits follow each other otherwise than the nights did."""
+    back = ", which was measured first" if bad.t < good.t else ""
+    return f"between {night(good)} and {night(bad)}{back}"
 
 
 def sized(step: Candidate) -> str:

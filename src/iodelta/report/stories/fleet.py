@@ -40,6 +40,7 @@ from iodelta.study.words import (
     percent,
 )
 from iodelta.verdict import Change
+from iodelta.verdict.agreement import FOR_ALL
 
 MOST = 12
 """Comparisons of which groups and differences are shown before the rest is counted."""
@@ -104,6 +105,8 @@ def _sentence(account: FleetAccount, variant: str) -> str:
     words = counted(rows)
     alone = len(rows) - sum(words.values())
     parts = [f"{word}{_share(count, len(rows))}" for word, count in words.items()]
+    if len(rows) == 1 and rows[0].word == "depends on the machine":
+        parts = [f"{parts[0]} ({_sides(rows[0])})"]
     if alone:
         parts.append(
             f"no joint verdict{_share(alone, len(rows))} (fewer than {FEWEST} hosts could be averaged)"
@@ -166,6 +169,14 @@ def _joint(row: FleetRow, together: Together) -> Row:
 
 def _note(row: FleetRow, together: Together) -> str:
     parts = [inert(row.says)] if row.says else []
+    if row.word not in (
+        "regression everywhere",
+        "improvement everywhere",
+        "equivalent everywhere",
+    ):
+        parts.append(_sides(row))
+    if row.word is not None and row.word.endswith("these hosts"):
+        parts.append(f"a word about all hosts like these takes {FOR_ALL} of them")
     if row.basis == "total":
         parts.append("the numbers are those of all work together")
     if row.apart:
@@ -181,6 +192,26 @@ def _note(row: FleetRow, together: Together) -> str:
     parts.append(f"spread between hosts {share(together.spread)} ({low} .. {high})")
     parts.append(f"I squared {100 * together.between:.0f} %")
     return "; ".join(parts)
+
+
+SIDES = {"regression": "slower", "improvement": "faster", "equivalent": "the same"}
+
+
+def _sides(row: FleetRow) -> str:
+    """``4 of 5 slower, stor3 faster``: the hosts by their own words, the largest side first; small ones by name."""
+    sides: dict[str, list[str]] = {}
+    for host in row.averaged:
+        sides.setdefault(SIDES.get(host.word, "undecided"), []).append(inert(host.host))
+    ordered = sorted(sides.items(), key=lambda side: -len(side[1]))
+    said = []
+    for number, (side, names) in enumerate(ordered):
+        few = number and len(names) <= 3
+        said.append(
+            f"{', '.join(names)} {side}"
+            if few
+            else f"{len(names)} of {len(row.averaged)} {side}"
+        )
+    return ", ".join(said)
 
 
 def _hosts(account: FleetAccount, row: FleetRow) -> Iterator[Row]:
@@ -251,7 +282,7 @@ def _groups(account: FleetAccount) -> Iterator[Item]:
     telling = [
         row
         for row in account.rows
-        if row.groups and row.word not in (None, "equivalent everywhere")
+        if row.groups and row.word is not None and not row.word.startswith("equivalent")
     ]
     for row in telling[:MOST]:
         yield Item(_named(row), tuple(map(_group, row.groups)))
@@ -302,8 +333,10 @@ def _member(member: FleetMember) -> str:
 def _method(account: FleetAccount) -> Sequence[str]:
     return (
         "Each host contributes one value to a comparison, however many blocks it made. Everywhere: the interval of the next host "
-        f"like these lies on one side of no change, or inside the margin of {100 * account.margin:g} %. On average: the "
-        "interval of the mean over hosts does. Depends on the machine: two hosts differ by more than the margin, or one "
+        f"like these lies on one side of no change, or inside the margin of {100 * account.margin:g} %, and every host knows its "
+        "own change to within the margin. On average: the interval of the mean over hosts does, and so says a test that "
+        f"turns the hosts' signs. Both take {FOR_ALL} hosts: if one model in five differs, fewer may well hold none of it. "
+        "On these hosts: their own mean, with the errors of their blocks; it says nothing of others. Depends on the machine: two hosts differ by more than the margin, or one "
         "is sure that it lacks the change of all others.",
         f"Joint intervals are at {100 * account.level:.4g} %, corrected for {account.statements} joint statements. Every "
         "possible spread (tau) counts by how well it fits the hosts, so few hosts give wide intervals. A host's own interval "

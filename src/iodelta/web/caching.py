@@ -1,0 +1,52 @@
+"""Pages of a history that did not change are not made again: a browser's copy stands, and so does the server's."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from iodelta import __version__
+
+KEPT = 64
+"""Answers that are kept in memory."""
+
+Endpoint = Callable[[Request], Response]
+
+
+def kept(endpoint: Endpoint) -> Endpoint:
+    """The endpoint, whose answers follow from the address, the user and the history alone."""
+
+    @functools.wraps(endpoint)
+    def answered(request: Request) -> Response:
+        state, user = request.app.state, request.scope["user"]
+        words = (
+            *(
+                __version__,
+                state.site.rules.prefix,
+                request.url.path,
+                request.url.query,
+            ),
+            *(request.headers.get("accept", ""), user.name, user.role, user.csrf),
+            *(state.site.history.stamp(), state.launches.running()),
+        )
+        tag = f'"{hashlib.sha256(repr(words).encode()).hexdigest()[:24]}"'
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers={"ETag": tag, "Vary": "Accept"})
+        answers: OrderedDict[str, Response] = state.answers
+        known = answers.get(tag)
+        if known is not None:
+            return known
+        response = endpoint(request)
+        if response.status_code == 200:
+            response.headers["ETag"] = tag
+            answers[tag] = response
+            while len(answers) > KEPT:
+                answers.popitem(last=False)
+        return response
+
+    return answered
