@@ -234,7 +234,12 @@ def test_a_plan_is_not_shown_on_a_device_that_is_measured_now(
     target.write_bytes(bytes(1 << 20))
     other(others, "/runs/first", target)
     words = {
-        "run": [*("--target", str(target), "--variant", "a:", "--variant", "b:"), "--", "--rw=randread", "--bs=4k"],
+        "run": [
+            *("--target", str(target), "--variant", "a:fio.ioengine=psync", "--variant", "b:fio.ioengine=sync"),
+            "--",
+            "--rw=randread",
+            "--bs=4k",
+        ],
         "prepare": [str(target), "--fill", "1", "--purge", "none", "--destroy", str(target)],
     }
     done = CliRunner().invoke(cli, [command, *words[command]])
