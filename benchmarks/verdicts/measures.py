@@ -125,6 +125,23 @@ def _direct_alarm(seen: Seen) -> bool:
     return direct is not None and not _covered(direct, 0.0)
 
 
+def _begins(seen: Seen) -> bool | None:
+    """Whether the block in which the change begins is named, of the experiments that name one."""
+    course = seen.verdict.course
+    if course is None or not seen.setup.begins:
+        return None
+    return abs((course.last + 1 if course.starts else course.first) - seen.setup.begins) <= 2
+
+
+def _beyond_bound(seen: Seen) -> bool:
+    """Whether it is called equivalent although more trials stall, in runs as long as these, than its sentence says."""
+    stalls, setup = seen.verdict.stalls, seen.setup
+    if seen.verdict.word != "equivalent" or stalls is None:
+        return False
+    times = setup.runs if not stalls.longest else max(1.0, setup.runs / stalls.longest)
+    return times * stalls.not_excluded < setup.stalls
+
+
 RATES: dict[str, Callable[[Seen], bool | None]] = {
     "alarm": _alarm,
     "exit code 1": lambda seen: any(verdict.word == "regression" for verdict in seen.judgement.verdicts),
@@ -141,6 +158,9 @@ RATES: dict[str, Callable[[Seen], bool | None]] = {
     "no word": lambda seen: seen.verdict.look is None,
     "equivalent in spite of the total": _in_spite,
     "direct alarm": _direct_alarm,
+    "begins within 2 blocks": lambda seen: _begins(seen),
+    "has a course": lambda seen: seen.verdict.course is not None,
+    "equivalent beyond its stated bound": lambda seen: _beyond_bound(seen),
     PROJECTED: lambda seen: seen.projected[0] if seen.projected else None,
 }
 
@@ -204,6 +224,11 @@ def _size_said(seen: Seen) -> list[float]:
 VALUES: dict[str, Callable[[Seen], list[float]]] = {
     "median blocks": lambda seen: [seen.verdict.stopped],
     "size said / true": _size_said,
+    "corrected / true": lambda seen: (
+        [round(seen.verdict.corrected / seen.setup.total, 5)]
+        if seen.verdict.corrected is not None and seen.setup.total
+        else []
+    ),
 }
 """Measures of which the median over experiments is shown."""
 

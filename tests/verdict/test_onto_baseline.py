@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from simulate import series
 
-from iodelta.verdict import Rules, Series, metric
+from benchmarks.verdicts.disturbances import normal
+from benchmarks.verdicts.experiments import Setup, simulate
+from iodelta.verdict import Rules, Series, judge_series, metric
 from iodelta.verdict.judge import judge
 from iodelta.verdict.machine import machine_of
 from iodelta.verdict.series_units import units_of
@@ -56,3 +58,30 @@ def test_a_drift_that_makes_the_second_trial_slower_is_none() -> None:
         arm = np.column_stack([~first, first]).ravel()
         rates = 1e5 * np.exp(0.002 * rng.standard_normal(2 * BLOCKS) - 0.006 * np.arange(2 * BLOCKS))
         assert judge(series(rates[~arm], rates[arm], first), RULES).word == "equivalent"
+
+
+@pytest.mark.parametrize(("switched", "word"), [(0.1, "improvement"), (-0.1, "regression")])
+def test_a_change_right_after_each_change_of_variant_is_not_the_variants_own(switched: float, word: str) -> None:
+    """Three of four of its trials follow one of the baseline; those after its own are equal."""
+    setup = Setup(normal(0.005), switched=switched, blocks=40)
+    series, _ = simulate(setup, np.random.default_rng(8))
+    (verdict,) = judge_series(series, setup.rules()).verdicts
+    assert verdict.word == "inconclusive"
+    assert verdict.phrase.startswith(f"{word} is withheld")
+
+
+def test_in_superblocks_a_step_in_the_uncounted_trial_alone_is_no_trend() -> None:
+    setup = Setup(normal(0.002), switched=0.03, superblocks=True)
+    series, _ = simulate(setup, np.random.default_rng(4))
+    (verdict,) = judge_series(series, setup.rules()).verdicts
+    assert verdict.word == "equivalent"
+
+
+def test_a_lasting_debt_is_in_the_row_as_deployed() -> None:
+    setup = Setup(normal(0.005), debt=0.03, memory=0.5, superblocks=True)
+    series, _ = simulate(setup, np.random.default_rng(4))
+    (verdict,) = judge_series(series, setup.rules()).verdicts
+    assert (verdict.word, verdict.estimand) == ("regression", "deployed")
+    assert verdict.change is not None
+    assert verdict.change.value == pytest.approx(setup.total, rel=0.3)
+    assert verdict.direct is not None

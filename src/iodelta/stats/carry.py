@@ -116,18 +116,24 @@ class Levels:
 
 
 def carry_over(
-    d: Floats, contrast: Floats, share: Floats, levels: Levels | None = None
+    d: Floats,
+    contrast: Floats,
+    share: Floats,
+    levels: Levels | None = None,
+    *,
+    clean: bool = False,
 ) -> Carry:
     """The carry-over in the differences ``d`` of blocks in run order, positive = worse, and in their ``levels``.
 
     ``contrast`` has, per memory (all of ``MEMORIES`` or the first ones) and block, the difference of the exposures of the variant's and the baseline's trial;
     ``share`` is its mean over all hosts. Both estimates are weighted by their precision; without levels the first
     stands alone. The machine's state before the first trial is not known, so what decays from there is projected out.
+    ``clean``: stalls in ``d`` are drawn in already.
     """
     n = len(d)
     if n < FEWEST or np.any(np.ptp(contrast, axis=1) < 1e-9):
         return Carry(np.zeros(len(share)), np.full(len(share), np.inf), share)
-    value, variance = _slope(drawn_in(d), contrast)
+    value, variance = _slope(d if clean else drawn_in(d), contrast)
     if levels is not None:
         memory = np.array(MEMORIES[: len(share)])
         start = _detrended(memory[:, None] ** levels.before)

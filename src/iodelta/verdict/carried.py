@@ -20,7 +20,7 @@ from iodelta.verdict.units import Units
 SHOWN_WITHOUT = 2.4
 """Standard errors from 0 that an improvement must keep once the carry-over that may have made it is taken off."""
 
-ALONE = 1.7
+ALONE = 2.2
 """Standard errors by which the trials of the variant that followed one of its own, a quarter of them, must show an
 improvement by themselves."""
 
@@ -82,9 +82,9 @@ def made_by_carry(
             return ""
         if not own.all() or _gained(baseline, change):
             return "carry"
-        if variant is None or not variant.shown[0]:
+        if machine.alone is None or variant is None or not variant.shown[0]:
             return ""
-        alone, error = _alone(variant, change, noise)
+        alone, error = machine.alone
         switched = change - alone > SLIGHT * change and alone < ALONE * error
         return SWITCH * switched
     limit = SLIGHT * (margin if word == "equivalent" else abs(change))
@@ -94,21 +94,17 @@ def made_by_carry(
         if one is not None
     ):
         return "carry"
-    if variant is None:
-        return ""
-    alone, error = _alone(variant, change, noise)
+    if machine.alone is None:  # none of its trials followed one of its own yet
+        return SWITCH * (word == "improvement")
+    alone, error = machine.alone
     if word == "equivalent":
-        step = bool(variant.shown[0]) and abs(change - alone) > limit
+        step = (
+            variant is not None
+            and bool(variant.shown[0])
+            and abs(change - alone) > limit
+        )
         return SWITCH * (step or abs(alone) > margin)
     return SWITCH * (-alone <= ALONE * error)
-
-
-def _alone(variant: Carry, change: float, noise: float) -> tuple[float, float]:
-    """The change of the variant's trials that followed one of its own, and its standard error."""
-    left = 1.0 - float(variant.share[0])
-    return change + left * float(variant.value[0]), math.hypot(
-        noise, left * float(variant.error[0])
-    )
 
 
 def _gained(carry: Carry | None, change: float) -> bool:

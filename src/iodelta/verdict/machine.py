@@ -24,6 +24,9 @@ from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
 
+HALF = 0.5
+"""The exposure of a trial of which nobody knows what ran before it."""
+
 DEEP = math.log(4.0)
 """Log-ratio, beyond the usual one, of a block in which one of the trials stalled for most of its time."""
 
@@ -52,6 +55,29 @@ class Machine:
         if arm not in self._onto:
             self._onto[arm] = _carry(self.unit, self.blocks, onto=arm)
         return self._onto[arm]
+
+    @cached_property
+    def alone(self) -> tuple[float, float] | None:
+        """The typical change of the variant's trials that followed one of its own, and its error by the spread of all
+        blocks around their kind; None where there is none. They are first in their blocks: what the second place does
+        is taken out by the trials that followed the baseline's in either place."""
+        d = self.unit.d[: self.blocks] - self.added
+        own = self.unit.exposed[0, 1, : self.blocks] > HALF
+        if not own.any():
+            return None
+        second = np.array(self.unit.baseline_first[: self.blocks])
+        parts = [
+            drawn_in(d[kind])
+            for kind in (own, second & ~own, ~second & ~own)
+            if kind.any()
+        ]
+        squares = sum(float(np.sum((part - part.mean()) ** 2)) for part in parts)
+        spread = math.sqrt(squares / max(self.blocks - len(parts), 1))
+        value, weight = float(parts[0].mean()), 1.0 / len(parts[0])
+        if len(parts) == 3:
+            value += float(parts[1].mean() - parts[2].mean()) / 2.0
+            weight += (1.0 / len(parts[1]) + 1.0 / len(parts[2])) / 4.0
+        return value, spread * math.sqrt(weight)
 
     @cached_property
     def ahead(self) -> Ahead | None:
@@ -127,9 +153,15 @@ def _carry(unit: Units, blocks: int, *, onto: int | None = None) -> Carry | None
         d, inside = (
             _without(rows, place - place.mean()) for rows in (drawn_in(d), inside)
         )
-    carry = carry_over(
-        d, inside, share, _levels(unit, blocks, exposed.mean(axis=1), order)
-    )
+    if (
+        onto == 1
+    ):  # two levels, each with stalls of its own, which must not be taken for stalls of one level
+        own = (exposed[0, 1] > HALF)[order]
+        for group in (own, ~own):
+            if group.any():
+                d[group] = drawn_in(d[group])
+    levels = _levels(unit, blocks, exposed.mean(axis=1), order)
+    carry = carry_over(d, inside, share, levels, clean=onto == 1)
     return carry if carry.known else None
 
 
