@@ -18,8 +18,14 @@ _building = threading.Lock()
 
 
 def from_json(data: bytes | str, kind: type[_T]) -> _T:
-    """JSON as a ``kind``. Raises msgspec.MsgspecError where it does not fit."""
-    return decoder(kind).decode(data)
+    """JSON as a ``kind``. Raises msgspec.MsgspecError where it does not fit, or is no JSON, or too deep."""
+    try:
+        return decoder(kind).decode(data)
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # bytes that are no UTF-8, which msgspec passes on
+        raise msgspec.DecodeError(str(error)) from error
 
 
 def converted(value: Any, kind: type[_T], *, strict: bool = True) -> _T:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -167,9 +168,18 @@ def test_a_cookie_that_was_changed_is_nobodys(guarded: Server) -> None:
     expired = cookie_of(Token("run", "grace", RUN), 1_000_000_000)
     sound = cookie_of(Token("read", "ada", READ), 4_000_000_000)
     other = base64.urlsafe_b64encode(base64.urlsafe_b64decode(sound).replace(b"ada", b"grace")).decode()
-    for cookie in (forged, expired, other, "", "x", "\xff", sound[:-4]):
+    strange = [base64.urlsafe_b64encode(f"ada\0{end}\0sign".encode()).decode() for end in ("9" * 5000, "²", "-1", "")]
+    for cookie in (forged, expired, other, "", "x", "\xff", sound[:-4], *strange):
         assert guarded.ask("/", Accept="application/json", Cookie=f"iodelta={cookie}").status == 401, cookie
     assert guarded.ask("/", Accept="application/json", Cookie=f"iodelta={sound}").status == 200
+
+
+def test_wrong_tokens_do_not_lock_out_who_has_the_right_one(guarded: Server) -> None:
+    def answer(token: str) -> int:
+        return guarded.ask("/", Accept="application/json", Authorization=f"Bearer {token}").status
+
+    assert {answer("x" * 24 + str(number)) for number in range(30)} == {401, 429}
+    assert answer(READ) == 200
 
 
 def test_a_proxy_names_the_user_and_nobody_else_does(runs: Path) -> None:
@@ -291,6 +301,25 @@ def test_too_much_at_once_is_refused(server: Server) -> None:
         said = slow.recv(1000)
     assert b"200 OK" not in said
     assert server.ask("/").status == 200
+
+
+def test_a_head_that_does_not_end_is_given_up(server: Server) -> None:
+    from iodelta.web.serving import HEAD
+
+    begun = time.monotonic()
+    with socket.create_connection((server.host, server.port)) as slow, contextlib.suppress(ConnectionError):
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+        while slow.recv(1000) if time.monotonic() > begun + HEAD else True:
+            slow.sendall(b"X: y\r\n")
+            time.sleep(0.5)
+    assert server.ask("/").status == 200
+
+
+@pytest.mark.parametrize("length", ["9" * 5000, "\u00b2".encode("latin-1").decode("latin-1"), "-1"])
+def test_a_length_that_is_none_is_refused(server: Server, length: str) -> None:
+    with socket.create_connection((server.host, server.port)) as other:
+        other.sendall(f"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode("latin-1"))
+        assert other.recv(100).split(b" ")[1] in (b"400", b"413")
 
 
 def test_vendored_scripts_are_those_that_were_released() -> None:

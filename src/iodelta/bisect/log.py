@@ -26,6 +26,7 @@ from iodelta.decoding import decoder, from_json
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.folder import now
 from iodelta.lab.journal import Journal
+from iodelta.lab.opened import has_member, read_member
 from iodelta.lab.seal import sha256
 from iodelta.probe.environment import sound
 
@@ -40,7 +41,7 @@ ENVIRONMENT = "environment.json"
 
 def is_search(path: Path) -> bool:
     """Return whether the folder of a search or an attribution lies here."""
-    return (path / QUESTION).is_file()
+    return has_member(path, QUESTION)
 
 
 class Opened(msgspec.Struct, frozen=True, tag="opened"):
@@ -141,7 +142,7 @@ class SearchFolder:
     @classmethod
     def open(cls, path: Path) -> SearchFolder:
         """An existing folder. Raises RequestError if ``path`` is not one."""
-        if not (path / QUESTION).is_file() or not (path / LOG).is_file():
+        if not has_member(path, QUESTION) or not has_member(path, LOG):
             raise RequestError(
                 f"not the folder of a bisection or attribution: it has no {QUESTION}",
                 place=str(path),
@@ -152,9 +153,9 @@ class SearchFolder:
     def question(self) -> Question:
         """The question, unchanged since it was asked. Raises MeasureError."""
         try:
-            data = (self.path / QUESTION).read_bytes()
+            data = read_member(self.path, QUESTION)
             question = from_json(data, Question)
-        except (OSError, msgspec.MsgspecError) as error:
+        except (FileNotFoundError, msgspec.MsgspecError) as error:
             raise MeasureError(
                 f"cannot be read: {error}", place=str(self.path / QUESTION)
             ) from error
@@ -232,10 +233,12 @@ class SearchFolder:
         """The recorded environment of the measured machine, as plain data; empty before it is recorded."""
         for place in (self.path / TRIALS / ENVIRONMENT, self.path / ENVIRONMENT):
             try:
-                return sound(from_json(place.read_bytes(), dict[str, Any]))
+                return sound(
+                    from_json(read_member(place.parent, place.name), dict[str, Any])
+                )
             except FileNotFoundError:
                 continue
-            except (OSError, msgspec.MsgspecError) as error:
+            except msgspec.MsgspecError as error:
                 raise MeasureError(
                     f"cannot be read: {error}", place=str(place)
                 ) from error

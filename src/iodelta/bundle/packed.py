@@ -13,6 +13,7 @@ from iodelta.bundle.archive import MANIFEST, Manifest, digest_of, looks_packed, 
 from iodelta.decoding import from_json
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.folder import EXPERIMENT, JOURNAL, RAW, Event, Folder, kind_of
+from iodelta.lab.opened import has_member
 
 
 class Packed(Folder):
@@ -77,7 +78,7 @@ def is_bundle(path: Path | str) -> bool:
 
 def is_own(path: Path | str) -> bool:
     """Whether this is an experiment of iodelta's: a folder, or a bundle of one."""
-    return (Path(path) / JOURNAL).is_file() or is_bundle(path)
+    return has_member(path, JOURNAL) or is_bundle(path)
 
 
 def is_nameless(folder: Folder) -> bool:

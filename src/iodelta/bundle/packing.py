@@ -33,6 +33,7 @@ from iodelta.lab.account import Account
 from iodelta.lab.folder import CALIBRATION, EXPERIMENT, JOURNAL, PLAN, RAW, Folder
 from iodelta.lab.integrity import integrity
 from iodelta.lab.journal import whole
+from iodelta.lab.opened import believing, opened
 from iodelta.lab.plan import Plan
 from iodelta.lab.seal import FileSeal, body_of, chained, file_seal
 from iodelta.lab.session import read_plan
@@ -59,6 +60,7 @@ class Packing(msgspec.Struct, frozen=True):
     """Number of words of the kernel command line that the bundle omits."""
 
 
+@believing
 def pack(
     folder: Folder, *, keep_identity: bool = False, machine: Literals | None = None
 ) -> Packing:
@@ -152,8 +154,8 @@ def _check(folder: Folder, account: Account) -> None:
 def _at_rest(folder: Folder) -> Iterator[None]:
     """Hold a shared lock on the journal. Raises RequestError while a process writes to the folder."""
     try:
-        descriptor = os.open(folder.path / JOURNAL, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
+        descriptor = opened(folder.path, JOURNAL)
+    except FileNotFoundError as error:
         raise MeasureError(
             f"cannot read the journal: {error.strerror}",
             place=str(folder.path / JOURNAL),

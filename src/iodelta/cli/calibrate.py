@@ -11,7 +11,12 @@ from iodelta.cli.contact import on_machine
 from iodelta.cli.delivery import FORMATS, printed
 from iodelta.cli.groups import Grouped
 from iodelta.cli.own_command import allow_commands, workload
-from iodelta.cli.shared_options import in_formats, may_destroy, sized_target
+from iodelta.cli.shared_options import (
+    in_formats,
+    may_destroy,
+    named_target,
+    sized_target,
+)
 from iodelta.cli.turn import waits
 
 EXAMPLES = """
@@ -32,6 +37,7 @@ Examples:
 @allow_commands
 @click.option(
     "--target",
+    callback=named_target,
     default="",
     help="Block device, file or directory to measure (default: a scratch file here).",
 )

@@ -12,7 +12,7 @@ import click
 
 from iodelta.cli.contact import contact, on_machine
 from iodelta.cli.files import print_document
-from iodelta.cli.shared_options import in_console_or_json
+from iodelta.cli.shared_options import in_console_or_json, named_target
 from iodelta.errors import RequestError
 
 EXAMPLES = """
@@ -33,6 +33,7 @@ WIDTH = 80
 @on_machine
 @click.option(
     "--target",
+    callback=named_target,
     default="",
     help="Block device, file or directory (default: the current directory).",
 )

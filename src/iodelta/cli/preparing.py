@@ -77,6 +77,12 @@ class Asked:
 
 def prepare(what: str, asked: Asked) -> NoReturn:
     """Go on with a folder, or begin. Ends with the exit code."""
+    if not what.strip():
+        raise RequestError(
+            "names no disk",
+            place=repr(what),
+            remedy="name a block device, a file or a folder",
+        )
     path = Path(what)
     if path.is_dir() and (path / "experiment.toml").is_file():
         _go_on(path, asked)

@@ -24,7 +24,7 @@ from iodelta.cli.reproducing import (
     refuse_existing,
     show_plan,
 )
-from iodelta.cli.shared_options import in_formats, sized_target
+from iodelta.cli.shared_options import in_formats, named_target, sized_target
 from iodelta.cli.turn import waits
 from iodelta.errors import RequestError, pasted
 
@@ -71,6 +71,7 @@ WHY_NOT = {
 @on_machine
 @click.option(
     "--target",
+    callback=named_target,
     default="",
     help="What to measure here in place of the bundle's target: block device, file or directory; with --hosts also "
     "class:NAME of the inventory.",

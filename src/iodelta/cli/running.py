@@ -112,6 +112,12 @@ class Asked:
 
 def measure(path: Path | None, asked: Asked) -> None:
     """Go on with the folder at ``path``, or begin the experiment that the file and the options describe."""
+    if path is not None and not path.exists():
+        raise RequestError(
+            "there is nothing at this path",
+            place=str(path),
+            remedy="name an experiment file, a fio job file, or the folder of an earlier run to continue it",
+        )
     if path is not None and path.is_dir():
         _go_on(path, asked)
     else:

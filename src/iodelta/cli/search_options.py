@@ -10,7 +10,7 @@ import click
 
 from iodelta.cli.contact import on_machine
 from iodelta.cli.own_command import allow_commands, workload
-from iodelta.cli.shared_options import may_destroy, sized_target
+from iodelta.cli.shared_options import may_destroy, named_target, sized_target
 from iodelta.cli.turn import waits
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -74,6 +74,7 @@ def measuring(builds: str, knob: str) -> Decorator[Any]:
         ),
         click.option(
             "--target",
+            callback=named_target,
             default="",
             help="What fio measures (default: a scratch file here).",
         ),

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from iodelta.cli.complete import files
+from iodelta.errors import RequestError
 from iodelta.experiment.options import specs
 
 Decorator = Callable[[Any], Any]
@@ -51,6 +53,7 @@ def design_options(command: Any) -> Any:
                 default="",
                 metavar=spec.form,
                 help=spec.help,
+                callback=named_target if name == "target" else None,
                 shell_complete=files if spec.form == "PATH" else None,
             )
         command = option(command)
@@ -63,6 +66,22 @@ names_files = click.option(
     "--name-pattern",
     help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.",
 )
+
+
+def named_target(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A target that is named by nothing is no request for the default one."""
+    given = (
+        context.get_parameter_source(parameter.name or "")
+        is ParameterSource.COMMANDLINE
+    )
+    if given and not value.strip():
+        raise RequestError(
+            "names nothing",
+            place=f"--target {value!r}",
+            remedy="name a path, or leave --target out",
+        )
+    return value
+
 
 sized_target = click.option(
     "--size",

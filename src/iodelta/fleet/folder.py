@@ -31,6 +31,7 @@ from iodelta.fleet.host import FleetHost
 from iodelta.lab.folder import EXPERIMENT, FULL, JOURNAL, now
 from iodelta.lab.guard import check_commands
 from iodelta.lab.journal import Journal
+from iodelta.lab.opened import opened, read_member
 from iodelta.lab.seal import sha256
 
 JOB_FILE = "workload.fio"
@@ -106,8 +107,8 @@ class FleetFolder:
         begun = self.begun()
         for name, digest in begun.files.items() if begun else ():
             try:
-                data = (self.path / name).read_bytes()
-            except OSError as error:
+                data = read_member(self.path, name)
+            except FileNotFoundError as error:
                 raise MeasureError(
                     f"cannot read: {error.strerror}", place=str(self.path / name)
                 ) from error
@@ -118,7 +119,7 @@ class FleetFolder:
                     remedy="put the original back, or begin a new fleet folder",
                 )
         return parse(
-            (self.path / EXPERIMENT).read_text(),
+            read_member(self.path, EXPERIMENT).decode(errors="replace"),
             str(self.path / EXPERIMENT),
             base=self.path,
         )
@@ -211,8 +212,8 @@ class FleetFolder:
 def is_held(journal: Path) -> bool:
     """Whether another process holds a journal for writing."""
     try:
-        descriptor = os.open(journal, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+        descriptor = opened(journal.parent, journal.name)
+    except (FileNotFoundError, MeasureError):
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

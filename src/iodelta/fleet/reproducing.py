@@ -11,6 +11,7 @@ from iodelta.experiment import toml_text
 from iodelta.experiment.source import toml_data
 from iodelta.fleet.folder import BUNDLE, WISHES, FleetFolder
 from iodelta.lab.folder import EXPERIMENT
+from iodelta.lab.opened import read_member
 
 
 class Wishes(msgspec.Struct, frozen=True):
@@ -58,8 +59,8 @@ def wishes_of(folder: FleetFolder) -> Wishes | None:
     if begun is None or WISHES not in begun.files:
         return None
     try:
-        return from_json((folder.path / WISHES).read_bytes(), Wishes)
-    except (OSError, msgspec.MsgspecError) as error:
+        return from_json(read_member(folder.path, WISHES), Wishes)
+    except (FileNotFoundError, msgspec.MsgspecError) as error:
         raise MeasureError(
             f"cannot read: {error}", place=str(folder.path / WISHES)
         ) from error

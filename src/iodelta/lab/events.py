@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+"""Of a journal that may come from a stranger."""
 
 
 class Planned(msgspec.Struct, frozen=True, tag="planned"):
@@ -48,12 +52,12 @@ class KnobRestored(msgspec.Struct, frozen=True, tag="knob-restored"):
 class Started(msgspec.Struct, frozen=True, tag="started"):
     """A trial is about to run."""
 
-    at: float
-    trial: int
+    at: Seconds
+    trial: Number
     cell: str
-    block: int
-    attempt: int
-    position: int
+    block: Number
+    attempt: Number
+    position: Number
     variant: str
     seed: int
     conditioning: bool = False
@@ -63,9 +67,9 @@ class Started(msgspec.Struct, frozen=True, tag="started"):
 class Finished(msgspec.Struct, frozen=True, tag="finished"):
     """A trial is over and its raw record is on disk; ``problem`` is empty for a usable one."""
 
-    at: float
-    trial: int
-    seconds: float
+    at: Seconds
+    trial: Number
+    seconds: Seconds
     """Wall time since the trial before it ended, or the session began: iodelta's own work is in it."""
     problem: str = ""
 

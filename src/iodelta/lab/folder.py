@@ -48,6 +48,7 @@ from iodelta.lab.events import (
     StepDone,
 )
 from iodelta.lab.journal import Journal
+from iodelta.lab.opened import has_member, read_member
 from iodelta.lab.seal import FileSeal, Seal, altered, file_seal, sha256
 
 __all__ = [
@@ -173,7 +174,7 @@ class Folder:
     @classmethod
     def open(cls, path: Path) -> Folder:
         """An existing folder. Raises RequestError when ``path`` is not one."""
-        if not (path / EXPERIMENT).is_file():
+        if not has_member(path, EXPERIMENT):
             raise RequestError(
                 "not an experiment folder: it has no experiment.toml",
                 place=str(path),
@@ -206,7 +207,7 @@ class Folder:
 
     def has(self, name: str) -> bool:
         """Whether there is such a file."""
-        return (self.path / name).exists()
+        return has_member(self.path, name)
 
     def read(self, name: str) -> bytes:
         """A file's bytes, as they were sealed if they were. Raises MeasureError."""
@@ -219,9 +220,8 @@ class Folder:
 
     def _bytes(self, name: str) -> bytes:
         try:
-            with open(os.path.join(self.path, name), "rb", buffering=0) as file:
-                return file.readall()
-        except OSError as error:
+            return read_member(self.path, name)
+        except FileNotFoundError as error:
             raise MeasureError(
                 f"cannot read: {os.strerror(error.errno or 0)}",
                 place=str(self.path / name),
@@ -326,7 +326,7 @@ class Folder:
 
     def raw_names(self) -> list[str]:
         """Names of the raw files, ``raw/`` included."""
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             return [f"{RAW}/{name}" for name in os.listdir(self.path / RAW)]
         return []
 
@@ -362,9 +362,12 @@ class Folder:
         return self._journal.seal
 
     def _journal_bytes(self) -> bytes:
-        if not self.has(JOURNAL):
-            return b""
-        return self._bytes(JOURNAL)
+        try:
+            return self._bytes(JOURNAL)
+        except MeasureError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return b""
+            raise
 
     def check_journal(self) -> None:
         """Raises MeasureError when a line of the journal is not what was written there."""

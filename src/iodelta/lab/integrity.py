@@ -12,6 +12,7 @@ from iodelta.decoding import from_json
 from iodelta.errors import MeasureError
 from iodelta.lab.account import OVER, Account
 from iodelta.lab.folder import JOURNAL, RAW, Folder
+from iodelta.lab.opened import read_member
 from iodelta.plural import plural
 from iodelta.trial import Finding
 
@@ -177,8 +178,8 @@ class _Verdict(msgspec.Struct, frozen=True):
 def _shortened(folder: Folder) -> list[Finding]:
     """Whether ``verdict.json``, made at the end of the experiment, knows more of the journal than there is."""
     try:
-        before = from_json((folder.path / VERDICT).read_bytes(), _Verdict).account
-    except (OSError, msgspec.MsgspecError):
+        before = from_json(read_member(folder.path, VERDICT), _Verdict).account
+    except (FileNotFoundError, MeasureError, msgspec.MsgspecError):
         return []
     if before.state not in OVER or before.seal is None:
         return []

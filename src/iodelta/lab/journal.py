@@ -10,6 +10,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +19,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from iodelta.errors import MeasureError, RequestError
+from iodelta.lab.opened import read_member
 from iodelta.lab.seal import FileSeal, Seal, body_of, chained, read_seal
 
 Event = TypeVar("Event")
@@ -43,7 +45,7 @@ def readable(
     for number, line in enumerate(whole(data), 1):
         try:
             events[number] = decoder.decode(line)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             damaged[number] = str(error)
     return events, damaged
 
@@ -136,13 +138,9 @@ class Journal(Generic[Event]):
 
     def _file(self) -> bytes:
         try:
-            return self.path.read_bytes()
+            return read_member(self.path.parent, self.path.name)
         except FileNotFoundError:
             return b""
-        except OSError as error:
-            raise MeasureError(
-                f"cannot read: {os.strerror(error.errno or 0)}", place=str(self.path)
-            ) from error
 
     def _refuse_broken(self, seal: Seal) -> None:
         if seal.broken:
@@ -159,12 +157,17 @@ class Journal(Generic[Event]):
         """Hold it for writing; a torn last line is cut. Raises RequestError when another process holds it, unless it
         shall ``wait``, and MeasureError when a line is not what was written: nothing is added to such a file."""
         try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             descriptor = os.open(
-                self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
+                self.path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644
             )
         except OSError as error:
             raise self._failed(error) from error
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise MeasureError(
+                    "is no regular file", place=str(self.path), remedy=self._remedy
+                )
             self._lock(descriptor, wait)
             seal, self._end = self._written()
             self._refuse_broken(seal)
@@ -178,7 +181,7 @@ class Journal(Generic[Event]):
 
     def _written(self) -> tuple[Seal, int]:
         """What the whole lines vouch for, and where they end. Nobody else writes meanwhile."""
-        data = self.path.read_bytes()
+        data = self._file()
         return read_seal(whole(data)), data.rfind(b"\n") + 1
 
     def _lock(self, descriptor: int, wait: bool) -> None:

@@ -48,6 +48,7 @@ from iodelta.probe.sysfs import boot_id
 from iodelta.probe.topology import Target
 from iodelta.stats.rounds import RANGE, SLOPE
 from iodelta.trial import Direction
+from iodelta.workload.fio import check_reach
 from iodelta.workload.fio import run as run_fio
 from iodelta.workload.model import FioRequest, FioRun
 from iodelta.workload.result import read_run
@@ -169,6 +170,7 @@ def unpreparable(disk: Disk) -> None:
             f"has {disk.size} bytes, which is too small to prepare",
             place=disk.target.path,
         )
+    check_reach(disk.request(disk.workload, ""), disk.target.size_bytes)
     why = purge.unable(disk.machine, disk.target, disk.prepare, disk.size)
     if why:
         remedy = 'choose another purge, or "none"'

@@ -107,7 +107,16 @@ def check_seeds(identity: Started, record: Record, output: bytes) -> None:
 
 def read_trial(folder: Folder, identity: Started) -> Trial:
     """A finished trial from its raw files. Raises MeasureError when they are missing or damaged."""
-    record = from_json(folder.read_raw(identity.trial, RECORD), Record)
+    data = folder.read_raw(identity.trial, RECORD)
+    try:
+        record = from_json(data, Record)
+    except msgspec.MsgspecError as error:
+        name = f"raw/{identity.trial:06d}.{RECORD}.zst"
+        raise MeasureError(
+            f"damaged: {error}",
+            place=str(folder.path / name),
+            remedy="restore a copy of the folder, if you have one",
+        ) from error
     output = folder.read_raw(identity.trial, OUTPUTS[record.run.request.tool])
     check_seeds(identity, record, output)
     result = record.results(output)

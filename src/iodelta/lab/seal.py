@@ -123,5 +123,9 @@ def _claims(line: bytes) -> bool:
 def _envelope(line: bytes) -> _Envelope:
     try:
         return _decoder.decode(line)
-    except msgspec.MsgspecError:  # the reader of the events reports the damaged line
+    except (
+        msgspec.MsgspecError,
+        ValueError,
+        RecursionError,
+    ):  # the reader of the events reports the damaged line
         return _Envelope()

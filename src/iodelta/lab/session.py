@@ -23,11 +23,16 @@ from iodelta.lab.diskstate import Known, state_known
 from iodelta.lab.folder import (
     CALIBRATION,
     ENVIRONMENT,
+    JOURNAL,
     NOTHING,
+    PLAN,
     Abandoned,
     Extended,
+    Failed,
+    Finished,
     Folder,
     Session,
+    Started,
     now,
 )
 from iodelta.lab.hosts import host_of
@@ -74,7 +79,30 @@ def start(
 def read_plan(folder: Folder) -> Plan:
     """The plan of a folder, unchanged since it was made. Raises MeasureError, and RequestError for path mode."""
     folder.check_times()
-    return folder.read_plan(Plan).by_its_own_order()
+    plan = folder.read_plan(Plan).by_its_own_order()
+    cells = {cell.name for cell in plan.experiment.cells}
+    variants = {variant.name for variant in plan.experiment.variants}
+    begun = set()
+    for number, event in enumerate(folder.events(), 1):
+        why = ""
+        if isinstance(event, Started):
+            begun.add(event.trial)
+            if not (event.cell in cells and event.variant in variants):
+                why = f"trial {event.trial} is of a cell or variant that the plan does not have"
+        elif isinstance(event, Finished | Failed) and event.trial not in begun:
+            why = f"trial {event.trial} ended, and no line before says that it began"
+        if why:
+            raise MeasureError(
+                f"damaged: {why}",
+                place=f"{folder.path / JOURNAL}:{number}",
+                remedy="restore a copy of the folder, if you have one",
+            )
+    if plan.experiment.baseline not in variants:
+        raise MeasureError(
+            "damaged: the baseline is none of its variants",
+            place=str(folder.path / PLAN),
+        )
+    return plan
 
 
 def rules_of(plan: Plan, state: Account) -> Rules:

@@ -60,6 +60,10 @@ from iodelta.workload.fio import (
 )
 from iodelta.workload.leftovers import marked
 
+SYSTEM = frozenset(
+    "/ /bin /boot /dev /etc /lib /lib32 /lib64 /proc /root/.ssh /sbin /sys /usr /usr/bin /usr/lib".split()
+)
+
 
 class Survey(msgspec.Struct, frozen=True):
     """What the machine offers this experiment. Sizes in bytes."""
@@ -109,6 +113,12 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
     scratch = target.kind == "directory" and not tree
     if experiment.of_command:
         scratch = makes_scratch(experiment)
+    if scratch and experiment.target.path and target.real_path in SYSTEM:
+        raise RequestError(
+            "is a directory of the system, in which iodelta makes no scratch file",
+            place=target.path,
+            remedy="name a directory of your own on that filesystem",
+        )
     size = _size(experiment, target, scratch)
     _check_target(machine, experiment, target, size)
     writing = any_writes(experiment, target, size)

@@ -35,6 +35,7 @@ from iodelta.lab.undo_file import (
     digest_of,
     line_of,
     locked,
+    noted,
     parsed,
     pending_in,
     script_of,
@@ -85,6 +86,7 @@ class UndoLog:
         self._head = head
         self._held = born(machine, path, line_of(head))
         self._kept: list[Saved] = []
+        self._noted = False
 
     def keep(self, read: Callable[[], Sequence[Saved]]) -> Sequence[Saved]:
         """Append the originals that ``read`` returns and sync them; after this returns them the knobs may be written.
@@ -104,6 +106,18 @@ class UndoLog:
                     if record.head.folder != self._head.folder
                 ],
             )
+            changed = sorted(set().union(*map(_changes, records)))
+            if changed:
+                taken, owner = noted(self._machine, changed, self._path)
+                self._noted = True
+                if taken:
+                    raise RequestError(
+                        f"another run, by another user or state directory or in a container, has set {taken} and not restored it",
+                        place=owner,
+                        remedy="wait for it to end; after a crash its user's `iodelta restore` restores it. If its state is "
+                        "lost, set the original yourself and delete that run's notes, /dev/.iodelta-*",
+                    )
+                records = read()  # what was read before the note may have been set by a run that has just ended
             try:
                 write_script(self._machine, self._path, [*self._kept, *records])
                 self._machine.append(
@@ -124,6 +138,8 @@ class UndoLog:
         restored = _put_back(self._machine, self._path, self._kept)
         self._kept = [record.saved for record in reversed(restored) if record.error]
         if not self._kept:
+            if self._noted:
+                noted(self._machine, (), self._path)
             delete(self._machine, self._path)
         return restored
 
@@ -201,6 +217,7 @@ def restore_pending(machine: Machine, *, own: str = "") -> list[Outcome]:
             try:
                 outcome = _restore_log(machine, path)
                 if outcome.done:
+                    noted(machine, (), path)
                     delete(machine, path)
             finally:
                 held.release()
@@ -248,6 +265,7 @@ def give_up(machine: Machine, outcome: Outcome) -> str:
         if kept_log.damaged and machine.glob(literal(script_of(outcome.log))):
             kept = f"{outcome.log.removesuffix('.jsonl')}.given-up.sh"
             checked(machine, "mv", "-T", "--", script_of(outcome.log), kept)
+        noted(machine, (), outcome.log)
         delete(machine, outcome.log)
     finally:
         held.release()

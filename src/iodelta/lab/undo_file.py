@@ -14,7 +14,7 @@ from iodelta.errors import MachineError, MeasureError
 from iodelta.knob import Saved
 from iodelta.knob.script import restore_script
 from iodelta.lab.journal import readable
-from iodelta.machine import Lock, Machine
+from iodelta.machine import Lock, Machine, throw_away
 
 _REMEDY = "free some space there, or set IODELTA_STATE to another directory that you can write"
 
@@ -183,3 +183,52 @@ def checked(machine: Machine, *words: str) -> None:
 
 def cannot(what: str, error: MachineError, path: str) -> MeasureError:
     return MeasureError(f"cannot {what}: {error.what}", place=path, remedy=_REMEDY)
+
+
+NOTE = """
+d=/dev
+case $(grep ' /dev ' /proc/self/mounts | tail -n 1) in *' /dev devtmpfs '*) ;; *)
+  mount -t devtmpfs iodelta /tmp 2>/dev/null || exit 0
+  d=/tmp ;;
+esac
+if [ "$1" = drop ]; then
+  for file in "$d"/.iodelta-*; do
+    [ "$(head -n 1 "$file" 2>/dev/null)" != "$3" ] || rm -f "$file"
+  done
+  exit 0
+fi
+for name in $2; do
+  file=$d/.iodelta-$name
+  (umask 022; set -C; printf '%s\\n' "$3" >"$file") 2>/dev/null || [ "$(head -n 1 "$file" 2>/dev/null)" = "$3" ] || {
+    [ ! -e "$file" ] || { echo "$name"; head -n 1 "$file"; exit 3; }
+  }
+done
+"""
+"""For sh: take or drop notes on settings of the whole kernel. The kernel has one devtmpfs, which every user and every
+container that may set anything can see or mount, and which a reboot empties as it does the settings."""
+
+
+def noted(machine: Machine, changed: Sequence[str], path: str) -> tuple[str, str]:
+    """Note that the run with the log at ``path`` changes files of the kernel, without any to drop its notes.
+
+    Returns a file that another run has noted, and the log of that run.
+    """
+    if throw_away(machine) or machine.run(["id", "-u"]).text.strip() != "0":
+        return "", ""
+    names = {hashlib.sha256(file.encode()).hexdigest()[:16]: file for file in changed}
+    words = [
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        NOTE,
+        "sh",
+        "take" if changed else "drop",
+        " ".join(names),
+        path,
+    ]
+    done = machine.run(words)
+    if done.returncode != 3:
+        return "", ""
+    name, owner = done.text.splitlines()[:2]
+    return names[name], owner

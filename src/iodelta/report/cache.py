@@ -19,6 +19,7 @@ import zstandard
 import iodelta
 from iodelta.errors import MeasureError
 from iodelta.lab.folder import JOURNAL, PLAN, RAW, Folder
+from iodelta.lab.opened import opened, read_member
 from iodelta.report.formats.charts.model import Charts
 from iodelta.study.experiment import Account
 
@@ -40,14 +41,14 @@ def kept(folder: Folder) -> Kept | None:
     if type(folder) is not Folder:
         return None
     try:
-        with (folder.path / FILE).open("rb") as file:
+        with os.fdopen(opened(folder.path, FILE), "rb") as file:
             # The key depends on times of files here, so a stranger cannot write a cache that is unpacked.
             if file.read(KEY) != key_of(folder).encode():
                 return None
             cached = msgspec.msgpack.decode(
                 zstandard.ZstdDecompressor().decompress(file.read()), type=Kept
             )
-    except (OSError, zstandard.ZstdError, msgspec.MsgspecError):
+    except (OSError, MeasureError, zstandard.ZstdError, msgspec.MsgspecError):
         return None
     return msgspec.structs.replace(
         cached, account=msgspec.structs.replace(cached.account, folder=str(folder.path))
@@ -69,8 +70,8 @@ def key_of(folder: Folder) -> str:
     """One digest of the code, the journal, the plan, and sizes and times of everything else in the folder."""
     digest = hashlib.sha256(_code().encode())
     for name in (JOURNAL, PLAN):
-        with contextlib.suppress(OSError):
-            digest.update((folder.path / name).read_bytes())
+        with contextlib.suppress(OSError, MeasureError):
+            digest.update(read_member(folder.path, name))
     for line in sorted((*_files(folder.path), *_files(folder.path / RAW))):
         digest.update(line.encode())
     return digest.hexdigest()

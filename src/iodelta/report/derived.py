@@ -13,6 +13,7 @@ from iodelta.errors import needs_extra
 from iodelta.lab.account import OVER
 from iodelta.lab.folder import Folder
 from iodelta.lab.integrity import VERDICT
+from iodelta.lab.opened import believing
 from iodelta.report.cache import keep, kept, key_of
 from iodelta.report.documents import written
 from iodelta.report.formats.charts import figures, rounds
@@ -47,6 +48,7 @@ def load(folder: Folder) -> Account:
     return known.account if known is not None else _kept_if_slow(folder).account
 
 
+@believing
 def charted(folder: Folder, scale: Scale = "auto") -> tuple[Account, Charts]:
     """The account of a folder and its charts. Raises MeasureError for a damaged one."""
     # Charts with another axis are not kept.
@@ -66,6 +68,7 @@ def _kept_if_slow(folder: Folder) -> Judged:
     return seen
 
 
+@believing
 def derive(folder: Folder, *, unchanged: bool = False) -> Account:
     """Recreate the derived files: ``verdict.json``, ``trials.parquet``, and ``report.html`` where the folder has one.
 

@@ -21,6 +21,7 @@ from iodelta.lab.folder import CALIBRATION, Folder
 from iodelta.lab.instrument import seen
 from iodelta.lab.integrity import integrity, sealed
 from iodelta.lab.judged import counted_trials, judge_folder, usable_trials
+from iodelta.lab.opened import believing
 from iodelta.lab.plan import Plan, warnings
 from iodelta.lab.remake import line_of
 from iodelta.lab.session import read_plan, rules_of
@@ -49,6 +50,7 @@ class Judged(msgspec.Struct, frozen=True):
     """Unix seconds at which sessions began."""
 
 
+@believing
 def judged(folder: Folder) -> Judged:
     """A folder judged from its raw data, complete or still being written. Raises MeasureError for a damaged one."""
     plan = read_plan(folder)

@@ -17,6 +17,7 @@ from iodelta.errors import pasted
 from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout, read_layout
 from iodelta.ingest.model import Measured
+from iodelta.lab.opened import believing
 from iodelta.study.rows import OWN
 from iodelta.trial import Finding, Place, Trial
 
@@ -89,6 +90,7 @@ def read_one(
     return with_tables_named(read_layout(path, stdin=stdin, pattern=pattern))
 
 
+@believing
 def own_folder(path: Path) -> Layout:
     """The trials of an experiment folder by cell and variant. Raises MeasureError for a damaged one."""
     from iodelta.ingest.options import workload

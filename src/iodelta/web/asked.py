@@ -53,6 +53,9 @@ LISTS = ("bs", "iodepth", "numjobs")
 WORKLOAD_KEYS = ("rw", *LISTS, "ioengine", "direct", "size", "offset")
 """Options that have a field, or that iodelta sets."""
 
+MOST = {"iodepth": 4096, "numjobs": 256}
+"""The largest number in each value: every job is a process, and a page may not exhaust the machine."""
+
 LONGEST = 24 * 3600.0
 """The largest budget that a page may ask for, in seconds."""
 
@@ -130,7 +133,7 @@ def _check_values(fields: Mapping[str, str], problems: dict[str, str]) -> None:
             problems[name] = "a day at most from a page; `iodelta run` has no limit"
     if not fields.get("margin"):
         problems["margin"] = "say which change matters to you, such as 1%"
-    if not re.fullmatch(r"\d{0,4}", fields.get("blocks", "")):
+    if not re.fullmatch("[0-9]{0,4}", fields.get("blocks", "")):
         problems["blocks"] = "a whole number, or nothing"
     if not fields.get("question", "").isprintable():
         problems["question"] = "one line of text"
@@ -143,6 +146,14 @@ def _workload(fields: Mapping[str, str], problems: dict[str, str]) -> dict[str, 
         values = list(filter(None, re.split(pattern, fields.get(name, ""))))
         if values:
             workload[name] = values if len(values) > 1 else values[0]
+        most = MOST.get(name)
+        if most and not all(
+            re.fullmatch("[0-9]{1,6}", value) and 1 <= int(value) <= most
+            for value in values
+        ):
+            problems[name] = (
+                f"whole numbers from 1 to {most}; `iodelta run` has no limit"
+            )
     engine = fields.get("ioengine", "")
     if engine:
         workload["ioengine"] = engine

@@ -41,7 +41,8 @@ def check_change(request: Request, role: Role) -> None:
         )
     if not user.may(role):
         raise DeniedError(403, f"this needs the role {role}")
-    if role == "run" and not user.name and not is_same_user(request):
+    if not user.name and not is_same_user(request):
         raise DeniedError(
-            403, "only the user who runs this server may start anything without a login"
+            403,
+            "only the user who runs this server may start or change anything without a login",
         )

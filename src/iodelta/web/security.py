@@ -7,6 +7,8 @@ import base64
 import hashlib
 import hmac
 import ipaddress
+import logging
+import re
 import secrets
 import socket
 import time
@@ -19,7 +21,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -55,6 +57,12 @@ SMALL, LARGE = 64 << 10, 64 << 20
 
 PATIENCE = 30.0
 """Seconds that the next part of a body may take."""
+
+UPLOAD = 600.0
+"""Seconds that all of an upload may take; a form has ``PATIENCE``."""
+
+DIGITS = re.compile("[0-9]{1,15}")
+"""What is read as a number: ``isdigit`` also accepts what ``int`` refuses, and so many digits that it fails."""
 
 RATE, BURST = 50.0, 400.0
 """Requests a second of one address, and how many at once; a page with its parts is some ten."""
@@ -257,6 +265,10 @@ class Guard:
         try:
             self._check(request)
             await self._app(scope, limited(request, receive), sent)
+        except ClientDisconnect:
+            logging.getLogger("uvicorn.error").warning(
+                "%s went away in the middle of a request", request.url.path
+            )
         except DeniedError as denied:
             if not begun:
                 await self._deny(request, denied)(scope, receive, sent)
@@ -300,19 +312,19 @@ class Guard:
 
     def login(self, secret: str, client: str) -> User | None:
         """The user of this token; None for an unknown one. Raises DeniedError after too many unknown ones."""
-        if not self._tries.left(client):
-            raise DeniedError(
-                429,
-                "too many wrong tokens; wait a minute",
-                headers={"Retry-After": "60"},
-            )
         matching = [
             token
             for token in self._rules.tokens
             if hmac.compare_digest(token.secret.encode(), secret.encode())
         ]
+        # The right token always passes: others may share its address, and 120 bits are not guessed.
+        if not matching and not self._tries.take(client):
+            raise DeniedError(
+                429,
+                "too many wrong tokens; wait a minute",
+                headers={"Retry-After": "60"},
+            )
         if not matching:
-            self._tries.take(client)
             return None
         return User(
             matching[0].name, self._bounded(matching[0].role), _key(matching[0])
@@ -325,7 +337,7 @@ class Guard:
     def _of_cookie(self, cookie: str) -> User | None:
         name, _, rest = _decoded(cookie).rpartition("\0")[0].rpartition("\0")
         token = self._token(name)
-        if token is None or not rest.isdigit() or int(rest) < time.time():
+        if token is None or not DIGITS.fullmatch(rest) or int(rest) < time.time():
             return None
         if not hmac.compare_digest(cookie, cookie_of(token, int(rest))):
             return None
@@ -419,18 +431,21 @@ def limited(request: Request, receive: Receive) -> Receive:
     """``receive`` with a limit of the body's size, and of the time that its next part takes."""
     limit = LARGE if request.url.path.startswith(SENDING) else SMALL
     length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > limit:
+    if length.strip("0123456789") or len(length) > 18 or int(length or 0) > limit:
         raise DeniedError(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {limit >> 10} KiB"
         )
     left, more = limit, request.method == "POST"
+    end = time.monotonic() + (UPLOAD if limit == LARGE else PATIENCE)
 
     async def receiving() -> Message:
         nonlocal left, more
         if not more:
             return await receive()
         try:
-            message = await asyncio.wait_for(receive(), PATIENCE)
+            message = await asyncio.wait_for(
+                receive(), min(PATIENCE, max(0.0, end - time.monotonic()))
+            )
         except TimeoutError:
             raise DeniedError(408, "the request did not arrive in time") from None
         left -= len(message.get("body", b""))

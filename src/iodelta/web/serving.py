@@ -10,12 +10,16 @@ import gc
 import logging
 import os
 import socket
+from collections import Counter
 from collections.abc import Callable
 from types import FrameType
+from typing import ClassVar
 
+import h11
 import uvicorn
 from anyio import to_thread
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from iodelta.errors import RequestError
 
@@ -28,6 +32,12 @@ IDLE = 20
 THREADS = 16
 """Requests that are answered at once; further ones wait. Each takes the memory of its page, and all share one
 interpreter, so more at once would not be faster."""
+
+HEAD = 20.0
+"""Seconds that the head of a request may take, from its first byte or the connection's beginning."""
+
+MOST = CONNECTIONS // 2
+"""Connections of one address at a time: a slow client must not keep all of them."""
 
 FAREWELL = 2
 """Seconds for open responses when the server ends."""
@@ -99,6 +109,42 @@ def url_of(listening: socket.socket, prefix: str) -> str:
     return f"http://{name}:{port}{prefix}/"
 
 
+class _Patient(H11Protocol):
+    """A connection that is closed when the head of a request takes too long, and when an address has too many."""
+
+    per_address: ClassVar[Counter[str]] = Counter()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._address = self.client[0] if self.client else ""
+        self.per_address[self._address] += 1
+        self._head = self.loop.call_later(HEAD, self._late)
+        if self.per_address[self._address] > MOST:
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head.cancel()
+        self.per_address[self._address] -= 1
+        if not self.per_address[self._address]:
+            del self.per_address[self._address]
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        before = self.cycle
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._head.cancel()
+        elif (
+            self._head.cancelled() or self.cycle is not before
+        ):  # the head of a further request has begun
+            self._head.cancel()
+            self._head = self.loop.call_later(HEAD, self._late)
+
+    def _late(self) -> None:
+        if self.conn.their_state is h11.IDLE:
+            self.transport.close()
+
+
 class _Server(uvicorn.Server):
     """A server that also ends responses without an end of their own, such as streams."""
 
@@ -134,7 +180,7 @@ def serve(
     """
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=_Patient,
         ws="none",
         loop="asyncio",
         lifespan="off",

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from iodelta.decoding import decoder
+from iodelta.errors import MeasureError
 from iodelta.lab.events import (
     Abandoned,
     Ended,
@@ -24,6 +25,7 @@ from iodelta.lab.events import (
     Started,
 )
 from iodelta.lab.journal import READINGS, whole
+from iodelta.lab.opened import read_member
 from iodelta.lab.seal import Seal, read_seal
 
 
@@ -111,11 +113,12 @@ class Tail:
             try:
                 if self.broken or self._path.stat().st_size == self._offset:
                     return
-                with open(self._path, "rb") as file:
-                    file.seek(self._offset)
-                    data = file.read()
-            except OSError as error:
+                data = read_member(self._path.parent, self._path.name, self._offset)
+            except FileNotFoundError as error:
                 self.broken = os.strerror(error.errno or 0)
+                return
+            except MeasureError as error:
+                self.broken = error.what
                 return
             self._take(data)
 

@@ -183,6 +183,12 @@ def check_reach(request: FioRequest, size: int) -> None:
     counts as past the end. A read-only fio refuses by itself.
     """
     if not reads_only(request.options) and _reach(request, size) > size:
+        if request.target_kind == "device":
+            raise RequestError(
+                f"the workload may write past its {size} bytes",
+                place=request.target,
+                remedy="leave out filesize, fill_device and zonemode; write sizes in bytes, k, m, g or %",
+            )
         raise RequestError(
             f"the workload may write past its {size} bytes, and fio would recreate the file",
             place=request.target,
