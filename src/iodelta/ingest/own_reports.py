@@ -17,7 +17,7 @@ _DOCUMENT = re.compile(rb'\s*\{\s*"schema": ?"iodelta\.[a-z-]+/\d')
 _MARK = re.compile(
     r"\biodelta\.[a-z-]+\.csv/\d"
     r"|^group,name,kind,runs,rw,bs,"
-    r"|\bchange[ \t|]+interval[ \t|]+verdict\b"
+    r"|\bchange[ \t|]+(?:(?:[\d.]+ % )?interval|[\d.]+ %, all looks)[ \t|]+verdict\b"
     r"|^\W*run[ \t|]+IOPS[ \t|]+MiB/s[ \t|]+mean[ \t|]+p50\b",
     re.M,
 )

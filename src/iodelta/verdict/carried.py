@@ -20,7 +20,7 @@ from iodelta.verdict.units import Units
 SHOWN_WITHOUT = 2.4
 """Standard errors from 0 that an improvement must keep once the carry-over that may have made it is taken off."""
 
-ALONE = 2.2
+ALONE = 1.8
 """Standard errors by which the trials of the variant that followed one of its own, a quarter of them, must show an
 improvement by themselves."""
 

@@ -94,18 +94,22 @@ class Flags(msgspec.Struct, frozen=True):
 
 
 class Course(msgspec.Struct, frozen=True):
-    """The change differs in a stretch of blocks, ``first`` to ``last`` (as numbered in the run, from 0), from the rest:
-    ``inside`` and ``outside`` are relative changes; ``p`` of a change that is the same throughout."""
+    """The stretch of blocks in which a change differs from the rest of the run."""
 
     first: int
+    """Its first block, as numbered in the run, from 0."""
     last: int
+    """Its last block."""
     starts: bool
     """Whether the stretch holds the first block of the run."""
     ends: bool
     """Whether it holds the last one."""
     inside: float
+    """The relative change there."""
     outside: float
+    """The relative change in all other blocks."""
     p: float
+    """The p value of a change that is the same throughout."""
     since: float | None = None
     """When the stretch began, or, where it holds the first block, when it ended: seconds since 1970."""
 
