@@ -45,7 +45,98 @@ _TLD = (
     "eu|ch|us|ca|au|jp|cn|kr|se|dk|pl|cz|ru|br"
 )
 
+_NEXT = r"(?:\\*[\"']\s*,\s*\\*[\"']|\s+\\*[\"']?)"
+"""Between an option and its value: the next word of a line, or the next element of a list."""
+_SUFFIX = (
+    "academy|agency|ai|app|at|be|bg|bio|blog|center|chat|club|co|company|computer|cool|dev|digital|ee|email|energy|engineering|es|"
+    "fi|fm|fun|global|gmbh|gr|group|hk|host|hosting|hr|hu|id|ie|il|in|info|ink|institute|io|is|it|lab|life|link|live|lt|lu|lv|me|"
+    "mobi|money|mx|name|network|news|ngo|ninja|no|nu|nz|one|online|ovh|page|pro|pt|ro|rocks|rs|run|school|science|services|sg|sh|"
+    "shop|si|site|sk|so|social|software|solutions|space|store|studio|su|support|systems|team|tech|tel|to|today|tools|top|tr|tv|"
+    "tw|ua|university|vip|website|wiki|work|works|world|ws|xyz|za|zone"
+)
+"""Ends of public names that are also words of programs: alone they tell nothing, after three labels or a digit they do."""
+
 PATTERNS: tuple[tuple[str, str, str], ...] = (
+    (
+        "secret",
+        rf"(?i)(?<![\w-])--?(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|auth|(?:api|access|secret|private)[_-]?key)"
+        rf"{_NEXT}(?P<id>[^\s\"'\\,;&)\]-][^\s\"'\\,;&)\]]*)",
+        "pass pwd secret token cred auth key",
+    ),
+    (
+        "secret",
+        rf"(?<![\w-])(?:-u|--user|--proxy-user)(?:{_NEXT}|=)?(?P<id>[^\s:\"'\\/]+:[^\s\"'\\,]+)",
+        "-u --user --proxy",
+    ),
+    ("secret", rf"\bsshpass{_NEXT}-p(?:{_NEXT})?(?P<id>[^\s\"'\\,]+)", "sshpass"),
+    (
+        "secret",
+        rf"\b(?:mysql\w*|mariadb\S*|7z\w*|unzip|zip|smbclient|ipmitool|kinit|ldap\w+)\b[^\n]{{0,200}}?(?<=[\s\"'])-[pPw](?:{_NEXT})?"
+        r"(?P<id>[^\s\"'\\,-][^\s\"'\\,]*)",
+        "mysql mariadb 7z zip smbclient ipmitool kinit ldap",
+    ),
+    ("secret", r"\blogin\s+\S+\s+password\s+(?P<id>[^\s\"'\\]+)", "password"),
+    (
+        "user name",
+        r"\blogin\s+(?P<id>[^\s\"'\\]+)(?=\s+(?:account\s+\S+\s+)?password\s)",
+        "login",
+    ),
+    ("host name", r"\bmachine\s+(?P<id>[^\s\"'\\]+)(?=\s+login\s)", "machine"),
+    (
+        "secret",
+        r"(?i)/(?:services|web-?hooks?|hooks?)/(?P<id>[\w-]+(?:/[\w-]+)*)(?<=[\w-]{8})",
+        "/services/ hook",
+    ),
+    (
+        "user name",
+        r"(?i)\b(?:[a-z]+-(?:by|to)|cc|author|committer|from):\s*(?P<id>[^\s<>\"\\][^<>\"\\\n]{1,60}?)(?=\s*<)",
+        "-by: -to: cc: author: committer: from:",
+    ),
+    ("user name", r"(?<![\w~/.])~(?P<id>[A-Za-z_][\w.-]*)(?=/)", "~"),
+    (
+        "user name",
+        r"(?<![\w\\/])(?P<id>[A-Z][A-Z0-9-]{1,14}\\(?:\\|(?![ntrubfx]))[A-Za-z][\w.-]*)",
+        "\\",
+    ),
+    (
+        "host name",
+        r"(?:\b[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?) "
+        r"(?P<id>[A-Za-z][\w.-]*) (?=[\w./@-]+(?:\[\d+\])?: )",
+        ":",
+    ),
+    ("MAC address", r"\benx[0-9a-f]{12}\b", "enx"),
+    (
+        "serial",
+        r"(?i)(?:^|[\n{,]|\\n)\s*\\*\"?(?:sn|serial(?:_?number)?|wwn|eui64|nguid)\\*\"?\s*[:=]\s*\\*\"?(?P<id>[\w.-]{6,})",
+        "sn serial wwn eui nguid",
+    ),
+    (
+        "serial",
+        rf"\b(?:SERIAL|WWN|PTUUID)={_QUOTED}{_VALUE}",
+        "serial= wwn= ptuuid=",
+    ),
+    (
+        "serial",
+        rf"(?i)\bWWN Device Id:\s*(?P<id>[{_HEX}] [{_HEX}]{{6}} [{_HEX}]{{9}})",
+        "wwn device",
+    ),
+    (
+        "serial",
+        rf"(?<!wwn-)\b0x(?:10|2[0-9A-Fa-f]|5[0-9A-Fa-f]|c0)[{_HEX}]{{14}}\b|\b(?:10|2[0-9a-f])0000[0-9a-f]{{10}}\b",
+        "0x 0000",
+    ),
+    ("serial", r"(?<![0-9A-Fa-f])[0-9A-F]{32}(?![0-9A-Fa-f])", ""),
+    (
+        "host name",
+        rf"(?<![\w.@/-])(?=[\w.-]*[\d-]|(?:[A-Za-z0-9-]+\.){{3}})(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.){{2,}}(?:{_SUFFIX})"
+        r"(?![\w-]|\.\w)",
+        "",
+    ),
+    (
+        "host name",
+        rf"(?<=://)(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:{_SUFFIX})(?![\w-]|\.\w)",
+        "://",
+    ),
     ("disk name", rf"(?<=/dev/disk/by-id/){_PATH}", "/by-id/"),
     (
         "secret",
@@ -87,7 +178,6 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
     ),
     ("user name", r"(?i)\buser:? (?P<id>[A-Z][\w.-]*\\+[\w.-]*\w)", "user"),
     ("home", r"\b[A-Za-z]:\\+Users\\+(?P<id>[^\\\s\"',;)}]+)", "users"),
-    ("secret", r"\bmysql\w*\s[^\n]{0,200}?\s-p(?P<id>[^\s\"',;\\)}]+)", "mysql"),
     ("serial", r"\bSHA256:[A-Za-z0-9+/]{40,44}", "sha256:"),
     (
         "host name",

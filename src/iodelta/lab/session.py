@@ -28,7 +28,6 @@ from iodelta.lab.folder import (
     PLAN,
     Abandoned,
     Extended,
-    Failed,
     Finished,
     Folder,
     Session,
@@ -89,7 +88,7 @@ def read_plan(folder: Folder) -> Plan:
             begun.add(event.trial)
             if not (event.cell in cells and event.variant in variants):
                 why = f"trial {event.trial} is of a cell or variant that the plan does not have"
-        elif isinstance(event, Finished | Failed) and event.trial not in begun:
+        elif isinstance(event, Finished) and event.trial not in begun:
             why = f"trial {event.trial} ended, and no line before says that it began"
         if why:
             raise MeasureError(
