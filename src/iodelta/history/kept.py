@@ -176,4 +176,4 @@ def told(store: Store, log: Log) -> tuple[History, list[Kept], MeasureError | No
 if (
     __name__ == "__main__"
 ):  # of a server: the address of the database comes where nobody sees its password
-    told(Store(sys.stdin.read()), Log(Path(sys.argv[1])))
+    refresh(Store(sys.stdin.read()), Log(Path(sys.argv[1])).entries()[0])

@@ -15,7 +15,7 @@ from iodelta.errors import IodeltaError, pasted
 from iodelta.history.alerts import alerts_of, is_asking
 from iodelta.history.answers import Alert, Candidate, HistoryPoint
 from iodelta.history.courses import Course, courses
-from iodelta.history.kept import decoded, kept_of, parts
+from iodelta.history.kept import decoded, kept_of, parts, refresh
 from iodelta.history.log import Entry, Log, Opened
 from iodelta.history.newest import openmetrics
 from iodelta.history.scan import Kept, clearest, unscanned
@@ -73,6 +73,9 @@ class Board(msgspec.Struct, frozen=True):
         return tuple(alert for alert in self.alerts if is_asking(alert))
 
 
+AT_ONCE = 50_000
+"""Points up to which a scan takes no process of its own."""
+
 _Stamp = tuple[int, ...]
 
 
@@ -83,6 +86,8 @@ class Histories:
         self.store, self.log = store, log
         self._board: tuple[_Stamp, Board] | None = None
         self._kept: list[Kept] = []
+        self._unwritten: list[Kept] = []
+        """Of a database that cannot be written."""
         self._nights: tuple[_Stamp, dict[str, HistoryPoint]] | None = None
         self._courses: dict[int, tuple[_Stamp, Course]] = {}
         self._metrics: tuple[_Stamp, str] | None = None
@@ -97,20 +102,35 @@ class Histories:
             return self._board[1]
         with self._reading:
             if self._board is None or self._board[0] != stamp:
-                self._kept, behind = kept_of(self.store)
-                entries, nights = self.log.entries()[0], self._seen()
-                alerts = alerts_of(self._kept, entries, nights).alerts
-                series = [_line(one) for one in sorted(self._kept, key=_clearest)]
-                self._board = (stamp, Board(len(nights), tuple(series), alerts, behind))
-                if behind:
-                    threading.Thread(target=self.scan, daemon=True).start()
+                self._read(stamp)
+        assert self._board is not None
         return self._board[1]
+
+    def _read(self, stamp: _Stamp) -> None:
+        self._kept, behind = kept_of(self.store)
+        if behind:
+            scan = threading.Thread(target=self.scan, daemon=True)
+            scan.start()
+            if not self._kept:  # nothing could be shown yet: the first look at a history of an older iodelta
+                scan.join()
+                stamp = self.stamp()
+                self._kept, behind = kept_of(self.store)
+                self._kept = self._kept or self._unwritten
+        nights = self._seen()
+        alerts = alerts_of(self._kept, self.log.entries()[0], nights).alerts
+        series = [_line(one) for one in sorted(self._kept, key=_clearest)]
+        self._board = (stamp, Board(len(nights), tuple(series), alerts, behind))
 
     def scan(self) -> None:
         """Scan what changed, in a process of its own: its memory goes with it."""
         if not self._scanning.acquire(blocking=False):
             return
         try:
+            if self.store.behind() <= AT_ONCE:
+                with contextlib.suppress(IodeltaError):
+                    found, failed = refresh(self.store, self.log.entries()[0])
+                    self._unwritten = found if failed is not None else []
+                return
             words = [sys.executable, "-m", "iodelta.history.kept", str(self.log.path)]
             address = self.store.url.render_as_string(hide_password=False)
             subprocess.run(
