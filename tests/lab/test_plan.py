@@ -180,9 +180,9 @@ def test_where_every_trial_has_a_boot_of_its_own_there_are_no_superblocks() -> N
 
 def test_a_budget_that_never_excludes_stalls_is_said_with_the_way_out() -> None:
     (found,) = (one for one in warnings(make_plan(experiment(design="blocks = 16"))) if one.rule == "plan.stalls")
-    assert "16 trials" in found.explanation
-    assert "29 blocks" in found.remedy
-    assert 'stalls = "20%"' in found.remedy
+    assert "it takes 29 trials per variant, and the plan pays for 16" in found.explanation
+    assert "--blocks 29" in found.remedy
+    assert "--stalls 20%" in found.remedy
     assert "plan.stalls" not in rules(make_plan(experiment(design='blocks = 16\nstalls = "20%"')))
     assert "plan.stalls" not in rules(make_plan(experiment(design="blocks = 29")))
 

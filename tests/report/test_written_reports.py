@@ -114,7 +114,7 @@ def test_ten_variants_and_long_names_stay_within_a_mail() -> None:
 def test_the_command_line_repeats_exactly_this_experiment() -> None:
     question = experiment((1, 32), more="budget = '10m'\nblocks = 30")
     line = run_line(question, 7)
-    assert line.startswith("iodelta run --margin 1% --trial 5s --ramp 1s --budget 600s --seed 7 --blocks 30")
+    assert line.startswith("iodelta run --margin 1% --trial 2s --ramp 0.5s --budget 600s --seed 7 --blocks 30")
     assert line.endswith("-- --rw=randread --direct=1 --iodepth=1 --iodepth=32")
     assert run_line(experiment((1,), more="level = '99%'"), 7) == "iodelta run FOLDER/experiment.toml --seed 7"
 

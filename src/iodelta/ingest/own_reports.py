@@ -18,6 +18,7 @@ _MARK = re.compile(
     r"\biodelta\.[a-z-]+\.csv/\d"
     r"|^group,name,kind,runs,rw,bs,"
     r"|\bchange[ \t|]+(?:(?:[\d.]+ % )?interval|[\d.]+ %, all looks)[ \t|]+verdict\b"
+    r"|^\W*One run per side: the noise is unknown"
     r"|^\W*run[ \t|]+IOPS[ \t|]+MiB/s[ \t|]+mean[ \t|]+p50\b",
     re.M,
 )
