@@ -33,7 +33,7 @@ FEWEST = 6
 DEFAULT_BLOCKS = 12
 """Default maximum number of blocks, if they exclude stalls."""
 
-MOST = 2
+MOST = 3
 """The search for groups ends when this multiple of the runs of the first design is used up."""
 
 
