@@ -345,8 +345,7 @@ def test_commands_and_folders_of_a_report_are_not_cut_by_the_edge_of_the_screen(
     assert f"Folder: {name}" in [line.plain for line in lines(shown, verbose=True)]
     short = msgspec.structs.replace(shown, folder="iodelta-20260102-030405")
     text = [line.plain for line in lines(short)]
-    for command in ("`iodelta run iodelta-20260102-030405`", "`iodelta report iodelta-20260102-030405 --verbose`"):
-        assert any(command in line for line in text), text
+    assert "  iodelta run iodelta-20260102-030405" in text
 
 
 @pytest.mark.parametrize("folder", ["-run", "my run", "a/b", "--verbose"])

@@ -166,7 +166,7 @@ def run(
     from iodelta.lab.signals import stop_on_signals
 
     given: DesignOptions = {**QUICK, **options} if quick else options
-    if options.get("margin"):
+    if options.get("margin", "") != "":
         given["margin"] = f"{100 * share_of(options['margin'], 'margin'):.12g}%"
     asked = Asked(
         machines=(machine,) if isinstance(machine, str) and machine else tuple(machine),
