@@ -227,7 +227,12 @@ def noted(machine: Machine, changed: Sequence[str], path: str) -> tuple[str, str
         " ".join(names),
         path,
     ]
-    done = machine.run(words)
+    try:
+        done = machine.run(words)
+    except (
+        MachineError
+    ):  # a machine without unshare has no containers to share its kernel with
+        return "", ""
     if done.returncode != 3:
         return "", ""
     name, owner = done.text.splitlines()[:2]
