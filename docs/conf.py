@@ -28,9 +28,9 @@ suppress_warnings = ["myst.header"]
 
 
 def list_decisions(app: Sphinx, page: str, source: list[str]) -> None:
-    """Put every decision below the page that lists them; the page itself stays plain Markdown."""
+    """Put every topic below the page that lists them; the page itself stays plain Markdown."""
     if page == "decisions/README":
-        source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n0*\n```\n"
+        source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n[a-z]*\n```\n"
 
 
 def setup(app: Sphinx) -> None:

@@ -237,15 +237,15 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
-def test_the_list_of_decisions_has_every_record_by_its_number_and_title_and_says_which_numbers_have_none() -> None:
-    records = {}
-    for page in (ROOT / "docs/decisions").glob("0*.md"):
-        number, title = re.match(r"# (\d+)\. (.+)", page.read_text()).groups()  # type: ignore[union-attr]
-        assert int(number) == int(page.name[:4])
-        records[int(number)] = f"{number}. [{title}]({page.name})"
-    listed = re.findall(r"^\d+\. .+$", (ROOT / "docs/decisions/README.md").read_text(), re.MULTILINE)
-    unused = "{}. (never used: the number was skipped, no record is missing)"
-    assert listed == [records.get(number, unused.format(number)) for number in range(1, max(records) + 1)]
+def test_the_list_of_decisions_names_every_record_under_its_topic() -> None:
+    listed = re.findall(
+        r"^- \[(.+)\]\(([a-z]+\.md)#.+\)$", (ROOT / "docs/decisions/README.md").read_text(), re.MULTILINE
+    )
+    pages = sorted(page for page in (ROOT / "docs/decisions").glob("*.md") if page.name != "README.md")
+    records = [
+        (title, page.name) for page in pages for title in re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
+    ]
+    assert sorted(listed) == sorted(records)
 
 
 def _cells(row: str) -> int:

@@ -1,7 +1,7 @@
 """The archive: it stores named bytes and returns the same bytes, and trusts nothing that it reads.
 
 A tar in one zstd frame, so that ``tar --zstd -xf`` gives an ordinary experiment folder. Members are sorted, all times
-and owners are zero; the first member lists size and SHA-256 of every other. See docs/decisions/0010-bundles.md.
+and owners are zero; the first member lists size and SHA-256 of every other. See docs/decisions/bundles.md#what-a-bundle-is-and-when-a-change-is-reproduced.
 """
 
 from __future__ import annotations

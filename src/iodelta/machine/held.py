@@ -2,7 +2,7 @@
 
 A name is safe where only root and we can change each directory on the way. Elsewhere a process on that machine keeps
 the file or directory open, the kernel says where it really is, and commands open it again as ``/proc/PID/fd/0``,
-whatever its name leads to by then. See docs/decisions/0065-held-targets.md.
+whatever its name leads to by then. See docs/decisions/machine.md#what-is-written-to-is-opened-once-where-another-user-may-rename-it.
 """
 
 from __future__ import annotations
